@@ -1,0 +1,1 @@
+//! Runs to statistics to verdict

@@ -1,0 +1,1 @@
+//! Workload file to guest image

@@ -1,0 +1,1 @@
+//! Kernel source to kernel: Kbuild, config fragments, provenance

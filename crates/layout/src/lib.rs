@@ -1,0 +1,1 @@
+//! The front-end model and function order: pure algorithms

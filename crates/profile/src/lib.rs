@@ -1,0 +1,1 @@
+//! The profile model, its store, merge and difference

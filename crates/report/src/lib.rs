@@ -1,0 +1,1 @@
+//! Profile or comparison to text tables and HTML

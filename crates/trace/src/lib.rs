@@ -1,0 +1,1 @@
+//! The wire format between the recorder and its readers

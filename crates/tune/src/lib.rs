@@ -1,0 +1,1 @@
+//! The loop: a resumable plan of steps

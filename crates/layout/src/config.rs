@@ -1,0 +1,231 @@
+//! The sizes of a front end, as `machines/*.toml` states them.
+
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// The small page of x86-64, bytes.
+pub const SMALL_PAGE_BYTES: u64 = 4096;
+/// The large page that the kernel maps its text with, bytes.
+pub const LARGE_PAGE_BYTES: u64 = 2 << 20;
+
+/// Above this a model file is taken for a mistake rather than for a machine.
+const MOST_ENTRIES: u64 = 1 << 20;
+
+/// The models that are built in, by name.
+const BUILT_IN: &[(&str, &str)] = &[
+    ("generic", include_str!("../../../machines/generic.toml")),
+    ("skylake", include_str!("../../../machines/skylake.toml")),
+];
+
+/// A documented CPU front end: instruction cache and instruction TLB.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FrontEndConfig {
+    /// Short name, the one reports print beside the misses.
+    pub name: String,
+    /// One sentence on what machine this is.
+    pub description: String,
+    /// Page size of kernel text in the iTLB: [`SMALL_PAGE_BYTES`] or [`LARGE_PAGE_BYTES`].
+    /// User text is always in small pages.
+    pub kernel_text_page_bytes: u64,
+    /// The instruction cache.
+    pub l1i: CacheConfig,
+    /// The instruction TLB for 4-KiB pages.
+    pub itlb: TlbConfig,
+    /// The instruction TLB for 2-MiB pages; needed if kernel text is in large pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub itlb_large: Option<LargeTlbConfig>,
+}
+
+/// Geometry of a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheConfig {
+    /// Capacity, bytes.
+    pub size_bytes: u64,
+    /// Associativity: lines per set.
+    pub ways: u64,
+    /// Line size, bytes; a power of two.
+    pub line_bytes: u64,
+}
+
+/// Geometry of a TLB. `ways == entries` is fully associative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlbConfig {
+    /// Translations held.
+    pub entries: u64,
+    /// Associativity: entries per set.
+    pub ways: u64,
+}
+
+/// Geometry of the TLB for large pages; fully associative unless `ways` is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LargeTlbConfig {
+    /// Translations held.
+    pub entries: u64,
+    /// Associativity, if not full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ways: Option<u64>,
+}
+
+impl FrontEndConfig {
+    /// Reads the text of a `machines/*.toml`.
+    ///
+    /// # Errors
+    /// [`Error::Syntax`] with line and key; [`Error::Value`] or [`Error::NoLargeTlb`] if the sizes
+    /// make no machine.
+    pub fn parse(text: &str) -> Result<Self> {
+        let config: Self = toml::from_str(text)?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// A model that is built in, see [`FrontEndConfig::built_in`].
+    ///
+    /// # Errors
+    /// [`Error::UnknownModel`], which lists those there are.
+    pub fn named(name: &str) -> Result<Self> {
+        match BUILT_IN.iter().find(|(known, _)| *known == name) {
+            Some((_, text)) => Self::parse(text),
+            None => Err(Error::UnknownModel {
+                name: name.to_owned(),
+                known: Self::built_in().collect::<Vec<_>>().join(", "),
+            }),
+        }
+    }
+
+    /// The names that [`FrontEndConfig::named`] knows.
+    pub fn built_in() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// Checks that the sizes make a machine. [`FrontEndConfig::parse`] has done so already; for
+    /// values that were put together in code.
+    ///
+    /// # Errors
+    /// [`Error::Value`] with key and value, [`Error::NoLargeTlb`].
+    pub fn validate(&self) -> Result<()> {
+        let CacheConfig { size_bytes, ways, line_bytes } = self.l1i;
+        self.check("l1i.line_bytes", line_bytes, line_bytes.is_power_of_two(), || {
+            "not a power of two".into()
+        })?;
+        self.check("l1i.line_bytes", line_bytes, (8..=SMALL_PAGE_BYTES).contains(&line_bytes), || {
+            format!("a line has 8 to {SMALL_PAGE_BYTES} bytes")
+        })?;
+        self.check("l1i.size_bytes", size_bytes, size_bytes % line_bytes == 0, || {
+            format!("not a multiple of l1i.line_bytes = {line_bytes}")
+        })?;
+        let keys = ["l1i.size_bytes", "l1i.ways"];
+        self.check_sets(keys, size_bytes, size_bytes / line_bytes, ways, "lines")?;
+
+        let TlbConfig { entries, ways } = self.itlb;
+        self.check_sets(["itlb.entries", "itlb.ways"], entries, entries, ways, "entries")?;
+        if let Some(LargeTlbConfig { entries, ways }) = self.itlb_large {
+            let keys = ["itlb_large.entries", "itlb_large.ways"];
+            self.check_sets(keys, entries, entries, ways.unwrap_or(entries), "entries")?;
+        }
+
+        let page = self.kernel_text_page_bytes;
+        self.check(
+            "kernel_text_page_bytes",
+            page,
+            page == SMALL_PAGE_BYTES || page == LARGE_PAGE_BYTES,
+            || format!("must be {SMALL_PAGE_BYTES} or {LARGE_PAGE_BYTES}"),
+        )?;
+        if page == LARGE_PAGE_BYTES && self.itlb_large.is_none() {
+            return Err(Error::NoLargeTlb { model: self.name.clone() });
+        }
+        Ok(())
+    }
+
+    /// `entries` of a structure in sets of `ways`; `value` is what the file says under `keys[0]`.
+    fn check_sets(
+        &self,
+        keys: [&'static str; 2],
+        value: u64,
+        entries: u64,
+        ways: u64,
+        unit: &str,
+    ) -> Result<()> {
+        let [size_key, ways_key] = keys;
+        self.check(size_key, value, entries > 0, || format!("there are no {unit}"))?;
+        self.check(size_key, value, entries <= MOST_ENTRIES, || {
+            format!("{entries} {unit} are more than the {MOST_ENTRIES} this model allows")
+        })?;
+        self.check(ways_key, ways, (1..=entries).contains(&ways), || {
+            format!("must be 1 to {entries}, the number of {unit} ({entries} is fully associative)")
+        })?;
+        self.check(ways_key, ways, entries % ways == 0, || format!("does not divide the {entries} {unit}"))?;
+        self.check(ways_key, ways, (entries / ways).is_power_of_two(), || {
+            format!("{entries} {unit} make {} sets, not a power of two", entries / ways)
+        })
+    }
+
+    fn check(&self, key: &'static str, value: u64, holds: bool, rule: impl FnOnce() -> String) -> Result<()> {
+        if holds {
+            Ok(())
+        } else {
+            Err(Error::Value { model: self.name.clone(), key, value, rule: rule() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(find: &str, replace: &str) -> String {
+        let text = BUILT_IN[0].1;
+        assert!(text.contains(find), "{find}");
+        FrontEndConfig::parse(&text.replace(find, replace)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_built_in_model_is_valid_and_carries_its_name() {
+        for name in FrontEndConfig::built_in() {
+            assert_eq!(FrontEndConfig::named(name).unwrap().name, name);
+        }
+        let generic = FrontEndConfig::named("generic").unwrap();
+        assert_eq!(generic.l1i, CacheConfig { size_bytes: 32768, ways: 8, line_bytes: 64 });
+        assert_eq!(generic.itlb, TlbConfig { entries: 64, ways: 8 });
+        let skylake = FrontEndConfig::named("skylake").unwrap();
+        assert_eq!(skylake.itlb_large, Some(LargeTlbConfig { entries: 8, ways: None }));
+    }
+
+    #[test]
+    fn errors_name_key_and_value() {
+        assert_eq!(
+            with("line_bytes = 64", "line_bytes = 48"),
+            "front-end model \"generic\": l1i.line_bytes = 48: not a power of two"
+        );
+        assert!(with("line_bytes = 64", "line_bytes = 0").contains("l1i.line_bytes = 0"));
+        assert_eq!(
+            with("size_bytes = 32768", "size_bytes = 0"),
+            "front-end model \"generic\": l1i.size_bytes = 0: there are no lines"
+        );
+        assert!(
+            with("size_bytes = 32768", "size_bytes = 49152").contains("l1i.ways = 8: 768 lines make 96 sets")
+        );
+        assert!(with("entries = 64", "entries = 4").contains("itlb.ways = 8: must be 1 to 4"));
+        assert!(with("entries = 64", "entries = 9000000000000").contains("itlb.entries = 9000000000000"));
+        assert!(with("= 4096", "= 8192").contains("kernel_text_page_bytes = 8192: must be 4096 or 2097152"));
+        assert!(with("= 4096", "= 2097152").contains("[itlb_large]"));
+    }
+
+    #[test]
+    fn syntax_errors_name_line_and_key() {
+        let error = with("entries = 64", "entrys = 64");
+        assert!(error.contains("line ") && error.contains("entrys"), "{error}");
+        let error = with("ways = 8\nline", "ways = -8\nline");
+        assert!(error.contains("-8"), "{error}");
+        assert!(FrontEndConfig::named("z80").unwrap_err().to_string().contains("generic, skylake"));
+    }
+
+    #[test]
+    fn twelve_ways_are_a_machine() {
+        let text = BUILT_IN[0].1.replace("size_bytes = 32768\nways = 8", "size_bytes = 49152\nways = 12");
+        assert_eq!(FrontEndConfig::parse(&text).unwrap().l1i.ways, 12);
+    }
+}

@@ -1,0 +1,95 @@
+//! The front end against a model so plain that it can be seen to be right.
+
+use kerntune_layout::{
+    CacheConfig, Counts, FrontEnd, FrontEndConfig, LargeTlbConfig, Mode, ModeCounts, TlbConfig,
+    LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
+};
+use proptest::prelude::*;
+use std::collections::{HashMap, VecDeque};
+
+/// A cache as textbooks draw it.
+struct Reference {
+    sets: HashMap<u64, VecDeque<(u64, u64)>>,
+    set_count: u64,
+    ways: usize,
+    block_bytes: u64,
+}
+
+impl Reference {
+    fn new(entries: u64, ways: u64, block_bytes: u64) -> Self {
+        Self { sets: HashMap::new(), set_count: entries / ways, ways: ways as usize, block_bytes }
+    }
+
+    fn walk(&mut self, start: u64, end: u64, space: u64) -> u64 {
+        let mut misses = 0;
+        for block in start / self.block_bytes..=end / self.block_bytes {
+            let set = self.sets.entry(block % self.set_count).or_default();
+            match set.iter().position(|&held| held == (block, space)) {
+                Some(at) => drop(set.remove(at)),
+                None => misses += 1,
+            }
+            set.push_back((block, space));
+            if set.len() > self.ways {
+                set.pop_front();
+            }
+        }
+        misses
+    }
+}
+
+fn config() -> impl Strategy<Value = FrontEndConfig> {
+    let ways = prop_oneof![Just(1u64), Just(2), Just(3), Just(8)];
+    let sets = || (0u32..4).prop_map(|n| 1u64 << n);
+    (ways.clone(), sets(), 4u32..8, ways.clone(), sets(), prop::option::of((ways, sets()))).prop_map(
+        |(ways, sets, line_log, tlb_ways, tlb_sets, large)| FrontEndConfig {
+            name: "test".into(),
+            description: String::new(),
+            kernel_text_page_bytes: if large.is_some() { LARGE_PAGE_BYTES } else { SMALL_PAGE_BYTES },
+            l1i: CacheConfig { size_bytes: ways * sets << line_log, ways, line_bytes: 1 << line_log },
+            itlb: TlbConfig { entries: tlb_ways * tlb_sets, ways: tlb_ways },
+            itlb_large: large.map(|(ways, sets)| LargeTlbConfig { entries: ways * sets, ways: Some(ways) }),
+        },
+    )
+}
+
+/// Ranges that meet again: few pages, near and far apart, in kernel and two user spaces.
+fn fetches() -> impl Strategy<Value = Vec<(u64, u64, Mode, u64)>> {
+    let one = (0u64..40, 0u64..4096, 0u64..300, 0u64..3, any::<bool>()).prop_map(
+        |(page, offset, length, space, far)| {
+            let stride = if far { LARGE_PAGE_BYTES } else { SMALL_PAGE_BYTES };
+            let mode = if space == 0 { Mode::Kernel } else { Mode::User };
+            let base = if space == 0 { 0xffff_ffff_8100_0000 } else { 0x40_0000 };
+            let start = base + page * stride + offset;
+            (start, start + length, mode, space)
+        },
+    );
+    prop::collection::vec(one, 0..600)
+}
+
+proptest! {
+    #[test]
+    fn counts_equal_the_reference(config in config(), fetches in fetches()) {
+        let mut fe = FrontEnd::new(&config).unwrap();
+        let mut l1i = Reference::new(config.l1i.size_bytes / config.l1i.line_bytes, config.l1i.ways, config.l1i.line_bytes);
+        let mut small = Reference::new(config.itlb.entries, config.itlb.ways, SMALL_PAGE_BYTES);
+        let mut large = config.itlb_large.map(|t| Reference::new(t.entries, t.ways.unwrap(), LARGE_PAGE_BYTES));
+        let mut expected = Counts::default();
+        for (start, end, mode, space) in fetches {
+            fe.fetch(start, end, mode, space);
+            let itlb = match mode {
+                Mode::Kernel => large.as_mut().unwrap_or(&mut small),
+                Mode::User => &mut small,
+            };
+            let one = ModeCounts {
+                lines: end / config.l1i.line_bytes - start / config.l1i.line_bytes + 1,
+                l1i_misses: l1i.walk(start, end, space),
+                itlb_misses: itlb.walk(start, end, space),
+            };
+            match mode {
+                Mode::Kernel => expected.kernel += one,
+                Mode::User => expected.user += one,
+            }
+            prop_assert_eq!(fe.counts(), expected);
+        }
+    }
+}

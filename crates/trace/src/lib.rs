@@ -1,1 +1,72 @@
-//! The wire format between the recorder and its readers
+//! What the recorder and its readers agree on, and the only thing that both sides share.
+//!
+//! - [`mark`]: how a program in the guest tells the recorder where it is.
+//! - [`RecorderSpec`]: what the machine asks of the recorder (JSON, before the run).
+//! - [`Event`], [`encode`], [`Decoder`]: the ordered events of a run, in chunks ([`ChunkHeader`]).
+//! - [`Recording`]: what the recorder says of the run when it is over (JSON), with
+//!   [`counts`] for the executed blocks and edges.
+//!
+//! Time is the guest's virtual time in nanoseconds. Under `-icount shift=0` one guest
+//! instruction is one nanosecond; idle time is a jump of virtual time that the recorder reads
+//! from the guest's own `rdtsc`. An event therefore carries the number of instructions since the
+//! event before it, and only [`Event::Idle`] adds time of its own.
+//!
+//! ```
+//! use kerntune_trace::{Decoder, Event, How, encode};
+//! let mut bytes = Vec::new();
+//! encode::event(&mut bytes, 7, Event::Enter { function: 300, how: How::Call });
+//! encode::event(&mut bytes, 12, Event::Exit);
+//! let mut decoder = Decoder::new(&bytes);
+//! assert_eq!(decoder.next().unwrap(), Some((7, Event::Enter { function: 300, how: How::Call })));
+//! assert_eq!(decoder.next().unwrap(), Some((12, Event::Exit)));
+//! assert_eq!(decoder.next().unwrap(), None);
+//! ```
+
+mod chunk;
+pub mod counts;
+pub mod encode;
+mod event;
+pub mod mark;
+mod recording;
+mod spec;
+
+pub use chunk::{ChunkHeader, OpenStack, TraceHeader, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES};
+pub use event::{Decoder, Event, How};
+pub use recording::{ChunkIndex, Health, ModeCounters, Recording, Region, Thread};
+pub use spec::{Capture, FunctionKind, FunctionSpec, RecorderSpec, TaskOffsets};
+
+/// Version of everything in this crate; the recorder and the reader must be of the same one.
+pub const VERSION: u32 = 1;
+
+/// Exit status with which the recorder ends QEMU when it cannot go on (its message is on
+/// QEMU's error output).
+pub const RECORDER_FAILED: i32 = 97;
+
+/// Names of the files in a recording's directory.
+pub mod files {
+    /// [`super::Recording`] as JSON; written last, so a directory without it is not a recording.
+    pub const RECORDING: &str = "recording.json";
+    /// The chunks of events.
+    pub const TRACE: &str = "trace.kt";
+    /// Blocks and edges, see [`super::counts`].
+    pub const COUNTS: &str = "counts.kt";
+    /// [`super::RecorderSpec`] as JSON, the recorder's input.
+    pub const SPEC: &str = "spec.json";
+}
+
+/// Bytes that are not what they should be.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Error {
+    /// The bytes end too early.
+    #[error("the {what} ends in the middle, at byte {at}")]
+    Truncated { what: &'static str, at: usize },
+    /// A value that the format does not have.
+    #[error("the {what} holds {found} at byte {at}, which this format does not have")]
+    Invalid { what: &'static str, found: u64, at: usize },
+    /// Not a file of this kind at all.
+    #[error("this is not a kerntune {what} (its first bytes are {found:02x?})")]
+    Magic { what: &'static str, found: [u8; 8] },
+    /// Another version's file.
+    #[error("the {what} is of format version {found}, this kerntune reads {VERSION}; record again")]
+    Version { what: &'static str, found: u32 },
+}

@@ -1,0 +1,198 @@
+//! The trace file: a header, then chunks that each stand on their own.
+//!
+//! Layout, little endian. File: magic `KTTRACE\0`, version u32, reserved u32. Chunk: magic
+//! `KTCH`, vcpu u32, sequence u32, events u32, begin u64 (virtual ns), end u64, stacks u32 (bytes),
+//! payload u32 (bytes, raw), compressed u32 (bytes that follow); then one zstd frame that holds
+//! the open stacks and the payload, in that order.
+
+use crate::{Error, How, VERSION};
+
+/// Bytes of [`TraceHeader`].
+pub const TRACE_HEADER_BYTES: usize = 16;
+/// Bytes of [`ChunkHeader`].
+pub const CHUNK_HEADER_BYTES: usize = 44;
+
+const TRACE_MAGIC: [u8; 8] = *b"KTTRACE\0";
+const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"KTCH");
+
+/// What the trace file begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceHeader;
+
+impl TraceHeader {
+    /// The header's bytes.
+    pub fn to_bytes(self) -> [u8; TRACE_HEADER_BYTES] {
+        let mut out = [0; TRACE_HEADER_BYTES];
+        out[..8].copy_from_slice(&TRACE_MAGIC);
+        out[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        out
+    }
+
+    /// Checks magic and version.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let found: [u8; 8] = read(bytes, 0, "trace")?;
+        if found != TRACE_MAGIC {
+            return Err(Error::Magic { what: "trace", found });
+        }
+        match u32::from_le_bytes(read(bytes, 8, "trace")?) {
+            VERSION => Ok(Self),
+            found => Err(Error::Version { what: "trace", found }),
+        }
+    }
+}
+
+/// What each chunk begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkHeader {
+    /// The virtual CPU whose events these are.
+    pub vcpu: u32,
+    /// 0, 1, 2 … within the trace.
+    pub sequence: u32,
+    /// Number of events.
+    pub events: u32,
+    /// Virtual time at the beginning, ns.
+    pub begin: u64,
+    /// Virtual time of the last event, ns.
+    pub end: u64,
+    /// Raw bytes of the open stacks.
+    pub stacks: u32,
+    /// Raw bytes of the events.
+    pub payload: u32,
+    /// Bytes of the zstd frame that follows.
+    pub compressed: u32,
+}
+
+impl ChunkHeader {
+    /// The header's bytes.
+    pub fn to_bytes(self) -> [u8; CHUNK_HEADER_BYTES] {
+        let mut out = Vec::with_capacity(CHUNK_HEADER_BYTES);
+        for word in [CHUNK_MAGIC, self.vcpu, self.sequence, self.events] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        out.extend_from_slice(&self.begin.to_le_bytes());
+        out.extend_from_slice(&self.end.to_le_bytes());
+        for word in [self.stacks, self.payload, self.compressed] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        let mut fixed = [0; CHUNK_HEADER_BYTES];
+        fixed.copy_from_slice(&out);
+        fixed
+    }
+
+    /// Reads a header; the sizes are bounded so that a damaged one cannot ask for all memory.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let word = |at| read(bytes, at, "chunk header").map(u32::from_le_bytes);
+        let long = |at| read(bytes, at, "chunk header").map(u64::from_le_bytes);
+        let magic = word(0)?;
+        if magic != CHUNK_MAGIC {
+            return Err(Error::Invalid { what: "chunk header", found: magic.into(), at: 0 });
+        }
+        let header = Self {
+            vcpu: word(4)?,
+            sequence: word(8)?,
+            events: word(12)?,
+            begin: long(16)?,
+            end: long(24)?,
+            stacks: word(32)?,
+            payload: word(36)?,
+            compressed: word(40)?,
+        };
+        for (at, size) in [(32, header.stacks), (36, header.payload), (40, header.compressed)] {
+            if size > 1 << 28 {
+                return Err(Error::Invalid { what: "chunk header", found: size.into(), at });
+            }
+        }
+        Ok(header)
+    }
+}
+
+/// The frames of one thread that are open where a chunk begins, outermost first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenStack {
+    /// Index into [`crate::Recording::threads`].
+    pub thread: u32,
+    /// Whether this thread is the one that runs.
+    pub running: bool,
+    /// Function index and how it was entered.
+    pub frames: Vec<(u32, How)>,
+}
+
+impl OpenStack {
+    /// Appends: thread u32, running u8, frame count u32, then per frame function u32 and how u8.
+    pub fn write(thread: u32, running: bool, frames: &[(u32, How)], out: &mut Vec<u8>) {
+        out.extend_from_slice(&thread.to_le_bytes());
+        out.push(running.into());
+        out.extend_from_slice(&(frames.len() as u32).to_le_bytes());
+        for (function, how) in frames {
+            out.extend_from_slice(&function.to_le_bytes());
+            out.push(*how as u8);
+        }
+    }
+
+    /// Reads all stacks of a chunk.
+    pub fn parse_all(bytes: &[u8]) -> Result<Vec<Self>, Error> {
+        const WHAT: &str = "chunk's open stacks";
+        let mut stacks = Vec::new();
+        let mut at = 0;
+        while at < bytes.len() {
+            let thread = u32::from_le_bytes(read(bytes, at, WHAT)?);
+            let [running] = read(bytes, at + 4, WHAT)?;
+            let count = u32::from_le_bytes(read(bytes, at + 5, WHAT)?);
+            at += 9;
+            let mut frames = Vec::new();
+            for _ in 0..count {
+                let function = u32::from_le_bytes(read(bytes, at, WHAT)?);
+                let [code] = read(bytes, at + 4, WHAT)?;
+                let how = [How::Call, How::Jump, How::Interrupt, How::Exception, How::Syscall]
+                    .into_iter()
+                    .find(|how| *how as u8 == code)
+                    .ok_or(Error::Invalid { what: WHAT, found: code.into(), at: at + 4 })?;
+                frames.push((function, how));
+                at += 5;
+            }
+            stacks.push(Self { thread, running: running != 0, frames });
+        }
+        Ok(stacks)
+    }
+}
+
+/// The `N` bytes at `at`.
+pub(crate) fn read<const N: usize>(bytes: &[u8], at: usize, what: &'static str) -> Result<[u8; N], Error> {
+    bytes
+        .get(at..at + N)
+        .and_then(|slice| slice.try_into().ok())
+        .ok_or(Error::Truncated { what, at: bytes.len() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_and_stacks_round_trip() {
+        assert_eq!(TraceHeader::parse(&TraceHeader.to_bytes()), Ok(TraceHeader));
+        let header = ChunkHeader {
+            vcpu: 1,
+            sequence: 2,
+            events: 3,
+            begin: 4,
+            end: 5,
+            stacks: 6,
+            payload: 7,
+            compressed: 8,
+        };
+        assert_eq!(ChunkHeader::parse(&header.to_bytes()), Ok(header));
+        let stack =
+            OpenStack { thread: 3, running: true, frames: vec![(9, How::Syscall), (70_000, How::Jump)] };
+        let mut bytes = Vec::new();
+        OpenStack::write(stack.thread, stack.running, &stack.frames, &mut bytes);
+        assert_eq!(OpenStack::parse_all(&bytes), Ok(vec![stack]));
+        assert!(OpenStack::parse_all(&bytes[..bytes.len() - 1]).is_err());
+    }
+
+    #[test]
+    fn foreign_files_are_refused_by_name() {
+        let error = TraceHeader::parse(b"\x7fELF\x02\x01\x01\0\0\0\0\0").unwrap_err();
+        assert!(error.to_string().contains("not a kerntune trace"));
+    }
+}

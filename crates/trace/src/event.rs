@@ -1,0 +1,173 @@
+//! Events and their reading.
+
+use crate::Error;
+
+/// How a function came to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum How {
+    /// By a call instruction.
+    Call,
+    /// By a jump (tail call) or by falling into it: returns together with the frame below.
+    Jump,
+    /// By an interrupt: asynchronous, of no concern to what it interrupted.
+    Interrupt,
+    /// By an exception: caused by the instruction that it interrupted (page fault …).
+    Exception,
+    /// By a system call: the first frame above user code.
+    Syscall,
+}
+
+/// One thing that happened on a virtual CPU.
+///
+/// Reading keeps one stack of frames per thread. `Enter` pushes; every other event says exactly
+/// what it pops, so that a reader never guesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A function begins.
+    Enter {
+        /// Index into [`crate::RecorderSpec::functions`].
+        function: u32,
+        /// How it came to run.
+        how: How,
+    },
+    /// A return: the top frame ends, and with it the frames below it up to and including the
+    /// first that was not entered by [`How::Jump`].
+    Exit,
+    /// Return from interrupt or exception to kernel code: ends the frames down to and including
+    /// the topmost that was entered by [`How::Interrupt`] or [`How::Exception`].
+    Resume,
+    /// Back to user code: every frame of the thread ends.
+    Leave,
+    /// So many frames ended without a return of their own (`longjmp`-like).
+    Unwind {
+        /// How many.
+        frames: u32,
+    },
+    /// Another thread runs from here on.
+    Switch {
+        /// Index into [`crate::Recording::threads`].
+        thread: u32,
+    },
+    /// The CPU was halted for so many nanoseconds.
+    Idle {
+        /// Virtual nanoseconds.
+        ns: u64,
+    },
+    /// A region begins.
+    RegionBegin {
+        /// Index into [`crate::Recording::regions`].
+        region: u32,
+    },
+    /// A region ends.
+    RegionEnd {
+        /// Index into [`crate::Recording::regions`].
+        region: u32,
+    },
+    /// One operation of the innermost open region is done.
+    Operation,
+}
+
+/// Kinds in the two low bits of an event's first number.
+pub(crate) mod kind {
+    pub const CALL: u64 = 0;
+    pub const EXIT: u64 = 1;
+    pub const JUMP: u64 = 2;
+    pub const OTHER: u64 = 3;
+}
+
+/// Kinds in the byte after [`kind::OTHER`].
+pub(crate) mod other {
+    pub const INTERRUPT: u8 = 0;
+    pub const EXCEPTION: u8 = 1;
+    pub const SYSCALL: u8 = 2;
+    pub const RESUME: u8 = 3;
+    pub const LEAVE: u8 = 4;
+    pub const UNWIND: u8 = 5;
+    pub const SWITCH: u8 = 6;
+    pub const IDLE: u8 = 7;
+    pub const REGION_BEGIN: u8 = 8;
+    pub const REGION_END: u8 = 9;
+    pub const OPERATION: u8 = 10;
+}
+
+/// Reads the events of one chunk's payload.
+pub struct Decoder<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Decoder<'a> {
+    /// `bytes` is a chunk's payload, decompressed.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// The next event with the number of instructions since the one before it; `None` at the end.
+    #[allow(clippy::should_implement_trait)]
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<(u64, Event)>, Error> {
+        if self.at == self.bytes.len() {
+            return Ok(None);
+        }
+        let first = self.number()?;
+        let event = match first & 3 {
+            kind::CALL => Event::Enter { function: self.number32()?, how: How::Call },
+            kind::EXIT => Event::Exit,
+            kind::JUMP => Event::Enter { function: self.number32()?, how: How::Jump },
+            _ => self.other()?,
+        };
+        Ok(Some((first >> 2, event)))
+    }
+
+    fn other(&mut self) -> Result<Event, Error> {
+        let at = self.at;
+        Ok(match self.byte()? {
+            other::INTERRUPT => Event::Enter { function: self.number32()?, how: How::Interrupt },
+            other::EXCEPTION => Event::Enter { function: self.number32()?, how: How::Exception },
+            other::SYSCALL => Event::Enter { function: self.number32()?, how: How::Syscall },
+            other::RESUME => Event::Resume,
+            other::LEAVE => Event::Leave,
+            other::UNWIND => Event::Unwind { frames: self.number32()? },
+            other::SWITCH => Event::Switch { thread: self.number32()? },
+            other::IDLE => Event::Idle { ns: self.fixed64()? },
+            other::REGION_BEGIN => Event::RegionBegin { region: self.number32()? },
+            other::REGION_END => Event::RegionEnd { region: self.number32()? },
+            other::OPERATION => Event::Operation,
+            found => return Err(Error::Invalid { what: "trace", found: found.into(), at }),
+        })
+    }
+
+    #[inline]
+    fn byte(&mut self) -> Result<u8, Error> {
+        let byte = *self.bytes.get(self.at).ok_or(Error::Truncated { what: "trace", at: self.at })?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    /// LEB128, at most 64 bits.
+    #[inline]
+    fn number(&mut self) -> Result<u64, Error> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Error::Invalid { what: "trace", found: value, at: self.at })
+    }
+
+    #[inline]
+    fn number32(&mut self) -> Result<u32, Error> {
+        let value = self.number()?;
+        u32::try_from(value).map_err(|_| Error::Invalid { what: "trace", found: value, at: self.at })
+    }
+
+    fn fixed64(&mut self) -> Result<u64, Error> {
+        let end = self.at + 8;
+        let raw = self.bytes.get(self.at..end).ok_or(Error::Truncated { what: "trace", at: self.at })?;
+        self.at = end;
+        Ok(u64::from_le_bytes(raw.try_into().unwrap_or_default()))
+    }
+}

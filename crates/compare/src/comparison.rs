@@ -1,0 +1,295 @@
+//! Two kernels, one workload, and the base kernel once more.
+
+use crate::{Error, Measurement, Metric, OperationCounters, Result};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+
+/// Name and version of the JSON form, see `docs/json.md`.
+pub const SCHEMA: &str = "kerntune-comparison/1";
+
+/// The `operation` of the rows that sum up all outermost regions.
+pub const TOTAL: &str = "total";
+
+/// Which kernel, as people and scripts need it; the kernel's own record has the rest.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelRef {
+    /// Its id in the work directory.
+    pub id: String,
+    /// Its short name.
+    pub label: String,
+    /// Release, `6.12.9`.
+    pub version: String,
+    /// What compiled it, `gcc 12.2.0`.
+    pub compiler: String,
+    /// The recipe that made it; none for a plain build.
+    pub recipe: Option<String>,
+}
+
+/// What a comparison is of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// The workload's name.
+    pub workload: String,
+    /// The machine's name, `emulator`.
+    pub machine: String,
+    /// The front-end model's name, `generic`.
+    pub model: String,
+    /// The kernel compared with.
+    pub base: KernelRef,
+    /// The kernel in question.
+    pub tuned: KernelRef,
+}
+
+/// One metric of one operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Operation, or [`TOTAL`].
+    pub operation: String,
+    /// What was counted.
+    pub metric: Metric,
+    /// Unit of `base`, `base_again` and `tuned`.
+    pub unit: String,
+    /// Whether it is a front-end model's figure.
+    pub model: bool,
+    /// Of the base kernel.
+    pub base: f64,
+    /// Of the base kernel in its second run.
+    pub base_again: f64,
+    /// Of the tuned kernel.
+    pub tuned: f64,
+    /// 100 · (tuned − base) / base; 0 where both are 0; none where only the base is 0.
+    pub change_percent: Option<f64>,
+    /// The same with the base's second run in the place of the tuned kernel.
+    pub aa_percent: Option<f64>,
+    within_noise: bool,
+}
+
+impl Row {
+    fn new(
+        metric: Metric,
+        base: &OperationCounters,
+        again: &OperationCounters,
+        tuned: &OperationCounters,
+    ) -> Self {
+        let total = base.operation == TOTAL;
+        let of = |counters: &OperationCounters| {
+            let sum = metric.of(counters) as f64;
+            if total {
+                sum
+            } else {
+                sum / counters.operations as f64
+            }
+        };
+        let (first, second, third) = (of(base), of(again), of(tuned));
+        Self {
+            operation: base.operation.clone(),
+            metric,
+            unit: if total { metric.unit() } else { metric.unit_per_operation() }.into(),
+            model: metric.is_model(),
+            base: first,
+            base_again: second,
+            tuned: third,
+            change_percent: percent(first, third),
+            aa_percent: percent(first, second),
+            within_noise: (third - first).abs() <= (second - first).abs(),
+        }
+    }
+
+    /// Whether the change is not larger than the A/A difference: `*` in tables. Two equal
+    /// figures are.
+    pub fn within_noise(&self) -> bool {
+        self.within_noise
+    }
+
+    /// Lower and beyond the A/A difference.
+    pub fn is_lower(&self) -> bool {
+        !self.within_noise && self.tuned < self.base
+    }
+
+    /// Higher and beyond the A/A difference.
+    pub fn is_higher(&self) -> bool {
+        !self.within_noise && self.tuned > self.base
+    }
+}
+
+fn percent(base: f64, other: f64) -> Option<f64> {
+    if base == other {
+        Some(0.0)
+    } else if base == 0.0 {
+        None
+    } else {
+        Some(100.0 * (other - base) / base)
+    }
+}
+
+/// One of the three runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Run {
+    /// The base kernel.
+    Base,
+    /// The base kernel once more.
+    BaseAgain,
+    /// The tuned kernel.
+    Tuned,
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Run::Base => "base",
+            Run::BaseAgain => "second base",
+            Run::Tuned => "tuned",
+        })
+    }
+}
+
+/// An operation that was not done in every run and so has no rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// The operation.
+    pub operation: String,
+    /// The runs in which it was not done.
+    pub runs: Vec<Run>,
+}
+
+/// An operation that was done in every run, but not equally often: its figures per operation
+/// can be compared, totals cannot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnequalWork {
+    /// The operation.
+    pub operation: String,
+    /// How often in the base run.
+    pub base: u64,
+    /// How often in the second base run.
+    pub base_again: u64,
+    /// How often in the tuned run.
+    pub tuned: u64,
+}
+
+/// The comparison of two kernels; its JSON form is a contract (`docs/json.md`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    schema: Schema,
+    /// The workload's name.
+    pub workload: String,
+    /// The machine's name.
+    pub machine: String,
+    /// The front-end model's name.
+    #[serde(default)]
+    pub model: String,
+    /// The kernel compared with.
+    pub base: KernelRef,
+    /// The kernel in question.
+    pub tuned: KernelRef,
+    /// Per operation in the order of the base run, then [`TOTAL`]; each with every metric.
+    pub rows: Vec<Row>,
+    /// Operations that are not in every run.
+    #[serde(default)]
+    pub missing: Vec<Missing>,
+    /// Operations that were not done equally often.
+    #[serde(default)]
+    pub unequal_work: Vec<UnequalWork>,
+}
+
+impl Comparison {
+    /// Compares one run of each kernel; `base_again` is a second run of the base kernel.
+    pub fn new(
+        base: &Measurement,
+        base_again: &Measurement,
+        tuned: &Measurement,
+        labels: Labels,
+    ) -> Result<Self> {
+        let runs = [(Run::Base, base), (Run::BaseAgain, base_again), (Run::Tuned, tuned)];
+        for (run, measurement) in runs {
+            let total = &measurement.total;
+            if total.kernel_instructions > 0 && total.taken_branches == 0 {
+                return Err(Error::NotCaptured { run, instructions: total.kernel_instructions });
+            }
+        }
+        let mut names: Vec<&str> = Vec::new();
+        for name in runs.iter().flat_map(|(_, run)| &run.operations).map(|o| o.operation.as_str()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let (mut rows, mut missing, mut unequal_work) = (Vec::new(), Vec::new(), Vec::new());
+        for name in names {
+            match runs.map(|(_, run)| run.operation(name)) {
+                [Some(base), Some(again), Some(tuned)] => {
+                    if base.operations != again.operations || base.operations != tuned.operations {
+                        unequal_work.push(UnequalWork {
+                            operation: name.into(),
+                            base: base.operations,
+                            base_again: again.operations,
+                            tuned: tuned.operations,
+                        });
+                    }
+                    rows.extend(Metric::ALL.map(|metric| Row::new(metric, base, again, tuned)));
+                }
+                _ => {
+                    let absent = runs.iter().filter(|(_, run)| run.operation(name).is_none());
+                    let runs = absent.map(|(run, _)| *run).collect();
+                    missing.push(Missing { operation: name.into(), runs });
+                }
+            }
+        }
+        if rows.is_empty() {
+            let list = |run: &Measurement| {
+                run.operations.iter().map(|o| o.operation.as_str()).collect::<Vec<_>>().join(", ")
+            };
+            return Err(Error::NothingInCommon { base: list(base), tuned: list(tuned) });
+        }
+        rows.extend(Metric::ALL.map(|metric| Row::new(metric, &base.total, &base_again.total, &tuned.total)));
+        let Labels { workload, machine, model, base, tuned } = labels;
+        Ok(Self { schema: Schema, workload, machine, model, base, tuned, rows, missing, unequal_work })
+    }
+
+    /// The row of an operation (or [`TOTAL`]) and a metric.
+    pub fn row(&self, operation: &str, metric: Metric) -> Option<&Row> {
+        self.rows.iter().find(|row| row.operation == operation && row.metric == metric)
+    }
+
+    /// The operations that have rows, in order, without [`TOTAL`].
+    pub fn operations(&self) -> impl Iterator<Item = &str> {
+        let mut last = None;
+        let names = self.rows.iter().map(|row| row.operation.as_str()).filter(|name| *name != TOTAL);
+        names.filter(move |name| last.replace(*name) != Some(*name))
+    }
+
+    /// The contract's JSON, for people to read too, with a newline at its end.
+    pub fn to_json(&self) -> String {
+        // Strings, numbers and lists of them: nothing in it can fail.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// Reads what [`Comparison::to_json`] wrote; text of another schema is refused.
+    pub fn from_json(text: &str) -> Result<Self> {
+        Ok(serde_json::from_str(text)?)
+    }
+}
+
+/// [`SCHEMA`] when written, and nothing else when read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Schema;
+
+impl Serialize for Schema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(SCHEMA)
+    }
+}
+
+impl<'de> Deserialize<'de> for Schema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let found = String::deserialize(deserializer)?;
+        if found == SCHEMA {
+            Ok(Schema)
+        } else {
+            Err(serde::de::Error::custom(format!("its schema is \"{found}\"")))
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "comparison_tests.rs"]
+mod tests;

@@ -1,0 +1,143 @@
+//! The exact counters of one run.
+
+use crate::{Error, Result, TOTAL};
+use serde::{Deserialize, Serialize};
+
+/// One stretch between a begin and an end mark, as a recording or a profile has it. Counters
+/// are of kernel code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegionFigures<'a> {
+    /// The name that the mark gave: the operation.
+    pub name: &'a str,
+    /// How many regions were open around it; those with 0 never overlap.
+    pub depth: u32,
+    /// Whether its end mark was seen.
+    pub closed: bool,
+    /// Operations done in it.
+    pub operations: u64,
+    /// Kernel instructions.
+    pub kernel_instructions: u64,
+    /// Kernel branches taken.
+    pub taken_branches: u64,
+    /// Model: L1I misses of kernel code.
+    pub l1i_misses: u64,
+    /// Model: iTLB misses of kernel code.
+    pub itlb_misses: u64,
+}
+
+/// Sums over all regions of one name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationCounters {
+    /// The regions' name.
+    pub operation: String,
+    /// Operations done.
+    pub operations: u64,
+    /// Kernel instructions.
+    pub kernel_instructions: u64,
+    /// Kernel branches taken.
+    pub taken_branches: u64,
+    /// Model: L1I misses of kernel code.
+    pub l1i_misses: u64,
+    /// Model: iTLB misses of kernel code.
+    pub itlb_misses: u64,
+}
+
+impl OperationCounters {
+    fn add(&mut self, region: &RegionFigures) {
+        self.operations += region.operations;
+        self.kernel_instructions += region.kernel_instructions;
+        self.taken_branches += region.taken_branches;
+        self.l1i_misses += region.l1i_misses;
+        self.itlb_misses += region.itlb_misses;
+    }
+}
+
+/// One run on an exact machine: what each operation took, and what all of it took.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Operations in the order in which they first ran. Regions without operations have no entry.
+    pub operations: Vec<OperationCounters>,
+    /// The sum over the outermost regions; its `operation` is [`TOTAL`].
+    pub total: OperationCounters,
+}
+
+impl Measurement {
+    /// Adds up regions of the same name; the outermost ones (depth 0) make the total. A region
+    /// without operations counts towards the total only.
+    pub fn from_regions<'a>(regions: impl IntoIterator<Item = RegionFigures<'a>>) -> Result<Self> {
+        let mut operations: Vec<OperationCounters> = Vec::new();
+        let mut total = OperationCounters { operation: TOTAL.into(), ..OperationCounters::default() };
+        for region in regions {
+            if !region.closed {
+                return Err(Error::OpenRegion { region: region.name.into() });
+            }
+            if region.name == TOTAL {
+                return Err(Error::ReservedName);
+            }
+            let known = operations.iter().position(|known| known.operation == region.name);
+            let at = known.unwrap_or_else(|| {
+                operations.push(OperationCounters { operation: region.name.into(), ..Default::default() });
+                operations.len() - 1
+            });
+            operations[at].add(&region);
+            if region.depth == 0 {
+                total.add(&region);
+            }
+        }
+        operations.retain(|counters| counters.operations > 0);
+        if operations.is_empty() {
+            return Err(Error::NothingMeasured);
+        }
+        Ok(Self { operations, total })
+    }
+
+    /// The counters of an operation.
+    pub fn operation(&self, name: &str) -> Option<&OperationCounters> {
+        self.operations.iter().find(|counters| counters.operation == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region(name: &str, depth: u32, operations: u64, scale: u64) -> RegionFigures<'_> {
+        RegionFigures {
+            name,
+            depth,
+            closed: true,
+            operations,
+            kernel_instructions: 1000 * scale,
+            taken_branches: 100 * scale,
+            l1i_misses: 10 * scale,
+            itlb_misses: scale,
+        }
+    }
+
+    #[test]
+    fn same_names_add_up_and_inner_regions_stay_out_of_the_total() {
+        let run = Measurement::from_regions([
+            region("tcp_rr", 0, 10, 3),
+            region("connect", 1, 2, 1),
+            region("udp_rr", 0, 5, 2),
+            region("tcp_rr", 0, 10, 4),
+            region("setup", 0, 0, 9),
+        ])
+        .unwrap();
+        let names: Vec<_> = run.operations.iter().map(|o| (o.operation.as_str(), o.operations)).collect();
+        assert_eq!(names, [("tcp_rr", 20), ("connect", 2), ("udp_rr", 5)]);
+        assert_eq!(run.operation("tcp_rr").unwrap().kernel_instructions, 7000);
+        assert_eq!((run.total.kernel_instructions, run.total.itlb_misses), (18_000, 18));
+        assert_eq!(run.total.operations, 25);
+    }
+
+    #[test]
+    fn runs_that_measure_nothing_are_refused() {
+        assert!(matches!(Measurement::from_regions([]), Err(Error::NothingMeasured)));
+        assert!(matches!(Measurement::from_regions([region("a", 0, 0, 1)]), Err(Error::NothingMeasured)));
+        let open = RegionFigures { closed: false, ..region("a", 0, 1, 1) };
+        let error = Measurement::from_regions([open]).unwrap_err();
+        assert!(error.to_string().starts_with("region \"a\" was begun and never ended"), "{error}");
+        assert!(matches!(Measurement::from_regions([region("total", 0, 1, 1)]), Err(Error::ReservedName)));
+    }
+}

@@ -1,0 +1,225 @@
+//! What a comparison says, in sentences.
+
+use crate::{number, Comparison, Metric, Row, TOTAL};
+use std::fmt;
+
+/// Which way the figures went, all operations and metrics taken together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Some figures are lower, none is higher.
+    Lower,
+    /// Some figures are higher, none is lower.
+    Higher,
+    /// Some are lower and some higher.
+    Mixed,
+    /// None changed by more than the A/A difference.
+    Unchanged,
+}
+
+/// A comparison's summary. `Display` writes the sentences in one line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// Over all rows.
+    pub outcome: Outcome,
+    /// Number of operations compared.
+    pub operations: usize,
+    /// Operations whose path length is lower, the largest change first.
+    pub lower: Vec<Row>,
+    /// Operations whose path length is higher, the largest change first.
+    pub higher: Vec<Row>,
+    /// The total's rows.
+    pub totals: Vec<Row>,
+    warnings: Vec<String>,
+}
+
+impl Verdict {
+    /// Draws the conclusions.
+    pub fn new(comparison: &Comparison) -> Self {
+        let any = |test: fn(&Row) -> bool| comparison.rows.iter().any(test);
+        let outcome = match (any(Row::is_lower), any(Row::is_higher)) {
+            (true, false) => Outcome::Lower,
+            (false, true) => Outcome::Higher,
+            (true, true) => Outcome::Mixed,
+            (false, false) => Outcome::Unchanged,
+        };
+        let paths = |test: fn(&Row) -> bool| {
+            let of = |row: &&Row| row.metric == Metric::PathLength && row.operation != TOTAL && test(row);
+            let mut rows: Vec<Row> = comparison.rows.iter().filter(of).cloned().collect();
+            // No operation has a path length of 0, so that each has a change; in any case it sorts.
+            rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
+            rows
+        };
+        Self {
+            outcome,
+            operations: comparison.operations().count(),
+            lower: paths(Row::is_lower),
+            higher: paths(Row::is_higher),
+            totals: comparison.rows.iter().filter(|row| row.operation == TOTAL).cloned().collect(),
+            warnings: warnings(comparison),
+        }
+    }
+
+    /// The conclusions, the most important first, each a sentence.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        if self.outcome == Outcome::Unchanged {
+            out.push(format!("No change beyond the A/A difference in {}.", count(self.operations)));
+        } else {
+            out.push(self.path_sentence());
+            let totals: Vec<_> = self.totals.iter().map(total_phrase).collect();
+            if !totals.is_empty() {
+                out.push(format!("In total: {}.", totals.join(", ")));
+            }
+        }
+        out.extend(self.warnings.iter().cloned());
+        out
+    }
+
+    fn path_sentence(&self) -> String {
+        let (lower, higher) = (self.lower.len(), self.higher.len());
+        if lower + higher == 0 {
+            return format!(
+                "Path length: no change beyond the A/A difference in {}.",
+                count(self.operations)
+            );
+        }
+        let mut parts = Vec::new();
+        for (word, rows) in [("lower", &self.lower), ("higher", &self.higher)] {
+            let (Some(most), Some(least)) = (rows.first(), rows.last()) else { continue };
+            let range = match rows.len() {
+                1 => named(most),
+                _ => format!("from {} to {}", named(least), named(most)),
+            };
+            let of = if parts.is_empty() { format!(" of {}", count(self.operations)) } else { String::new() };
+            parts.push(format!("{word} in {}{of} ({range})", rows.len()));
+        }
+        match self.operations - (lower + higher).min(self.operations) {
+            0 => {}
+            same => parts.push(format!("no change beyond the A/A difference in {same}")),
+        }
+        format!("Path length: {}.", parts.join(", "))
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.sentences().join(" "))
+    }
+}
+
+fn size(row: &Row) -> f64 {
+    row.change_percent.map_or(f64::INFINITY, f64::abs)
+}
+
+fn change(row: &Row) -> String {
+    match row.change_percent {
+        Some(percent) => format!("{} %", number::change(percent, 1)),
+        None => format!("from 0 to {}", number::figure(row.tuned)),
+    }
+}
+
+fn named(row: &Row) -> String {
+    format!("{} {}", row.operation, change(row))
+}
+
+fn count(operations: usize) -> String {
+    match operations {
+        1 => "1 operation".into(),
+        _ => format!("{operations} operations"),
+    }
+}
+
+fn total_phrase(row: &Row) -> String {
+    let what = match row.metric {
+        Metric::PathLength => "kernel instructions",
+        metric => metric.title(),
+    };
+    let star = if row.within_noise() { "*" } else { "" };
+    let model = if row.model { " (model)" } else { "" };
+    format!("{what}{model} {}{star}", change(row))
+}
+
+fn warnings(comparison: &Comparison) -> Vec<String> {
+    let mut out = Vec::new();
+    for missing in &comparison.missing {
+        let runs: Vec<_> = missing.runs.iter().map(|run| format!("the {run} run")).collect();
+        out.push(format!("Not compared: {}, which {} did not do.", missing.operation, runs.join(" and ")));
+    }
+    for work in &comparison.unequal_work {
+        out.push(format!(
+            "{} was done {} times by the base run, {} by its repetition and {} by the tuned run: the totals are \
+             not of equal work.",
+            work.operation,
+            number::grouped(work.base),
+            number::grouped(work.base_again),
+            number::grouped(work.tuned),
+        ));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Labels, Measurement, RegionFigures};
+
+    fn run(regions: &[(&str, u64, u64)]) -> Measurement {
+        Measurement::from_regions(regions.iter().map(|&(name, instructions, branches)| RegionFigures {
+            name,
+            depth: 0,
+            closed: true,
+            operations: 100,
+            kernel_instructions: instructions,
+            taken_branches: branches,
+            l1i_misses: 10,
+            itlb_misses: 0,
+        }))
+        .unwrap()
+    }
+
+    fn verdict(base: &[(&str, u64, u64)], tuned: &[(&str, u64, u64)]) -> Verdict {
+        let base = run(base);
+        Verdict::new(&Comparison::new(&base, &base, &run(tuned), Labels::default()).unwrap())
+    }
+
+    #[test]
+    fn best_worst_and_totals() {
+        let verdict = verdict(
+            &[("a", 1000, 100), ("b", 1000, 100), ("c", 1000, 100), ("d", 500, 50)],
+            &[("a", 900, 90), ("b", 950, 90), ("c", 1020, 80), ("d", 500, 50)],
+        );
+        assert_eq!(verdict.outcome, Outcome::Mixed);
+        assert_eq!(
+            verdict.sentences(),
+            [
+                "Path length: lower in 2 of 4 operations (from b -5.0 % to a -10.0 %), higher in 1 (c +2.0 %), no \
+                 change beyond the A/A difference in 1.",
+                "In total: kernel instructions -3.7 %, taken branches -11.4 %, L1I misses (model) 0.0 %*, iTLB misses \
+                 (model) 0.0 %*.",
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_changed() {
+        let verdict = verdict(&[("a", 1000, 100)], &[("a", 1000, 100)]);
+        assert_eq!(verdict.outcome, Outcome::Unchanged);
+        assert_eq!(verdict.to_string(), "No change beyond the A/A difference in 1 operation.");
+    }
+
+    #[test]
+    fn only_branches_changed() {
+        let verdict = verdict(&[("a", 1000, 100)], &[("a", 1000, 50)]);
+        assert_eq!(verdict.outcome, Outcome::Lower);
+        assert!(verdict
+            .to_string()
+            .starts_with("Path length: no change beyond the A/A difference in 1 operation. In"));
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let verdict = verdict(&[("a", 1000, 100), ("b", 1, 1)], &[("a", 900, 90)]);
+        let said = verdict.sentences();
+        assert_eq!(said.last().unwrap(), "Not compared: b, which the tuned run did not do.");
+    }
+}

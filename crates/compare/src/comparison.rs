@@ -65,33 +65,30 @@ pub struct Row {
 }
 
 impl Row {
-    fn new(
-        metric: Metric,
-        base: &OperationCounters,
-        again: &OperationCounters,
-        tuned: &OperationCounters,
-    ) -> Self {
-        let total = base.operation == TOTAL;
-        let of = |counters: &OperationCounters| {
-            let sum = metric.of(counters) as f64;
-            if total {
-                sum
-            } else {
-                sum / counters.operations as f64
-            }
+    /// `counters` are of the base, the second base and the tuned run.
+    fn new(metric: Metric, counters: [&OperationCounters; 3]) -> Self {
+        let operation = &counters[0].operation;
+        let total = operation == TOTAL;
+        let sums = counters.map(|of| metric.of(of));
+        let per = counters.map(|of| if total { 1 } else { of.operations });
+        let [base, base_again, tuned] = [0, 1, 2].map(|run| sums[run] as f64 / per[run] as f64);
+        let within_noise = if per[0] == per[1] && per[0] == per[2] {
+            // Of the same number of operations the sums say it without rounding.
+            sums[2].abs_diff(sums[0]) <= sums[1].abs_diff(sums[0])
+        } else {
+            (tuned - base).abs() <= (base_again - base).abs()
         };
-        let (first, second, third) = (of(base), of(again), of(tuned));
         Self {
-            operation: base.operation.clone(),
+            operation: operation.clone(),
             metric,
             unit: if total { metric.unit() } else { metric.unit_per_operation() }.into(),
             model: metric.is_model(),
-            base: first,
-            base_again: second,
-            tuned: third,
-            change_percent: percent(first, third),
-            aa_percent: percent(first, second),
-            within_noise: (third - first).abs() <= (second - first).abs(),
+            base,
+            base_again,
+            tuned,
+            change_percent: percent(base, tuned),
+            aa_percent: percent(base, base_again),
+            within_noise,
         }
     }
 
@@ -225,7 +222,7 @@ impl Comparison {
                             tuned: tuned.operations,
                         });
                     }
-                    rows.extend(Metric::ALL.map(|metric| Row::new(metric, base, again, tuned)));
+                    rows.extend(Metric::ALL.map(|metric| Row::new(metric, [base, again, tuned])));
                 }
                 _ => {
                     let absent = runs.iter().filter(|(_, run)| run.operation(name).is_none());
@@ -240,7 +237,9 @@ impl Comparison {
             };
             return Err(Error::NothingInCommon { base: list(base), tuned: list(tuned) });
         }
-        rows.extend(Metric::ALL.map(|metric| Row::new(metric, &base.total, &base_again.total, &tuned.total)));
+        rows.extend(
+            Metric::ALL.map(|metric| Row::new(metric, [&base.total, &base_again.total, &tuned.total])),
+        );
         let Labels { workload, machine, model, base, tuned } = labels;
         Ok(Self { schema: Schema, workload, machine, model, base, tuned, rows, missing, unequal_work })
     }

@@ -77,6 +77,13 @@ fn a_change_not_larger_than_the_aa_difference_is_noise() {
 }
 
 #[test]
+fn an_equal_difference_is_noise_whatever_division_makes_of_it() {
+    let figures = |instructions| run(&[("a", 49, instructions, 1, 1, 1)]);
+    let comparison = Comparison::new(&figures(1003), &figures(1000), &figures(1006), labels()).unwrap();
+    assert!(comparison.row("a", Metric::PathLength).unwrap().within_noise());
+}
+
+#[test]
 fn a_base_of_zero_has_no_per_cent() {
     let comparison = example();
     let row = comparison.row("pipe", Metric::ItlbMisses).unwrap();

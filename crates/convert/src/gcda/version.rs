@@ -1,0 +1,81 @@
+//! The version word.
+
+use std::fmt;
+
+/// The version word of a `.gcda`: `B22*` for GCC 12.2, release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct GcovVersion(pub u32);
+
+impl GcovVersion {
+    /// Oldest GCC whose files are read.
+    pub const FIRST_MAJOR: u32 = 11;
+    /// Newest GCC whose files are read.
+    pub const LAST_MAJOR: u32 = 15;
+
+    /// Major and minor number; none if the word is not of the form that GCC writes. The first
+    /// character counts tens from `A`, the next two are digits (`gcc/gcov-iov.cc`).
+    pub fn major_minor(self) -> Option<(u32, u32)> {
+        let [tens, ones, minor, _status] = self.0.to_be_bytes();
+        let well_formed = tens.is_ascii_uppercase() && ones.is_ascii_digit() && minor.is_ascii_digit();
+        well_formed.then(|| (u32::from(tens - b'A') * 10 + u32::from(ones - b'0'), u32::from(minor - b'0')))
+    }
+
+    /// What that compiler's files look like; none if they are not read here.
+    pub(super) fn layout(self) -> Option<Layout> {
+        let (major, _) = self.major_minor()?;
+        (Self::FIRST_MAJOR..=Self::LAST_MAJOR).contains(&major).then_some(Layout {
+            word_length: if major >= 12 { 4 } else { 1 },
+            has_checksum: major >= 12,
+            // `gcov-counter.def`: 14 appended conditions, 15 paths.
+            kinds: match major {
+                ..=13 => 8,
+                14 => 9,
+                _ => 10,
+            },
+        })
+    }
+}
+
+/// What depends on the version.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layout {
+    /// How much one 32-bit word adds to a record's length.
+    pub word_length: u32,
+    /// Whether the header has a fourth word.
+    pub has_checksum: bool,
+    /// Number of counter kinds.
+    pub kinds: u32,
+}
+
+impl fmt::Display for GcovVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.major_minor() {
+            Some((major, minor)) => {
+                write!(f, "GCC {major}.{minor} (version \"{}\")", self.0.to_be_bytes().escape_ascii())
+            }
+            None => write!(f, "an unknown compiler (version {:#010x})", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_words_are_named() {
+        let text = |v: &[u8; 4]| GcovVersion(u32::from_be_bytes(*v)).to_string();
+        assert_eq!(text(b"B22*"), "GCC 12.2 (version \"B22*\")");
+        assert_eq!(text(b"A93r"), "GCC 9.3 (version \"A93r\")");
+        assert_eq!(text(b"408*"), "an unknown compiler (version 0x3430382a)");
+    }
+
+    #[test]
+    fn lengths_are_bytes_from_12_on() {
+        let layout = |v: &[u8; 4]| GcovVersion(u32::from_be_bytes(*v)).layout();
+        assert_eq!(layout(b"B14*").map(|l| (l.word_length, l.has_checksum)), Some((1, false)));
+        assert_eq!(layout(b"B22*").map(|l| (l.word_length, l.has_checksum, l.kinds)), Some((4, true, 8)));
+        assert_eq!(layout(b"B52*").map(|l| l.kinds), Some(10));
+        assert!(layout(b"A93*").is_none() && layout(b"B60*").is_none());
+    }
+}

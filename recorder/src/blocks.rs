@@ -1,0 +1,145 @@
+//! What is known of each translated block.
+
+use std::collections::{HashMap, HashSet};
+
+/// How a block ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// With a branch; going elsewhere than on is a taken branch.
+    Branch(kerntune_trace::counts::EdgeKind),
+    /// With any other instruction.
+    Straight,
+    /// With something after which going elsewhere is no branch (`iretq`, `sysret`, `rep movs` …).
+    Opaque,
+}
+
+/// One translated block.
+#[derive(Debug, Clone)]
+pub struct BlockInfo {
+    /// Address of the first instruction.
+    pub start: u64,
+    /// Address of the last instruction.
+    pub last: u64,
+    /// Address after the last instruction.
+    pub end: u64,
+    /// Offsets of the instructions from `start`.
+    pub offsets: Box<[u16]>,
+    /// How it ends.
+    pub flow: Flow,
+    /// Whether it is user code.
+    pub user: bool,
+    /// Distinguishes user pages of one address and different content; 0 for the kernel.
+    pub space: u64,
+}
+
+impl BlockInfo {
+    /// Number of instructions.
+    pub fn instructions(&self) -> u64 {
+        self.offsets.len() as u64
+    }
+
+    /// The number of instructions before the one at `address`, if there is one.
+    pub fn position(&self, address: u64) -> Option<u64> {
+        let offset = u16::try_from(address.checked_sub(self.start)?).ok()?;
+        self.offsets.binary_search(&offset).ok().map(|index| index as u64)
+    }
+}
+
+/// All blocks, by number. Number 0 is "none".
+pub struct Blocks {
+    list: Vec<BlockInfo>,
+    by_key: HashMap<(u64, u16, u64), u32>,
+    /// Addresses of instructions that are not the first of their block: where a block that was
+    /// cut short may be taken up again.
+    interior: HashSet<u64>,
+}
+
+impl Blocks {
+    pub fn new() -> Self {
+        let none = BlockInfo {
+            start: 0,
+            last: 0,
+            end: 0,
+            offsets: Box::new([]),
+            flow: Flow::Opaque,
+            user: true,
+            space: 0,
+        };
+        Self { list: vec![none], by_key: HashMap::new(), interior: HashSet::new() }
+    }
+
+    /// The number of a block, new or known.
+    pub fn intern(&mut self, block: BlockInfo) -> u32 {
+        let key = (block.start, block.offsets.len() as u16, block.space);
+        if let Some(&id) = self.by_key.get(&key) {
+            if let Some(known) = self.list.get_mut(id as usize) {
+                // The kernel patches itself: same place, same length, other code.
+                *known = block;
+            }
+            return id;
+        }
+        let id = self.list.len() as u32;
+        self.interior.extend(block.offsets.iter().skip(1).map(|&o| block.start + u64::from(o)));
+        self.by_key.insert(key, id);
+        self.list.push(block);
+        id
+    }
+
+    /// The first `instructions` instructions of block `id`, as a block of its own.
+    pub fn prefix(&mut self, id: u32, instructions: u64) -> Option<u32> {
+        let whole = self.get(id)?;
+        let offsets: Box<[u16]> = whole.offsets.get(..instructions as usize)?.into();
+        let last = *offsets.last()?;
+        let part = BlockInfo {
+            last: whole.start + u64::from(last),
+            end: whole.start + u64::from(*whole.offsets.get(instructions as usize)?),
+            offsets,
+            flow: Flow::Straight,
+            ..whole.clone()
+        };
+        Some(self.intern(part))
+    }
+
+    /// A block by number.
+    #[inline]
+    pub fn get(&self, id: u32) -> Option<&BlockInfo> {
+        self.list.get(id as usize)
+    }
+
+    /// Whether a block that begins at `address` may be the rest of one that was cut short.
+    pub fn may_resume_at(&self, address: u64) -> bool {
+        self.interior.contains(&address)
+    }
+
+    /// How many numbers are in use.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_block_is_its_prefix() {
+        let mut blocks = Blocks::new();
+        let id = blocks.intern(BlockInfo {
+            start: 100,
+            last: 107,
+            end: 110,
+            offsets: Box::new([0, 3, 7]),
+            flow: Flow::Straight,
+            user: false,
+            space: 0,
+        });
+        assert_eq!(blocks.get(id).and_then(|b| b.position(103)), Some(1));
+        assert_eq!(blocks.get(id).and_then(|b| b.position(104)), None);
+        assert!(blocks.may_resume_at(107) && !blocks.may_resume_at(100));
+        let part = blocks.prefix(id, 2).unwrap();
+        let part = blocks.get(part).unwrap();
+        assert_eq!((part.start, part.last, part.end, part.instructions()), (100, 103, 107, 2));
+        assert_eq!(blocks.prefix(id, 0), None);
+        assert_eq!(blocks.prefix(id, 3), None);
+    }
+}

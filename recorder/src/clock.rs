@@ -1,0 +1,74 @@
+//! Virtual time from instruction counts.
+
+/// Ties the count of executed instructions to the guest's virtual clock.
+///
+/// Under `-icount shift=0` the guest's TSC advances by one per instruction, and jumps over idle
+/// time. Each `rdtsc` that the guest executes shows both: the difference to the count is constant
+/// but for idle time.
+#[derive(Debug, Default)]
+pub struct Clock {
+    offset: i64,
+    synced: bool,
+    halted: bool,
+    /// Idle nanoseconds so far.
+    pub idle_ns: u64,
+}
+
+/// What a look at the guest's clock showed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Nothing but instructions since the last look.
+    Agrees,
+    /// So many ns passed while the CPU was halted.
+    Idle(u64),
+    /// The clocks differ by so many ns, and the CPU was not halted.
+    Error(u64),
+}
+
+impl Clock {
+    /// The CPU halts.
+    pub fn halt(&mut self) {
+        self.halted = true;
+    }
+
+    /// The guest read `tsc` when `instructions` had been executed.
+    pub fn check(&mut self, tsc: u64, instructions: u64) -> Check {
+        let offset = tsc.wrapping_sub(instructions) as i64;
+        let moved = offset.wrapping_sub(self.offset);
+        self.offset = offset;
+        if !std::mem::replace(&mut self.synced, true) {
+            self.halted = false;
+            return Check::Agrees;
+        }
+        let halted = std::mem::take(&mut self.halted);
+        match moved {
+            0 => Check::Agrees,
+            1.. if halted => {
+                self.idle_ns += moved as u64;
+                Check::Idle(moved as u64)
+            }
+            _ => Check::Error(moved.unsigned_abs()),
+        }
+    }
+
+    /// Virtual time when `instructions` had been executed.
+    pub fn at(&self, instructions: u64) -> u64 {
+        instructions.wrapping_add(self.offset as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_is_what_the_guest_clock_has_more() {
+        let mut clock = Clock::default();
+        assert_eq!(clock.check(1_000, 400), Check::Agrees);
+        assert_eq!(clock.check(1_100, 500), Check::Agrees);
+        clock.halt();
+        assert_eq!(clock.check(5_200, 600), Check::Idle(4_000));
+        assert_eq!(clock.check(5_303, 700), Check::Error(3));
+        assert_eq!((clock.idle_ns, clock.at(700)), (4_000, 5_303));
+    }
+}

@@ -1,0 +1,61 @@
+//! The kernel's functions by address.
+
+use kerntune_trace::{FunctionKind, FunctionSpec};
+
+/// Finds functions by address. The index one past the last stands for kernel code that is in no
+/// known function: loaded modules, BPF, ftrace trampolines.
+pub struct Functions {
+    addresses: Vec<u64>,
+    kinds: Vec<FunctionKind>,
+    end: u64,
+}
+
+impl Functions {
+    /// `list` must be in order of address.
+    pub fn new(list: &[FunctionSpec]) -> Result<Self, String> {
+        if let Some(pair) = list.windows(2).find(|pair| pair[0].address >= pair[1].address) {
+            return Err(format!("the function table is not in order at {:#x}", pair[1].address));
+        }
+        let last = list.last().ok_or("the function table is empty")?;
+        Ok(Self {
+            addresses: list.iter().map(|f| f.address).collect(),
+            kinds: list.iter().map(|f| f.kind).collect(),
+            end: last.address + last.size.max(1),
+        })
+    }
+
+    /// The index that stands for code in no known function.
+    pub fn unknown(&self) -> u32 {
+        self.addresses.len() as u32
+    }
+
+    /// What part a function plays.
+    pub fn kind(&self, function: u32) -> FunctionKind {
+        self.kinds.get(function as usize).copied().unwrap_or(FunctionKind::Plain)
+    }
+
+    /// The function that code at `address` belongs to; split-off parts belong to their owner.
+    pub fn containing(&self, address: u64) -> u32 {
+        if address >= self.end {
+            return self.unknown();
+        }
+        match self.addresses.partition_point(|&start| start <= address) {
+            0 => self.unknown(),
+            after => match self.kinds[after - 1] {
+                FunctionKind::Part(owner) => owner,
+                _ => after as u32 - 1,
+            },
+        }
+    }
+
+    /// The function whose first instruction is at `address`; split-off parts are none.
+    pub fn starting(&self, address: u64) -> Option<u32> {
+        let index = self.addresses.binary_search(&address).ok()?;
+        (!matches!(self.kinds[index], FunctionKind::Part(_))).then_some(index as u32)
+    }
+
+    /// Whether `address` is in the kernel image's own code.
+    pub fn covers(&self, address: u64) -> bool {
+        self.addresses.first().is_some_and(|&first| first <= address) && address < self.end
+    }
+}

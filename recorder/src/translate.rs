@@ -1,0 +1,133 @@
+//! Which instructions of a block are worth watching.
+//!
+//! Knows x86-64; another architecture is another file like this one.
+
+use crate::blocks::Flow;
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use kerntune_trace::counts::EdgeKind;
+use kerntune_trace::mark::{self, Mark};
+
+/// One instruction as QEMU translates it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Insn {
+    /// Virtual address.
+    pub address: u64,
+    /// Bytes; the first `length` count.
+    pub bytes: [u8; 16],
+    /// How many bytes.
+    pub length: usize,
+}
+
+impl Insn {
+    /// Address of the instruction after this one.
+    pub fn end(&self) -> u64 {
+        self.address + self.length as u64
+    }
+
+    fn decode(&self) -> Instruction {
+        let bytes = &self.bytes[..self.length.min(16)];
+        Decoder::with_ip(64, bytes, self.address, DecoderOptions::NONE).decode()
+    }
+}
+
+/// What the last instruction of a block does. QEMU ends a block at every branch and at every
+/// instruction that leaves the translated code, so only the last can be any of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// A call; the target if it is in the instruction.
+    Call { target: Option<u64> },
+    /// A near return.
+    Return,
+    /// `iretq`.
+    InterruptReturn,
+    /// `sysretq`.
+    SystemReturn,
+    /// `hlt`.
+    Halt,
+    /// `rdtsc`, `rdtscp`.
+    ReadClock,
+    /// Anything else.
+    Other,
+}
+
+/// What the end of a block is.
+pub fn ending(last: &Insn) -> (Ending, Flow) {
+    let insn = last.decode();
+    let branch = |kind| Flow::Branch(kind);
+    match insn.mnemonic() {
+        Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq => return (Ending::InterruptReturn, Flow::Opaque),
+        Mnemonic::Sysret | Mnemonic::Sysretq => return (Ending::SystemReturn, Flow::Opaque),
+        Mnemonic::Syscall | Mnemonic::Sysenter => return (Ending::Other, Flow::Opaque),
+        Mnemonic::Hlt => return (Ending::Halt, Flow::Opaque),
+        Mnemonic::Rdtsc | Mnemonic::Rdtscp => return (Ending::ReadClock, Flow::Straight),
+        _ => {}
+    }
+    if insn.has_rep_prefix() || insn.has_repne_prefix() {
+        // Under icount each iteration is a block of its own that "jumps" to itself. A `rep ret`
+        // is a return all the same.
+        if insn.flow_control() == FlowControl::Next {
+            return (Ending::Other, Flow::Opaque);
+        }
+    }
+    match insn.flow_control() {
+        FlowControl::Call => {
+            let target = (insn.code() == Code::Call_rel32_64).then(|| insn.near_branch_target());
+            (Ending::Call { target }, branch(EdgeKind::Call))
+        }
+        FlowControl::IndirectCall => (Ending::Call { target: None }, branch(EdgeKind::IndirectCall)),
+        FlowControl::Return => (Ending::Return, branch(EdgeKind::Return)),
+        FlowControl::UnconditionalBranch => (Ending::Other, branch(EdgeKind::Jump)),
+        FlowControl::IndirectBranch => (Ending::Other, branch(EdgeKind::IndirectJump)),
+        FlowControl::ConditionalBranch => (Ending::Other, branch(EdgeKind::Conditional)),
+        FlowControl::Next | FlowControl::XbeginXabortXend => (Ending::Other, Flow::Straight),
+        FlowControl::Interrupt | FlowControl::Exception => (Ending::Other, Flow::Opaque),
+    }
+}
+
+/// A mark, if the instruction is one.
+pub fn mark(insn: &Insn) -> Option<Mark> {
+    if insn.length == mark::LENGTH {
+        mark::decode(&insn.bytes[..mark::LENGTH])
+    } else {
+        None
+    }
+}
+
+/// Whether an address is the kernel's half of the address space.
+pub fn is_kernel(address: u64) -> bool {
+    address >> 63 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn insn(bytes: &[u8]) -> Insn {
+        let mut insn = Insn { address: 0xffff_ffff_8100_0000, length: bytes.len(), ..Insn::default() };
+        insn.bytes[..bytes.len()].copy_from_slice(bytes);
+        insn
+    }
+
+    #[test]
+    fn endings_of_kernel_code() {
+        let call = ending(&insn(&[0xe8, 0x10, 0, 0, 0]));
+        assert_eq!(call.0, Ending::Call { target: Some(0xffff_ffff_8100_0015) });
+        assert_eq!(ending(&insn(&[0xff, 0xd0])).1, Flow::Branch(EdgeKind::IndirectCall));
+        assert_eq!(ending(&insn(&[0xc3])), (Ending::Return, Flow::Branch(EdgeKind::Return)));
+        assert_eq!(ending(&insn(&[0xf3, 0xc3])).0, Ending::Return);
+        assert_eq!(ending(&insn(&[0xf3, 0x48, 0xa5])), (Ending::Other, Flow::Opaque));
+        assert_eq!(ending(&insn(&[0x48, 0xcf])).0, Ending::InterruptReturn);
+        assert_eq!(ending(&insn(&[0x48, 0x0f, 0x07])).0, Ending::SystemReturn);
+        assert_eq!(ending(&insn(&[0xf4])).0, Ending::Halt);
+        assert_eq!(ending(&insn(&[0x0f, 0x31])), (Ending::ReadClock, Flow::Straight));
+        assert_eq!(ending(&insn(&[0x74, 0x10])).1, Flow::Branch(EdgeKind::Conditional));
+        assert_eq!(ending(&insn(&[0x90])), (Ending::Other, Flow::Straight));
+        assert_eq!(ending(&insn(&[0x06])), (Ending::Other, Flow::Opaque), "not an instruction");
+    }
+
+    #[test]
+    fn marks_are_seven_bytes() {
+        assert_eq!(mark(&insn(&[0x0f, 0x1f, 0x80, 1, 0, 0x54, 0x4b])), Some(Mark::Begin));
+        assert_eq!(mark(&insn(&[0x0f, 0x1f, 0x80, 1, 0, 0x54])), None);
+    }
+}

@@ -1,0 +1,200 @@
+//! The trace file, written off the emulation path.
+
+use crate::threads::Threads;
+use crate::Failure;
+use kerntune_trace::{
+    encode, files, ChunkHeader, ChunkIndex, Event, OpenStack, TraceHeader, CHUNK_HEADER_BYTES,
+    TRACE_HEADER_BYTES,
+};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use std::thread::JoinHandle;
+
+/// Raw bytes of events after which a chunk is closed.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Chunks on their way to the disk at one time; more make the emulator wait.
+const IN_FLIGHT: usize = 8;
+/// zstd level: 1 keeps one core ahead of the emulator.
+const LEVEL: i32 = 1;
+
+struct Chunk {
+    header: ChunkHeader,
+    raw: Vec<u8>,
+}
+
+/// Where an idle period was written whose length is not yet known.
+#[derive(Debug, Clone, Copy)]
+struct OpenIdle {
+    sequence: u32,
+    at: usize,
+}
+
+/// Collects events into chunks and hands full ones to a thread that compresses and writes.
+pub struct TraceWriter {
+    buffer: Vec<u8>,
+    stacks: usize,
+    events: u32,
+    sequence: u32,
+    begin_ns: u64,
+    last_instructions: u64,
+    now_ns: u64,
+    open_idle: Option<OpenIdle>,
+    full: SyncSender<Chunk>,
+    empty: Receiver<Vec<u8>>,
+    thread: Option<JoinHandle<std::io::Result<Vec<ChunkIndex>>>>,
+    /// Events written so far.
+    pub total_events: u64,
+}
+
+impl TraceWriter {
+    /// Begins the trace file in `directory`.
+    pub fn create(directory: &Path) -> Result<Self, Failure> {
+        let path = directory.join(files::TRACE);
+        let file =
+            File::create(&path).map_err(|e| Failure(format!("cannot create {}: {e}", path.display())))?;
+        let (full, full_rx) = sync_channel::<Chunk>(IN_FLIGHT);
+        let (empty_tx, empty) = sync_channel::<Vec<u8>>(IN_FLIGHT + 2);
+        for _ in 0..IN_FLIGHT + 1 {
+            let _ = empty_tx.send(Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 4));
+        }
+        let thread = std::thread::Builder::new()
+            .name("kerntune-trace".into())
+            .spawn(move || write_chunks(file, &full_rx, &empty_tx))?;
+        Ok(Self {
+            buffer: Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 4),
+            stacks: 0,
+            events: 0,
+            sequence: 0,
+            begin_ns: 0,
+            last_instructions: 0,
+            now_ns: 0,
+            open_idle: None,
+            full,
+            empty,
+            thread: Some(thread),
+            total_events: 0,
+        })
+    }
+
+    /// Begins a chunk with the stacks that are open.
+    pub fn begin(&mut self, instructions: u64, now_ns: u64, threads: &Threads) {
+        self.buffer.clear();
+        let running = threads.running_index();
+        for (index, stack) in threads.iter().enumerate() {
+            if !stack.frames.is_empty() || index as u32 == running {
+                let index = index as u32;
+                OpenStack::write(index, index == running, &stack.frames, &mut self.buffer);
+            }
+        }
+        self.stacks = self.buffer.len();
+        self.events = 0;
+        self.begin_ns = now_ns;
+        self.now_ns = now_ns;
+        self.last_instructions = instructions;
+    }
+
+    /// Appends one event. True when the chunk is full and has to be closed.
+    #[inline]
+    pub fn push(&mut self, instructions: u64, event: Event) -> bool {
+        let delta = instructions.saturating_sub(self.last_instructions);
+        self.last_instructions = instructions;
+        self.now_ns += delta;
+        encode::event(&mut self.buffer, delta, event);
+        self.events += 1;
+        self.buffer.len() - self.stacks >= CHUNK_BYTES
+    }
+
+    /// Notes where the CPU halts; [`Self::idle`] fills in for how long.
+    pub fn halt(&mut self, instructions: u64) {
+        self.push(instructions, Event::Idle { ns: 0 });
+        self.open_idle = Some(OpenIdle { sequence: self.sequence, at: self.buffer.len() - 8 });
+    }
+
+    /// The CPU was halted for `ns`. If the chunk in which it halted is gone, it is said here.
+    pub fn idle(&mut self, instructions: u64, ns: u64) {
+        match self.open_idle.take() {
+            Some(open) if open.sequence == self.sequence => {
+                if let Some(place) = self.buffer.get_mut(open.at..open.at + 8) {
+                    place.copy_from_slice(&ns.to_le_bytes());
+                }
+                self.now_ns += ns;
+            }
+            _ => {
+                self.push(instructions, Event::Idle { ns });
+                self.now_ns += ns;
+            }
+        }
+    }
+
+    /// Closes the chunk and hands it over. Waits if the disk is far behind.
+    pub fn close(&mut self) -> Result<(), Failure> {
+        if self.events == 0 {
+            return Ok(());
+        }
+        let header = ChunkHeader {
+            vcpu: 0,
+            sequence: self.sequence,
+            events: self.events,
+            begin: self.begin_ns,
+            end: self.now_ns,
+            stacks: self.stacks as u32,
+            payload: (self.buffer.len() - self.stacks) as u32,
+            compressed: 0,
+        };
+        self.total_events += u64::from(self.events);
+        self.sequence += 1;
+        self.events = 0;
+        let fresh = self.empty.recv().ok();
+        let raw = std::mem::replace(&mut self.buffer, fresh.unwrap_or_default());
+        if self.full.send(Chunk { header, raw }).is_err() {
+            return Err(self.reason());
+        }
+        Ok(())
+    }
+
+    /// Waits until all is on disk; returns the index.
+    pub fn finish(mut self) -> Result<(Vec<ChunkIndex>, u64), Failure> {
+        self.close()?;
+        let thread = self.thread.take();
+        let events = self.total_events;
+        drop(self);
+        match thread.map(JoinHandle::join) {
+            Some(Ok(Ok(index))) => Ok((index, events)),
+            Some(Ok(Err(error))) => Err(Failure(format!("cannot write the trace: {error}"))),
+            _ => Err(Failure("the trace writer ended unexpectedly".into())),
+        }
+    }
+
+    fn reason(&mut self) -> Failure {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(Err(error))) => Failure(format!("cannot write the trace: {error}")),
+            _ => Failure("the trace writer ended unexpectedly".into()),
+        }
+    }
+}
+
+fn write_chunks(
+    file: File,
+    full: &Receiver<Chunk>,
+    empty: &SyncSender<Vec<u8>>,
+) -> std::io::Result<Vec<ChunkIndex>> {
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    out.write_all(&TraceHeader.to_bytes())?;
+    let mut offset = TRACE_HEADER_BYTES as u64;
+    let mut index = Vec::new();
+    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+    while let Ok(Chunk { mut header, raw }) = full.recv() {
+        let body = compressor.compress(&raw)?;
+        header.compressed = body.len() as u32;
+        out.write_all(&header.to_bytes())?;
+        out.write_all(&body)?;
+        index.push(ChunkIndex { offset, begin_ns: header.begin, end_ns: header.end, events: header.events });
+        offset += (CHUNK_HEADER_BYTES + body.len()) as u64;
+        let _ = empty.try_send(raw);
+    }
+    out.flush()?;
+    out.get_ref().sync_data()?;
+    Ok(index)
+}

@@ -1,1 +1,49 @@
-//! Kernel source to kernel: Kbuild, config fragments, provenance
+//! Kernel source to kernel: Kbuild, config fragments, provenance, symbols.
+//!
+//! Start from [`BuildRequest`] and [`build`], which give a [`Kernel`]: a directory in the work
+//! directory with `vmlinux`, `bzImage`, `config`, `build.log` and a [`KernelManifest`] that says
+//! what it was made from. [`list`], [`find`] and [`remove`] manage those that are there, and
+//! [`Symbols`] is the table of a kernel's functions.
+//!
+//! Builds are out of tree, pinned so that the same inputs give the same bytes, named by their
+//! inputs, and taken up again after an interruption. This crate runs compilers and writes only
+//! below the work directory; it boots nothing.
+//!
+//! ```no_run
+//! use kerntune_kernel::{build, BuildRequest, Symbols};
+//! use kerntune_work::{NoProgress, WorkDir};
+//!
+//! let work = WorkDir::open(".kerntune")?;
+//! let mut request = BuildRequest::new("debian:6.12".parse()?, "base");
+//! request.extra = vec!["CONFIG_HZ_1000=y".into()];
+//! let kernel = build(&work, &request, &NoProgress)?;
+//! let symbols = Symbols::load(&kernel.vmlinux())?;
+//! println!("{} has {} functions", kernel.manifest.id, symbols.functions().len());
+//! # Ok::<(), kerntune_kernel::Error>(())
+//! ```
+
+mod build;
+mod compiler;
+mod config;
+mod configure;
+mod diagnose;
+mod error;
+pub mod fragment;
+mod kbuild;
+mod manifest;
+mod request;
+mod source;
+mod store;
+mod symbols;
+mod task;
+mod tools;
+
+pub use build::build;
+pub use compiler::{Compiler, CompilerIdentity};
+pub use error::{Error, Result};
+pub use manifest::{KernelManifest, SourceRecord, SCHEMA};
+pub use request::{BaseConfig, BuildRequest};
+pub use source::{ImportedSource, Source};
+pub use store::{find, list, remove, Kernel};
+pub use symbols::{Function, Symbols};
+pub use task::TaskLayout;

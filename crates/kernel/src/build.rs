@@ -1,0 +1,342 @@
+//! From a request to a kernel in the work directory.
+
+use crate::configure::{configure, FinalConfig};
+use crate::kbuild::Kbuild;
+use crate::manifest::{rfc3339, SCHEMA};
+use crate::store::{DOOMED, KIND, MANIFEST};
+use crate::{
+    tools, BuildRequest, CompilerIdentity, ImportedSource, Kernel, KernelManifest, Result, SourceRecord,
+    Symbols, TaskLayout,
+};
+use kerntune_work::{interrupt, write_atomic, write_json, ContentHash, IoContext, Progress, Staged, WorkDir};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+
+/// Objects per built-in option where nothing was recorded: the lean 6.12 kernel has 822 options
+/// `=y` and 1,436 objects.
+const OBJECTS_PER_OPTION: f64 = 1.75;
+
+/// What a kernel needs besides a compiler, with the Debian packages.
+const TOOLS: &[(&str, &str)] =
+    &[("make", "make"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("perl", "perl")];
+
+/// Builds the kernel that `request` describes, or hands over the one that is there already.
+///
+/// The id is made from the source, the final `.config`, the compiler with its full version, flags,
+/// make variables and the profile; what has the same id is never built twice. An interrupted build
+/// goes on where it was when the same request comes again. The request's label is added to a kernel
+/// that was built under another one.
+///
+/// # Errors
+/// Missing tools, a source or configuration that cannot be used, and failed builds, the latter with
+/// the first error of the log; see [`Error`](crate::Error).
+pub fn build(work: &WorkDir, request: &BuildRequest, progress: &dyn Progress) -> Result<Kernel> {
+    request.check()?;
+    tools::plain_path(work.root())?;
+    tools::require(TOOLS)?;
+    let compiler = request.compiler.identify()?;
+    let source = ImportedSource::import(work, &request.source, progress)?;
+    let config = configure(work, &source, &compiler, request, progress)?;
+    for warning in &config.warnings {
+        progress.note(&format!("warning: {warning}"));
+    }
+    let profile_id = match (&request.profile_id, &request.profile_dir) {
+        (Some(id), _) => Some(id.clone()),
+        (None, Some(dir)) => Some(hash_tree(dir)?),
+        (None, None) => None,
+    };
+    let id = kernel_id(&source, &config, &compiler, request, profile_id.as_deref());
+
+    if let Some(kernel) = finished(work, &id, request)? {
+        return Ok(kernel);
+    }
+    let staged = work.stage(KIND, &id)?;
+    if let Some(kernel) = finished(work, &id, request)? {
+        // Another process made it while we waited; drop the empty directory that staging made.
+        let _ = fs::remove_dir(staged.path());
+        return Ok(kernel);
+    }
+    let attempt = Attempt { work, request, staged, source, config, compiler, id, profile_id };
+    attempt.run(progress)
+}
+
+/// The whole kernel `id` if it satisfies the request, known by the request's label from now on.
+fn finished(work: &WorkDir, id: &str, request: &BuildRequest) -> Result<Option<Kernel>> {
+    let Some(mut kernel) = work.find(KIND, id).and_then(|dir| Kernel::load(&dir).ok()) else {
+        return Ok(None);
+    };
+    if request.keep_objects && kernel.build_dir().is_none() {
+        return Ok(None);
+    }
+    if add_name(&mut kernel.manifest, &request.label) {
+        write_json(&kernel.dir.join(MANIFEST), &kernel.manifest)?;
+    }
+    Ok(Some(kernel))
+}
+
+/// Whether the name was new.
+fn add_name(manifest: &mut KernelManifest, name: &str) -> bool {
+    let new = manifest.label != name && !manifest.aliases.iter().any(|a| a == name);
+    if new {
+        manifest.aliases.push(name.to_string());
+    }
+    new
+}
+
+fn kernel_id(
+    source: &ImportedSource,
+    config: &FinalConfig,
+    compiler: &CompilerIdentity,
+    request: &BuildRequest,
+    profile_id: Option<&str>,
+) -> String {
+    let mut hash = ContentHash::new("kernel/1")
+        .field("source", source.hash())
+        .field("config", &config.hash)
+        .field("compiler", &compiler.program)
+        .field("version", &compiler.version)
+        .field("profile", profile_id.unwrap_or_default())
+        .field("modules", if request.modules { "yes" } else { "no" });
+    for flag in &request.kcflags {
+        hash = hash.field("flag", flag);
+    }
+    for (name, value) in &request.make_vars {
+        hash = hash.field("make", format!("{name}={value}"));
+    }
+    hash.finish()
+}
+
+/// One try at a build, holding the lock on the partial directory.
+struct Attempt<'a> {
+    work: &'a WorkDir,
+    request: &'a BuildRequest,
+    staged: Staged,
+    source: ImportedSource,
+    config: FinalConfig,
+    compiler: CompilerIdentity,
+    id: String,
+    profile_id: Option<String>,
+}
+
+impl Attempt<'_> {
+    fn run(self, progress: &dyn Progress) -> Result<Kernel> {
+        let partial = self.staged.path().to_owned();
+        let build = partial.join("build");
+        sweep(&partial)?;
+        // The manifest is written last but for removing the build directory and the final rename.
+        if partial.join(MANIFEST).is_file() {
+            if !self.request.keep_objects || build.is_dir() {
+                return self.publish(&partial, &build);
+            }
+            self.staged.clear()?;
+        }
+        self.prepare(&build)?;
+        let kbuild = Kbuild {
+            source: self.source.dir(),
+            build: build.clone(),
+            compiler: &self.request.compiler,
+            make_vars: &self.request.make_vars,
+            log: partial.join("build.log"),
+        };
+        let started = Instant::now();
+        let counts = self.work.room(KIND)?.join(".objects");
+        let count_file = counts.join(&self.config.hash);
+        let recorded = fs::read_to_string(&count_file).ok().and_then(|t| t.trim().parse::<u64>().ok());
+        let (what, expected) = match recorded {
+            Some(count) => (format!("build {} {}", self.request.label, self.source.version()), count),
+            None => {
+                let estimate = (self.config.built_in() as f64 * OBJECTS_PER_OPTION) as u64;
+                (
+                    format!("build {} {} (objects estimated)", self.request.label, self.source.version()),
+                    estimate,
+                )
+            }
+        };
+        let objects = kbuild.make(&what, &self.make_args(), Some(expected), progress)?;
+        fs::create_dir_all(&counts).at("create", &counts)?;
+        write_atomic(&count_file, format!("{objects}\n").as_bytes())?;
+        if let Err(error) = self.source.check_unchanged() {
+            self.staged.clear()?;
+            return Err(error);
+        }
+        interrupt::check()?;
+        self.collect(&partial, &build, objects, started)?;
+        self.publish(&partial, &build)
+    }
+
+    /// Puts `.config` and the profile in place. Neither is touched if it is there already, so that
+    /// make goes on where an interrupted build was.
+    fn prepare(&self, build: &Path) -> Result<()> {
+        fs::create_dir_all(build).at("create", build)?;
+        let dot_config = build.join(".config");
+        if fs::read(&dot_config).ok().as_deref() != Some(self.config.text.as_bytes()) {
+            write_atomic(&dot_config, self.config.text.as_bytes())?;
+        }
+        if let Some(profile) = &self.request.profile_dir {
+            for name in list_files(profile)? {
+                let (from, to) = (profile.join(&name), build.join(&name));
+                let parent = to.parent().unwrap_or(build);
+                fs::create_dir_all(parent).at("create", parent)?;
+                fs::copy(&from, &to).at("copy profile to", &to)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn make_args(&self) -> Vec<String> {
+        let jobs = self.request.jobs.or_else(|| std::thread::available_parallelism().ok());
+        let mut args = vec![format!("-j{}", jobs.map_or(1, |n| n.get()))];
+        if !self.request.kcflags.is_empty() {
+            args.push(format!("KCFLAGS={}", self.request.kcflags.join(" ")));
+        }
+        args.extend(["bzImage".to_string(), "vmlinux".to_string()]);
+        if self.request.modules && self.config.has("CONFIG_MODULES=y") {
+            args.push("modules".to_string());
+        }
+        args
+    }
+
+    /// Outputs and manifest, beside the build directory.
+    fn collect(&self, partial: &Path, build: &Path, objects: u64, started: Instant) -> Result<()> {
+        let outputs = [
+            ("vmlinux", "vmlinux"),
+            ("arch/x86/boot/bzImage", "bzImage"),
+            ("System.map", "System.map"),
+            (".config", "config"),
+        ];
+        for (from, to) in outputs {
+            take(&build.join(from), &partial.join(to))?;
+        }
+        let image = partial.join("bzImage");
+        let mut manifest = KernelManifest {
+            schema: SCHEMA.to_string(),
+            id: self.id.clone(),
+            label: self.request.label.clone(),
+            aliases: Vec::new(),
+            version: self.source.version().to_string(),
+            source: SourceRecord {
+                origin: self.source.origin().to_string(),
+                hash: self.source.hash().to_string(),
+            },
+            config_hash: self.config.hash.clone(),
+            compiler: self.compiler.clone(),
+            kcflags: self.request.kcflags.clone(),
+            make_vars: self.request.make_vars.clone(),
+            recipe: self.request.recipe.clone(),
+            profile_id: self.profile_id.clone(),
+            base_id: self.request.base_id.clone(),
+            built: rfc3339(SystemTime::now()),
+            build_seconds: (started.elapsed().as_secs_f64() * 10.0).round() / 10.0,
+            objects,
+            text_bytes: Symbols::load(&partial.join("vmlinux"))?.text_bytes(),
+            image_bytes: image.metadata().at("look at", &image)?.len(),
+            build_path: build.to_owned(),
+            task: TaskLayout::probe(build, partial)?,
+            warnings: self.config.warnings.clone(),
+        };
+        // Built again for its objects: the names that it went by stay.
+        if let Some(before) = self.work.find(KIND, &self.id).and_then(|dir| Kernel::load(&dir).ok()) {
+            manifest.aliases = before.manifest.aliases;
+            manifest.label = before.manifest.label;
+            add_name(&mut manifest, &self.request.label);
+        }
+        write_json(&partial.join(MANIFEST), &manifest)?;
+        Ok(())
+    }
+
+    fn publish(self, partial: &Path, build: &Path) -> Result<Kernel> {
+        if !self.request.keep_objects && build.is_dir() {
+            // Renamed first: what is called `build` is always whole.
+            fs::rename(build, partial.join(DOOMED)).at("rename", build)?;
+        }
+        sweep(partial)?;
+        let dir = self.staged.publish()?;
+        // The label of the attempt that wrote the manifest may have been another.
+        let kernel = Kernel::load(&dir)?;
+        Ok(finished(self.work, &self.id, self.request)?.unwrap_or(kernel))
+    }
+}
+
+/// Finishes a deletion that was begun.
+fn sweep(partial: &Path) -> Result<()> {
+    let doomed = partial.join(DOOMED);
+    if doomed.is_dir() {
+        fs::remove_dir_all(&doomed).at("remove", &doomed)?;
+    }
+    Ok(())
+}
+
+/// A second name for a file of the build directory, or a copy where links are not to be had.
+fn take(from: &Path, to: &Path) -> Result<()> {
+    let _ = fs::remove_file(to);
+    if fs::hard_link(from, to).is_err() {
+        fs::copy(from, to).at("copy", from)?;
+    }
+    Ok(())
+}
+
+/// The files below `top`, relative to it, sorted.
+fn list_files(top: &Path) -> Result<Vec<PathBuf>> {
+    let (mut files, mut dirs) = (Vec::new(), vec![top.to_owned()]);
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(&dir).at("list", &dir)? {
+            let path = entry.at("list", &dir)?.path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else {
+                files.push(path.strip_prefix(top).unwrap_or(&path).to_owned());
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn hash_tree(top: &Path) -> Result<String> {
+    let mut hash = ContentHash::new("profile-tree/1");
+    for name in list_files(top)? {
+        hash = hash.field("name", name.to_string_lossy().as_bytes()).file("content", &top.join(&name))?;
+    }
+    Ok(hash.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::manifest;
+    use crate::Source;
+
+    #[test]
+    fn a_second_label_becomes_an_alias_and_nothing_is_built() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let staged = work.stage(KIND, "aa11").unwrap();
+        for name in ["vmlinux", "bzImage", "config"] {
+            fs::write(staged.path().join(name), name).unwrap();
+        }
+        write_json(&staged.path().join(MANIFEST), &manifest("aa11", "base", "2025-01-01T00:00:00Z")).unwrap();
+        staged.publish().unwrap();
+
+        let mut request = BuildRequest::new(Source::Debian("6.12".into()), "plain");
+        for _ in 0..2 {
+            let kernel = finished(&work, "aa11", &request).unwrap().unwrap();
+            assert_eq!(kernel.manifest.label, "base");
+            assert_eq!(kernel.manifest.aliases, ["plain"]);
+        }
+        assert_eq!(crate::find(&work, "plain").unwrap().manifest.id, "aa11");
+        request.keep_objects = true;
+        assert!(finished(&work, "aa11", &request).unwrap().is_none(), "its objects are gone");
+    }
+
+    #[test]
+    fn a_profile_is_named_by_names_and_contents() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("kernel")).unwrap();
+        fs::write(dir.path().join("kernel/fork.gcda"), "adcg").unwrap();
+        let first = hash_tree(dir.path()).unwrap();
+        assert_eq!(list_files(dir.path()).unwrap(), [PathBuf::from("kernel/fork.gcda")]);
+        fs::rename(dir.path().join("kernel/fork.gcda"), dir.path().join("kernel/exit.gcda")).unwrap();
+        assert_ne!(hash_tree(dir.path()).unwrap(), first);
+    }
+}

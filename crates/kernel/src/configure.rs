@@ -1,0 +1,117 @@
+//! From a request to the final `.config`, made once per set of inputs.
+
+use crate::config::{self, Origin, Wanted};
+use crate::kbuild::Kbuild;
+use crate::{fragment, BaseConfig, BuildRequest, CompilerIdentity, ImportedSource, Result};
+use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, Progress, WorkDir};
+use std::fs;
+use std::path::Path;
+
+const KIND: &str = "configs";
+
+/// A configuration after `make olddefconfig`.
+#[derive(Debug, Clone)]
+pub(crate) struct FinalConfig {
+    pub text: String,
+    /// Over `text`.
+    pub hash: String,
+    pub warnings: Vec<String>,
+}
+
+impl FinalConfig {
+    fn load(dir: &Path) -> Result<Self> {
+        let (config, warnings) = (dir.join("config"), dir.join("warnings.json"));
+        let text = fs::read_to_string(&config).at("read", &config)?;
+        let said = fs::read(&warnings).at("read", &warnings)?;
+        let said = serde_json::from_slice(&said)
+            .map_err(|source| kerntune_work::Error::Json { path: warnings, source })?;
+        let hash = ContentHash::new("config/1").field("config", &text).finish();
+        Ok(Self { text, hash, warnings: said })
+    }
+
+    /// How many options are built in.
+    pub fn built_in(&self) -> usize {
+        self.text.lines().filter(|l| l.ends_with("=y")).count()
+    }
+
+    pub fn has(&self, line: &str) -> bool {
+        self.text.lines().any(|l| l == line)
+    }
+}
+
+/// Configures in a build directory of its own below `configs/<hash of the inputs>`.
+pub(crate) fn configure(
+    work: &WorkDir,
+    source: &ImportedSource,
+    compiler: &CompilerIdentity,
+    request: &BuildRequest,
+    progress: &dyn Progress,
+) -> Result<FinalConfig> {
+    let read = |path: &Path| -> Result<String> {
+        let bytes = fs::read(path).at("read configuration", path)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let base = match &request.base {
+        BaseConfig::Ours => None,
+        BaseConfig::File(path) => Some((path, read(path)?)),
+    };
+    let mut hash = ContentHash::new("configure/1")
+        .field("source", source.hash())
+        .field("compiler", format!("{} {}", compiler.program, compiler.version))
+        .field("base", base.as_ref().map_or(fragment::BASE, |(_, text)| text))
+        .field("base kind", if base.is_some() { "file" } else { "ours" })
+        .field("required", fragment::REQUIRED)
+        .field("extra", request.extra.join("\n"));
+    let mut wanted = Wanted::default();
+    if base.is_none() {
+        wanted.merge(config::parse(fragment::BASE, "base.config")?, &Origin::Base);
+    }
+    for path in &request.fragments {
+        let text = read(path)?;
+        hash = hash.field("fragment", path.display().to_string()).field("text", &text);
+        wanted.merge(config::parse(&text, &path.display().to_string())?, &Origin::User(path.clone()));
+    }
+    for (name, value) in &request.make_vars {
+        hash = hash.field("make", format!("{name}={value}"));
+    }
+    wanted.merge(config::parse(fragment::REQUIRED, "required.config")?, &Origin::Required);
+    wanted.merge(config::parse(&request.extra.join("\n"), "the recipe's options")?, &Origin::Extra);
+    let mut start = match &base {
+        Some((path, text)) => config::parse(text, &path.display().to_string())?,
+        None => Vec::new(),
+    };
+
+    let id = hash.finish();
+    if let Some(dir) = work.find(KIND, &id) {
+        return FinalConfig::load(&dir);
+    }
+    let staged = work.stage(KIND, &id)?;
+    if let Some(dir) = staged.already() {
+        return FinalConfig::load(dir);
+    }
+    staged.clear()?;
+    let kbuild = Kbuild {
+        source: source.dir(),
+        build: staged.path().join("build"),
+        compiler: &request.compiler,
+        make_vars: &request.make_vars,
+        log: staged.path().join("config.log"),
+    };
+    let dot_config = kbuild.build.join(".config");
+    if base.is_none() {
+        kbuild.make("configure (tinyconfig)", &["tinyconfig".into()], None, progress)?;
+        start = config::parse(&read(&dot_config)?, ".config")?;
+    }
+    wanted.warnings.extend(config::drop_absent_certificates(&mut start, source.dir()));
+    fs::create_dir_all(&kbuild.build).at("create", &kbuild.build)?;
+    write_atomic(&dot_config, wanted.over(&start).as_bytes())?;
+    kbuild.make("configure (olddefconfig)", &["olddefconfig".into()], None, progress)?;
+
+    let text = read(&dot_config)?;
+    let result = config::parse(&text, ".config")?;
+    let warnings = wanted.check(&result, || config::known_options(source.dir()))?;
+    write_atomic(&staged.path().join("config"), text.as_bytes())?;
+    write_json(&staged.path().join("warnings.json"), &warnings)?;
+    fs::remove_dir_all(&kbuild.build).at("remove", &kbuild.build)?;
+    FinalConfig::load(&staged.publish()?)
+}

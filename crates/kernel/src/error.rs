@@ -1,0 +1,69 @@
+//! What can go wrong between a kernel source and a kernel.
+
+use std::path::PathBuf;
+
+/// Each message says what failed, where, and what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file, a process or an interrupt.
+    #[error(transparent)]
+    Work(#[from] kerntune_work::Error),
+    /// The text given as a source is none.
+    #[error("`{given}` is not a kernel source: {reason}; give debian:6.12, a source directory, or a .tar.xz, .tar.gz, .tar.zst or .tar.bz2 file")]
+    BadSource { given: String, reason: String },
+    /// `debian:X` without the package.
+    #[error("{path} is not there: run `apt-get install linux-source-{version}` or `make setup`")]
+    NoDebianSource { version: String, path: PathBuf },
+    /// The tarball did not unpack.
+    #[error("cannot unpack {tarball}: {message}")]
+    Unpack { tarball: PathBuf, message: String },
+    /// A directory without a kernel in it.
+    #[error("{dir} is not a Linux source tree: {reason}")]
+    NotKernelTree { dir: PathBuf, reason: String },
+    /// Kbuild refuses to build out of tree from a tree that was built in.
+    #[error(
+        "{dir} was configured or built in place ({found} is there), and Kbuild then refuses to build \
+         elsewhere: run `make -C {dir} mrproper` (it deletes the tree's .config: save it first and give it \
+         with --config)"
+    )]
+    DirtyTree { dir: PathBuf, found: &'static str },
+    /// The source directory is not what it was when the build began.
+    #[error("{dir} changed while it was being built; run the command again to build what is there now")]
+    SourceChanged { dir: PathBuf },
+    /// Make and shell cannot handle the path.
+    #[error("Kbuild cannot work in {path}: the path has {character:?} in it; use a work directory or source with a plain path")]
+    UnusablePath { path: PathBuf, character: char },
+    /// A compiler flag or make variable that make would tear apart.
+    #[error("{what} `{value}` cannot be handed to make: {reason}")]
+    UnusableFlag { what: &'static str, value: String, reason: &'static str },
+    /// A line of a configuration that is none.
+    #[error("{origin}, line {line}: `{text}` is neither `CONFIG_NAME=value` nor `# CONFIG_NAME is not set`")]
+    BadFragment { origin: String, line: usize, text: String },
+    /// Options that have to be as asked for are not.
+    #[error("this kernel cannot be configured as needed:\n{}", .problems.join("\n"))]
+    ConfigRefused { problems: Vec<String> },
+    /// Programs that the build needs are not on the PATH.
+    #[error("missing: {}; run `apt-get install {}` or `make setup`", .programs.join(", "), .packages.join(" "))]
+    MissingTools { programs: Vec<String>, packages: Vec<String> },
+    /// Make ended with an error; `first` is the first one in the log with its surroundings.
+    #[error("{step} failed:\n{first}\n{hint}the whole log: {log}")]
+    Make { step: String, first: String, hint: String, log: PathBuf },
+    /// The layout of `task_struct` could not be found.
+    #[error("cannot find out where task_struct keeps pid and comm: {reason}")]
+    TaskLayout { reason: String },
+    /// Not an ELF file with symbols.
+    #[error("{path}: {reason}")]
+    Elf { path: PathBuf, reason: String },
+    /// No kernel of that name.
+    #[error("no kernel `{name}`; there {known}")]
+    UnknownKernel { name: String, known: String },
+    /// More than one kernel of that name.
+    #[error("`{name}` means more than one kernel: {}; give more of the id", .candidates.join(", "))]
+    AmbiguousKernel { name: String, candidates: Vec<String> },
+    /// A result directory in which something is missing or of another version.
+    #[error("{dir} is not a whole kernel: {reason}; remove it and build again")]
+    Damaged { dir: PathBuf, reason: String },
+}
+
+/// Shorthand of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

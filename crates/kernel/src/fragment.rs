@@ -1,0 +1,24 @@
+//! The config fragments of `kernel/`, compiled in so that an installed kerntune needs no checkout.
+
+/// The lean VM kernel on top of `make tinyconfig`.
+pub const BASE: &str = include_str!("../../../kernel/base.config");
+/// What every kernel needs to run under kerntune, merged over everything else.
+pub const REQUIRED: &str = include_str!("../../../kernel/required.config");
+/// Function tracer and function profiler.
+pub const FTRACE: &str = include_str!("../../../kernel/ftrace.config");
+/// Arc counters in every object.
+pub const GCOV: &str = include_str!("../../../kernel/gcov.config");
+
+/// The option lines of a fragment, comments left out: ready for
+/// [`BuildRequest::extra`](crate::BuildRequest::extra).
+///
+/// ```
+/// use kerntune_kernel::fragment;
+/// assert!(fragment::lines(fragment::GCOV).contains(&"CONFIG_GCOV_KERNEL=y".to_string()));
+/// ```
+pub fn lines(fragment: &str) -> Vec<String> {
+    let is_option = |line: &&str| {
+        line.starts_with("CONFIG_") || (line.starts_with("# CONFIG_") && line.ends_with(" is not set"))
+    };
+    fragment.lines().map(str::trim).filter(is_option).map(str::to_string).collect()
+}

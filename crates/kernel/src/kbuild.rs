@@ -1,0 +1,191 @@
+//! Running Kbuild's make: arguments, log, progress, and the first error when it fails.
+
+use crate::diagnose::{diagnose, step};
+use crate::{tools, Compiler, Error, Result};
+use kerntune_work::{IoContext, Job, JobEnd, Progress};
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Divides the attempts at one build in its log.
+const ATTEMPT: &str = "=== kerntune: make";
+
+/// One out-of-tree build directory.
+pub(crate) struct Kbuild<'a> {
+    pub source: &'a Path,
+    pub build: PathBuf,
+    pub compiler: &'a Compiler,
+    pub make_vars: &'a [(String, String)],
+    /// Appended to, one section per run of make.
+    pub log: PathBuf,
+}
+
+impl Kbuild<'_> {
+    /// Runs make for `targets`. `what` names the step in progress and errors; `expected` is the
+    /// number of objects that a whole build makes. Returns how many this build directory has seen.
+    pub fn make(
+        &self,
+        what: &str,
+        args: &[String],
+        expected: Option<u64>,
+        progress: &dyn Progress,
+    ) -> Result<u64> {
+        tools::plain_path(&self.build)?;
+        fs::create_dir_all(&self.build).at("create", &self.build)?;
+        let mut command = Command::new("make");
+        tools::pin_environment(&mut command);
+        command.arg("-C").arg(self.source).arg(format!("O={}", self.build.display()));
+        // Set and empty: no `+` in the version for a git tree with changes.
+        command.args(["V=0", "LOCALVERSION="]).args(self.compiler.make_args());
+        command.args(self.make_vars.iter().map(|(name, value)| format!("{name}={value}")));
+        command.args(args);
+
+        let mut seen = Seen::read(&self.log);
+        let mut log = Log::append(&self.log)?;
+        log.line(&format!("{ATTEMPT} {}", args.join(" ")))?;
+        progress.begin(what, expected);
+        progress.at(seen.objects());
+        let mut broken = None;
+        let end = Job::new(command).run(
+            |line| {
+                if seen.line(line) {
+                    progress.at(seen.objects().min(expected.unwrap_or(u64::MAX)));
+                }
+                // The log is full or gone: stop rather than build on without one.
+                broken = log.line(line).err();
+                broken.is_none()
+            },
+            || true,
+        );
+        progress.end();
+        if let Some(error) = broken {
+            return Err(error);
+        }
+        match end? {
+            JobEnd::Exited(status) if status.success() => Ok(seen.objects()),
+            _ => Err(self.failure(what)),
+        }
+    }
+
+    fn failure(&self, what: &str) -> Error {
+        let text = fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let attempt = text.rfind(ATTEMPT).map_or("", |at| &text[at..]);
+        let output = attempt.split_once('\n').map_or("", |(_, rest)| rest);
+        let found = diagnose(output);
+        Error::Make { step: what.to_string(), first: found.first, hint: found.hint, log: self.log.clone() }
+    }
+}
+
+/// The objects made so far, each counted once however often an interruption made it anew.
+#[derive(Default)]
+struct Seen {
+    objects: HashSet<String>,
+}
+
+impl Seen {
+    /// Takes up what earlier attempts logged.
+    fn read(log: &Path) -> Self {
+        let mut seen = Self::default();
+        let text = fs::read(log).unwrap_or_default();
+        for line in String::from_utf8_lossy(&text).lines() {
+            seen.line(line);
+        }
+        seen
+    }
+
+    /// Whether the line is about an object not seen before.
+    fn line(&mut self, line: &str) -> bool {
+        match step(line) {
+            Some(("CC" | "AS", target)) if target.ends_with(".o") => self.objects.insert(target.to_string()),
+            _ => false,
+        }
+    }
+
+    fn objects(&self) -> u64 {
+        self.objects.len() as u64
+    }
+}
+
+/// The log, written through line by line: after a `kill -9` it is the record of what was made.
+struct Log {
+    file: File,
+    path: PathBuf,
+}
+
+impl Log {
+    fn append(path: &Path) -> Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path).at("open log", path)?;
+        Ok(Self { file, path: path.to_owned() })
+    }
+
+    fn line(&mut self, line: &str) -> Result<()> {
+        self.file.write_all(format!("{line}\n").as_bytes()).at("write", &self.path)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kerntune_work::NoProgress;
+    use std::sync::Mutex;
+
+    /// A stand-in for the kernel's top Makefile: the boundary is make's command line and output.
+    fn with_makefile(recipe: &str, check: impl FnOnce(&Kbuild)) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("Makefile"), format!("it:\n{recipe}")).unwrap();
+        let kbuild = Kbuild {
+            source: dir.path(),
+            build: dir.path().join("build"),
+            compiler: &Compiler::default(),
+            make_vars: &[("X".into(), "a b".into())],
+            log: dir.path().join("build.log"),
+        };
+        check(&kbuild);
+    }
+
+    #[derive(Default)]
+    struct Told(Mutex<Vec<String>>);
+
+    impl Progress for Told {
+        fn begin(&self, what: &str, total: Option<u64>) {
+            self.0.lock().unwrap().push(format!("begin {what} {total:?}"));
+        }
+        fn at(&self, done: u64) {
+            self.0.lock().unwrap().push(done.to_string());
+        }
+        fn note(&self, _: &str) {}
+        fn end(&self) {
+            self.0.lock().unwrap().push("end".into());
+        }
+    }
+
+    #[test]
+    fn objects_are_counted_once_over_attempts_and_variables_arrive() {
+        let recipe =
+            "\t@echo '  CC      a.o'; echo '  CC      b.o'; echo '  AR      x.a'; echo 'X is $(X) in $(O)'\n";
+        with_makefile(recipe, |kbuild| {
+            fs::write(&kbuild.log, "=== kerntune: make it\n  CC      a.o\n  AS      c.o\n").unwrap();
+            let told = Told::default();
+            let objects = kbuild.make("compile", &["it".into()], Some(3), &told).unwrap();
+            assert_eq!(objects, 3);
+            assert_eq!(*told.0.lock().unwrap(), ["begin compile Some(3)", "2", "3", "end"]);
+            let log = fs::read_to_string(&kbuild.log).unwrap();
+            assert!(log.contains(&format!("X is a b in {}", kbuild.build.display())), "{log}");
+        });
+    }
+
+    #[test]
+    fn the_first_error_of_the_last_attempt_is_told_with_the_log() {
+        let recipe = "\t@echo '  CC      a.o'; echo 'a.c:7:1: error: new one' >&2; exit 1\n";
+        with_makefile(recipe, |kbuild| {
+            fs::write(&kbuild.log, "=== kerntune: make it\nold.c:1:1: error: old one\n").unwrap();
+            let error = kbuild.make("compile", &["it".into()], None, &NoProgress).unwrap_err().to_string();
+            assert!(error.contains("compile failed") && error.contains("a.c:7:1: error: new one"), "{error}");
+            assert!(!error.contains("old one") && error.contains("build.log"), "{error}");
+        });
+    }
+}

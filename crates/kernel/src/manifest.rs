@@ -1,0 +1,107 @@
+//! What is written beside a kernel: its provenance.
+
+use crate::{CompilerIdentity, TaskLayout};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The version of the manifest that this crate writes and reads.
+pub const SCHEMA: &str = "kerntune-kernel/1";
+
+/// `kernel.json`: what a kernel was made from, and what the other rooms have to know about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KernelManifest {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// 16 hex digits over everything that went in.
+    pub id: String,
+    /// The name that it was first built under.
+    pub label: String,
+    /// Other names under which the same inputs were asked for later.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// Version of the source, such as `6.12.117`.
+    pub version: String,
+    /// Where the source came from.
+    pub source: SourceRecord,
+    /// Over the final `.config`.
+    pub config_hash: String,
+    /// What compiled it.
+    pub compiler: CompilerIdentity,
+    /// `KCFLAGS`, in order.
+    pub kcflags: Vec<String>,
+    /// Other make variables, in order.
+    pub make_vars: Vec<(String, String)>,
+    /// The recipe that asked for it, if one did.
+    pub recipe: Option<String>,
+    /// What names the profile that was compiled in, if one was.
+    pub profile_id: Option<String>,
+    /// The kernel that this one is a rebuild of, if it is.
+    pub base_id: Option<String>,
+    /// When it was finished, RFC 3339 in UTC.
+    pub built: String,
+    /// Wall time in seconds of the run of make that finished it (an interrupted one before is not counted).
+    pub build_seconds: f64,
+    /// Object files compiled or assembled.
+    pub objects: u64,
+    /// Bytes of the `.text` section that functions cover; the padding to 2 MiB pages, which hides
+    /// every change in the section's own size, is left out.
+    pub text_bytes: u64,
+    /// Size of `bzImage` in bytes.
+    pub image_bytes: u64,
+    /// The build directory as the objects know it: where a gcov kernel says that its `.gcda` files
+    /// belong. It is gone under this name once the kernel is published; strip it from paths.
+    pub build_path: PathBuf,
+    /// Offsets in `struct task_struct`.
+    pub task: TaskLayout,
+    /// What was asked of the configuration and did not take.
+    pub warnings: Vec<String>,
+}
+
+/// Where a source came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceRecord {
+    /// As the user named it: `debian:6.12`, a path.
+    pub origin: String,
+    /// Over its content.
+    pub hash: String,
+}
+
+/// `time` as RFC 3339 in UTC with whole seconds.
+pub(crate) fn rfc3339(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).map(|d| d.as_secs()).unwrap_or(0);
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Civil date from day count, H. Hinnant, "chrono-Compatible Low-Level Date Algorithms":
+    // years begin in March so that the leap day is the last of its year. Dates from 1970 on.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn dates_are_right_around_leap_days() {
+        // Expected values from `date -u -d @N +%FT%TZ`.
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_251_199, "2024-02-29T23:59:59Z"),
+            (1_709_251_200, "2024-03-01T00:00:00Z"),
+            (1_767_225_599, "2025-12-31T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(rfc3339(UNIX_EPOCH + Duration::from_secs(seconds)), text);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The kernels of a work directory: load, list, find, remove.
+
+use crate::manifest::SCHEMA;
+use crate::{Error, KernelManifest, Result};
+use kerntune_work::{IoContext, Staged, WorkDir};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The kind of result in the work directory.
+pub(crate) const KIND: &str = "kernels";
+pub(crate) const MANIFEST: &str = "kernel.json";
+/// The name, in a partial directory, of what is being deleted: never part of a result.
+pub(crate) const DOOMED: &str = "removed";
+
+/// One built kernel: a directory with `vmlinux`, `bzImage`, `System.map`, `config`, `build.log` and
+/// `kernel.json`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kernel {
+    /// The result directory, absolute.
+    pub dir: PathBuf,
+    /// What it was made from.
+    pub manifest: KernelManifest,
+}
+
+impl Kernel {
+    /// Loads the kernel in `dir` and checks that it is whole.
+    pub fn load(dir: &Path) -> Result<Self> {
+        let dir = dir.canonicalize().at("open kernel", dir)?;
+        let damaged = |reason: String| Error::Damaged { dir: dir.clone(), reason };
+        let path = dir.join(MANIFEST);
+        let text = fs::read(&path).map_err(|e| damaged(format!("{MANIFEST}: {e}")))?;
+        let value: serde_json::Value = serde_json::from_slice(&text)
+            .map_err(|source| kerntune_work::Error::Json { path: path.clone(), source })?;
+        match value.get("schema").and_then(|s| s.as_str()) {
+            Some(SCHEMA) => {}
+            other => return Err(damaged(format!("its schema is {other:?}, this program reads {SCHEMA}"))),
+        }
+        let manifest =
+            serde_json::from_value(value).map_err(|source| kerntune_work::Error::Json { path, source })?;
+        for name in ["vmlinux", "bzImage", "config"] {
+            if !dir.join(name).is_file() {
+                return Err(damaged(format!("{name} is missing")));
+            }
+        }
+        Ok(Self { dir, manifest })
+    }
+
+    /// The ELF image with symbols.
+    pub fn vmlinux(&self) -> PathBuf {
+        self.dir.join("vmlinux")
+    }
+
+    /// The image to boot.
+    pub fn bzimage(&self) -> PathBuf {
+        self.dir.join("bzImage")
+    }
+
+    /// The final `.config`.
+    pub fn config(&self) -> PathBuf {
+        self.dir.join("config")
+    }
+
+    /// The build directory with all objects, if it was kept.
+    pub fn build_dir(&self) -> Option<PathBuf> {
+        Some(self.dir.join("build")).filter(|p| p.is_dir())
+    }
+
+    /// Whether `name` is its label or one of its aliases.
+    fn is_called(&self, name: &str) -> bool {
+        self.manifest.label == name || self.manifest.aliases.iter().any(|a| a == name)
+    }
+
+    /// `base (0123456789abcdef)`.
+    fn named(&self) -> String {
+        format!("{} ({})", self.manifest.label, self.manifest.id)
+    }
+}
+
+/// Every whole kernel of the work directory, oldest first. Unfinished builds are left out, damaged
+/// ones too: [`Kernel::load`] says what is wrong with one.
+pub fn list(work: &WorkDir) -> Result<Vec<Kernel>> {
+    let mut kernels: Vec<Kernel> = work
+        .list(KIND)?
+        .iter()
+        .filter(|dir| dir.join(MANIFEST).is_file())
+        .filter_map(|dir| Kernel::load(dir).ok())
+        .collect();
+    kernels.sort_by(|a, b| (&a.manifest.built, &a.manifest.id).cmp(&(&b.manifest.built, &b.manifest.id)));
+    Ok(kernels)
+}
+
+/// Finds a kernel by label, by id or the beginning of one, or by the path of its directory.
+///
+/// # Errors
+/// [`Error::UnknownKernel`] names what there is, [`Error::AmbiguousKernel`] the candidates.
+pub fn find(work: &WorkDir, name: &str) -> Result<Kernel> {
+    if name.contains('/') {
+        return Kernel::load(Path::new(name));
+    }
+    let kernels = list(work)?;
+    let by_label: Vec<&Kernel> = kernels.iter().filter(|k| k.is_called(name)).collect();
+    let by_id: Vec<&Kernel> =
+        kernels.iter().filter(|k| !name.is_empty() && k.manifest.id.starts_with(name)).collect();
+    let found = if by_label.is_empty() { by_id } else { by_label };
+    match found[..] {
+        [kernel] => Ok(kernel.clone()),
+        [] if Path::new(name).join(MANIFEST).is_file() => Kernel::load(Path::new(name)),
+        [] => {
+            let known = if kernels.is_empty() {
+                "is none yet: `kerntune kernel build` makes one".to_string()
+            } else {
+                format!("are {}", kernels.iter().map(Kernel::named).collect::<Vec<_>>().join(", "))
+            };
+            Err(Error::UnknownKernel { name: name.to_string(), known })
+        }
+        _ => {
+            let candidates = found.iter().map(|k| k.named()).collect();
+            Err(Error::AmbiguousKernel { name: name.to_string(), candidates })
+        }
+    }
+}
+
+/// Deletes a kernel. It is renamed first, so that it is never seen half there.
+pub fn remove(work: &WorkDir, kernel: &Kernel) -> Result<()> {
+    let staged: Staged = work.stage(KIND, &kernel.manifest.id)?;
+    staged.clear()?;
+    let aside = staged.path().join(DOOMED);
+    fs::rename(&kernel.dir, &aside).at("remove", &kernel.dir)?;
+    fs::remove_dir_all(staged.path()).at("remove", staged.path())?;
+    Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::{CompilerIdentity, SourceRecord, TaskLayout};
+
+    pub(crate) fn manifest(id: &str, label: &str, built: &str) -> KernelManifest {
+        KernelManifest {
+            schema: SCHEMA.into(),
+            id: id.into(),
+            label: label.into(),
+            aliases: vec![],
+            version: "6.12.117".into(),
+            source: SourceRecord { origin: "debian:6.12".into(), hash: "0".into() },
+            config_hash: "1".into(),
+            compiler: CompilerIdentity { program: "/usr/bin/gcc".into(), version: "gcc 12.2.0".into() },
+            kcflags: vec![],
+            make_vars: vec![],
+            recipe: None,
+            profile_id: None,
+            base_id: None,
+            built: built.into(),
+            build_seconds: 223.5,
+            objects: 1436,
+            text_bytes: 1,
+            image_bytes: 2,
+            build_path: "/w/kernels/x.partial/build".into(),
+            task: TaskLayout { pid_offset: 1, tgid_offset: 2, comm_offset: 3 },
+            warnings: vec![],
+        }
+    }
+
+    fn put(work: &WorkDir, id: &str, label: &str, built: &str) -> PathBuf {
+        let staged = work.stage(KIND, id).unwrap();
+        for name in ["vmlinux", "bzImage", "config"] {
+            fs::write(staged.path().join(name), name).unwrap();
+        }
+        kerntune_work::write_json(&staged.path().join(MANIFEST), &manifest(id, label, built)).unwrap();
+        staged.publish().unwrap()
+    }
+
+    #[test]
+    fn kernels_are_listed_by_age_and_found_by_any_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        assert!(find(&work, "base").unwrap_err().to_string().contains("is none yet"));
+        let newer = put(&work, "aa11", "tuned", "2025-02-01T00:00:00Z");
+        put(&work, "aa22", "base", "2025-01-01T00:00:00Z");
+        work.stage(KIND, "bb33").unwrap();
+        fs::create_dir(dir.path().join("kernels/.objects")).unwrap();
+
+        let labels: Vec<_> = list(&work).unwrap().into_iter().map(|k| k.manifest.label).collect();
+        assert_eq!(labels, ["base", "tuned"]);
+        assert_eq!(find(&work, "tuned").unwrap().dir, newer);
+        assert_eq!(find(&work, "aa2").unwrap().manifest.label, "base");
+        assert_eq!(find(&work, newer.to_str().unwrap()).unwrap().manifest.id, "aa11");
+        let error = find(&work, "aa").unwrap_err().to_string();
+        assert!(error.contains("base (aa22)") && error.contains("tuned (aa11)"), "{error}");
+        let error = find(&work, "other").unwrap_err().to_string();
+        assert!(error.contains("no kernel `other`; there are base (aa22), tuned (aa11)"), "{error}");
+        assert!(find(&work, "").is_err());
+    }
+
+    #[test]
+    fn a_removed_kernel_is_gone_and_can_be_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        put(&work, "aa11", "base", "2025-01-01T00:00:00Z");
+        remove(&work, &find(&work, "base").unwrap()).unwrap();
+        assert!(list(&work).unwrap().is_empty());
+        put(&work, "aa11", "base", "2025-01-01T00:00:00Z");
+        assert_eq!(list(&work).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn damage_and_other_versions_are_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let kernel = put(&work, "aa11", "base", "2025-01-01T00:00:00Z");
+        fs::remove_file(kernel.join("bzImage")).unwrap();
+        assert!(Kernel::load(&kernel).unwrap_err().to_string().contains("bzImage is missing"));
+        fs::write(kernel.join(MANIFEST), "{\"schema\":\"kerntune-kernel/9\"}").unwrap();
+        assert!(Kernel::load(&kernel).unwrap_err().to_string().contains("kerntune-kernel/9"));
+        fs::write(kernel.join(MANIFEST), "{").unwrap();
+        assert!(Kernel::load(&kernel).unwrap_err().to_string().contains("damaged"));
+    }
+}

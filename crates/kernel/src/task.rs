@@ -1,0 +1,130 @@
+//! Where `task_struct` keeps what identifies a thread, asked of the compiler.
+
+use crate::{Error, Result};
+use kerntune_work::{IoContext, Job};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const PROBE: &str = include_str!("../../../kernel/task_offsets.c");
+
+/// Byte offsets of members of `struct task_struct`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskLayout {
+    /// `pid`: the thread's number (`int`).
+    pub pid_offset: u64,
+    /// `tgid`: the process's number (`int`).
+    pub tgid_offset: u64,
+    /// `comm`: 16 bytes, NUL-terminated.
+    pub comm_offset: u64,
+}
+
+impl TaskLayout {
+    /// Compiles `kernel/task_offsets.c` with the command that Kbuild used for `asm-offsets.s` in
+    /// the finished build directory `build`, writing into `scratch`, and reads the answer.
+    pub fn probe(build: &Path, scratch: &Path) -> Result<Self> {
+        let command_file = build.join("arch/x86/kernel/.asm-offsets.s.cmd");
+        let text = fs::read_to_string(&command_file).at("read", &command_file)?;
+        let (source, output) = (scratch.join("task_offsets.c"), scratch.join("task_offsets.s"));
+        let Some(command) = redirect(&text, &source, &output) else {
+            let reason = format!("{} has no compile command in it", command_file.display());
+            return Err(Error::TaskLayout { reason });
+        };
+        fs::write(&source, PROBE).at("write", &source)?;
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &command]).current_dir(build).env("LC_ALL", "C");
+        let (end, said) = Job::new(shell).output()?;
+        if !end.success() {
+            return Err(Error::TaskLayout {
+                reason: format!("the compiler refused the probe:\n{}", said.trim()),
+            });
+        }
+        let assembly = fs::read_to_string(&output).at("read", &output)?;
+        let layout = Self::parse(&assembly)?;
+        for file in [source, output] {
+            fs::remove_file(&file).at("remove", &file)?;
+        }
+        Ok(layout)
+    }
+
+    /// Reads the `.ascii "->KERNTUNE_pid $1234 …"` lines. GCC writes `$` before the number, clang too.
+    fn parse(assembly: &str) -> Result<Self> {
+        let value = |name: &str| {
+            assembly
+                .lines()
+                .find_map(|line| {
+                    let (_, rest) = line.split_once("\"->")?;
+                    let mut words = rest.trim_end_matches('"').split_whitespace();
+                    (words.next() == Some(name)).then(|| words.next())?
+                })
+                .and_then(|word| word.trim_start_matches(['$', '#']).parse::<u64>().ok())
+                .ok_or_else(|| Error::TaskLayout {
+                    reason: format!("no value for {name} in the compiler's output"),
+                })
+        };
+        Ok(Self {
+            pid_offset: value("KERNTUNE_pid")?,
+            tgid_offset: value("KERNTUNE_tgid")?,
+            comm_offset: value("KERNTUNE_comm")?,
+        })
+    }
+}
+
+/// The command of a `.cmd` file with our own source and output. `savedcmd_` is the variable's
+/// name since 6.3, `cmd_` before; make's escapes are taken out.
+fn redirect(command_file: &str, source: &Path, output: &Path) -> Option<String> {
+    let line = command_file.lines().find(|l| l.starts_with("savedcmd_") || l.starts_with("cmd_"))?;
+    let (_, command) = line.split_once(":=")?;
+    let command = command.replace("$(pound)", "#").replace("$$", "$");
+    let mut words: Vec<&str> = command.split(' ').filter(|w| !w.is_empty()).collect();
+    // The dependency file belongs to Kbuild: writing it would make the next make rebuild.
+    words.retain(|w| !w.starts_with("-Wp,-MMD,") && !w.starts_with("-Wp,-MD,"));
+    let out = words.iter().position(|w| *w == "-o")? + 1;
+    let last = words.len().checked_sub(1).filter(|last| *last > out && words[*last].ends_with(".c"))?;
+    let (source, output) = (source.to_str()?, output.to_str()?);
+    words[out] = output;
+    words[last] = source;
+    Some(words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_command_is_redirected_for_old_and_new_kbuild() {
+        for prefix in ["savedcmd_", "cmd_"] {
+            let file = format!(
+                "{prefix}arch/x86/kernel/asm-offsets.s := gcc -Wp,-MMD,arch/x86/kernel/.asm-offsets.s.d -I./include \
+                 -DKBUILD_MODFILE='\"./asm-offsets\"' -DCOST='$$1$(pound)' -fverbose-asm -S \
+                 -o arch/x86/kernel/asm-offsets.s /s/arch/x86/kernel/asm-offsets.c \n\nsource_x := y\n"
+            );
+            assert_eq!(
+                redirect(&file, Path::new("/t/a.c"), Path::new("/t/a.s")).unwrap(),
+                "gcc -I./include -DKBUILD_MODFILE='\"./asm-offsets\"' -DCOST='$1#' -fverbose-asm -S -o /t/a.s /t/a.c"
+            );
+        }
+        assert!(redirect("source_x := y\n", Path::new("a"), Path::new("b")).is_none());
+        assert!(redirect("cmd_x := gcc -o\n", Path::new("a"), Path::new("b")).is_none());
+    }
+
+    #[test]
+    fn gcc_and_clang_assembly_are_read() {
+        let gcc = ".ascii \"->KERNTUNE_pid $1240 offsetof(struct task_struct, pid)\"\t#\n\
+                   .ascii \"->KERNTUNE_tgid $1244 offsetof(struct task_struct, tgid)\"\n\
+                   .ascii \"->KERNTUNE_comm 1800 offsetof(struct task_struct, comm)\"\n";
+        let expected = TaskLayout { pid_offset: 1240, tgid_offset: 1244, comm_offset: 1800 };
+        assert_eq!(TaskLayout::parse(gcc).unwrap(), expected);
+        assert!(TaskLayout::parse("nothing").unwrap_err().to_string().contains("KERNTUNE_pid"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_assembly_is_read_or_refused(text in "(\\PC*|\\.ascii \"->KERNTUNE_pid \\$?[0-9]*\"\n)*") {
+            let _ = TaskLayout::parse(&text);
+            let _ = redirect(&text, Path::new("a"), Path::new("b"));
+        }
+    }
+}

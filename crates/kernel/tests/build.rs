@@ -1,0 +1,219 @@
+//! The whole way from request to kernel against a stand-in source tree: a Makefile that answers to
+//! the targets and variables of Kbuild that we use, in a second instead of minutes.
+
+use kerntune_kernel::{build, find, list, BaseConfig, BuildRequest, Error, Kernel, Source, Symbols};
+use kerntune_work::{NoProgress, WorkDir};
+use std::fs;
+use std::path::PathBuf;
+
+/// As Kbuild: `make -C SOURCE O=BUILD …`, objects beside each other in BUILD, short lines of what
+/// is done, `.cmd` files. `$(GATE)` stands for anything outside that can stop a build.
+const MAKEFILE: &str = r#"VERSION = 6
+PATCHLEVEL = 12
+SUBLEVEL = 117
+EXTRAVERSION =
+
+tinyconfig:
+	@echo tinyconfig >> GATE/runs
+	@printf '# CONFIG_SMP is not set\nCONFIG_TINY=y\n' > $(O)/.config
+olddefconfig:
+	@grep -v -e CONFIG_NOSUCH -e CONFIG_BLOCKED $(O)/.config > $(O)/.new; mv $(O)/.new $(O)/.config
+
+vmlinux: $(O)/kernel/fork.o $(O)/kernel/exit.o
+	@test -e GATE/open || { echo 'kernel/exit.c:3:5: error: the gate is closed' >&2; exit 1; }
+	@echo '  LD      vmlinux'
+	@$(CC) -nostdlib -static -no-pie -Wl,-e,0 -o $(O)/vmlinux $^
+	@mkdir -p $(O)/arch/x86/kernel
+	@echo 'savedcmd_x := $(CC) -Wp,-MMD,x.d -I$(CURDIR)/include -S -o x.s $(CURDIR)/x.c' > $(O)/arch/x86/kernel/.asm-offsets.s.cmd
+	@echo map > $(O)/System.map
+bzImage: vmlinux
+	@mkdir -p $(O)/arch/x86/boot
+	@cat $(O)/kernel/fork.gcda > $(O)/arch/x86/boot/bzImage 2>/dev/null || echo image > $(O)/arch/x86/boot/bzImage
+	@echo 'user $(KBUILD_BUILD_USER) level $(MAKELEVEL) cflags $(KCFLAGS)'
+
+$(O)/kernel/%.o: kernel/%.c
+	@mkdir -p $(O)/kernel
+	@echo compiled $* >> GATE/runs
+	@echo '  CC      kernel/$*.o'
+	@$(CC) $(KCFLAGS) -c -o $@ $<
+"#;
+
+struct Bench {
+    dir: tempfile::TempDir,
+    work: WorkDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path().join("work")).unwrap();
+        let bench = Bench { dir, work };
+        let gate = bench.path("gate");
+        for sub in ["src/kernel", "src/include/linux", "gate"] {
+            fs::create_dir_all(bench.path(sub)).unwrap();
+        }
+        bench.write("src/Makefile", &MAKEFILE.replace("GATE", gate.to_str().unwrap()));
+        bench.write("src/Kconfig", "config BLOCKED\n\tbool\nconfig TINY\n\tbool\n");
+        bench.write("src/kernel/fork.c", "int copy_process(void) { return 1; }\n");
+        bench.write("src/kernel/exit.c", "int do_exit(void) { return 2; }\n");
+        bench.write(
+            "src/include/linux/kbuild.h",
+            "#include <stddef.h>\n#define __used __attribute__((used))\n\
+             #define DEFINE(s, v) asm volatile(\"\\n.ascii \\\"->\" #s \" %0 \" #v \"\\\"\" : : \"i\"(v))\n",
+        );
+        bench.write(
+            "src/include/linux/sched.h",
+            "struct task_struct { char state[1240]; int pid, tgid; char stack[8], comm[16]; };\n",
+        );
+        bench.write("gate/open", "");
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn request(&self, label: &str) -> BuildRequest {
+        BuildRequest::new(Source::Directory(self.path("src")), label)
+    }
+
+    fn build(&self, request: &BuildRequest) -> Result<Kernel, Error> {
+        build(&self.work, request, &NoProgress)
+    }
+
+    /// What the stand-in Makefile did so far, in order.
+    fn runs(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.path("gate/runs")).unwrap_or_default();
+        text.lines().map(str::to_string).collect()
+    }
+}
+
+#[test]
+fn a_kernel_is_built_once_with_its_provenance() {
+    let bench = Bench::new();
+    let mut request = bench.request("base");
+    request.kcflags = vec!["-O2".into(), "-DX=1".into()];
+    request.recipe = Some("gcc-pgo".into());
+    let kernel = bench.build(&request).unwrap();
+    let manifest = &kernel.manifest;
+    assert_eq!((manifest.version.as_str(), manifest.objects), ("6.12.117", 2));
+    assert_eq!(
+        (manifest.task.pid_offset, manifest.task.tgid_offset, manifest.task.comm_offset),
+        (1240, 1244, 1256)
+    );
+    assert_eq!(manifest.recipe.as_deref(), Some("gcc-pgo"));
+    assert!(manifest.text_bytes > 0 && manifest.image_bytes == 6);
+    assert!(manifest.build_path.ends_with(format!("{}.partial/build", manifest.id)));
+    assert!(kernel.build_dir().is_none());
+    let symbols = Symbols::load(&kernel.vmlinux()).unwrap();
+    assert_eq!(symbols.functions().len(), 2);
+    let log = fs::read_to_string(kernel.dir.join("build.log")).unwrap();
+    assert!(log.contains("user kerntune level 0 cflags -O2 -DX=1"), "{log}");
+    let config = fs::read_to_string(kernel.config()).unwrap();
+    for line in ["CONFIG_TINY=y", "CONFIG_SMP=y", "CONFIG_PVH=y", "# CONFIG_VT is not set"] {
+        assert!(config.lines().any(|l| l == line), "{line}");
+    }
+    let mut entries: Vec<_> =
+        fs::read_dir(&kernel.dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    entries.sort();
+    assert_eq!(entries, ["System.map", "build.log", "bzImage", "config", "kernel.json", "vmlinux"]);
+
+    let before = bench.runs();
+    assert_eq!(bench.build(&request).unwrap(), kernel);
+    assert_eq!(bench.runs(), before, "nothing ran again");
+    request.kcflags.clear();
+    assert_ne!(bench.build(&request).unwrap().manifest.id, kernel.manifest.id);
+    assert_eq!(list(&bench.work).unwrap().len(), 2);
+}
+
+#[test]
+fn an_interrupted_build_goes_on_and_a_failed_one_shows_its_first_error() {
+    let bench = Bench::new();
+    fs::remove_file(bench.path("gate/open")).unwrap();
+    let error = bench.build(&bench.request("base")).unwrap_err().to_string();
+    assert!(error.contains("kernel/exit.c:3:5: error: the gate is closed"), "{error}");
+    assert!(error.contains(".partial/build.log"), "{error}");
+    assert!(list(&bench.work).unwrap().is_empty());
+
+    bench.write("gate/open", "");
+    bench.build(&bench.request("base")).unwrap();
+    let mut compiled: Vec<_> = bench.runs().into_iter().filter(|r| r.starts_with("compiled")).collect();
+    compiled.sort();
+    assert_eq!(compiled, ["compiled exit", "compiled fork"], "each once, over both attempts");
+}
+
+#[test]
+fn objects_are_kept_or_made_again_when_asked_for() {
+    let bench = Bench::new();
+    let plain = bench.build(&bench.request("base")).unwrap();
+    let mut request = bench.request("objects");
+    request.keep_objects = true;
+    let kept = bench.build(&request).unwrap();
+    assert_eq!(kept.manifest.id, plain.manifest.id);
+    assert!(kept.build_dir().unwrap().join("kernel/fork.o").is_file());
+    for name in ["base", "objects"] {
+        assert_eq!(find(&bench.work, name).unwrap().dir, kept.dir);
+    }
+    let runs = bench.runs();
+    bench.build(&bench.request("base")).unwrap();
+    assert_eq!(bench.runs(), runs);
+}
+
+#[test]
+fn a_profile_is_in_place_before_the_build_and_names_the_kernel() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.path("profile/kernel")).unwrap();
+    bench.write("profile/kernel/fork.gcda", "adcg");
+    let mut request = bench.request("tuned");
+    request.profile_dir = Some(bench.path("profile"));
+    let tuned = bench.build(&request).unwrap();
+    assert_eq!(fs::read_to_string(tuned.bzimage()).unwrap(), "adcg");
+    assert!(tuned.manifest.profile_id.is_some());
+    bench.write("profile/kernel/fork.gcda", "other");
+    assert_ne!(bench.build(&request).unwrap().manifest.id, tuned.manifest.id);
+}
+
+#[test]
+fn options_that_do_not_take_are_told() {
+    let bench = Bench::new();
+    bench.write("user.config", "CONFIG_NOSUCH=y\nCONFIG_BLOCKED=y\nCONFIG_PVH=n\n");
+    let mut request = bench.request("base");
+    request.fragments = vec![bench.path("user.config")];
+    let warnings = bench.build(&request).unwrap().manifest.warnings.join("\n");
+    assert!(warnings.contains("CONFIG_NOSUCH=y from") && warnings.contains("no such option"), "{warnings}");
+    assert!(warnings.contains("CONFIG_BLOCKED=y from") && warnings.contains("did not take"), "{warnings}");
+    assert!(warnings.contains("kerntune needs CONFIG_PVH=y"), "{warnings}");
+
+    request.extra = vec!["CONFIG_BLOCKED=y".into()];
+    let error = bench.build(&request).unwrap_err();
+    assert!(matches!(&error, Error::ConfigRefused { problems } if problems.len() == 1), "{error}");
+}
+
+#[test]
+fn a_full_config_of_the_users_replaces_ours_but_for_what_is_required() {
+    let bench = Bench::new();
+    bench.write("full.config", "CONFIG_THEIRS=y\nCONFIG_SERIAL_8250_CONSOLE=m\n");
+    let mut request = bench.request("theirs");
+    request.base = BaseConfig::File(bench.path("full.config"));
+    let kernel = bench.build(&request).unwrap();
+    let config = fs::read_to_string(kernel.config()).unwrap();
+    for line in ["CONFIG_THEIRS=y", "CONFIG_SERIAL_8250_CONSOLE=y", "CONFIG_PVH=y"] {
+        assert!(config.lines().any(|l| l == line), "{line}");
+    }
+    assert!(!config.contains("CONFIG_EXT4_FS") && !bench.runs().contains(&"tinyconfig".to_string()));
+}
+
+#[test]
+fn a_changed_source_is_another_kernel() {
+    let bench = Bench::new();
+    let first = bench.build(&bench.request("base")).unwrap();
+    bench.write("src/kernel/fork.c", "int copy_process(void) { return 100; }\n");
+    let second = bench.build(&bench.request("base")).unwrap();
+    assert_ne!(first.manifest.source.hash, second.manifest.source.hash);
+    let error = find(&bench.work, "base").unwrap_err();
+    assert!(matches!(&error, Error::AmbiguousKernel { candidates, .. } if candidates.len() == 2), "{error}");
+}

@@ -13,6 +13,7 @@
 use kerntune_kernel::{build, list, BaseConfig, BuildRequest};
 use kerntune_work::{interrupt, Progress, WorkDir};
 use std::error::Error;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Prints a line each time another hundred objects are done.
@@ -46,13 +47,23 @@ impl Progress for Lines {
     fn end(&self) {}
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
     interrupt::install();
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let mut next = |what: &str| args.next().ok_or(format!("{what} is missing; see the head of this file"));
     let work = WorkDir::open(next("WORKDIR")?)?;
     let mut request = BuildRequest::new(next("SOURCE")?.parse()?, next("LABEL")?);
-    while let Ok(option) = next("option") {
+    while let Ok(option) = next("OPTION") {
         match option.as_str() {
             "--compiler" => request.compiler = next("NAME")?.parse()?,
             "--config" => request.base = BaseConfig::File(next("FILE")?.into()),
@@ -63,10 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             other => return Err(format!("unknown option {other}").into()),
         }
     }
-    let kernel = build(&work, &request, &Lines::default()).map_err(|error| {
-        eprintln!("{error}");
-        error
-    })?;
+    let kernel = build(&work, &request, &Lines::default())?;
     println!("{}", serde_json::to_string_pretty(&kernel.manifest)?);
     for kernel in list(&work)? {
         println!("{} {} {}", kernel.manifest.built, kernel.manifest.id, kernel.manifest.label);

@@ -181,7 +181,8 @@ pub(crate) fn known_options(source: &Path) -> Result<HashSet<String>> {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() && !name.starts_with('.') && name != "Documentation" => {
+                // Kconfig's own tests define FOO, BAR and the like.
+                Ok(kind) if kind.is_dir() && !entry.path().ends_with("scripts/kconfig") => {
                     dirs.push(entry.path());
                 }
                 Ok(kind) if kind.is_file() && name.starts_with("Kconfig") => {

@@ -5,6 +5,11 @@
 //! what it was made from. [`list`], [`find`] and [`remove`] manage those that are there, and
 //! [`Symbols`] is the table of a kernel's functions.
 //!
+//! In the work directory: `sources/<hash>` (unpacked tarballs), `configs/<hash>` (final
+//! configurations and what did not take), `kernels/<id>` (results), `kernels/<id>.partial` (builds
+//! under way or interrupted) and `kernels/.objects/<config hash>` (how many objects a configuration
+//! makes: the total that progress, counted in objects, is told against).
+//!
 //! Builds are out of tree, pinned so that the same inputs give the same bytes, named by their
 //! inputs, and taken up again after an interruption. This crate runs compilers and writes only
 //! below the work directory; it boots nothing.

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/klog.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -24,6 +25,7 @@
 #include <unistd.h>
 
 #define SERVICES_MAX 32
+#define LINE_MAX_TOLD 160 /* bytes of each output line in a failure */
 #define READY_PAUSE_NS 10000000 /* between two looks at a service that is not ready */
 
 static struct service {
@@ -120,24 +122,43 @@ static enum outcome wait_for(pid_t pid, const struct timespec *deadline, int *st
 	}
 }
 
+/* Whether the kernel's log says that something was killed for want of memory. */
+static bool out_of_memory(void)
+{
+	int size = klogctl(10, NULL, 0), got; /* SYSLOG_ACTION_SIZE_BUFFER */
+	char *text = size > 0 ? malloc((size_t)size + 1) : NULL;
+	bool found;
+
+	if (!text)
+		return false;
+	got = klogctl(3, text, size); /* SYSLOG_ACTION_READ_ALL */
+	text[got > 0 ? got : 0] = '\0';
+	found = strstr(text, "Out of memory: Killed process") != NULL;
+	free(text);
+	return found;
+}
+
 static const char *told(int status, char *text, size_t size)
 {
-	if (WIFSIGNALED(status))
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && out_of_memory())
+		snprintf(text, size, "was killed (signal 9) because the guest ran out of memory");
+	else if (WIFSIGNALED(status))
 		snprintf(text, size, "was killed by signal %d (%s)", WTERMSIG(status),
 			 strsignal(WTERMSIG(status)));
 	else
-		snprintf(text, size, "ended with status %d", WEXITSTATUS(status));
+		snprintf(text, size, "ended with status %d%s", WEXITSTATUS(status),
+			 out_of_memory() ? "; the guest ran out of memory" : "");
 	return text;
 }
 
-/* ": " and the last three lines of a log, joined with " | "; empty if it has none. */
+/* ": " and the last three lines of a log, clipped and joined with " | "; empty if it has none. */
 static const char *last_lines(const char *log, char *text, size_t size)
 {
 	static char tail[1024];
 	char path[512];
 	ssize_t got = 0;
 	char *start, *at, *out = text;
-	int lines = 0, fd;
+	int lines = 0, width = 0, fd;
 	off_t end;
 
 	text[0] = '\0';
@@ -160,25 +181,15 @@ static const char *last_lines(const char *log, char *text, size_t size)
 			break;
 	out += snprintf(out, size, ": ");
 	for (at = start; *at && out + 4 < text + size; at++) {
-		if (*at == '\n')
+		if (*at == '\n') {
 			out += sprintf(out, " | ");
-		else if ((unsigned char)*at >= ' ' && *at != 0x7f)
+			width = 0;
+		} else if ((unsigned char)*at >= ' ' && *at != 0x7f && width++ < LINE_MAX_TOLD) {
 			*out++ = *at;
+		}
 	}
 	*out = '\0';
 	return text;
-}
-
-/* How many processes the kernel has killed for want of memory. */
-static unsigned long oom_kills(void)
-{
-	static char text[16384];
-	char *found;
-
-	if (read_text("/proc/vmstat", text, sizeof(text)) < 0)
-		return 0;
-	found = strstr(text, "\noom_kill ");
-	return found ? strtoul(found + 10, NULL, 10) : 0;
 }
 
 struct files {
@@ -247,7 +258,6 @@ bool program_run(const struct program *program)
 	struct timespec deadline;
 	struct files files;
 	enum outcome outcome;
-	unsigned long kills = oom_kills();
 	int status = 0;
 	pid_t pid;
 
@@ -279,10 +289,8 @@ bool program_run(const struct program *program)
 		return fail("%s (%s) did not end within its %lu s%s", program->what, program->command[0],
 			    program->limit, last_lines(program->log, tail, sizeof(tail)));
 	if (status != 0)
-		return fail("%s (%s) %s%s%s", program->what, program->command[0],
-			    told(status, how, sizeof(how)),
-			    oom_kills() != kills ? "; the guest ran out of memory" : "",
-			    last_lines(program->log, tail, sizeof(tail)));
+		return fail("%s (%s) %s%s", program->what, program->command[0],
+			    told(status, how, sizeof(how)), last_lines(program->log, tail, sizeof(tail)));
 	return true;
 }
 

@@ -80,13 +80,12 @@ static bool run_step(const struct directive *d, const struct options *options, i
 }
 
 /* Everything before the first `run`, in the order of the plan. */
-static bool prepare(const struct plan *plan, int *at)
+static bool prepare(const struct plan *plan, unsigned long *limit)
 {
-	unsigned long limit = LIMIT_DEFAULT;
 	int setups = 0;
 
-	for (; *at < plan->count; (*at)++) {
-		const struct directive *d = &plan->directive[*at];
+	for (int at = 0; at < plan->count; at++) {
+		const struct directive *d = &plan->directive[at];
 		bool good = true;
 
 		switch (d->verb) {
@@ -96,10 +95,10 @@ static bool prepare(const struct plan *plan, int *at)
 			good = putenv(d->word[0]) == 0 || fail("env: out of memory");
 			break;
 		case VERB_LIMIT:
-			limit = number(d->word[0]);
+			*limit = number(d->word[0]);
 			break;
 		case VERB_SETUP:
-			good = run_program(d, "setup", "setup", ++setups, limit);
+			good = run_program(d, "setup", "setup", ++setups, *limit);
 			break;
 		case VERB_SERVICE:
 			announce("kt: phase service %s", d->word[0]);
@@ -119,9 +118,8 @@ static bool prepare(const struct plan *plan, int *at)
 }
 
 /* The directives of one run, from the one after its `run` line. */
-static bool run_section(const struct plan *plan, int at, const struct options *options)
+static bool run_section(const struct plan *plan, int at, const struct options *options, unsigned long limit)
 {
-	unsigned long limit = LIMIT_DEFAULT;
 	int warmups = 0, steps = 0;
 	char kind[96], prefix[96];
 
@@ -150,19 +148,16 @@ static bool run_section(const struct plan *plan, int at, const struct options *o
 
 static bool run_plan(const struct plan *plan, const struct options *options)
 {
+	unsigned long limit = LIMIT_DEFAULT;
 	char names[256] = "";
-	int at = 0;
 
 	for (int i = 0; i < plan->count; i++) {
 		const struct directive *d = &plan->directive[i];
 
 		if (d->verb != VERB_RUN)
 			continue;
-		if (strcmp(d->word[0], options->run) == 0) {
-			if (!prepare(plan, &at))
-				return false;
-			return run_section(plan, i + 1, options);
-		}
+		if (strcmp(d->word[0], options->run) == 0)
+			return prepare(plan, &limit) && run_section(plan, i + 1, options, limit);
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), " %s", d->word[0]);
 	}
 	if (options->run[0] == '\0')

@@ -1,1 +1,43 @@
-//! Workload file to guest image
+//! From a workload file to a guest image, and the words that the guest's init and we share.
+//!
+//! Start from [`Workload`] (what `workloads/NAME.toml` says), [`check`] (everything that is wrong
+//! with such a file) and [`GuestImage::build`] (an initramfs with our init, the plan, and the host's
+//! programs by file closure). Whoever boots the image puts [`boot_options`] on the kernel command
+//! line, reads [`Said`] from the console and a tar stream from the port [`PORT_NAME`]; the stream's
+//! members are described in `guest/README.md`.
+//!
+//! The host must be of the guest's architecture. Images are deterministic: the same files give the
+//! same bytes and the same id.
+//!
+//! ```
+//! use kerntune_guest::{Plan, Workload};
+//! let rr = Workload::find("rr", &[]).unwrap();
+//! assert_eq!(rr.measured.steps[0].command[0], "rr");
+//! assert!(Plan::of(&rr).text().contains("run\tmeasured\n"));
+//! ```
+
+mod check;
+mod closure;
+mod elf;
+mod error;
+mod fields;
+mod host;
+mod image;
+mod libraries;
+mod plan;
+mod problem;
+mod programs;
+mod reader;
+mod said;
+mod tree;
+mod workload;
+
+pub use check::check;
+pub use error::{Error, Result};
+pub use image::{GuestImage, Manifest, PackedFile, ROOM, SCHEMA};
+pub use plan::{step_log, Plan};
+pub use problem::Problem;
+pub use said::{boot_options, Collect, Said, PORT_NAME};
+pub use workload::{
+    Better, Command, Metric, Probe, Ready, Run, Service, Step, Workload, LIMIT_SECONDS, RUNS, SHIPPED,
+};

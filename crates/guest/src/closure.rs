@@ -1,0 +1,241 @@
+//! Takes host programs into a tree together with all that they need to run.
+
+use crate::elf::{self, Needs};
+use crate::libraries::{handed_down, Libraries};
+use crate::tree::{unpackable, Tree};
+use crate::{host, Error, Result};
+use kerntune_work::{IoContext, Progress};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// A tree and what was learned while it was filled.
+pub(crate) struct Closure<'p> {
+    pub tree: Tree,
+    /// Directories that the guest's ld.so must be told about.
+    pub library_dirs: BTreeSet<PathBuf>,
+    libraries: Libraries,
+    visited: HashSet<PathBuf>,
+    kinds: HashMap<PathBuf, Option<(u8, u16)>>,
+    progress: &'p dyn Progress,
+}
+
+/// Parts of packages that are for a system manager, which the guest does not have.
+const NOT_FOR_THE_GUEST: [&str; 14] = [
+    "/etc/init.d",
+    "/etc/default",
+    "/etc/logrotate.d",
+    "/etc/cron.d",
+    "/etc/cron.daily",
+    "/etc/apparmor.d",
+    "/etc/systemd",
+    "/etc/pam.d",
+    "/lib/systemd",
+    "/usr/lib/systemd",
+    "/usr/lib/tmpfiles.d",
+    "/usr/lib/sysusers.d",
+    "/usr/lib/debug",
+    "/usr/lib/udev",
+];
+
+const PROGRAM_DIRS: [&str; 6] =
+    ["/usr/local/bin", "/usr/local/sbin", "/usr/bin", "/usr/sbin", "/bin", "/sbin"];
+
+impl<'p> Closure<'p> {
+    pub fn new(progress: &'p dyn Progress) -> Self {
+        Self {
+            tree: Tree::default(),
+            library_dirs: BTreeSet::new(),
+            libraries: Libraries::of_host(),
+            visited: HashSet::new(),
+            kinds: HashMap::new(),
+            progress,
+        }
+    }
+
+    /// An executable, its interpreter and its libraries. Returns its path without links.
+    pub fn program(&mut self, path: &Path, needed_by: &str) -> Result<PathBuf> {
+        self.object(path, needed_by, &[])
+    }
+
+    /// A file or a directory with all that is in it; executables and libraries with what they need.
+    pub fn file(&mut self, path: &Path, needed_by: &str) -> Result<()> {
+        let real = self.tree.take(path, needed_by)?;
+        if real.is_dir() {
+            for entry in std::fs::read_dir(&real).at("list", &real)? {
+                self.file(&entry.at("list", &real)?.path(), needed_by)?;
+            }
+            return Ok(());
+        }
+        match self.object(&real, needed_by, &[]) {
+            // Something that only looks like a program is data.
+            Ok(_) | Err(Error::Elf { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The programs of a package, its files in /etc and /usr/lib, and its directories in /var.
+    /// What is not needed to run its programs is left out with a note if it cannot be packed.
+    pub fn package(&mut self, package: &str) -> Result<()> {
+        let needed_by = format!("package {package}");
+        for path in host::package_paths(package)? {
+            let starts = |dirs: &[&str]| dirs.iter().any(|dir| path.starts_with(dir));
+            let result = if starts(&NOT_FOR_THE_GUEST) {
+                continue;
+            } else if path.is_dir() {
+                // Also a link to a directory, as /lib is: never all that is below it.
+                let link = path.is_symlink() && path.components().count() > 2;
+                let state = starts(&["/var"]) && !starts(&["/var/run", "/var/lock", "/var/cache/man"]);
+                if !link && !state {
+                    continue;
+                }
+                self.tree.take(&path, &needed_by).map(drop)
+            } else if starts(&PROGRAM_DIRS) {
+                self.program(&path, &needed_by)?;
+                continue;
+            } else if starts(&["/etc", "/usr/lib", "/lib", "/usr/libexec"]) {
+                self.file(&path, &needed_by)
+            } else {
+                continue;
+            };
+            match result {
+                Ok(()) => {}
+                Err(error @ (Error::Unpackable { .. } | Error::Library { .. } | Error::Program { .. })) => {
+                    self.progress.note(&format!("left out: {error}"));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, path: &Path, needed_by: &str, inherited: &[PathBuf]) -> Result<PathBuf> {
+        let real = self.tree.take(path, needed_by)?;
+        if !self.visited.insert(real.clone()) {
+            return Ok(real);
+        }
+        if real.is_dir() {
+            return Ok(real);
+        }
+        let bytes = std::fs::read(&real).map_err(|e| unpackable(&real, needed_by, &e.to_string()))?;
+        if elf::is_elf(&bytes) {
+            let needs = elf::needs(&bytes).map_err(|what| Error::Elf { path: real.clone(), what })?;
+            drop(bytes);
+            // ld.so takes $ORIGIN from the path by which a library was found, not from its target.
+            self.needs(path, &real, &needs, inherited)?;
+        } else if let Some(line) = bytes.strip_prefix(b"#!") {
+            let line = line.split(|&b| b == b'\n').next().unwrap_or_default();
+            self.script(&real, &String::from_utf8_lossy(line))?;
+        }
+        Ok(real)
+    }
+
+    fn needs(&mut self, path: &Path, real: &Path, needs: &Needs, inherited: &[PathBuf]) -> Result<()> {
+        let name = real.display().to_string();
+        if let Some(interpreter) = &needs.interpreter {
+            self.object(Path::new(interpreter), &name, &[])?;
+        }
+        let down = handed_down(path, needs, inherited);
+        for library in &needs.libraries {
+            let kinds = std::cell::RefCell::new(&mut self.kinds);
+            let fits = |candidate: &Path| {
+                let mut kinds = kinds.borrow_mut();
+                let kind = kinds.entry(candidate.to_owned()).or_insert_with(|| kind_of(candidate));
+                *kind == Some(needs.kind)
+            };
+            let found = self.libraries.find(library, path, needs, inherited, &fits).ok_or_else(|| {
+                Error::Library {
+                    library: library.clone(),
+                    needed_by: real.to_owned(),
+                    searched: self.libraries.searched(needs),
+                }
+            })?;
+            self.library_dirs.extend(found.extra_dir);
+            self.object(&found.path, &name, &down)?;
+        }
+        Ok(())
+    }
+
+    /// The interpreter of a script; with `/usr/bin/env NAME`, NAME too.
+    fn script(&mut self, script: &Path, line: &str) -> Result<()> {
+        let name = script.display().to_string();
+        let mut words = line.split_whitespace();
+        let Some(interpreter) = words.next() else { return Ok(()) };
+        if !Path::new(interpreter).exists() {
+            return Err(missing(interpreter, &name));
+        }
+        self.object(Path::new(interpreter), &name, &[])?;
+        if interpreter.ends_with("/env") {
+            let program = words.find(|word| !word.starts_with('-') && !word.contains('='));
+            if let Some(program) = program {
+                let path = host::find_program(program).ok_or_else(|| missing(program, &name))?;
+                self.object(&path, &name, &[])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn missing(program: &str, needed_by: &str) -> Error {
+    Error::Program {
+        program: program.to_owned(),
+        needed_by: needed_by.to_owned(),
+        help: host::missing_help(program),
+    }
+}
+
+/// The ELF class and machine of a file, if it is one.
+fn kind_of(path: &Path) -> Option<(u8, u16)> {
+    use std::io::Read;
+    let mut head = [0u8; 20];
+    std::fs::File::open(path).ok()?.read_exact(&mut head).ok()?;
+    if !elf::is_elf(&head) {
+        return None;
+    }
+    let machine = [head[18], head[19]];
+    let machine = if head[5] == 2 { u16::from_be_bytes(machine) } else { u16::from_le_bytes(machine) };
+    Some((head[4], machine))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kerntune_work::NoProgress;
+    use std::process::Command;
+
+    /// The host's own loader is the witness.
+    #[test]
+    fn the_closure_of_a_program_is_what_ldd_says() {
+        let program = host::find_program("bash").unwrap();
+        let output = Command::new("ldd").arg(&program).output().unwrap();
+        let mut closure = Closure::new(&NoProgress);
+        closure.program(&program, "test").unwrap();
+        let mut seen = 0;
+        for word in String::from_utf8_lossy(&output.stdout).split_whitespace() {
+            if word.starts_with('/') {
+                let real = Path::new(word).canonicalize().unwrap();
+                assert!(closure.tree.get(&real).is_some(), "{word}");
+                seen += 1;
+            }
+        }
+        assert!(seen >= 2);
+    }
+
+    #[test]
+    fn a_missing_library_is_named_with_who_needs_it() {
+        let mut closure = Closure::new(&NoProgress);
+        let needs = Needs { libraries: vec!["libgone.so.1".into()], ..Needs::default() };
+        let error =
+            closure.needs(Path::new("/bin/x"), Path::new("/bin/x"), &needs, &[]).unwrap_err().to_string();
+        assert!(error.starts_with("library libgone.so.1, needed by /bin/x, is in none of "), "{error}");
+    }
+
+    #[test]
+    fn a_script_brings_its_interpreter_and_the_program_behind_env() {
+        let mut closure = Closure::new(&NoProgress);
+        closure.script(Path::new("/x"), " /usr/bin/env -S FOO=1 bash -e").unwrap();
+        let bash = host::find_program("bash").unwrap().canonicalize().unwrap();
+        assert!(closure.tree.get(&bash).is_some());
+        let error = closure.script(Path::new("/x"), "/no/such/interpreter").unwrap_err().to_string();
+        assert!(error.contains("/no/such/interpreter, needed by /x"), "{error}");
+    }
+}

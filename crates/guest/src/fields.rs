@@ -1,0 +1,292 @@
+//! Typed access to a TOML table that remembers positions, collects problems instead of stopping at
+//! the first, and notices keys that nobody asked for.
+
+use crate::problem::meant;
+use crate::Problem;
+use std::ops::{Range, RangeInclusive};
+use toml_edit::{Item, TableLike, Value};
+
+/// The text and what was found wrong with it so far.
+pub(crate) struct Source<'t> {
+    text: &'t str,
+    problems: Vec<Problem>,
+}
+
+impl<'t> Source<'t> {
+    pub fn new(text: &'t str) -> Self {
+        Self { text, problems: Vec::new() }
+    }
+
+    /// Adds a problem; [`Help::help`] on what is returned says what to do about it.
+    pub fn problem(&mut self, span: Option<Range<usize>>, key: &str, message: String) -> Help<'_> {
+        self.problems.push(Problem::at(self.text, span, key, message));
+        Help(&mut self.problems)
+    }
+
+    pub fn has_problems(&self) -> bool {
+        !self.problems.is_empty()
+    }
+
+    pub fn finish(self) -> Vec<Problem> {
+        self.problems
+    }
+}
+
+/// The problem just added.
+pub(crate) struct Help<'p>(&'p mut Vec<Problem>);
+
+impl Help<'_> {
+    pub fn help(self, help: impl Into<String>) {
+        if let Some(problem) = self.0.last_mut() {
+            problem.help = Some(help.into());
+        }
+    }
+}
+
+/// A value and where it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Located<T> {
+    pub value: T,
+    pub span: Option<Range<usize>>,
+}
+
+/// A list of strings and where it and each of them stand.
+pub(crate) type LocatedList = Located<Vec<Located<String>>>;
+
+/// One table. Each access marks its key as known; [`Fields::finish`] reports the others.
+pub(crate) struct Fields<'a> {
+    table: &'a dyn TableLike,
+    path: String,
+    span: Option<Range<usize>>,
+    known: Vec<String>,
+}
+
+impl<'a> Fields<'a> {
+    pub fn new(table: &'a dyn TableLike, path: &str, span: Option<Range<usize>>) -> Self {
+        Self { table, path: path.to_owned(), span, known: Vec::new() }
+    }
+
+    /// The dotted path of a key of this table.
+    pub fn key(&self, key: &str) -> String {
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
+    }
+
+    /// Where the table begins.
+    pub fn span(&self) -> Option<Range<usize>> {
+        self.span.clone()
+    }
+
+    pub fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    pub fn keys(&self) -> Vec<String> {
+        self.table.iter().map(|(key, _)| key.to_owned()).collect()
+    }
+
+    pub fn value_span(&self, key: &str) -> Option<Range<usize>> {
+        self.table.get(key).and_then(Item::span).or_else(|| self.span())
+    }
+
+    fn get(&mut self, key: &str) -> Option<&'a Item> {
+        self.known.push(key.to_owned());
+        self.table.get(key)
+    }
+
+    fn missing(&self, source: &mut Source, key: &str) {
+        source.problem(self.span(), &self.key(key), "is missing".into());
+    }
+
+    fn wrong_type(&self, source: &mut Source, key: &str, item: &Item, wanted: &str) {
+        let message = format!("must be {wanted}, not {}", article(item.type_name()));
+        source.problem(item.span(), &self.key(key), message);
+    }
+
+    pub fn optional_string(&mut self, source: &mut Source, key: &str) -> Option<Located<String>> {
+        let item = self.get(key)?;
+        match item.as_str() {
+            Some(value) => Some(Located { value: value.to_owned(), span: item.span() }),
+            None => {
+                self.wrong_type(source, key, item, "a string");
+                None
+            }
+        }
+    }
+
+    pub fn string(&mut self, source: &mut Source, key: &str) -> Option<Located<String>> {
+        if !self.has(key) {
+            self.missing(source, key);
+        }
+        self.optional_string(source, key)
+    }
+
+    pub fn integer(
+        &mut self,
+        source: &mut Source,
+        key: &str,
+        range: RangeInclusive<i64>,
+    ) -> Option<Located<i64>> {
+        let item = self.get(key)?;
+        let Some(value) = item.as_integer() else {
+            self.wrong_type(source, key, item, "a whole number");
+            return None;
+        };
+        if !range.contains(&value) {
+            let message = format!("{value} is not between {} and {}", range.start(), range.end());
+            source.problem(item.span(), &self.key(key), message);
+            return None;
+        }
+        Some(Located { value, span: item.span() })
+    }
+
+    pub fn required_integer(
+        &mut self,
+        source: &mut Source,
+        key: &str,
+        range: RangeInclusive<i64>,
+    ) -> Option<Located<i64>> {
+        if !self.has(key) {
+            self.missing(source, key);
+        }
+        self.integer(source, key, range)
+    }
+
+    /// An optional list of strings.
+    pub fn strings(&mut self, source: &mut Source, key: &str) -> Vec<Located<String>> {
+        let Some(item) = self.get(key) else { return Vec::new() };
+        let Some(array) = item.as_array() else {
+            self.wrong_type(source, key, item, "a list of strings");
+            return Vec::new();
+        };
+        strings_of(source, &self.key(key), array)
+    }
+
+    pub fn required_strings(&mut self, source: &mut Source, key: &str) -> Option<Vec<Located<String>>> {
+        match self.table.get(key) {
+            None => {
+                self.known.push(key.to_owned());
+                self.missing(source, key);
+                None
+            }
+            Some(item) if !item.is_array() => {
+                self.known.push(key.to_owned());
+                self.wrong_type(source, key, item, "a list of strings");
+                None
+            }
+            Some(_) => Some(self.strings(source, key)),
+        }
+    }
+
+    /// An optional list of lists of strings.
+    pub fn string_lists(&mut self, source: &mut Source, key: &str) -> Vec<LocatedList> {
+        let Some(item) = self.get(key) else { return Vec::new() };
+        let Some(array) = item.as_array() else {
+            self.wrong_type(source, key, item, "a list of commands");
+            return Vec::new();
+        };
+        let mut lists = Vec::new();
+        for value in array {
+            match value.as_array() {
+                Some(words) => lists
+                    .push(Located { value: strings_of(source, &self.key(key), words), span: value.span() }),
+                None => {
+                    let message = format!(
+                        "must hold commands, each a list of strings, not {}",
+                        article(value.type_name())
+                    );
+                    source
+                        .problem(value.span(), &self.key(key), message)
+                        .help("for example [[\"program\", \"argument\"]]");
+                }
+            }
+        }
+        lists
+    }
+
+    /// An optional table.
+    pub fn table(&mut self, source: &mut Source, key: &str) -> Option<Fields<'a>> {
+        let item = self.get(key)?;
+        match item.as_table_like() {
+            Some(table) => {
+                Some(Fields::new(table, &self.key(key), item.span().or_else(|| self.key_span(key))))
+            }
+            None => {
+                self.wrong_type(source, key, item, "a table");
+                None
+            }
+        }
+    }
+
+    /// An optional list of tables, written either way.
+    pub fn tables(&mut self, source: &mut Source, key: &str) -> Vec<Fields<'a>> {
+        let Some(item) = self.get(key) else { return Vec::new() };
+        let path = |index: usize| format!("{}[{index}]", self.key(key));
+        if let Some(tables) = item.as_array_of_tables() {
+            return tables.iter().enumerate().map(|(i, t)| Fields::new(t, &path(i), t.span())).collect();
+        }
+        let Some(array) = item.as_array() else {
+            let wanted = format!("a list of tables ([[{}]])", self.key(key));
+            self.wrong_type(source, key, item, &wanted);
+            return Vec::new();
+        };
+        let mut all = Vec::new();
+        for (index, value) in array.iter().enumerate() {
+            match value.as_inline_table() {
+                Some(table) => all.push(Fields::new(table, &path(index), value.span())),
+                None => {
+                    let message = format!("must be a table, not {}", article(value.type_name()));
+                    source.problem(value.span(), &path(index), message);
+                }
+            }
+        }
+        all
+    }
+
+    fn key_span(&self, key: &str) -> Option<Range<usize>> {
+        self.table.key(key).and_then(|key| key.span())
+    }
+
+    /// Reports the keys that nobody asked for.
+    pub fn finish(&self, source: &mut Source) {
+        for (key, item) in self.table.iter() {
+            if self.known.iter().any(|known| known == key) {
+                continue;
+            }
+            let near = meant(key, self.known.iter().map(String::as_str));
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known here: {}", self.known.join(", ")),
+            };
+            source
+                .problem(
+                    self.key_span(key).or_else(|| item.span()),
+                    &self.key(key),
+                    "is not a known key".into(),
+                )
+                .help(help);
+        }
+    }
+}
+
+fn strings_of(source: &mut Source, key: &str, array: &toml_edit::Array) -> Vec<Located<String>> {
+    let mut all = Vec::new();
+    for value in array {
+        match value {
+            Value::String(text) => all.push(Located { value: text.value().clone(), span: value.span() }),
+            other => {
+                let message = format!("must hold only strings, not {}", article(other.type_name()));
+                source.problem(other.span(), key, message).help("put it in quotes");
+            }
+        }
+    }
+    all
+}
+
+fn article(type_name: &str) -> String {
+    let vowel = type_name.starts_with(['a', 'e', 'i', 'o', 'u']);
+    format!("{} {type_name}", if vowel { "an" } else { "a" })
+}

@@ -1,0 +1,70 @@
+//! The host's packages and programs.
+
+use crate::Result;
+use kerntune_work::Job;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where a bare program name is looked for in the guest, after `/kt/bin`; init sets the same.
+pub(crate) const GUEST_PATH: [&str; 6] =
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// Whether a Debian package is installed; an error if there is no dpkg to ask.
+pub(crate) fn is_installed(package: &str) -> Result<bool> {
+    let mut command = Command::new("dpkg-query");
+    command.args(["-W", "-f", "${db:Status-Status}\n", "--", package]);
+    let (end, output) = Job::new(command).output()?;
+    Ok(end.success() && output.lines().any(|line| line == "installed"))
+}
+
+/// The paths that an installed package owns, directories included.
+pub(crate) fn package_paths(package: &str) -> Result<Vec<PathBuf>> {
+    let mut command = Command::new("dpkg-query");
+    command.args(["-L", "--", package]);
+    let (_, output) = Job::new(command).output()?;
+    // Lines about diversions do not begin with a slash.
+    Ok(output.lines().filter(|line| line.starts_with('/') && *line != "/.").map(PathBuf::from).collect())
+}
+
+/// The file that a command word means on the host: an absolute path, or a name in PATH or in the
+/// guest's own directories (a user's PATH often lacks the `sbin` ones).
+pub(crate) fn find_program(word: &str) -> Option<PathBuf> {
+    let path = Path::new(word);
+    if path.is_absolute() {
+        return is_program(path).then(|| path.to_owned());
+    }
+    if word.is_empty() || word.contains('/') {
+        return None;
+    }
+    let from_env = std::env::var_os("PATH").unwrap_or_default();
+    let dirs: Vec<PathBuf> =
+        std::env::split_paths(&from_env).chain(GUEST_PATH.iter().map(PathBuf::from)).collect();
+    dirs.iter().filter(|dir| dir.is_absolute()).map(|dir| dir.join(word)).find(|path| is_program(path))
+}
+
+/// What to do about a program that is not there.
+pub(crate) fn missing_help(program: &str) -> String {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    format!("install the package that has it (apt-file search bin/{name}) or correct the name")
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_and_programs_of_this_machine() {
+        assert!(is_installed("libc6").unwrap());
+        assert!(!is_installed("no-such-package-ever").unwrap());
+        assert!(!is_installed("--help").unwrap());
+        assert!(package_paths("dpkg").unwrap().contains(&PathBuf::from("/usr/bin/dpkg")));
+        assert!(find_program("sh").unwrap().is_absolute());
+        assert_eq!(find_program("/etc/passwd"), None);
+        assert_eq!(find_program("./sh"), None);
+    }
+}

@@ -1,0 +1,93 @@
+use super::*;
+use kerntune_work::NoProgress;
+use std::collections::HashMap;
+use std::io::Read;
+
+fn workload(text: &str) -> Workload {
+    Workload::parse(text, Path::new("test.toml")).unwrap()
+}
+
+/// Path to mode and contents.
+fn unpack(image: &GuestImage) -> HashMap<String, (u32, Vec<u8>)> {
+    let mut files = HashMap::new();
+    let mut input: Box<dyn Read> = Box::new(File::open(&image.initramfs).unwrap());
+    loop {
+        let mut reader = cpio::NewcReader::new(input).unwrap();
+        if reader.entry().is_trailer() {
+            return files;
+        }
+        let (name, mode) = (reader.entry().name().to_owned(), reader.entry().mode());
+        assert_eq!((reader.entry().mtime(), reader.entry().uid(), reader.entry().gid()), (0, 0, 0));
+        let mut contents = Vec::new();
+        reader.read_to_end(&mut contents).unwrap();
+        files.insert(name, (mode, contents));
+        input = reader.finish().unwrap();
+    }
+}
+
+const SIMPLE: &str = "binaries = [\"bash\"]\nfiles = [\"/etc/hostname\"]\n[[training.step]]\n\
+                      command = [\"rr\"]\n[[measured.step]]\ncommand = [\"sh\", \"-c\", \"true\"]\n";
+
+#[test]
+fn an_image_holds_what_init_and_the_commands_need() {
+    let dir = tempfile::tempdir().unwrap();
+    let work = WorkDir::open(dir.path()).unwrap();
+    let workload = workload(SIMPLE);
+    let image = GuestImage::build(&work, &workload, &NoProgress).unwrap();
+    let files = unpack(&image);
+    for path in ["init", "kt/bin/rr", "etc/hostname", "etc/passwd", "etc/nsswitch.conf"] {
+        assert_eq!(files[path].0 & 0o170000, 0o100000, "{path}");
+    }
+    assert_eq!(files["kt/plan"].1, Plan::of(&workload).text().as_bytes());
+    assert_eq!(files["dev/console"].0, 0o020600);
+    let bash = host::find_program("bash").unwrap().canonicalize().unwrap();
+    assert_eq!(files[bash.strip_prefix("/").unwrap().to_str().unwrap()].1, std::fs::read(&bash).unwrap());
+    assert_eq!(image.manifest.bytes, image.initramfs.metadata().unwrap().len());
+    assert!(image.manifest.files.iter().any(|file| file.path == "/init" && file.size > 100_000));
+    // Every directory comes before what is in it, or the kernel drops the file.
+    let paths: Vec<&String> = image.manifest.files.iter().map(|file| &file.path).collect();
+    assert!(paths.is_sorted());
+}
+
+#[test]
+fn the_same_inputs_give_the_same_bytes() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let build =
+        |dir: &Path| GuestImage::build(&WorkDir::open(dir).unwrap(), &workload(SIMPLE), &NoProgress).unwrap();
+    let (a, b) = (build(one.path()), build(two.path()));
+    assert_eq!(a.manifest, b.manifest);
+    assert_eq!(std::fs::read(&a.initramfs).unwrap(), std::fs::read(&b.initramfs).unwrap());
+    let other = workload(&SIMPLE.replace("true", "false"));
+    let c = GuestImage::build(&WorkDir::open(one.path()).unwrap(), &other, &NoProgress).unwrap();
+    assert_ne!(a.manifest.id, c.manifest.id);
+}
+
+#[test]
+fn what_the_host_lacks_is_said_with_who_needs_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let work = WorkDir::open(dir.path()).unwrap();
+    let build = |text: &str| GuestImage::build(&work, &workload(text), &NoProgress).unwrap_err().to_string();
+    let error = build(&format!("packages = [\"no-such-package\"]\n{SIMPLE}"));
+    assert_eq!(
+        error,
+        "package no-such-package of workload test is not installed; install it: apt-get install no-such-package"
+    );
+    let error = build(&SIMPLE.replace("\"sh\"", "\"no-such-program\""));
+    assert!(
+        error.starts_with("no-such-program, needed by measured step, is not on this machine; "),
+        "{error}"
+    );
+    let error = build(&SIMPLE.replace("/etc/hostname", "/etc/no-such-file"));
+    assert!(
+        error.contains("/etc/no-such-file, needed by `files` of the workload, cannot be packed"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_damaged_manifest_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("manifest.json"), "{\"schema\":").unwrap();
+    let error = GuestImage::open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("manifest.json is damaged"), "{error}");
+}

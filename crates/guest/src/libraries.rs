@@ -1,0 +1,201 @@
+//! Finds shared libraries on the host the way ld.so does.
+
+use crate::elf::Needs;
+use std::path::{Path, PathBuf};
+
+/// The directories that ld.so knows without being told, most specific first.
+const DEFAULT_DIRS: [&str; 8] = [
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    "/lib/aarch64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/lib64",
+    "/usr/lib64",
+    "/lib",
+    "/usr/lib",
+];
+
+/// Where to search: the directories of `/etc/ld.so.conf`, which stand for the host's ld.so.cache,
+/// then the default ones.
+pub(crate) struct Libraries {
+    configured: Vec<PathBuf>,
+}
+
+/// A library that was found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub path: PathBuf,
+    /// It was found by the host's ld.so.conf alone: in the guest, which has no ld.so.cache, this
+    /// directory must be in LD_LIBRARY_PATH.
+    pub extra_dir: Option<PathBuf>,
+}
+
+impl Libraries {
+    /// Reads the host's configuration; without one, only the default directories remain.
+    pub fn of_host() -> Self {
+        let mut configured = Vec::new();
+        read_conf(Path::new("/etc/ld.so.conf"), &mut configured, 0);
+        Self { configured }
+    }
+
+    /// Finds `library` for the object at `by`, which has these needs. `inherited` are the DT_RPATH
+    /// directories of those that loaded it.
+    pub fn find(
+        &self,
+        library: &str,
+        by: &Path,
+        needs: &Needs,
+        inherited: &[PathBuf],
+        fits: &dyn Fn(&Path) -> bool,
+    ) -> Option<Found> {
+        if library.contains('/') {
+            let path = expand(library, by);
+            return fits(&path).then_some(Found { path, extra_dir: None });
+        }
+        let own = |paths: &[String]| -> Vec<PathBuf> { paths.iter().map(|path| expand(path, by)).collect() };
+        // DT_RPATH counts only where there is no DT_RUNPATH (ld.so(8)).
+        let mut told = Vec::new();
+        if needs.runpath.is_empty() {
+            told.extend(own(&needs.rpath));
+            told.extend(inherited.iter().cloned());
+        }
+        told.extend(own(&needs.runpath));
+        let hit = |dir: &Path| Some(dir.join(library)).filter(|path| fits(path));
+        if let Some(path) = told.iter().find_map(|dir| hit(dir)) {
+            return Some(Found { path, extra_dir: None });
+        }
+        for dir in &self.configured {
+            if let Some(path) = hit(dir) {
+                let default = DEFAULT_DIRS.iter().any(|known| dir == Path::new(known));
+                return Some(Found { path, extra_dir: (!default).then(|| dir.clone()) });
+            }
+        }
+        DEFAULT_DIRS.iter().find_map(|dir| hit(Path::new(dir))).map(|path| Found { path, extra_dir: None })
+    }
+
+    /// For messages.
+    pub fn searched(&self, needs: &Needs) -> String {
+        let told = needs.rpath.iter().chain(&needs.runpath).map(String::as_str);
+        let configured = self.configured.iter().filter_map(|dir| dir.to_str());
+        let mut dirs: Vec<&str> = told.chain(configured).collect();
+        dirs.extend(DEFAULT_DIRS.iter().filter(|dir| Path::new(dir).is_dir()));
+        let mut seen = std::collections::HashSet::new();
+        dirs.retain(|dir| seen.insert(*dir));
+        dirs.join(", ")
+    }
+}
+
+/// The DT_RPATH directories that what this object loads inherits.
+pub(crate) fn handed_down(by: &Path, needs: &Needs, inherited: &[PathBuf]) -> Vec<PathBuf> {
+    let own: Vec<PathBuf> = if needs.runpath.is_empty() {
+        needs.rpath.iter().map(|p| expand(p, by)).collect()
+    } else {
+        Vec::new()
+    };
+    own.into_iter().chain(inherited.iter().cloned()).collect()
+}
+
+/// Replaces $ORIGIN, $LIB and $PLATFORM.
+fn expand(path: &str, by: &Path) -> PathBuf {
+    let origin = by.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned();
+    let mut text = path.to_owned();
+    for (name, value) in
+        [("ORIGIN", origin.as_str()), ("LIB", "lib/x86_64-linux-gnu"), ("PLATFORM", "x86_64")]
+    {
+        text = text.replace(&format!("${{{name}}}"), value).replace(&format!("${name}"), value);
+    }
+    PathBuf::from(text)
+}
+
+/// Adds the directories of one ld.so.conf file, followed through its includes.
+fn read_conf(path: &Path, dirs: &mut Vec<PathBuf>, depth: usize) {
+    let Ok(text) = std::fs::read_to_string(path) else { return };
+    for line in text.lines() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if let Some(pattern) = line.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t'])) {
+            if depth < 8 {
+                for file in matching(pattern.trim()) {
+                    read_conf(&file, dirs, depth + 1);
+                }
+            }
+        } else if line.starts_with('/') {
+            dirs.push(PathBuf::from(line));
+        }
+    }
+}
+
+/// The files of a pattern with one `*` in its last part, which is all that is in use.
+fn matching(pattern: &str) -> Vec<PathBuf> {
+    let path = Path::new("/etc").join(pattern);
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str())) else {
+        return Vec::new();
+    };
+    let Some((before, after)) = name.split_once('*') else { return vec![path] };
+    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+    let mut files: Vec<PathBuf> = entries
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after)
+        })
+        .map(|entry| entry.path())
+        .collect();
+    files.sort();
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exists(path: &Path) -> bool {
+        path.is_file()
+    }
+
+    #[test]
+    fn libc_is_found_by_name_and_by_path() {
+        let libraries = Libraries::of_host();
+        let found =
+            libraries.find("libc.so.6", Path::new("/bin/sh"), &Needs::default(), &[], &exists).unwrap();
+        assert_eq!(found.extra_dir, None);
+        let again = found.path.to_string_lossy().into_owned();
+        assert!(libraries.find(&again, Path::new("/bin/sh"), &Needs::default(), &[], &exists).is_some());
+        assert!(libraries
+            .find("libno.so.1", Path::new("/bin/sh"), &Needs::default(), &[], &exists)
+            .is_none());
+    }
+
+    #[test]
+    fn origin_runpath_and_rpath_follow_the_rules_of_ld_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let lib = dir.path().join("lib");
+        std::fs::create_dir_all(&lib).unwrap();
+        std::fs::create_dir_all(dir.path().join("bin")).unwrap();
+        std::fs::write(lib.join("libx.so"), "").unwrap();
+        let program = dir.path().join("bin/program");
+        let libraries = Libraries { configured: Vec::new() };
+        let with = |rpath: &[&str], runpath: &[&str]| Needs {
+            rpath: rpath.iter().map(|s| s.to_string()).collect(),
+            runpath: runpath.iter().map(|s| s.to_string()).collect(),
+            ..Needs::default()
+        };
+        let find = |needs: &Needs, inherited: &[PathBuf]| {
+            libraries.find("libx.so", &program, needs, inherited, &exists).is_some()
+        };
+        assert!(find(&with(&[], &["${ORIGIN}/../lib"]), &[]));
+        assert!(find(&with(&["$ORIGIN/../lib"], &[]), &[]));
+        assert!(!find(&with(&["$ORIGIN/../lib"], &["/nowhere"]), &[]), "a RUNPATH switches RPATH off");
+        assert!(find(&with(&[], &[]), std::slice::from_ref(&lib)));
+        assert!(!find(&with(&[], &["/nowhere"]), std::slice::from_ref(&lib)));
+    }
+
+    #[test]
+    fn a_directory_of_ld_so_conf_must_be_told_to_the_guest() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("libx.so"), "").unwrap();
+        let libraries = Libraries { configured: vec![dir.path().to_owned()] };
+        let found = libraries.find("libx.so", Path::new("/bin/x"), &Needs::default(), &[], &exists).unwrap();
+        assert_eq!(found.extra_dir.as_deref(), Some(dir.path()));
+    }
+}

@@ -1,0 +1,163 @@
+//! The C programs that run in the guest: carried as source, compiled by the host's compiler.
+
+use crate::{Error, Result};
+use kerntune_work::{ContentHash, IoContext, Job, WorkDir};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The work directory's kind of result for compiled programs.
+const ROOM: &str = "guest-programs";
+
+const FLAGS: [&str; 6] = ["-std=gnu11", "-O2", "-static", "-Wall", "-Wextra", "-Werror"];
+
+/// One program: what it is called in the guest, and its files below `guest/`.
+pub(crate) struct Program {
+    pub name: &'static str,
+    files: &'static [(&'static str, &'static str)],
+}
+
+macro_rules! sources {
+    ($($path:literal),* $(,)?) => {
+        &[$(($path, include_str!(concat!("../../../guest/", $path)))),*]
+    };
+}
+
+pub(crate) const INIT: Program = Program {
+    name: "init",
+    files: sources![
+        "init/child.c",
+        "init/collect.c",
+        "init/init.h",
+        "init/main.c",
+        "init/plan.c",
+        "init/stream.c",
+        "init/system.c",
+        "kt_mark.h",
+    ],
+};
+
+/// What workloads may run.
+const PROGRAMS: [Program; 2] = [
+    Program { name: "rr", files: sources!["kt_mark.h", "rr.c"] },
+    Program { name: "kt-mark", files: sources!["kt_mark.h", "mark.c"] },
+];
+
+/// The names that a workload may use.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    PROGRAMS.iter().map(|program| program.name)
+}
+
+/// The program of that name.
+pub(crate) fn named(name: &str) -> Option<&'static Program> {
+    PROGRAMS.iter().find(|program| program.name == name)
+}
+
+const HELP: &str = "install the compiler and the static C library: apt-get install gcc libc6-dev";
+
+impl Program {
+    /// The executable, compiled unless the same sources were by the same compiler.
+    pub fn compile(&self, work: &WorkDir) -> Result<PathBuf> {
+        let compiler = ask_compiler(&["-dumpfullversion", "-dumpmachine"])?;
+        let library = PathBuf::from(ask_compiler(&["-print-file-name=libc.a"])?);
+        if !library.is_absolute() {
+            let output = "the compiler has no libc.a".to_owned();
+            return Err(Error::Compile { program: self.name.into(), output, help: HELP });
+        }
+        let mut hash = ContentHash::new("guest-program/1")
+            .field("name", self.name)
+            .field("compiler", compiler)
+            .file("libc", &library)?
+            .field("flags", FLAGS.join(" "));
+        for (path, text) in self.files {
+            hash = hash.field(path, text);
+        }
+        let id = hash.finish();
+        if let Some(done) = work.find(ROOM, &id) {
+            return Ok(done.join(self.name));
+        }
+        let staged = work.stage(ROOM, &id)?;
+        if let Some(done) = staged.already() {
+            return Ok(done.join(self.name));
+        }
+        staged.clear()?;
+        self.build(staged.path())?;
+        Ok(staged.publish()?.join(self.name))
+    }
+
+    fn build(&self, dir: &Path) -> Result<()> {
+        let source = dir.join("source");
+        let mut command = Command::new("gcc");
+        command.current_dir(&source).args(FLAGS).arg("-o").arg(dir.join(self.name));
+        for (path, text) in self.files {
+            let path_on_disk = source.join(path);
+            let parent = path_on_disk.parent().unwrap_or(&source);
+            std::fs::create_dir_all(parent).at("create", parent)?;
+            std::fs::write(&path_on_disk, text).at("write", &path_on_disk)?;
+            if path.ends_with(".c") {
+                command.arg(path);
+            }
+        }
+        let (end, output) = Job::new(command).output()?;
+        if end.success() {
+            Ok(())
+        } else {
+            Err(Error::Compile { program: self.name.into(), output, help: HELP })
+        }
+    }
+}
+
+/// What the compiler answers, lines joined by blanks.
+fn ask_compiler(questions: &[&str]) -> Result<String> {
+    let mut answers = Vec::new();
+    for question in questions {
+        let mut command = Command::new("gcc");
+        command.arg(question);
+        let (end, output) = Job::new(command).output()?;
+        if !end.success() {
+            return Err(Error::Compile { program: format!("(gcc {question})"), output, help: HELP });
+        }
+        answers.push(output.trim().to_owned());
+    }
+    Ok(answers.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rr_compiles_once_and_counts_what_it_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let rr = named("rr").unwrap().compile(&work).unwrap();
+        assert_eq!(rr, named("rr").unwrap().compile(&work).unwrap());
+        let mut command = Command::new(&rr);
+        command.args(["--scale", "0.01", "--only", "pipe_rr,getpid"]);
+        let (end, output) = Job::new(command).output().unwrap();
+        assert!(end.success(), "{output}");
+        let rows: Vec<serde_json::Value> =
+            output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(rows[0]["row"], "pipe_rr");
+        assert_eq!(rows[0]["operations"], 25);
+        assert_eq!(rows[1]["operations"], 400);
+    }
+
+    /// The recorder and the guest agree by these numbers alone.
+    #[test]
+    fn marks_are_the_bytes_that_the_recorder_looks_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let code = std::fs::read(named("kt-mark").unwrap().compile(&work).unwrap()).unwrap();
+        for kind in [1u8, 2, 4] {
+            let mark = [0x0f, 0x1f, 0x80, kind, 0x00, 0x54, 0x4b];
+            assert!(code.windows(7).any(|window| window == mark), "kind {kind}");
+        }
+    }
+
+    #[test]
+    fn init_compiles_without_warnings() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        assert!(INIT.compile(&work).unwrap().is_file());
+    }
+}

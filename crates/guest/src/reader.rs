@@ -1,0 +1,440 @@
+//! Workload text to [`Workload`], finding every problem on the way.
+
+use crate::fields::{Fields, Source};
+use crate::workload::{Better, Command, Metric, Probe, Ready, Run, Service, Step};
+use crate::{Problem, Workload};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// A good file: the workload, and where it speaks of things that the host must have.
+pub(crate) struct Read {
+    pub workload: Workload,
+    pub claims: Vec<Claim>,
+}
+
+/// Something that the file says is on the host.
+pub(crate) struct Claim {
+    pub span: Option<Range<usize>>,
+    pub key: String,
+    pub what: Claimed,
+}
+
+pub(crate) enum Claimed {
+    Package(String),
+    Program(String),
+    File(PathBuf),
+    /// The first word of a command.
+    Command(String),
+}
+
+/// As [`read_claims`], for who wants a good file or none.
+pub(crate) fn read(text: &str, path: &Path) -> Result<Read, Vec<Problem>> {
+    let (read, problems) = read_claims(text, path);
+    if problems.is_empty() {
+        Ok(read)
+    } else {
+        Err(problems)
+    }
+}
+
+/// Reads as much as can be understood. With problems, what is returned is only good for its claims.
+pub(crate) fn read_claims(text: &str, path: &Path) -> (Read, Vec<Problem>) {
+    let mut reader = Reader { source: Source::new(text), claims: Vec::new() };
+    let workload = match toml_edit::ImDocument::parse(text) {
+        Ok(document) => reader.workload(document.as_table(), path),
+        Err(error) => {
+            reader.source.problem(error.span(), "", error.message().trim().to_owned());
+            // Never looked at: there is a problem.
+            reader.workload(&toml_edit::Table::new(), path)
+        }
+    };
+    let mut problems = reader.source.finish();
+    problems.sort_by_key(|problem| (problem.line, problem.column));
+    (Read { workload, claims: reader.claims }, problems)
+}
+
+struct Reader<'t> {
+    source: Source<'t>,
+    claims: Vec<Claim>,
+}
+
+/// Directories that init mounts over: what is packed there is not seen.
+pub(crate) const HIDDEN: [&str; 6] = ["/tmp", "/run", "/dev", "/proc", "/sys", "/kt"];
+
+const NAME_HELP: &str = "letters, digits, `-`, `_`, `.` and `:`, at most 63 bytes";
+
+fn is_name(name: &str) -> bool {
+    (1..=63).contains(&name.len())
+        && name != "-"
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b))
+}
+
+/// A name that also becomes part of a file name.
+fn is_file_name(name: &str) -> bool {
+    is_name(name) && !name.starts_with(['.', '-']) && !name.contains(':')
+}
+
+impl Reader<'_> {
+    fn workload(&mut self, table: &toml_edit::Table, path: &Path) -> Workload {
+        let s = &mut self.source;
+        // A file that is not TOML has said so already; do not add that it lacks everything.
+        let broken = s.has_problems();
+        let mut top = Fields::new(table, "", None);
+        let default = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = top.optional_string(s, "name").map_or(default, |located| {
+            if !is_file_name(&located.value) {
+                let message = format!("\"{}\" is not a name for a workload", located.value);
+                s.problem(located.span, "name", message).help(NAME_HELP);
+            }
+            located.value
+        });
+        let description = top.optional_string(s, "description").map(|l| l.value).unwrap_or_default();
+        let packages = self.named(&mut top, "packages", Claimed::Package);
+        let binaries = self.named(&mut top, "binaries", Claimed::Program);
+        let files = self.files(&mut top);
+        let programs = self.programs(&mut top);
+        let setup = self.commands(&mut top, "setup");
+        let s = &mut self.source;
+        let memory_mb = top.integer(s, "memory_mb", 64..=1 << 20).map_or(1024, |l| l.value as u32);
+        let time_limit_seconds =
+            top.integer(s, "time_limit_seconds", 1..=7 * 24 * 3600).map_or(900, |l| l.value as u64);
+        let append = top.optional_string(s, "append");
+        if let Some(located) = append.as_ref().filter(|l| l.value.contains(['\n', '\t', '\0'])) {
+            s.problem(located.span.clone(), "append", "holds a tab or a line end".into());
+        }
+        let append = append.map(|l| l.value).unwrap_or_default();
+        let env = self.env(&mut top);
+        let services = self.services(&mut top);
+        let training = self.run(&mut top, "training", broken);
+        let measured = self.run(&mut top, "measured", broken);
+        top.finish(&mut self.source);
+        Workload {
+            name,
+            description,
+            packages,
+            binaries,
+            files: files.into_iter().map(PathBuf::from).collect(),
+            programs,
+            env,
+            setup,
+            services,
+            training,
+            measured,
+            memory_mb,
+            time_limit_seconds,
+            append,
+        }
+    }
+
+    fn claim(&mut self, span: Option<Range<usize>>, key: &str, what: Claimed) {
+        self.claims.push(Claim { span, key: key.to_owned(), what });
+    }
+
+    /// A list of names of things on the host.
+    fn named(&mut self, fields: &mut Fields, key: &str, claimed: fn(String) -> Claimed) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for item in fields.strings(&mut self.source, key) {
+            // A package name goes to dpkg-query as an argument.
+            if item.value.is_empty()
+                || item.value.starts_with('-')
+                || item.value.contains(char::is_whitespace)
+            {
+                let message = format!("\"{}\" is not a name", item.value);
+                self.source.problem(item.span, key, message);
+            } else if all.contains(&item.value) {
+                self.source.problem(item.span, key, format!("\"{}\" is there twice", item.value));
+            } else {
+                self.claim(item.span, key, claimed(item.value.clone()));
+                all.push(item.value);
+            }
+        }
+        all
+    }
+
+    fn files(&mut self, fields: &mut Fields) -> Vec<String> {
+        let mut all = Vec::new();
+        for item in fields.strings(&mut self.source, "files") {
+            let path = Path::new(&item.value);
+            if !path.is_absolute() || path.components().any(|c| c == std::path::Component::ParentDir) {
+                let message = format!("\"{}\" is not an absolute path", item.value);
+                self.source.problem(item.span, "files", message).help("start with / and use no ..");
+            } else if let Some(dir) = HIDDEN.iter().find(|dir| path.starts_with(dir)) {
+                let message =
+                    format!("\"{}\" cannot be seen in the guest, where {dir} is its own", item.value);
+                self.source.problem(item.span, "files", message).help("keep it in another directory");
+            } else {
+                self.claim(item.span, "files", Claimed::File(path.to_owned()));
+                all.push(item.value);
+            }
+        }
+        all
+    }
+
+    fn programs(&mut self, fields: &mut Fields) -> Vec<String> {
+        let mut all = Vec::new();
+        let known: Vec<&str> = crate::programs::names().collect();
+        for item in fields.strings(&mut self.source, "programs") {
+            if known.contains(&item.value.as_str()) {
+                all.push(item.value);
+                continue;
+            }
+            let message = format!("kerntune has no guest program \"{}\"", item.value);
+            let help = format!("it has {}; host programs go into `binaries`", known.join(" and "));
+            self.source.problem(item.span, "programs", message).help(help);
+        }
+        all
+    }
+
+    fn env(&mut self, top: &mut Fields) -> BTreeMap<String, String> {
+        let mut env = BTreeMap::new();
+        let Some(mut fields) = top.table(&mut self.source, "env") else { return env };
+        for key in fields.keys() {
+            let Some(located) = fields.optional_string(&mut self.source, &key) else { continue };
+            if key.is_empty() || key.contains(['=', '\0', '\t', '\n']) {
+                self.source.problem(located.span, &format!("env.{key}"), "is not a variable name".into());
+            } else if located.value.contains(['\0', '\t', '\n']) {
+                let message = "holds a tab, a line end or a NUL, which init's plan cannot carry".into();
+                self.source.problem(located.span, &format!("env.{key}"), message);
+            } else {
+                env.insert(key, located.value);
+            }
+        }
+        fields.finish(&mut self.source);
+        env
+    }
+
+    fn services(&mut self, top: &mut Fields) -> Vec<Service> {
+        let mut services: Vec<Service> = Vec::new();
+        for mut fields in top.tables(&mut self.source, "service") {
+            let name = fields.string(&mut self.source, "name");
+            if let Some(name) = &name {
+                let key = fields.key("name");
+                if !is_file_name(&name.value) {
+                    let message = format!("\"{}\" is not a name for a service", name.value);
+                    self.source.problem(name.span.clone(), &key, message).help(NAME_HELP);
+                } else if services.iter().any(|s| s.name == name.value) {
+                    let message = format!("there is another service \"{}\"", name.value);
+                    self.source.problem(name.span.clone(), &key, message);
+                }
+            }
+            let command = self.command(&mut fields, "command");
+            let ready = self.ready(&mut fields);
+            fields.finish(&mut self.source);
+            if services.len() == 32 {
+                let key = fields.key("name");
+                self.source.problem(fields.span(), &key, "init keeps at most 32 services".into());
+            }
+            services.push(Service { name: name.map(|l| l.value).unwrap_or_default(), command, ready });
+        }
+        services
+    }
+
+    fn ready(&mut self, service: &mut Fields) -> Ready {
+        const HELP: &str = "for example: ready = { tcp = 6379, within_seconds = 10 }; \
+                            or unix = \"/path\", file = \"/path\", command = [\"program\", \"argument\"]";
+        let nothing = Ready { probe: Probe::Tcp(0), within_seconds: 0 };
+        if !service.has("ready") {
+            let key = service.key("ready");
+            self.source
+                .problem(service.span(), &key, "is missing: how is the service seen to be ready?".into())
+                .help(HELP);
+            return nothing;
+        }
+        let Some(mut fields) = service.table(&mut self.source, "ready") else { return nothing };
+        let s = &mut self.source;
+        let mut probes = Vec::new();
+        if fields.has("tcp") {
+            probes.extend(fields.integer(s, "tcp", 1..=65535).map(|l| Probe::Tcp(l.value as u16)));
+        }
+        for key in ["unix", "file"] {
+            let Some(path) = fields.optional_string(s, key) else { continue };
+            // 107 bytes is what a socket address holds.
+            if !path.value.starts_with('/')
+                || path.value.len() > 107
+                || path.value.contains(['\t', '\n', '\0'])
+            {
+                let key = fields.key(key);
+                s.problem(path.span, &key, "is not an absolute path of at most 107 bytes".into());
+            }
+            probes.push(if key == "unix" { Probe::Unix(path.value) } else { Probe::File(path.value) });
+        }
+        if fields.has("command") {
+            probes.push(Probe::Command(self.command(&mut fields, "command")));
+        }
+        let given = ["tcp", "unix", "file", "command"].iter().filter(|key| fields.has(key)).count();
+        let s = &mut self.source;
+        if given != 1 {
+            let message = format!("needs exactly one of tcp, unix, file, command; {given} are given");
+            s.problem(fields.span(), &service.key("ready"), message).help(HELP);
+        }
+        let within = fields.required_integer(s, "within_seconds", 1..=86400);
+        fields.finish(s);
+        match probes.pop() {
+            Some(probe) => Ready { probe, within_seconds: within.map_or(0, |l| l.value as u32) },
+            None => nothing,
+        }
+    }
+
+    fn run(&mut self, top: &mut Fields, name: &str, broken: bool) -> Run {
+        let mut run = Run { warmup: Vec::new(), steps: Vec::new() };
+        if !top.has(name) {
+            if !broken {
+                self.source
+                    .problem(None, name, "is missing: a workload has a training and a measured run".into())
+                    .help(format!("add [[{name}.step]] with a command"));
+            }
+            return run;
+        }
+        let Some(mut fields) = top.table(&mut self.source, name) else { return run };
+        run.warmup = self.commands(&mut fields, "warmup");
+        for mut step in fields.tables(&mut self.source, "step") {
+            let parsed = self.step(&mut step, &run);
+            run.steps.push(parsed);
+        }
+        fields.finish(&mut self.source);
+        if run.steps.is_empty() && !(fields.has("step") && self.source.has_problems()) {
+            self.source
+                .problem(fields.span(), name, "has no steps".into())
+                .help(format!("add [[{name}.step]] with a command"));
+        }
+        run
+    }
+
+    fn step(&mut self, fields: &mut Fields, run: &Run) -> Step {
+        let s = &mut self.source;
+        let region = fields.optional_string(s, "region");
+        if let Some(region) = &region {
+            let key = fields.key("region");
+            if !is_name(&region.value) {
+                let message = format!("\"{}\" is not a name for a region", region.value);
+                s.problem(region.span.clone(), &key, message).help(NAME_HELP);
+            } else if region.value == "total" {
+                let message = "\"total\" is the name of the sum over all regions".into();
+                s.problem(region.span.clone(), &key, message);
+            } else if run.steps.iter().any(|step| step.region.as_deref() == Some(&region.value)) {
+                let message = format!("another step of this run has the region \"{}\"", region.value);
+                s.problem(region.span.clone(), &key, message);
+            }
+        }
+        let operations = fields.integer(s, "operations", 0..=1_000_000_000);
+        if let Some(located) = &operations {
+            let key = fields.key("operations");
+            if located.value == 0 {
+                s.problem(
+                    located.span.clone(),
+                    &key,
+                    "a region without operations has no path length".into(),
+                )
+                .help("say how many the program does, or leave the key out if it marks each one");
+            } else if region.is_none() {
+                s.problem(located.span.clone(), &key, "is given without a region".into()).help(
+                    "add `region`, or leave it out: a program that marks its own regions counts itself",
+                );
+            }
+        }
+        let limit = fields.integer(s, "limit_seconds", 1..=1_000_000);
+        let mut metrics: Vec<Metric> = Vec::new();
+        for mut metric in fields.tables(s, "metrics") {
+            let parsed = read_metric(s, &mut metric);
+            if !parsed.name.is_empty() && metrics.iter().any(|m| m.name == parsed.name) {
+                let message = format!("there is another metric \"{}\" in this step", parsed.name);
+                s.problem(metric.span(), &metric.key("name"), message);
+            }
+            metrics.push(parsed);
+        }
+        let command = self.command(fields, "command");
+        fields.finish(&mut self.source);
+        Step {
+            region: region.map(|l| l.value),
+            operations: operations.map(|l| l.value as u64),
+            command,
+            limit_seconds: limit.map(|l| l.value as u32),
+            metrics,
+        }
+    }
+
+    /// A required command.
+    fn command(&mut self, fields: &mut Fields, key: &str) -> Command {
+        let full = fields.key(key);
+        let words = fields.required_strings(&mut self.source, key);
+        self.words(words, fields.value_span(key), &full)
+    }
+
+    /// An optional list of commands.
+    fn commands(&mut self, fields: &mut Fields, key: &str) -> Vec<Command> {
+        let full = fields.key(key);
+        let lists = fields.string_lists(&mut self.source, key);
+        lists.into_iter().map(|list| self.words(Some(list.value), list.span, &full)).collect()
+    }
+
+    fn words(
+        &mut self,
+        words: Option<Vec<crate::fields::Located<String>>>,
+        span: Option<Range<usize>>,
+        key: &str,
+    ) -> Command {
+        let Some(words) = words else { return Vec::new() };
+        for word in &words {
+            if word.value.contains(['\t', '\n', '\0']) {
+                let message = "holds a tab, a line end or a NUL, which init's plan cannot carry".into();
+                self.source
+                    .problem(word.span.clone(), key, message)
+                    .help("put the script into a file and pack it with `files`");
+            }
+        }
+        match words.first() {
+            None => {
+                self.source.problem(span, key, "is empty: it names no program".into());
+            }
+            Some(first) if first.value.is_empty() => {
+                self.source.problem(first.span.clone(), key, "the program's name is empty".into());
+            }
+            Some(first) => self.claim(first.span.clone(), key, Claimed::Command(first.value.clone())),
+        }
+        words.into_iter().map(|word| word.value).collect()
+    }
+}
+
+fn read_metric(s: &mut Source, fields: &mut Fields) -> Metric {
+    let name = fields.string(s, "name");
+    if let Some(name) = name.as_ref().filter(|l| !is_name(&l.value)) {
+        let message = format!("\"{}\" is not a name for a metric", name.value);
+        s.problem(name.span.clone(), &fields.key("name"), message).help(NAME_HELP);
+    }
+    let regex = fields.string(s, "regex");
+    if let Some(located) = &regex {
+        let wrong = match regex::Regex::new(&located.value) {
+            Err(error) => Some(format!("is not a regular expression: {}", last_line(&error.to_string()))),
+            Ok(regex) if regex.captures_len() != 2 => {
+                Some(format!("has {} groups; exactly one must hold the number", regex.captures_len() - 1))
+            }
+            Ok(_) => None,
+        };
+        if let Some(message) = wrong {
+            s.problem(located.span.clone(), &fields.key("regex"), message)
+                .help("use (?:…) for groups that hold nothing");
+        }
+    }
+    let unit = fields.string(s, "unit");
+    let better = fields.string(s, "better");
+    let way = match better.as_ref().map(|l| l.value.as_str()) {
+        Some("lower") => Better::Lower,
+        Some("higher") | None => Better::Higher,
+        Some(other) => {
+            let message = format!("is \"higher\" or \"lower\", not \"{other}\"");
+            s.problem(better.and_then(|l| l.span), &fields.key("better"), message);
+            Better::Higher
+        }
+    };
+    fields.finish(s);
+    let text = |located: Option<crate::fields::Located<String>>| located.map(|l| l.value).unwrap_or_default();
+    Metric { name: text(name), regex: text(regex), unit: text(unit), better: way }
+}
+
+fn last_line(text: &str) -> &str {
+    text.lines().last().unwrap_or(text).trim_start_matches("error: ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! The file tree of an image in the making.
+//!
+//! Paths are those of the guest, which are those of the host for everything that comes from it:
+//! symbolic links on the way (`/lib` → `usr/lib`) are taken along.
+
+use crate::{Error, Result};
+use kerntune_work::IoContext;
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+/// What stands at one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Node {
+    Dir {
+        mode: u32,
+    },
+    Link {
+        target: PathBuf,
+    },
+    /// Contents from the host.
+    Host {
+        from: PathBuf,
+        mode: u32,
+    },
+    /// Contents of ours.
+    Own {
+        bytes: Vec<u8>,
+        mode: u32,
+    },
+    /// Character device.
+    Char {
+        major: u32,
+        minor: u32,
+        mode: u32,
+    },
+}
+
+/// As many symbolic links as the kernel follows.
+const LINKS_MAX: usize = 40;
+
+/// Sorted by path, so that the same inputs give the same image.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    nodes: BTreeMap<PathBuf, Node>,
+}
+
+impl Tree {
+    pub fn nodes(&self) -> &BTreeMap<PathBuf, Node> {
+        &self.nodes
+    }
+
+    pub fn get(&self, path: &Path) -> Option<&Node> {
+        self.nodes.get(path)
+    }
+
+    /// Puts something of ours at a path, unless something is there. Returns where it is after
+    /// following the links on the way.
+    pub fn put(&mut self, path: &Path, node: Node) -> Result<PathBuf> {
+        let real = self.directories_of(path, "the guest")?;
+        self.nodes.entry(real.clone()).or_insert(node);
+        Ok(real)
+    }
+
+    /// Takes a host file, directory (without what is in it) or symbolic link along, and what the
+    /// link leads to. Returns the path without links.
+    pub fn take(&mut self, path: &Path, needed_by: &str) -> Result<PathBuf> {
+        let mut path = path.to_owned();
+        for _ in 0..LINKS_MAX {
+            let real = self.directories_of(&path, needed_by)?;
+            if let Some(dir) = crate::reader::HIDDEN.iter().find(|dir| real.starts_with(dir)) {
+                let why = format!("{dir} of the guest is its own; keep it in another directory");
+                return Err(unpackable(&real, needed_by, &why));
+            }
+            let target = match self.nodes.get(&real) {
+                Some(Node::Link { target }) => target.clone(),
+                Some(_) => return Ok(real),
+                None => {
+                    let meta =
+                        real.symlink_metadata().map_err(|e| unpackable(&real, needed_by, &e.to_string()))?;
+                    let mode = meta.permissions().mode() & 0o777;
+                    if meta.is_symlink() {
+                        let target = std::fs::read_link(&real).at("read link", &real)?;
+                        self.nodes.insert(real.clone(), Node::Link { target: target.clone() });
+                        target
+                    } else if meta.is_dir() {
+                        self.nodes.insert(real.clone(), Node::Dir { mode: mode | 0o755 });
+                        return Ok(real);
+                    } else if meta.is_file() {
+                        std::fs::File::open(&real)
+                            .map_err(|e| unpackable(&real, needed_by, &e.to_string()))?;
+                        let from = real.clone();
+                        self.nodes.insert(real.clone(), Node::Host { from, mode: mode | 0o444 });
+                        return Ok(real);
+                    } else {
+                        return Err(unpackable(&real, needed_by, "it is neither a file nor a directory"));
+                    }
+                }
+            };
+            path = real.parent().unwrap_or(Path::new("/")).join(target);
+        }
+        Err(unpackable(&path, needed_by, "too many symbolic links"))
+    }
+
+    /// Makes the directories above `path` and returns `path` with the links in them followed.
+    fn directories_of(&mut self, path: &Path, needed_by: &str) -> Result<PathBuf> {
+        let mut left: Vec<PathBuf> = parts(path);
+        left.reverse();
+        let mut real = PathBuf::from("/");
+        let mut links = 0;
+        while let Some(part) = left.pop() {
+            if part == Path::new("..") {
+                real.pop();
+                continue;
+            }
+            let here = real.join(&part);
+            if left.is_empty() {
+                return Ok(here);
+            }
+            if !self.nodes.contains_key(&here) {
+                let node = match here.symlink_metadata() {
+                    Ok(meta) if meta.is_symlink() => {
+                        Node::Link { target: std::fs::read_link(&here).at("read link", &here)? }
+                    }
+                    // What the host does not have is a directory of ours.
+                    _ => Node::Dir { mode: 0o755 },
+                };
+                self.nodes.insert(here.clone(), node);
+            }
+            match self.nodes.get(&here) {
+                Some(Node::Link { target }) => {
+                    links += 1;
+                    if links > LINKS_MAX {
+                        return Err(unpackable(path, needed_by, "too many symbolic links"));
+                    }
+                    if target.is_absolute() {
+                        real = PathBuf::from("/");
+                    }
+                    left.extend(parts(target).into_iter().rev());
+                }
+                _ => real = here,
+            }
+        }
+        Ok(real)
+    }
+}
+
+fn parts(path: &Path) -> Vec<PathBuf> {
+    path.components()
+        .filter_map(|component| match component {
+            Component::Normal(name) => Some(PathBuf::from(name)),
+            Component::ParentDir => Some(PathBuf::from("..")),
+            _ => None,
+        })
+        .collect()
+}
+
+pub(crate) fn unpackable(path: &Path, needed_by: &str, why: &str) -> Error {
+    Error::Unpackable { path: path.to_owned(), needed_by: needed_by.to_owned(), why: why.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_on_the_way_and_at_the_end_are_taken_along() {
+        let mut tree = Tree::default();
+        let real = tree.take(Path::new("/bin/sh"), "test").unwrap();
+        assert_eq!(real, Path::new("/bin/sh").canonicalize().unwrap());
+        assert!(matches!(tree.get(&real), Some(Node::Host { .. })));
+        if Path::new("/bin").is_symlink() {
+            assert_eq!(tree.get(Path::new("/bin")), Some(&Node::Link { target: "usr/bin".into() }));
+            assert!(matches!(tree.get(Path::new("/usr/bin")), Some(Node::Dir { .. })));
+        }
+    }
+
+    #[test]
+    fn ours_does_not_replace_what_is_there() {
+        let mut tree = Tree::default();
+        tree.take(Path::new("/etc/passwd"), "test").unwrap();
+        tree.put(Path::new("/etc/passwd"), Node::Own { bytes: vec![], mode: 0o644 }).unwrap();
+        assert!(matches!(tree.get(Path::new("/etc/passwd")), Some(Node::Host { .. })));
+    }
+
+    #[test]
+    fn what_the_guest_would_hide_or_the_host_lacks_is_refused() {
+        let mut tree = Tree::default();
+        let file = tempfile::NamedTempFile::new_in("/tmp").unwrap();
+        let hidden = tree.take(file.path(), "the test").unwrap_err().to_string();
+        assert!(hidden.contains("/tmp of the guest is its own"), "{hidden}");
+        let missing = tree.take(Path::new("/etc/no-such-file"), "the test").unwrap_err().to_string();
+        assert!(missing.contains("needed by the test") && missing.contains("No such file"), "{missing}");
+    }
+}

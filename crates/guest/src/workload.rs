@@ -1,0 +1,234 @@
+//! The workload: what runs in the kernel.
+
+use crate::reader;
+use crate::{Error, Result};
+use kerntune_work::IoContext;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The runs that every workload has, in the order in which `tune` uses them.
+pub const RUNS: [&str; 2] = ["training", "measured"];
+
+/// The workloads that come with kerntune: name and file text.
+pub const SHIPPED: [(&str, &str); 2] = [
+    ("redis", include_str!("../../../workloads/redis.toml")),
+    ("rr", include_str!("../../../workloads/rr.toml")),
+];
+
+/// A program and its arguments. The first word is a name searched in the guest's PATH or an
+/// absolute path; what is not one of our programs comes from the host.
+pub type Command = Vec<String>;
+
+/// A workload as read from `workloads/NAME.toml`; `guest/README.md` describes the file.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Workload {
+    /// Letters, digits, `-`, `_`; the file's name unless the file says otherwise.
+    pub name: String,
+    pub description: String,
+    /// Debian packages of the host whose programs, `/etc` and `/usr/lib` files are packed.
+    pub packages: Vec<String>,
+    /// Host programs needed besides those that the commands name.
+    pub binaries: Vec<String>,
+    /// Host files or directories, absolute.
+    pub files: Vec<PathBuf>,
+    /// Programs of ours needed besides those that the commands name (`kt-mark` in a script).
+    pub programs: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    /// Run one after the other before the services.
+    pub setup: Vec<Command>,
+    pub services: Vec<Service>,
+    pub training: Run,
+    pub measured: Run,
+    /// Of the guest, in MiB.
+    pub memory_mb: u32,
+    /// For the whole guest, wall clock.
+    pub time_limit_seconds: u64,
+    /// For the guest kernel's command line.
+    pub append: String,
+}
+
+/// A program that stays in the background.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Service {
+    pub name: String,
+    pub command: Command,
+    pub ready: Ready,
+}
+
+/// How a service is seen to be ready, and within how many guest seconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Ready {
+    pub probe: Probe,
+    pub within_seconds: u32,
+}
+
+/// One look at a service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Probe {
+    /// A connection to this port of 127.0.0.1 is accepted.
+    Tcp(u16),
+    /// A connection to this Unix socket is accepted.
+    Unix(String),
+    /// This file is there.
+    File(String),
+    /// This command ends with status 0.
+    Command(Command),
+}
+
+/// One run: warm-ups outside of the measurement, then the steps.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Run {
+    pub warmup: Vec<Command>,
+    pub steps: Vec<Step>,
+}
+
+/// One program of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Step {
+    /// The region that init marks around the program; `None`: the program marks its own.
+    pub region: Option<String>,
+    /// Operations done in the region; `None`: as many as the program marks.
+    pub operations: Option<u64>,
+    pub command: Command,
+    /// Guest seconds; `None`: [`LIMIT_SECONDS`].
+    pub limit_seconds: Option<u32>,
+    /// What the program prints.
+    pub metrics: Vec<Metric>,
+}
+
+/// Guest seconds that one program may take unless its step says otherwise.
+pub const LIMIT_SECONDS: u32 = 600;
+
+/// A number that a step prints.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Metric {
+    pub name: String,
+    /// With exactly one group, which holds the number; the first match counts.
+    pub regex: String,
+    pub unit: String,
+    pub better: Better,
+}
+
+/// Which way a metric should go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    Higher,
+    Lower,
+}
+
+impl Metric {
+    /// The metric's value in what the step printed, if it is there and a number.
+    pub fn value(&self, output: &str) -> Option<f64> {
+        let regex = regex::Regex::new(&self.regex).ok()?;
+        regex.captures(output)?.get(1)?.as_str().parse().ok()
+    }
+}
+
+impl Workload {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or [`Error::Invalid`] with every problem in it.
+    pub fn load(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).at("read workload", path)?;
+        Self::parse(&text, path)
+    }
+
+    /// Reads a text; `path` names it in errors and gives the default name. Looks at nothing but the
+    /// text: what the host lacks is found by [`crate::check`] or when the image is built.
+    pub fn parse(text: &str, path: &Path) -> Result<Self> {
+        reader::read(text, path)
+            .map(|read| read.workload)
+            .map_err(|problems| Error::Invalid { path: path.to_owned(), problems })
+    }
+
+    /// Finds a workload: a path (with a `/` or ending in `.toml`), or a name that is looked for as
+    /// `NAME.toml` in `dirs` and then among [`SHIPPED`].
+    pub fn find(name_or_path: &str, dirs: &[PathBuf]) -> Result<Self> {
+        if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+            return Self::load(Path::new(name_or_path));
+        }
+        let file = format!("{name_or_path}.toml");
+        if let Some(path) = dirs.iter().map(|dir| dir.join(&file)).find(|path| path.is_file()) {
+            return Self::load(&path);
+        }
+        if let Some((_, text)) = SHIPPED.iter().find(|(name, _)| *name == name_or_path) {
+            return Self::parse(text, Path::new(&file));
+        }
+        let mut searched: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+        searched.push("the shipped workloads".into());
+        let known: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+        Err(Error::NotFound {
+            name: name_or_path.to_owned(),
+            searched: searched.join(", "),
+            known: known.join(", "),
+        })
+    }
+
+    /// The runs with their names, in the order of [`RUNS`].
+    pub fn runs(&self) -> [(&'static str, &Run); 2] {
+        [(RUNS[0], &self.training), (RUNS[1], &self.measured)]
+    }
+
+    /// Every command of the workload, with the key under which it stands.
+    pub(crate) fn commands(&self) -> Vec<(String, &Command)> {
+        let mut all: Vec<(String, &Command)> = Vec::new();
+        all.extend(self.setup.iter().map(|c| ("setup".into(), c)));
+        for service in &self.services {
+            all.push((format!("service {}", service.name), &service.command));
+            if let Probe::Command(command) = &service.ready.probe {
+                all.push((format!("readiness of service {}", service.name), command));
+            }
+        }
+        for (name, run) in self.runs() {
+            all.extend(run.warmup.iter().map(|c| (format!("{name} warm-up"), c)));
+            all.extend(run.steps.iter().map(|s| (format!("{name} step"), &s.command)));
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shipped_workloads_are_good_and_found_by_name() {
+        for (name, _) in SHIPPED {
+            let workload = Workload::find(name, &[]).unwrap();
+            assert_eq!(workload.name, name);
+            assert_ne!(workload.training, workload.measured, "training is not measuring");
+        }
+    }
+
+    #[test]
+    fn a_directory_comes_before_the_shipped_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = SHIPPED[1].1.replacen("description = \"", "description = \"mine: ", 1);
+        std::fs::write(dir.path().join("rr.toml"), text).unwrap();
+        let found = Workload::find("rr", &[dir.path().to_owned()]).unwrap();
+        assert!(found.description.starts_with("mine: "));
+    }
+
+    #[test]
+    fn an_unknown_name_says_where_it_looked() {
+        let error = Workload::find("rrr", &["/nowhere".into()]).unwrap_err().to_string();
+        assert!(error.contains("/nowhere") && error.contains("redis, rr"), "{error}");
+    }
+
+    #[test]
+    fn a_metric_is_read_from_real_redis_output() {
+        let metric = Metric {
+            name: "requests".into(),
+            regex: r#""SET","([0-9.]+)""#.into(),
+            unit: "requests/s".into(),
+            better: Better::Higher,
+        };
+        let output = "\"test\",\"rps\"\n\"SET\",\"28301.89\",\"0.187\",\"0.072\"\n";
+        assert_eq!(metric.value(output), Some(28301.89));
+        assert_eq!(metric.value("nothing"), None);
+    }
+}

@@ -1,1 +1,68 @@
-//! The profile model, its store, merge and difference
+//! The profile: what was counted, where it came from, how it is kept on disk, how several are
+//! added up and how two differ.
+//!
+//! Every way to capture fills a [`Profile`]; every report, difference and optimiser reads one.
+//! Start from [`Profile`] (a [`Manifest`] and [`Tables`]), [`list`] and [`find`] for those in the
+//! work directory, [`merge`] and [`difference`]. `docs/profile.md` describes the directory and
+//! each column; [`SCHEMA`] is the same for programs.
+//!
+//! Nothing is believed: a directory whose files are not the ones that its manifest names is
+//! refused with the name of the file.
+//!
+//! ```
+//! use kerntune_profile::{Address, FunctionIndex, KernelId, Manifest, Profile, Symbol, Tables};
+//! let kernel = KernelId { id: "k1".into(), label: "base".into(), version: "6.12.90".into() };
+//! let symbol = Symbol {
+//!     function: FunctionIndex(0),
+//!     name: "schedule".into(),
+//!     address: Address(0xffff_ffff_8100_0000),
+//!     size: 64,
+//!     file: None,
+//! };
+//! let profile = Profile {
+//!     manifest: Manifest::new("p1", kernel, "rr", "emulator"),
+//!     tables: Tables { symbols: vec![symbol], ..Tables::default() },
+//! };
+//! let dir = tempfile::tempdir().unwrap();
+//! let manifest = profile.save(dir.path()).unwrap();
+//! assert_eq!(manifest.tables["symbols"].rows, 1);
+//! assert_eq!(Profile::load(dir.path()).unwrap().tables, profile.tables);
+//! ```
+
+mod difference;
+mod error;
+mod histogram;
+mod manifest;
+mod merge;
+mod parquet_file;
+mod shelf;
+mod store;
+mod tables;
+mod totals;
+mod units;
+mod words;
+
+pub use difference::{difference, Difference, FunctionDifference};
+pub use error::{Error, Result};
+pub use histogram::{bounds, bucket_of, BUCKETS};
+pub use manifest::{rfc3339, Capture, KernelId, Manifest, TableFile, SCHEMA_NAME, SCHEMA_VERSION};
+pub use merge::merge;
+pub use parquet_file::ColumnType;
+pub use shelf::{find, list, remove, Entry, Listing, ROOM};
+pub use store::{load_manifest, verify, MANIFEST_FILE};
+pub use tables::{
+    Block, CallArc, Edge, FunctionStats, HistogramBucket, RegionStats, Symbol, TableSchema, Tables,
+    ThreadStats, SCHEMA,
+};
+pub use totals::FunctionTotals;
+pub use units::{Address, FunctionIndex, Instructions, Nanoseconds};
+pub use words::{EdgeKind, How, Run, ThreadKind};
+
+/// What one or more runs of a kernel showed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// Where it comes from and how well it went.
+    pub manifest: Manifest,
+    /// What was counted.
+    pub tables: Tables,
+}

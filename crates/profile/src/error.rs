@@ -1,0 +1,48 @@
+//! What can go wrong with profiles.
+
+use parquet::errors::ParquetError;
+use std::path::PathBuf;
+
+/// Shorthand of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What can go wrong with profiles, each with the file and the way out.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or directory operation failed.
+    #[error(transparent)]
+    Work(#[from] kerntune_work::Error),
+    /// There is no profile in a directory.
+    #[error("{path} is not a profile: it has no {missing}; `kerntune profile list` shows what there is")]
+    NotAProfile { path: PathBuf, missing: &'static str },
+    /// A manifest that is no manifest.
+    #[error("{path} is damaged: {source}; remove the profile's directory and record again")]
+    Manifest { path: PathBuf, source: serde_json::Error },
+    /// A manifest of another version, or another program's.
+    #[error("{path} is of schema {found:?}, this kerntune reads {expected:?}; record again")]
+    Schema { path: PathBuf, found: String, expected: &'static str },
+    /// A file is not the one that the manifest names.
+    #[error("{path} is damaged: {what}; remove the profile's directory and record again")]
+    Damaged { path: PathBuf, what: String },
+    /// A file is what the manifest names, and still cannot be read.
+    #[error("cannot read {path}: {source}; remove the profile's directory and record again")]
+    Decode { path: PathBuf, source: ParquetError },
+    /// A table could not be written.
+    #[error("cannot write the profile's table {table}: {source}")]
+    Encode { table: &'static str, source: ParquetError },
+    /// No profile by that name.
+    #[error("there is no profile {wanted:?} in {room}; `kerntune profile list` shows what there is")]
+    NotFound { wanted: String, room: PathBuf },
+    /// Several profiles by that name.
+    #[error("{wanted:?} may be any of {}; give more of the id", candidates.join(", "))]
+    Ambiguous { wanted: String, candidates: Vec<String> },
+    /// Profiles that cannot be added up.
+    #[error("profiles {first} and {second} are of different kernels ({first_kernel} and {second_kernel}) and cannot be merged; compare them instead")]
+    DifferentKernels { first: String, second: String, first_kernel: String, second_kernel: String },
+    /// Nothing to add up.
+    #[error("there is no profile to merge; give at least one with a weight above 0")]
+    NothingToMerge,
+    /// More functions, regions or threads than a number has room for.
+    #[error("the merged profile would have more than 2^32 {0}; merge fewer")]
+    TooMany(&'static str),
+}

@@ -1,0 +1,160 @@
+//! What a profile says of itself.
+
+use crate::{Nanoseconds, Run};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Value of [`Manifest::schema`].
+pub const SCHEMA_NAME: &str = "kerntune-profile/1";
+/// Version of the tables; the number in [`SCHEMA_NAME`].
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// `manifest.json`: where a profile comes from and what its files hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`SCHEMA_NAME`].
+    pub schema: String,
+    /// The profile's name in the work directory.
+    pub id: String,
+    /// The kernel that ran.
+    pub kernel: KernelId,
+    /// Name of the workload.
+    pub workload: String,
+    /// What the run was for.
+    pub run: Run,
+    /// What it ran on: `emulator`, `kvm`, `uml`, `host`.
+    pub machine: String,
+    /// Name of the front-end model that counted misses, if one did.
+    pub model: Option<String>,
+    /// When the run ended: RFC 3339, UTC, as [`rfc3339`] makes it.
+    pub recorded: String,
+    /// Time inside regions.
+    pub elapsed_ns: Nanoseconds,
+    /// `elapsed_ns - idle_ns`.
+    pub busy_ns: Nanoseconds,
+    /// Time inside regions in which the CPU was halted.
+    pub idle_ns: Nanoseconds,
+    /// Events that the profile was made from.
+    pub events: u64,
+    /// Events that were seen and could not be kept.
+    pub lost_events: u64,
+    /// How well it went: counts of everything that was not as it should be, by name.
+    pub health: BTreeMap<String, u64>,
+    /// What was captured.
+    pub capture: Capture,
+    /// Whether the figures repeat to the instruction.
+    pub exact: bool,
+    /// What the profile was made from, in words: files, commands, other profiles.
+    pub sources: Vec<String>,
+    /// The files; filled in by [`crate::Profile::save`].
+    #[serde(default)]
+    pub tables: BTreeMap<String, TableFile>,
+}
+
+/// The kernel that a profile was taken of.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelId {
+    /// Its id in the work directory, or its build id.
+    pub id: String,
+    /// What the user calls it.
+    pub label: String,
+    /// Its release, for example `6.12.90`.
+    pub version: String,
+}
+
+/// What was captured. Instructions always are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capture {
+    /// Entry and exit of functions: functions, arcs, threads, histograms.
+    pub functions: bool,
+    /// Executed blocks and taken branches.
+    pub edges: bool,
+    /// Misses of a front-end model.
+    pub model: bool,
+}
+
+/// One file of a profile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableFile {
+    /// Number of rows.
+    pub rows: u64,
+    /// Size of the file in bytes.
+    pub bytes: u64,
+    /// BLAKE3 of the file, 64 hex digits.
+    pub blake3: String,
+}
+
+impl Manifest {
+    /// A manifest with nothing recorded yet, to be filled in.
+    pub fn new(
+        id: impl Into<String>,
+        kernel: KernelId,
+        workload: impl Into<String>,
+        machine: impl Into<String>,
+    ) -> Self {
+        Self {
+            schema: SCHEMA_NAME.into(),
+            id: id.into(),
+            kernel,
+            workload: workload.into(),
+            run: Run::Training,
+            machine: machine.into(),
+            model: None,
+            recorded: rfc3339(UNIX_EPOCH),
+            elapsed_ns: Nanoseconds::ZERO,
+            busy_ns: Nanoseconds::ZERO,
+            idle_ns: Nanoseconds::ZERO,
+            events: 0,
+            lost_events: 0,
+            health: BTreeMap::new(),
+            capture: Capture::default(),
+            exact: false,
+            sources: Vec::new(),
+            tables: BTreeMap::new(),
+        }
+    }
+}
+
+/// A time as RFC 3339 in UTC with milliseconds: `2025-06-01T12:00:00.000Z`. Sorts as text.
+///
+/// Calendar arithmetic after Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms",
+/// `civil_from_days`.
+pub fn rfc3339(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (days, second) = ((since.as_secs() / 86_400) as i64, since.as_secs() % 86_400);
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hour, minute) = (second / 3_600, second / 60 % 60);
+    format!(
+        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}.{:03}Z",
+        second % 60,
+        since.subsec_millis()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn times_are_written_as_the_calendar_has_them() {
+        // `date -u -d @N`
+        let at = |seconds| rfc3339(UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00.000Z");
+        assert_eq!(at(1_735_689_599), "2024-12-31T23:59:59.000Z");
+        assert_eq!(
+            rfc3339(UNIX_EPOCH + Duration::from_millis(1_748_779_200_042)),
+            "2025-06-01T12:00:00.042Z"
+        );
+    }
+}

@@ -1,0 +1,305 @@
+//! Adding up profiles of one kernel.
+//!
+//! Everything that is counted is summed, each profile times its weight; all in whole numbers, so
+//! that the parts sum exactly to the total. What stands for the same thing in two profiles:
+//! functions by address and name, regions by name and occurrence (the second `tcp_rr` of one is
+//! the second `tcp_rr` of the other), threads by kind, ids, name and occurrence. Regions that only
+//! a later profile has come last: [`Tables::within`] holds if all ran the same regions in order.
+
+use crate::{
+    Address, Block, CallArc, Edge, Error, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket,
+    Instructions, Manifest, Profile, RegionStats, Result, Symbol, Tables, ThreadStats,
+};
+use kerntune_work::ContentHash;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+
+/// Adds up profiles of the same kernel, each times its weight; those of weight 0 are left out.
+///
+/// The manifest of the result names the parts among its sources; its `recorded` is the latest of
+/// theirs. Extremes (`max_ns`, `min_ns`) are those of all parts.
+pub fn merge(parts: &[(&Profile, u64)]) -> Result<Profile> {
+    let parts: Vec<(&Profile, u64)> = parts.iter().copied().filter(|&(_, weight)| weight > 0).collect();
+    let &[(first, _), ..] = parts.as_slice() else { return Err(Error::NothingToMerge) };
+    for &(other, _) in &parts {
+        let (a, b) = (&first.manifest, &other.manifest);
+        if a.kernel.id != b.kernel.id {
+            return Err(Error::DifferentKernels {
+                first: a.id.clone(),
+                second: b.id.clone(),
+                first_kernel: a.kernel.id.clone(),
+                second_kernel: b.kernel.id.clone(),
+            });
+        }
+    }
+    let mut sum = Sum::default();
+    for &(profile, weight) in &parts {
+        sum.add(&profile.tables, weight)?;
+    }
+    Ok(Profile { manifest: manifest(&parts, &first.manifest), tables: sum.finish() })
+}
+
+fn manifest(parts: &[(&Profile, u64)], first: &Manifest) -> Manifest {
+    let all = || parts.iter().map(|(profile, weight)| (&profile.manifest, *weight));
+    let words = |of: fn(&Manifest) -> &str| {
+        let mut words: Vec<&str> = all().map(|(m, _)| of(m)).collect();
+        words.sort_unstable();
+        words.dedup();
+        words.join("+")
+    };
+    let mut id = ContentHash::new("merged-profile/1");
+    let mut health: BTreeMap<String, u64> = BTreeMap::new();
+    for (part, weight) in all() {
+        id = id.field(&part.id, weight.to_le_bytes());
+        for (name, count) in &part.health {
+            let sum = health.entry(name.clone()).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+    }
+    Manifest {
+        id: id.finish(),
+        workload: words(|m| &m.workload),
+        machine: words(|m| &m.machine),
+        model: all().all(|(m, _)| m.model == first.model).then(|| first.model.clone()).flatten(),
+        recorded: all().map(|(m, _)| m.recorded.clone()).max().unwrap_or_default(),
+        elapsed_ns: all().map(|(m, weight)| m.elapsed_ns * weight).sum(),
+        busy_ns: all().map(|(m, weight)| m.busy_ns * weight).sum(),
+        idle_ns: all().map(|(m, weight)| m.idle_ns * weight).sum(),
+        events: all().fold(0, |sum, (m, _)| sum.saturating_add(m.events)),
+        lost_events: all().fold(0, |sum, (m, _)| sum.saturating_add(m.lost_events)),
+        health,
+        capture: crate::Capture {
+            functions: all().any(|(m, _)| m.capture.functions),
+            edges: all().any(|(m, _)| m.capture.edges),
+            model: all().any(|(m, _)| m.capture.model),
+        },
+        exact: all().all(|(m, _)| m.exact),
+        sources: all().map(|(m, weight)| format!("profile {} × {weight}", m.id)).collect(),
+        tables: BTreeMap::new(),
+        ..first.clone()
+    }
+}
+
+/// Gives the same number to the same key.
+struct Numbering<K> {
+    numbers: HashMap<K, u32>,
+}
+
+impl<K: Hash + Eq> Numbering<K> {
+    /// The key's number, and whether it is new.
+    fn of(&mut self, key: K, what: &'static str) -> Result<(u32, bool)> {
+        let next = u32::try_from(self.numbers.len()).map_err(|_| Error::TooMany(what))?;
+        let number = *self.numbers.entry(key).or_insert(next);
+        Ok((number, number == next))
+    }
+}
+
+impl<K> Default for Numbering<K> {
+    fn default() -> Self {
+        Self { numbers: HashMap::new() }
+    }
+}
+
+type SymbolKey = (Address, String);
+type Occurrence<K> = (K, u32);
+type ThreadKey = (crate::ThreadKind, u32, u32, String);
+
+#[derive(Default)]
+struct Sum {
+    symbols: Vec<Symbol>,
+    symbol_numbers: Numbering<SymbolKey>,
+    regions: Vec<RegionStats>,
+    region_numbers: Numbering<Occurrence<String>>,
+    thread_numbers: Numbering<Occurrence<ThreadKey>>,
+    functions: BTreeMap<(u32, FunctionIndex), FunctionTotals>,
+    arcs: BTreeMap<(u32, FunctionIndex, FunctionIndex, crate::How), CallArc>,
+    threads: BTreeMap<(u32, u32), ThreadStats>,
+    edges: BTreeMap<(Address, Address, crate::EdgeKind), u64>,
+    blocks: BTreeMap<(Address, Address, u64, Instructions), u64>,
+    histograms: BTreeMap<(FunctionIndex, u32), u64>,
+}
+
+impl Sum {
+    fn add(&mut self, part: &Tables, weight: u64) -> Result<()> {
+        let function_of = self.add_symbols(part)?;
+        let region_of = self.add_regions(part, weight)?;
+        let function = |old: FunctionIndex| function_of.get(old.0 as usize).copied().unwrap_or(old);
+        let region = |old: u32| region_of.get(old as usize).copied().unwrap_or(old);
+        let times = |count: u64| count.saturating_mul(weight);
+
+        for row in &part.functions {
+            let key = (region(row.region), function(row.function));
+            let mut totals = FunctionTotals::from(row);
+            totals.calls = times(totals.calls);
+            totals.net_ns = totals.net_ns * weight;
+            totals.elapsed_ns = totals.elapsed_ns * weight;
+            self.functions.entry(key).or_insert(FunctionTotals::none(key.1)).add(&totals);
+        }
+        for row in &part.arcs {
+            let key = (region(row.region), function(row.caller), function(row.callee), row.how);
+            let (region, caller, callee, how) = key;
+            let zero =
+                CallArc { region, caller, callee, how, calls: 0, elapsed_ns: crate::Nanoseconds::ZERO };
+            let sum = self.arcs.entry(key).or_insert(zero);
+            sum.calls = sum.calls.saturating_add(times(row.calls));
+            sum.elapsed_ns += row.elapsed_ns * weight;
+        }
+        self.add_threads(part, weight, region)?;
+        for row in &part.edges {
+            let sum = self.edges.entry((row.source, row.target, row.kind)).or_default();
+            *sum = sum.saturating_add(times(row.count));
+        }
+        for row in &part.blocks {
+            let sum = self.blocks.entry((row.start, row.last, row.bytes, row.instructions)).or_default();
+            *sum = sum.saturating_add(times(row.count));
+        }
+        for row in &part.histograms {
+            let sum = self.histograms.entry((function(row.function), row.bucket)).or_default();
+            *sum = sum.saturating_add(times(row.count));
+        }
+        Ok(())
+    }
+
+    /// New numbers of a part's functions.
+    fn add_symbols(&mut self, part: &Tables) -> Result<Vec<FunctionIndex>> {
+        let mut function_of = Vec::with_capacity(part.symbols.len());
+        for symbol in &part.symbols {
+            let (number, new) = self.symbol_numbers.of((symbol.address, symbol.name.clone()), "functions")?;
+            let function = FunctionIndex(number);
+            if new {
+                self.symbols.push(Symbol { function, ..symbol.clone() });
+            }
+            function_of.push(function);
+        }
+        Ok(function_of)
+    }
+
+    /// New numbers of a part's regions.
+    fn add_regions(&mut self, part: &Tables, weight: u64) -> Result<Vec<u32>> {
+        let mut seen: HashMap<&str, u32> = HashMap::new();
+        let mut region_of = Vec::with_capacity(part.regions.len());
+        for row in &part.regions {
+            let key = (row.name.clone(), occurrence(&mut seen, row.name.as_str()));
+            let (region, new) = self.region_numbers.of(key, "regions")?;
+            let row = RegionStats { region, ..weighted(row, weight) };
+            if new {
+                self.regions.push(row);
+            } else if let Some(sum) = self.regions.get_mut(region as usize) {
+                add_region(sum, &row);
+            }
+            region_of.push(region);
+        }
+        Ok(region_of)
+    }
+
+    fn add_threads(&mut self, part: &Tables, weight: u64, region: impl Fn(u32) -> u32) -> Result<()> {
+        let key = |row: &ThreadStats| (row.kind, row.pid, row.tgid, row.comm.clone());
+        let mut seen = HashMap::new();
+        // A thread has a row per region: its occurrence is that of its first row.
+        let mut numbers: HashMap<u32, u32> = HashMap::new();
+        for row in &part.threads {
+            let thread = match numbers.get(&row.thread) {
+                Some(&number) => number,
+                None => {
+                    let occurrence = occurrence(&mut seen, key(row));
+                    let (number, _) = self.thread_numbers.of((key(row), occurrence), "threads")?;
+                    numbers.insert(row.thread, number);
+                    number
+                }
+            };
+            let region = region(row.region);
+            let zero = crate::Nanoseconds::ZERO;
+            let none =
+                ThreadStats { region, thread, net_ns: zero, user_ns: zero, switches_in: 0, ..row.clone() };
+            let sum = self.threads.entry((region, thread)).or_insert(none);
+            sum.net_ns += row.net_ns * weight;
+            sum.user_ns += row.user_ns * weight;
+            sum.switches_in = sum.switches_in.saturating_add(row.switches_in.saturating_mul(weight));
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Tables {
+        let function_row = |((region, _), t): ((u32, FunctionIndex), FunctionTotals)| FunctionStats {
+            region,
+            function: t.function,
+            calls: t.calls,
+            net_ns: t.net_ns,
+            elapsed_ns: t.elapsed_ns,
+            max_ns: t.max_ns,
+            min_ns: t.min_ns,
+        };
+        Tables {
+            functions: self.functions.into_iter().map(function_row).collect(),
+            symbols: self.symbols,
+            arcs: self.arcs.into_values().collect(),
+            threads: self.threads.into_values().collect(),
+            regions: self.regions,
+            edges: (self.edges.into_iter())
+                .map(|((source, target, kind), count)| Edge { source, target, count, kind })
+                .collect(),
+            blocks: (self.blocks.into_iter())
+                .map(|((start, last, bytes, instructions), count)| Block {
+                    start,
+                    last,
+                    count,
+                    instructions,
+                    bytes,
+                })
+                .collect(),
+            histograms: (self.histograms.into_iter())
+                .map(|((function, bucket), count)| HistogramBucket { function, bucket, count })
+                .collect(),
+        }
+    }
+}
+
+/// How often `key` was seen before.
+fn occurrence<K: Hash + Eq>(seen: &mut HashMap<K, u32>, key: K) -> u32 {
+    let count = seen.entry(key).or_default();
+    *count += 1;
+    *count - 1
+}
+
+fn weighted(row: &RegionStats, weight: u64) -> RegionStats {
+    let times = |count: u64| count.saturating_mul(weight);
+    RegionStats {
+        region: row.region,
+        name: row.name.clone(),
+        begin_ns: row.begin_ns,
+        depth: row.depth,
+        elapsed_ns: row.elapsed_ns * weight,
+        busy_ns: row.busy_ns * weight,
+        idle_ns: row.idle_ns * weight,
+        user_ns: row.user_ns * weight,
+        unattributed_ns: row.unattributed_ns * weight,
+        operations: times(row.operations),
+        kernel_instructions: row.kernel_instructions * weight,
+        user_instructions: row.user_instructions * weight,
+        kernel_taken_branches: times(row.kernel_taken_branches),
+        user_taken_branches: times(row.user_taken_branches),
+        kernel_l1i_misses: times(row.kernel_l1i_misses),
+        user_l1i_misses: times(row.user_l1i_misses),
+        kernel_itlb_misses: times(row.kernel_itlb_misses),
+        user_itlb_misses: times(row.user_itlb_misses),
+    }
+}
+
+fn add_region(sum: &mut RegionStats, row: &RegionStats) {
+    let add = |a: &mut u64, b: u64| *a = a.saturating_add(b);
+    sum.begin_ns = sum.begin_ns.min(row.begin_ns);
+    sum.elapsed_ns += row.elapsed_ns;
+    sum.busy_ns += row.busy_ns;
+    sum.idle_ns += row.idle_ns;
+    sum.user_ns += row.user_ns;
+    sum.unattributed_ns += row.unattributed_ns;
+    add(&mut sum.operations, row.operations);
+    sum.kernel_instructions += row.kernel_instructions;
+    sum.user_instructions += row.user_instructions;
+    add(&mut sum.kernel_taken_branches, row.kernel_taken_branches);
+    add(&mut sum.user_taken_branches, row.user_taken_branches);
+    add(&mut sum.kernel_l1i_misses, row.kernel_l1i_misses);
+    add(&mut sum.user_l1i_misses, row.user_l1i_misses);
+    add(&mut sum.kernel_itlb_misses, row.kernel_itlb_misses);
+    add(&mut sum.user_itlb_misses, row.user_itlb_misses);
+}

@@ -1,0 +1,91 @@
+//! The profiles in the work directory.
+
+use crate::store::{load_manifest, MANIFEST_FILE};
+use crate::{Error, Manifest, Result};
+use kerntune_work::{IoContext, WorkDir};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where profiles are in the work directory.
+pub const ROOM: &str = "profiles";
+
+/// A profile in the work directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its directory.
+    pub path: PathBuf,
+    /// What it says of itself.
+    pub manifest: Manifest,
+}
+
+/// The profiles of a work directory.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Those whose manifest can be read, oldest first.
+    pub entries: Vec<Entry>,
+    /// What is wrong with the others.
+    pub damaged: Vec<Error>,
+}
+
+/// The finished profiles, oldest first; at one time, by id.
+pub fn list(work: &WorkDir) -> Result<Listing> {
+    let mut listing = Listing::default();
+    for path in work.list(ROOM)? {
+        match load_manifest(&path) {
+            Ok(manifest) => listing.entries.push(Entry { path, manifest }),
+            Err(error) => listing.damaged.push(error),
+        }
+    }
+    let key = |entry: &Entry| (entry.manifest.recorded.clone(), entry.manifest.id.clone());
+    listing.entries.sort_by_key(key);
+    Ok(listing)
+}
+
+/// Finds a profile by the path of its directory, by the beginning of its id, or as `latest`.
+pub fn find(work: &WorkDir, wanted: &str) -> Result<Entry> {
+    let path = Path::new(wanted);
+    if wanted.contains('/') || path.join(MANIFEST_FILE).is_file() {
+        return Ok(Entry { path: path.to_owned(), manifest: load_manifest(path)? });
+    }
+    if wanted == "latest" {
+        return list(work)?.entries.pop().ok_or_else(|| not_found(work, wanted));
+    }
+    let path = find_by_id(work, wanted)?;
+    Ok(Entry { manifest: load_manifest(&path)?, path })
+}
+
+/// Removes the profile whose id begins with `wanted`, damaged ones too; never anything outside the
+/// work directory. Returns the path that it had.
+pub fn remove(work: &WorkDir, wanted: &str) -> Result<PathBuf> {
+    let path = match wanted {
+        "latest" => list(work)?.entries.pop().ok_or_else(|| not_found(work, wanted))?.path,
+        id => find_by_id(work, id)?,
+    };
+    // Under a name that no listing shows first: an interrupted removal leaves no half profile.
+    let mut aside = path.clone().into_os_string();
+    aside.push(".partial-removed");
+    let aside = PathBuf::from(aside);
+    fs::rename(&path, &aside).at("remove", &path)?;
+    fs::remove_dir_all(&aside).at("remove", &aside)?;
+    Ok(path)
+}
+
+fn find_by_id(work: &WorkDir, wanted: &str) -> Result<PathBuf> {
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut found: Vec<PathBuf> = match wanted {
+        "" => Vec::new(),
+        _ => work.list(ROOM)?.into_iter().filter(|path| name(path).starts_with(wanted)).collect(),
+    };
+    if let Some(exact) = found.iter().position(|path| name(path) == wanted) {
+        return Ok(found.swap_remove(exact));
+    }
+    if found.len() > 1 {
+        let candidates = found.iter().map(name).collect();
+        return Err(Error::Ambiguous { wanted: wanted.to_owned(), candidates });
+    }
+    found.pop().ok_or_else(|| not_found(work, wanted))
+}
+
+fn not_found(work: &WorkDir, wanted: &str) -> Error {
+    Error::NotFound { wanted: wanted.to_owned(), room: work.root().join(ROOM) }
+}

@@ -1,0 +1,280 @@
+//! The tables of a profile, each declared once: the row, its columns, its file.
+
+use crate::parquet_file::{self, Cell, ColumnType, Columns, Stored};
+use crate::{Address, EdgeKind, FunctionIndex, How, Instructions, Nanoseconds, ThreadKind};
+use bytes::Bytes;
+use parquet::errors::ParquetError;
+
+/// A table's name and columns, as in `docs/profile.md`.
+#[derive(Debug, Clone, Copy)]
+pub struct TableSchema {
+    /// Name of the table; its file is `<name>.parquet`.
+    pub name: &'static str,
+    /// Names and types of the columns, in order.
+    pub columns: &'static [(&'static str, ColumnType)],
+}
+
+/// A table as the bytes of its file.
+pub(crate) struct EncodedTable {
+    pub name: &'static str,
+    pub rows: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// Declares the rows, [`Tables`], [`SCHEMA`] and both directions of the store from one list.
+macro_rules! tables {
+    ($(
+        $(#[$doc:meta])*
+        $table:ident: $Row:ident { $($(#[$column_doc:meta])* $column:ident: $type:ty,)* }
+    )*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, PartialEq, Eq)]
+            pub struct $Row {
+                $($(#[$column_doc])* pub $column: $type,)*
+            }
+        )*
+
+        /// Everything that a profile counted. `docs/profile.md` describes each column.
+        #[derive(Debug, Clone, Default, PartialEq, Eq)]
+        pub struct Tables {
+            $($(#[$doc])* pub $table: Vec<$Row>,)*
+        }
+
+        /// All tables with their columns.
+        pub const SCHEMA: &[TableSchema] = &[$(
+            TableSchema {
+                name: stringify!($table),
+                columns: &[$((stringify!($column), <<$type as Cell>::Stored as Stored>::TYPE),)*],
+            },
+        )*];
+
+        impl Tables {
+            /// Each table as a file, in the order of [`SCHEMA`].
+            pub(crate) fn encode(
+                &self,
+                mut each: impl FnMut(EncodedTable) -> crate::Result<()>,
+            ) -> crate::Result<()> {
+                let mut schemas = SCHEMA.iter();
+                $(
+                    let Some(schema) = schemas.next() else { return Ok(()) };
+                    let bytes = parquet_file::encode(schema.name, schema.columns, |writer| {
+                        $(writer.column::<$type>(self.$table.iter().map(|row| row.$column.store()))?;)*
+                        Ok(())
+                    })
+                    .map_err(|source| crate::Error::Encode { table: schema.name, source })?;
+                    each(EncodedTable { name: schema.name, rows: self.$table.len() as u64, bytes })?;
+                )*
+                Ok(())
+            }
+
+            /// Reads every table from the bytes that `file` has for its name.
+            pub(crate) fn decode(
+                mut file: impl FnMut(&'static str) -> crate::Result<Bytes>,
+                damaged: impl Fn(&'static str, ParquetError) -> crate::Error,
+            ) -> crate::Result<Self> {
+                let mut tables = Self::default();
+                $({
+                    let name = stringify!($table);
+                    let bytes = file(name)?;
+                    let read = || {
+                        let columns = Columns::open(bytes)?;
+                        $(let mut $column = columns.column::<$type>(stringify!($column))?;)*
+                        let rows = (0..columns.rows())
+                            .map_while(|_| Some($Row { $($column: $column.next()?,)* }))
+                            .collect();
+                        Ok(rows)
+                    };
+                    tables.$table = read().map_err(|source| damaged(name, source))?;
+                })*
+                Ok(tables)
+            }
+        }
+    };
+}
+
+tables! {
+    /// What a function did in a region. A call belongs to the region in which it ended, net time
+    /// to the innermost region in which it passed; the sum over all regions is the whole profile.
+    functions: FunctionStats {
+        /// Row of [`Tables::regions`].
+        region: u32,
+        /// Row of [`Tables::symbols`].
+        function: FunctionIndex,
+        /// Calls that ended here.
+        calls: u64,
+        /// Time in the function itself, without its callees.
+        net_ns: Nanoseconds,
+        /// Time between entry and exit of those calls, with callees; once per level of recursion.
+        elapsed_ns: Nanoseconds,
+        /// Greatest net time of one of those calls; 0 without calls.
+        max_ns: Nanoseconds,
+        /// Least net time of one of those calls; 0 without calls.
+        min_ns: Nanoseconds,
+    }
+
+    /// A function of the kernel. Row `i` has `function == i`.
+    symbols: Symbol {
+        /// Its own row number.
+        function: FunctionIndex,
+        /// Name in the symbol table; several functions may share one.
+        name: String,
+        /// First instruction; 0 if unknown.
+        address: Address,
+        /// Bytes; 0 if unknown.
+        size: u64,
+        /// Source file, where known.
+        file: Option<String>,
+    }
+
+    /// Who called whom in a region, and how. Counted where the call ended.
+    arcs: CallArc {
+        /// Row of [`Tables::regions`].
+        region: u32,
+        /// Row of [`Tables::symbols`], or [`FunctionIndex::NONE`] for what nothing called.
+        caller: FunctionIndex,
+        /// Row of [`Tables::symbols`].
+        callee: FunctionIndex,
+        /// How the callee came to run.
+        how: How,
+        /// Number of such calls.
+        calls: u64,
+        /// Elapsed time of the callee in these calls.
+        elapsed_ns: Nanoseconds,
+    }
+
+    /// Whose time it was in a region. The sum over all rows of a region is its own busy time.
+    threads: ThreadStats {
+        /// Row of [`Tables::regions`].
+        region: u32,
+        /// Number of the thread in the recording; the same in all regions.
+        thread: u32,
+        /// Thread, all interrupts together, or an idle task.
+        kind: ThreadKind,
+        /// Thread id (the kernel's `pid`).
+        pid: u32,
+        /// Process id (the kernel's `tgid`).
+        tgid: u32,
+        /// Its name when it last ran.
+        comm: String,
+        /// Time on the CPU, in the kernel and in user mode, without interrupts.
+        net_ns: Nanoseconds,
+        /// User mode's part of it.
+        user_ns: Nanoseconds,
+        /// How often the CPU was given to it.
+        switches_in: u64,
+    }
+
+    /// A stretch between a begin and an end mark. Times and counters include the regions within
+    /// it, except for `user_ns` and `unattributed_ns`, which like the rows of the other tables
+    /// belong to the innermost region.
+    regions: RegionStats {
+        /// Its own row number, in order of their beginning.
+        region: u32,
+        /// Name that the mark gave; may occur more than once.
+        name: String,
+        /// When it began.
+        begin_ns: Nanoseconds,
+        /// From begin to end.
+        elapsed_ns: Nanoseconds,
+        /// `elapsed_ns - idle_ns`.
+        busy_ns: Nanoseconds,
+        /// The CPU was halted.
+        idle_ns: Nanoseconds,
+        /// User mode, outside regions within this one.
+        user_ns: Nanoseconds,
+        /// Kernel code with no known function open, outside regions within this one.
+        unattributed_ns: Nanoseconds,
+        /// Operations done.
+        operations: u64,
+        /// Number of regions open around it.
+        depth: u32,
+        /// Instructions in the kernel.
+        kernel_instructions: Instructions,
+        /// Instructions in user mode.
+        user_instructions: Instructions,
+        /// Branches taken in the kernel.
+        kernel_taken_branches: u64,
+        /// Branches taken in user mode.
+        user_taken_branches: u64,
+        /// Model: misses of the first-level instruction cache in the kernel.
+        kernel_l1i_misses: u64,
+        /// The same in user mode.
+        user_l1i_misses: u64,
+        /// Model: misses of the first-level instruction TLB in the kernel.
+        kernel_itlb_misses: u64,
+        /// The same in user mode.
+        user_itlb_misses: u64,
+    }
+
+    /// Taken branches of the kernel, of all regions together.
+    edges: Edge {
+        /// The branch instruction.
+        source: Address,
+        /// The instruction executed next.
+        target: Address,
+        /// How often.
+        count: u64,
+        /// What kind of branch.
+        kind: EdgeKind,
+    }
+
+    /// Straight runs of the kernel's instructions, of all regions together.
+    blocks: Block {
+        /// First instruction.
+        start: Address,
+        /// Last instruction.
+        last: Address,
+        /// How often it ran from first to last.
+        count: u64,
+        /// Instructions in it.
+        instructions: Instructions,
+        /// Bytes from the first instruction to the end of the last.
+        bytes: u64,
+    }
+
+    /// How the net time of a function's calls is spread, of all regions together.
+    histograms: HistogramBucket {
+        /// Row of [`Tables::symbols`].
+        function: FunctionIndex,
+        /// Bucket, see [`crate::bucket_of`].
+        bucket: u32,
+        /// Calls in it.
+        count: u64,
+    }
+}
+
+impl Tables {
+    /// A function's name; `[unknown]` for one that has no symbol.
+    pub fn name(&self, function: FunctionIndex) -> &str {
+        self.symbols.get(function.0 as usize).map_or("[unknown]", |symbol| &symbol.name)
+    }
+
+    /// What is wrong between the tables: the first row that refers to nothing.
+    pub(crate) fn broken_reference(&self) -> Option<(&'static str, String)> {
+        let symbols = self.symbols.len();
+        let regions = self.regions.len();
+        let no_function = |f: FunctionIndex| f.0 as usize >= symbols;
+        let no_region = |r: u32| r as usize >= regions;
+        if let Some(i) = (0..symbols).find(|&i| self.symbols[i].function.0 as usize != i) {
+            return Some(("symbols", format!("row {i} is not function {i}")));
+        }
+        if let Some(i) = (0..regions).find(|&i| self.regions[i].region as usize != i) {
+            return Some(("regions", format!("row {i} is not region {i}")));
+        }
+        if let Some(row) = self.functions.iter().find(|r| no_function(r.function) || no_region(r.region)) {
+            return Some(("functions", format!("{row:?} refers to nothing")));
+        }
+        let stray = |arc: &&CallArc| {
+            no_function(arc.callee) || arc.caller.known().is_some_and(no_function) || no_region(arc.region)
+        };
+        if let Some(row) = self.arcs.iter().find(stray) {
+            return Some(("arcs", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.threads.iter().find(|r| no_region(r.region)) {
+            return Some(("threads", format!("{row:?} refers to nothing")));
+        }
+        let row = self.histograms.iter().find(|r| no_function(r.function))?;
+        Some(("histograms", format!("{row:?} refers to nothing")))
+    }
+}

@@ -1,0 +1,119 @@
+//! Sums and differences of profiles.
+
+mod support;
+
+use kerntune_profile::*;
+use proptest::prelude::*;
+use support::{ns, region, sample, symbol};
+
+#[test]
+fn a_profile_merged_with_itself_is_doubled() {
+    let one = sample("p");
+    let two = merge(&[(&one, 1), (&one, 1)]).unwrap();
+    assert_eq!(two.tables, merge(&[(&one, 2)]).unwrap().tables);
+    assert_eq!(two.tables.functions[0].calls, 4);
+    assert_eq!(two.tables.functions[0].max_ns, one.tables.functions[0].max_ns);
+    assert_eq!(two.tables.regions.len(), 3, "the second tcp_rr is not the first");
+    assert_eq!(two.tables.regions[2].elapsed_ns, ns(100));
+    assert_eq!(two.tables.threads.len(), 3);
+    assert_eq!((two.manifest.elapsed_ns, two.manifest.events), (ns(600), 14));
+    assert_eq!(two.manifest.workload, "rr");
+    assert_eq!(merge(&[(&one, 1)]).unwrap().tables.symbols, one.tables.symbols);
+}
+
+#[test]
+fn what_cannot_be_merged_is_said() {
+    assert!(matches!(merge(&[]), Err(Error::NothingToMerge)));
+    assert!(matches!(merge(&[(&sample("p"), 0)]), Err(Error::NothingToMerge)));
+    let mut other = sample("q");
+    other.manifest.kernel.id = "k2".into();
+    let text = merge(&[(&sample("p"), 1), (&other, 1)]).unwrap_err().to_string();
+    assert!(text.contains("p and q are of different kernels (k1 and k2)"), "{text}");
+}
+
+#[test]
+fn functions_are_matched_by_address_and_name() {
+    let one = sample("p");
+    let mut other = sample("q");
+    // The other recorder knew one more symbol, before the others.
+    for symbol in &mut other.tables.symbols {
+        symbol.function.0 += 1;
+    }
+    other.tables.symbols.insert(0, symbol(0, "startup_64", 0xffff_ffff_80ff_0000));
+    for row in &mut other.tables.functions {
+        row.function.0 += 1;
+    }
+    other.tables.arcs.clear();
+    other.tables.histograms.clear();
+    let sum = merge(&[(&one, 1), (&other, 1)]).unwrap();
+    assert_eq!(sum.tables.symbols.len(), 4);
+    assert_eq!(sum.tables.functions.len(), 3);
+    assert_eq!(sum.tables.functions[1].calls, 10);
+    assert_eq!(sum.tables.name(sum.tables.functions[1].function), "show");
+}
+
+#[test]
+fn a_difference_is_by_name_over_all_regions() {
+    let base = sample("p");
+    let mut other = sample("q");
+    other.tables.functions.remove(0);
+    other.tables.functions[0].net_ns = ns(25);
+    let functions = difference(&base, &other).functions;
+    assert_eq!(functions.len(), 2);
+    assert_eq!((functions[0].name.as_str(), functions[0].other), ("do_syscall_64", None));
+    assert_eq!(functions[0].net_change(), -60);
+    assert_eq!(functions[1].name, "show");
+    assert_eq!((functions[1].net_change(), functions[1].calls_change()), (-15, 0));
+    assert_eq!(functions[1].base.unwrap().calls, 6);
+}
+
+/// Functions of up to three regions with small numbers.
+fn any_profile() -> impl Strategy<Value = Profile> {
+    let row = (0u32..3, 0u32..3, 0u64..9, 0u64..1000);
+    prop::collection::vec(row, 0..9).prop_map(|rows| {
+        let mut profile = sample("p");
+        profile.tables.edges.pop();
+        profile.tables.regions = (0..3).map(|r| region(r, "same name", 0, 100)).collect();
+        profile.tables.functions = (rows.into_iter())
+            .map(|(region, function, calls, net)| FunctionStats {
+                region,
+                function: FunctionIndex(function),
+                calls,
+                net_ns: ns(net),
+                elapsed_ns: ns(2 * net),
+                max_ns: ns(net.min(calls * net)),
+                min_ns: ns(net.min(calls * net) / 2),
+            })
+            .collect();
+        profile
+    })
+}
+
+proptest! {
+    #[test]
+    fn parts_sum_exactly_to_the_total(parts in prop::collection::vec((any_profile(), 1u64..5), 1..4)) {
+        let refs: Vec<_> = parts.iter().map(|(p, w)| (p, *w)).collect();
+        let sum = merge(&refs).unwrap();
+        let weigh = |of: &dyn Fn(&Tables) -> u64| parts.iter().map(|(p, w)| of(&p.tables) * w).sum::<u64>();
+        for of in [
+            (|t| t.functions.iter().map(|r| r.net_ns.0).sum()) as fn(&Tables) -> u64,
+            |t| t.functions.iter().map(|r| r.calls).sum(),
+            |t| t.functions.iter().map(|r| r.elapsed_ns.0).sum(),
+            |t| t.arcs.iter().map(|r| r.calls + r.elapsed_ns.0).sum(),
+            |t| t.threads.iter().map(|r| r.net_ns.0 + r.switches_in).sum(),
+            |t| t.regions.iter().map(|r| r.busy_ns.0 + r.operations + r.user_itlb_misses).sum(),
+            |t| t.edges.iter().map(|r| r.count).sum(),
+            |t| t.blocks.iter().map(|r| r.count).sum(),
+            |t| t.histograms.iter().map(|r| r.count).sum(),
+        ] {
+            prop_assert_eq!(of(&sum.tables), weigh(&of));
+        }
+        let max = |t: &Tables| t.functions.iter().filter(|r| r.calls > 0).map(|r| r.max_ns).max();
+        prop_assert_eq!(max(&sum.tables), parts.iter().filter_map(|(p, _)| max(&p.tables)).max());
+        let min = |t: &Tables| t.functions.iter().filter(|r| r.calls > 0).map(|r| r.min_ns).min();
+        prop_assert_eq!(min(&sum.tables), parts.iter().filter_map(|(p, _)| min(&p.tables)).min());
+        // Nothing is left of a part that is taken away again by name.
+        let none = difference(&sum, &sum).functions;
+        prop_assert!(none.iter().all(|f| f.net_change() == 0));
+    }
+}

@@ -1,0 +1,115 @@
+//! A profile to test with: small, every table filled, two regions, a region in a region.
+#![allow(dead_code)]
+
+use kerntune_profile::*;
+
+pub fn ns(n: u64) -> Nanoseconds {
+    Nanoseconds(n)
+}
+
+pub fn symbol(function: u32, name: &str, address: u64) -> Symbol {
+    let file = (function % 2 == 0).then(|| format!("kernel/{name}.c"));
+    Symbol { function: FunctionIndex(function), name: name.into(), address: Address(address), size: 16, file }
+}
+
+pub fn region(region: u32, name: &str, depth: u32, elapsed: u64) -> RegionStats {
+    RegionStats {
+        region,
+        name: name.into(),
+        begin_ns: ns(1_000 + u64::from(region)),
+        elapsed_ns: ns(elapsed),
+        busy_ns: ns(elapsed - 10),
+        idle_ns: ns(10),
+        user_ns: ns(20),
+        unattributed_ns: ns(0),
+        operations: 3,
+        depth,
+        kernel_instructions: Instructions(elapsed - 30),
+        user_instructions: Instructions(20),
+        kernel_taken_branches: 5,
+        user_taken_branches: 2,
+        kernel_l1i_misses: 4,
+        user_l1i_misses: 1,
+        kernel_itlb_misses: 3,
+        user_itlb_misses: 0,
+    }
+}
+
+pub fn sample(id: &str) -> Profile {
+    let f = FunctionIndex;
+    let kernel = KernelId { id: "k1".into(), label: "base".into(), version: "6.12.90".into() };
+    let mut manifest = Manifest::new(id, kernel, "rr", "emulator");
+    manifest.recorded = "2025-06-01T12:00:00.000Z".into();
+    manifest.elapsed_ns = ns(300);
+    manifest.idle_ns = ns(10);
+    manifest.busy_ns = ns(290);
+    manifest.events = 7;
+    manifest.health.insert("stack_mismatches".into(), 0);
+    manifest.capture = Capture { functions: true, edges: true, model: false };
+    manifest.exact = true;
+    let stats = |region, function, [calls, net, elapsed, max, min]: [u64; 5]| FunctionStats {
+        region,
+        function: f(function),
+        calls,
+        net_ns: ns(net),
+        elapsed_ns: ns(elapsed),
+        max_ns: ns(max),
+        min_ns: ns(min),
+    };
+    let thread = |region, thread, kind, pid, net| ThreadStats {
+        region,
+        thread,
+        kind,
+        pid,
+        tgid: pid,
+        comm: format!("t{pid}"),
+        net_ns: ns(net),
+        user_ns: ns(net / 2),
+        switches_in: 1,
+    };
+    let arc = |caller, callee, how| CallArc {
+        region: 0,
+        caller: f(caller),
+        callee: f(callee),
+        how,
+        calls: 2,
+        elapsed_ns: ns(90),
+    };
+    let tables = Tables {
+        functions: vec![
+            stats(0, 0, [2, 60, 100, 40, 20]),
+            stats(0, 1, [5, 40, 40, 9, 7]),
+            stats(1, 1, [1, 30, 30, 30, 30]),
+        ],
+        symbols: vec![
+            symbol(0, "do_syscall_64", 0xffff_ffff_8100_0000),
+            symbol(1, "show", 0xffff_ffff_8100_0010),
+            symbol(2, "show", 0xffff_ffff_8100_0020),
+        ],
+        arcs: vec![arc(u32::MAX, 0, How::Syscall), arc(0, 1, How::Call)],
+        threads: vec![
+            thread(0, 4, ThreadKind::Thread, 17, 200),
+            thread(0, 0, ThreadKind::Idle, 0, 10),
+            thread(1, 4, ThreadKind::Thread, 17, 80),
+        ],
+        regions: vec![region(0, "all", 0, 300), region(1, "tcp_rr", 1, 100), region(2, "tcp_rr", 1, 50)],
+        edges: vec![
+            Edge { source: Address(10), target: Address(20), count: 7, kind: EdgeKind::Conditional },
+            Edge {
+                source: Address(u64::MAX),
+                target: Address(1 << 63),
+                count: u64::MAX,
+                kind: EdgeKind::Return,
+            },
+        ],
+        blocks: vec![Block {
+            start: Address(10),
+            last: Address(18),
+            count: 8,
+            instructions: Instructions(4),
+            bytes: 12,
+        }],
+        histograms: vec![HistogramBucket { function: f(1), bucket: bucket_of(ns(8)), count: 6 }],
+    };
+    Profile { manifest, tables }
+}

@@ -42,7 +42,7 @@ const HINTS: &[(&str, &str)] = &[
     ("perl: not found", "apt-get install perl"),
     ("python3: not found", "apt-get install python3"),
     ("lz4", "apt-get install lz4"),
-    ("No space left on device", "free some disk space: a kernel's build directory takes up to 1.5 GB"),
+    ("No space left on device", "free some disk space: a build takes 0.5 GB, several with debug information"),
     (
         "Killed signal terminated program",
         "the compiler ran out of memory: build with fewer jobs or more memory",

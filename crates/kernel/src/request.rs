@@ -43,7 +43,7 @@ pub struct BuildRequest {
     pub recipe: Option<String>,
     /// The kernel that this is a rebuild of. Not part of the id.
     pub base_id: Option<String>,
-    /// Keep the build directory in the result (1 GB); [`Kernel::build_dir`](crate::Kernel::build_dir).
+    /// Keep the build directory in the result (0.5 GB, more with debug information); [`Kernel::build_dir`](crate::Kernel::build_dir).
     /// Not part of the id: a kernel whose objects were not kept is built again when they are asked for.
     pub keep_objects: bool,
     /// Build modules too, if the configuration has any.

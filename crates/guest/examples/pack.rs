@@ -1,8 +1,9 @@
 //! Packs the image of a workload and says where it is:
 //! `cargo run -p kerntune-guest --example pack -- WORKLOAD [WORK-DIRECTORY]`.
 
-use kerntune_guest::{GuestImage, Workload};
+use kerntune_guest::{GuestImage, Result, Workload};
 use kerntune_work::{Progress, WorkDir};
+use std::process::ExitCode;
 
 struct Notes;
 
@@ -17,11 +18,24 @@ impl Progress for Notes {
     fn end(&self) {}
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
-    let name = arguments.next().ok_or("usage: pack WORKLOAD [WORK-DIRECTORY]")?;
-    let work = WorkDir::open(arguments.next().unwrap_or_else(|| ".kerntune".into()))?;
-    let image = GuestImage::build(&work, &Workload::find(&name, &[])?, &Notes)?;
+    let Some(name) = arguments.next() else {
+        eprintln!("usage: pack WORKLOAD [WORK-DIRECTORY]");
+        return ExitCode::from(2);
+    };
+    match pack(&name, &arguments.next().unwrap_or_else(|| ".kerntune".into())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("pack: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn pack(name: &str, dir: &str) -> Result<()> {
+    let work = WorkDir::open(dir)?;
+    let image = GuestImage::build(&work, &Workload::find(name, &[])?, &Notes)?;
     println!(
         "{} {} files {} bytes",
         image.initramfs.display(),

@@ -67,7 +67,7 @@ impl GuestImage {
 
     fn build_inner(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Result<Self> {
         let tree = collect(work, workload, progress)?;
-        let id = identify(&tree)?;
+        let id = identify(&workload.name, &tree)?;
         if let Some(dir) = work.find(ROOM, &id) {
             return Self::open(&dir);
         }
@@ -196,9 +196,9 @@ fn skeleton(tree: &mut Tree) -> Result<()> {
     Ok(())
 }
 
-/// The name of an image: a hash over paths, modes and contents.
-fn identify(tree: &Tree) -> Result<String> {
-    let mut hash = ContentHash::new("guest-image/1");
+/// The name of an image: a hash over the workload's name and the paths, modes and contents.
+fn identify(workload: &str, tree: &Tree) -> Result<String> {
+    let mut hash = ContentHash::new("guest-image/1").field("workload", workload);
     for (path, node) in tree.nodes() {
         hash = hash.field("path", path.as_os_str().as_encoded_bytes());
         hash = match node {

@@ -1,1 +1,43 @@
-fn main() {}
+//! The `kerntune` command: arguments → validated options → one library call → output.
+
+mod args;
+mod commands;
+mod exit;
+mod output;
+mod progress;
+
+use args::{Arguments, Command};
+use clap::Parser;
+use exit::Failure;
+use output::Output;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // A reader that goes away (`kerntune … | head`) is not an error.
+    output::die_quietly_on_closed_pipe();
+    kerntune_work::interrupt::install();
+    let arguments = Arguments::parse();
+    let output = Output::new(&arguments.global);
+    match run(&arguments, &output) {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            output.failure(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
+fn run(arguments: &Arguments, output: &Output) -> Result<exit::Exit, Failure> {
+    let global = &arguments.global;
+    match &arguments.command {
+        Command::Doctor(options) => commands::doctor::run(global, options, output),
+        Command::Kernel(command) => commands::kernel::run(global, command, output),
+        Command::Workload(command) => commands::workload::run(command, output),
+        Command::Record(options) => commands::record::run(global, options, output),
+        Command::Profile(command) => commands::profile::run(global, command, output),
+        Command::Report(options) => commands::report::run(global, options, output),
+        Command::Optimize(options) => commands::optimize::run(global, options, output),
+        Command::Compare(options) => commands::compare::run(global, options, output),
+        Command::Tune(options) => commands::tune::run(global, options, output),
+    }
+}

@@ -52,6 +52,17 @@ impl FromStr for Source {
     }
 }
 
+impl Source {
+    /// The archive that the source is unpacked from; a directory has none.
+    pub fn tarball(&self) -> Option<PathBuf> {
+        match self {
+            Source::Debian(version) => Some(PathBuf::from(format!("/usr/src/linux-source-{version}.tar.xz"))),
+            Source::Tarball(path) => Some(path.clone()),
+            Source::Directory(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -78,18 +89,17 @@ impl ImportedSource {
     /// it is made from all file names, sizes and modification times.
     pub fn import(work: &WorkDir, source: &Source, progress: &dyn Progress) -> Result<Self> {
         let (dir, hash) = match source {
-            Source::Debian(version) => {
-                let path = PathBuf::from(format!("/usr/src/linux-source-{version}.tar.xz"));
-                if !path.is_file() {
-                    return Err(Error::NoDebianSource { version: version.clone(), path });
-                }
-                unpack(work, &path, progress)?
-            }
-            Source::Tarball(path) => unpack(work, path, progress)?,
             Source::Directory(path) => {
                 let dir = path.canonicalize().at("open source directory", path)?;
                 let hash = hash_directory(&dir)?;
                 (dir, hash)
+            }
+            Source::Debian(_) | Source::Tarball(_) => {
+                let path = source.tarball().unwrap_or_default();
+                if let (Source::Debian(version), false) = (source, path.is_file()) {
+                    return Err(Error::NoDebianSource { version: version.clone(), path });
+                }
+                unpack(work, &path, progress)?
             }
         };
         tools::plain_path(&dir)?;

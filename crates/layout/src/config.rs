@@ -87,8 +87,16 @@ impl FrontEndConfig {
     /// # Errors
     /// [`Error::UnknownModel`], which lists those there are.
     pub fn named(name: &str) -> Result<Self> {
+        Self::parse(Self::named_text(name)?)
+    }
+
+    /// The TOML text of a model that is built in.
+    ///
+    /// # Errors
+    /// As [`FrontEndConfig::named`].
+    pub fn named_text(name: &str) -> Result<&'static str> {
         match BUILT_IN.iter().find(|(known, _)| *known == name) {
-            Some((_, text)) => Self::parse(text),
+            Some((_, text)) => Ok(text),
             None => Err(Error::UnknownModel {
                 name: name.to_owned(),
                 known: Self::built_in().collect::<Vec<_>>().join(", "),

@@ -1,1 +1,28 @@
-//! Starts a kernel on a machine, feeds it a workload, brings back what was captured
+//! Starts a kernel on a machine, feeds it a workload, and brings back what was captured.
+//!
+//! One machine so far: the [`Emulator`], QEMU's TCG with `-icount` and everything pinned that
+//! makes runs differ, so that two runs are the same to the instruction. Start from
+//! [`Emulator::find`], [`RunRequest`] and [`Emulator::run`]; what comes back is an [`Outcome`].
+//!
+//! ```no_run
+//! use kerntune_machine::{Emulator, RunRequest};
+//! use kerntune_work::NoProgress;
+//! # fn example(kernel: &kerntune_kernel::Kernel, image: &std::path::Path) -> Result<(), kerntune_machine::Error> {
+//! let machine = Emulator::find()?;
+//! let request = RunRequest::new(kernel, image, "measured");
+//! let outcome = machine.run(&request, "/tmp/run".as_ref(), &NoProgress)?;
+//! println!("{} s", outcome.wall_seconds);
+//! # Ok(())
+//! # }
+//! ```
+
+mod console;
+mod emulator;
+mod error;
+mod recorder;
+mod results;
+mod x86_64;
+
+pub use emulator::{CaptureRequest, Emulator, Outcome, RunRequest};
+pub use error::{Error, Result};
+pub use recorder::{find_recorder, recorder_spec};

@@ -1,1 +1,26 @@
-//! The loop: a resumable plan of steps
+//! The loop: from a workload to a proven faster kernel, as a resumable plan of steps.
+//!
+//! Every step is a function that can be used on its own, whose result is a directory named by
+//! what went into it. Running a step again finds the result; a step that was killed is taken up
+//! again. Start from [`Session`], then
+//!
+//! - [`record`](record::record): one run on the exact machine → a profile,
+//! - [`train`](train::train): one run of an instrumented kernel → its counters,
+//! - [`compare`](compare::compare): two kernels (and one of them twice) → a comparison,
+//! - [`optimize`](optimize::optimize): a kernel and a workload → a tuned kernel and the proof,
+//! - [`Plan`]: all of it.
+
+pub mod compare;
+mod error;
+pub mod model;
+pub mod optimize;
+mod plan;
+pub mod record;
+mod session;
+pub mod train;
+mod tune;
+
+pub use error::{Error, Result};
+pub use plan::{Plan, State, Step, StepName};
+pub use session::Session;
+pub use tune::{tune, TuneRequest, Tuned};

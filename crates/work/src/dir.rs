@@ -24,6 +24,12 @@ impl WorkDir {
         Ok(Self { root })
     }
 
+    /// The work directory at `root`, if there is one. For those who only look.
+    pub fn open_existing(root: impl AsRef<Path>) -> Option<Self> {
+        let root = root.as_ref().canonicalize().ok().filter(|path| path.is_dir())?;
+        Some(Self { root })
+    }
+
     /// The directory itself, absolute.
     pub fn root(&self) -> &Path {
         &self.root

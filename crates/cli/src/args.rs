@@ -1,0 +1,289 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use kerntune_kernel::Source;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Make a Linux kernel fast for the work it does, and prove it.
+#[derive(Debug, Parser)]
+#[command(name = "kerntune", version, max_term_width = 100, propagate_version = true)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Where results are kept and found again
+    #[arg(long, global = true, env = "KERNTUNE_DIR", default_value = ".kerntune", value_name = "DIR")]
+    pub dir: PathBuf,
+    /// More words on what is done
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+    /// Results and errors only
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
+    pub color: When,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Do all of it: build, train, rebuild, measure, compare; goes on where it was stopped
+    Tune(Tune),
+    /// Say what this machine has and lacks, with the command that mends it
+    Doctor(Doctor),
+    /// Build kernels and look at those that are there
+    #[command(subcommand)]
+    Kernel(Kernel),
+    /// Look at workloads and check workload files
+    #[command(subcommand)]
+    Workload(Workload),
+    /// Run a workload on a kernel in the emulator and record what the kernel does
+    Record(Record),
+    /// List, show and remove profiles
+    #[command(subcommand)]
+    Profile(Profile),
+    /// Show what a profile says
+    Report(Report),
+    /// Rebuild a kernel for a workload
+    Optimize(Optimize),
+    /// Run a workload on two kernels and compare them exactly
+    Compare(Compare),
+}
+
+/// `--json` of commands that print a table.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Json {
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    #[command(flatten)]
+    pub format: Json,
+}
+
+/// What a kernel is built from.
+#[derive(Debug, Clone, Args)]
+pub struct Build {
+    /// debian:VERSION, a source directory, or a source tarball
+    #[arg(long, default_value = "debian:6.12", value_name = "SOURCE")]
+    pub source: Source,
+    /// A whole .config to build instead of the small virtual-machine one
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// A config fragment to merge; may be repeated, the last one wins
+    #[arg(long, value_name = "FILE")]
+    pub fragment: Vec<PathBuf>,
+    /// One config line to merge; may be repeated
+    #[arg(long, value_name = "CONFIG_X=y")]
+    pub set: Vec<String>,
+    /// Compiler: gcc, gcc-13, clang, clang-19
+    #[arg(long, default_value = "gcc", value_name = "PROGRAM")]
+    pub compiler: String,
+    /// Flags added to the kernel's; may be repeated
+    #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
+    pub kcflags: Vec<String>,
+    /// Parallel jobs; all CPUs if not given
+    #[arg(short, long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Kernel {
+    /// Build a kernel; the same inputs are never built twice
+    Build {
+        #[command(flatten)]
+        build: Build,
+        /// What to call it
+        #[arg(long, default_value = "base")]
+        label: String,
+        #[command(flatten)]
+        format: Json,
+    },
+    /// List the kernels that were built
+    List {
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Show where a kernel comes from
+    Show {
+        /// Label, beginning of an id, or directory
+        kernel: String,
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Delete a kernel
+    Remove {
+        /// Label, beginning of an id, or directory
+        kernel: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Workload {
+    /// List the workloads that can be named
+    List {
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Explain what is wrong with a workload file
+    Check {
+        /// The file
+        file: PathBuf,
+        #[command(flatten)]
+        format: Json,
+    },
+}
+
+/// A front-end model by name or file.
+#[derive(Debug, Clone, Args)]
+pub struct Model {
+    /// Front-end model for cache and TLB misses: a name (generic, skylake) or a .toml file
+    #[arg(long, default_value = kerntune_tune::model::DEFAULT, value_name = "MODEL")]
+    pub model: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Record {
+    /// The kernel: label, beginning of an id, or directory
+    #[arg(long)]
+    pub kernel: String,
+    /// The workload: a name or a .toml file
+    #[arg(long)]
+    pub workload: String,
+    /// Which of the workload's runs
+    #[arg(long, default_value = "measured", value_parser = ["measured", "training"])]
+    pub run: String,
+    /// Do not record function entries and exits
+    #[arg(long)]
+    pub no_functions: bool,
+    /// Do not record executed edges, nor misses of the front-end model
+    #[arg(long)]
+    pub no_edges: bool,
+    #[command(flatten)]
+    pub model: Model,
+    #[command(flatten)]
+    pub format: Json,
+    /// Run this in the guest instead of the workload's run, with the workload's services
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Profile {
+    /// List profiles, oldest first
+    List {
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Show where a profile comes from
+    Show {
+        /// Beginning of an id, directory, or `latest`
+        profile: String,
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Delete profiles
+    Remove {
+        /// Beginnings of ids, or directories
+        #[arg(required = true)]
+        profiles: Vec<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Report {
+    /// Beginning of an id, directory, or `latest`
+    pub profile: String,
+    /// What to show: summary and functions if not given
+    #[arg(value_enum)]
+    pub kind: Option<ReportKind>,
+    /// At most so many functions; 40 in text, all in JSON if not given
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// Order: net, elapsed, calls, max, avg, name
+    #[arg(long, default_value = "net", value_name = "KEY")]
+    pub sort: String,
+    /// Only what happened in the regions of this name
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportKind {
+    Summary,
+    Functions,
+}
+
+#[derive(Debug, Args)]
+pub struct Optimize {
+    /// How: gcc-pgo
+    #[arg(long, default_value = "gcc-pgo", value_name = "RECIPE")]
+    pub recipe: String,
+    /// The kernel to start from: label, beginning of an id, or directory
+    #[arg(long)]
+    pub kernel: String,
+    /// The workload to tune for: a name or a .toml file
+    #[arg(long)]
+    pub workload: String,
+    /// Use these .gcda files instead of a training run (a directory as collected from debugfs)
+    #[arg(long, value_name = "DIR")]
+    pub gcda: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// The base kernel: label, beginning of an id, or directory
+    pub base: String,
+    /// The kernel to hold against it
+    pub tuned: String,
+    /// The workload: a name or a .toml file
+    #[arg(long)]
+    pub workload: String,
+    #[command(flatten)]
+    pub model: Model,
+    /// Write the comparison as a self-contained page, too
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+#[derive(Debug, Args)]
+pub struct Tune {
+    /// The workload to tune for: a name or a .toml file
+    #[arg(long)]
+    pub workload: String,
+    #[command(flatten)]
+    pub build: Build,
+    /// How: gcc-pgo
+    #[arg(long, default_value = "gcc-pgo", value_name = "RECIPE")]
+    pub recipe: String,
+    #[command(flatten)]
+    pub model: Model,
+    /// Show the steps and which of them are done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub format: Json,
+}

@@ -1,0 +1,40 @@
+//! `kerntune compare`.
+
+use super::{provenance, work, workload};
+use crate::args::{Compare, Global};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use kerntune_profile::Profile;
+use kerntune_report::{comparison, html};
+use kerntune_tune::compare::compare;
+use kerntune_tune::{model, Session};
+
+pub fn run(global: &Global, options: &Compare, output: &Output) -> Result<Exit, Failure> {
+    let work = work(global)?;
+    let workload = workload(&options.workload)?;
+    let model = model::find(&options.model.model)?;
+    let base = kerntune_kernel::find(&work, &options.base)?;
+    let tuned = kerntune_kernel::find(&work, &options.tuned)?;
+    let session = Session::new(&work, output.progress())?;
+    let compared = compare(&session, &base, &tuned, &workload, &model)?;
+    if let Some(path) = &options.html {
+        let page = html::report(&html::HtmlInput {
+            title: &format!(
+                "{} against {} running {}",
+                tuned.manifest.label, base.manifest.label, workload.name
+            ),
+            comparison: Some(&compared.comparison),
+            before: Some(&Profile::load(&compared.base.path)?),
+            after: Some(&Profile::load(&compared.tuned.path)?),
+            provenance: &provenance(&base, &tuned),
+            ..html::HtmlInput::default()
+        })?;
+        kerntune_work::write_atomic(path, page.as_bytes())?;
+    }
+    if options.format.json {
+        output.print(&compared.comparison.to_json());
+    } else {
+        output.print(&comparison::table(&compared.comparison, output.style()));
+    }
+    Ok(Exit::Ok)
+}

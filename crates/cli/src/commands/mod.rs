@@ -1,0 +1,73 @@
+//! One file per command.
+
+pub mod compare;
+pub mod doctor;
+pub mod kernel;
+pub mod optimize;
+pub mod profile;
+pub mod record;
+pub mod report;
+pub mod tune;
+pub mod workload;
+
+use crate::args::{Build, Global};
+use crate::exit::Failure;
+use kerntune_guest::Workload;
+use kerntune_kernel::{BaseConfig, BuildRequest, Kernel, KernelManifest};
+use kerntune_report::html::Provenance;
+use kerntune_work::WorkDir;
+use std::path::PathBuf;
+
+/// The work directory of this call.
+fn work(global: &Global) -> Result<WorkDir, Failure> {
+    Ok(WorkDir::open(&global.dir)?)
+}
+
+/// A workload by name or file: in the directory `workloads/` here, or among those built in.
+fn workload(name: &str) -> Result<Workload, Failure> {
+    Ok(Workload::find(name, &[PathBuf::from("workloads")])?)
+}
+
+/// What is to be built.
+fn build_request(build: &Build, label: &str) -> Result<BuildRequest, Failure> {
+    let mut request = BuildRequest::new(build.source.clone(), label);
+    if let Some(config) = &build.config {
+        request.base = BaseConfig::File(config.clone());
+    }
+    request.fragments.clone_from(&build.fragment);
+    request.extra.clone_from(&build.set);
+    request.compiler = build.compiler.parse().map_err(Failure::usage)?;
+    request.kcflags.clone_from(&build.kcflags);
+    request.jobs = build.jobs;
+    Ok(request)
+}
+
+/// A number of bytes for people.
+fn bytes(count: u64) -> String {
+    match count {
+        0..1_024 => format!("{count} B"),
+        1_024..1_048_576 => format!("{:.1} KiB", count as f64 / 1_024.0),
+        1_048_576..1_073_741_824 => format!("{:.1} MiB", count as f64 / 1_048_576.0),
+        _ => format!("{:.1} GiB", count as f64 / 1_073_741_824.0),
+    }
+}
+
+/// Where two kernels come from, for a page.
+fn provenance(base: &Kernel, tuned: &Kernel) -> Vec<Provenance> {
+    let line = |what: &str, of: &dyn Fn(&KernelManifest) -> String| {
+        let (base, tuned) = (of(&base.manifest), of(&tuned.manifest));
+        Provenance { what: what.into(), tuned: (tuned != base).then_some(tuned), base }
+    };
+    vec![
+        line("kernel", &|m| format!("{} ({})", m.label, m.id)),
+        line("version", &|m| m.version.clone()),
+        line("source", &|m| format!("{} ({})", m.source.origin, m.source.hash)),
+        line("configuration", &|m| m.config_hash.clone()),
+        line("compiler", &|m| m.compiler.version.clone()),
+        line("flags", &|m| m.kcflags.join(" ")),
+        line("profile", &|m| m.profile_id.clone().unwrap_or_default()),
+        line("code", &|m| bytes(m.text_bytes)),
+        line("image", &|m| bytes(m.image_bytes)),
+        line("built", &|m| format!("{} in {:.0} s", m.built, m.build_seconds)),
+    ]
+}

@@ -1,0 +1,54 @@
+//! `kerntune optimize`.
+
+use super::{work, workload};
+use crate::args::{Global, Optimize};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use kerntune_optimize::Recipe;
+use kerntune_tune::optimize::optimize;
+use kerntune_tune::Session;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// The result as `--json` shows it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    schema: &'static str,
+    recipe: &'a str,
+    base: &'a str,
+    tuned: &'a str,
+    image: PathBuf,
+    proof: &'a kerntune_optimize::gcc_pgo::Proof,
+}
+
+pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit, Failure> {
+    let recipe: Recipe = options.recipe.parse().map_err(Failure::usage)?;
+    let work = work(global)?;
+    let workload = workload(&options.workload)?;
+    let base = kerntune_kernel::find(&work, &options.kernel)?;
+    let session = Session::new(&work, output.progress())?;
+    let optimized = optimize(&session, recipe, base, &workload, options.gcda.clone())?;
+    if options.format.json {
+        output.json(&Shown {
+            schema: "kerntune-optimize/1",
+            recipe: recipe.name(),
+            base: &optimized.base.manifest.id,
+            tuned: &optimized.tuned.manifest.id,
+            image: optimized.tuned.bzimage(),
+            proof: &optimized.proof,
+        });
+    } else {
+        output.print(&optimized.proof.to_string());
+    }
+    optimized.proof.verdict()?;
+    output.note(&format!(
+        "\ntuned kernel {} ({}): {}\n`kerntune compare {} {} --workload {}` shows the difference",
+        optimized.tuned.manifest.label,
+        optimized.tuned.manifest.id,
+        optimized.tuned.bzimage().display(),
+        optimized.base.manifest.id,
+        optimized.tuned.manifest.id,
+        workload.name,
+    ));
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,53 @@
+//! `kerntune record`.
+
+use super::{work, workload};
+use crate::args::{Global, Record};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use kerntune_guest::{Run, Step};
+use kerntune_profile::Profile;
+use kerntune_report::summary;
+use kerntune_tune::record::{record, Capture, RecordRequest, Repeat};
+use kerntune_tune::{model, Session};
+
+pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, Failure> {
+    let work = work(global)?;
+    let mut workload = workload(&options.workload)?;
+    if !options.command.is_empty() {
+        let step = Step {
+            region: Some("command".into()),
+            operations: Some(1),
+            command: options.command.clone(),
+            limit_seconds: None,
+            metrics: Vec::new(),
+        };
+        workload.measured = Run { warmup: Vec::new(), steps: vec![step] };
+    }
+    let kernel = kerntune_kernel::find(&work, &options.kernel)?;
+    let model =
+        if options.no_edges { None } else { Some(model::find(&options.model.model).map_err(Failure::from)?) };
+    let session = Session::new(&work, output.progress())?;
+    let recorded = record(
+        &session,
+        &RecordRequest {
+            kernel: &kernel,
+            workload: &workload,
+            run: if options.command.is_empty() { &options.run } else { "measured" },
+            capture: Capture { functions: !options.no_functions, edges: !options.no_edges },
+            model: model.as_ref(),
+            repeat: Repeat::Another,
+        },
+    )?;
+    let profile = Profile::load(&recorded.path)?;
+    if options.format.json {
+        output.print(&summary::json(&profile)?);
+    } else {
+        output.print(&summary::text(&profile, output.style())?);
+        output.note(&format!(
+            "\nprofile {}\n`kerntune report {}` shows the functions",
+            recorded.path.display(),
+            recorded.manifest.id
+        ));
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,91 @@
+//! `kerntune tune`.
+
+use super::{build_request, provenance, work, workload};
+use crate::args::{Global, Tune};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use kerntune_optimize::Recipe;
+use kerntune_profile::{rfc3339, Profile};
+use kerntune_report::comparison;
+use kerntune_report::html::{self, HtmlInput, StepLine};
+use kerntune_tune::{model, tune, Session, State, Step, StepName, TuneRequest, Tuned};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Failure> {
+    let recipe: Recipe = options.recipe.parse().map_err(Failure::usage)?;
+    let workload = workload(&options.workload)?;
+    let build = build_request(&options.build, "base")?;
+    let model = model::find(&options.model.model)?;
+    let work = work(global)?;
+    let session = Session::new(&work, output.progress())?;
+    let request = TuneRequest { build: &build, workload: &workload, recipe, model: &model };
+    if options.dry_run {
+        dry_run(&request.plan(&session)?.steps(), output);
+        return Ok(Exit::Ok);
+    }
+    output.note(&format!("tuning {} for {} ({recipe})", build.source, workload.name));
+    let count = StepName::ALL.len();
+    let tuned = tune(&session, &request, &|name, found| {
+        let number = 1 + StepName::ALL.iter().position(|step| *step == name).unwrap_or_default();
+        let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();
+        output.note(&format!("[{number}/{count}] {name}{found}"));
+    })?;
+    let page = write_page(&tuned, &options.workload)?;
+    if options.format.json {
+        output.print(&tuned.comparison.to_json());
+        return Ok(Exit::Ok);
+    }
+    output.print(&format!("\n{}\n", tuned.proof));
+    output.print(&comparison::table(&tuned.comparison, output.style()));
+    output.print(&format!(
+        "\ntuned kernel  {}\nprofiles      {}\n              {}\nreport        {}",
+        tuned.directory.join("bzImage").display(),
+        tuned.before.path.display(),
+        tuned.after.path.display(),
+        page.display(),
+    ));
+    Ok(Exit::Ok)
+}
+
+fn dry_run(steps: &[Step], output: &Output) {
+    output.table(
+        &["#STEP", "WHAT", "STATE"],
+        steps.iter().enumerate().map(|(at, step)| {
+            let state = match &step.state {
+                State::Todo => "to do".into(),
+                State::Found(path) | State::Made(path, _) => format!("done: {}", path.display()),
+            };
+            vec![(at + 1).to_string(), step.name.to_string(), state]
+        }),
+    );
+}
+
+fn write_page(tuned: &Tuned, workload: &str) -> Result<PathBuf, Failure> {
+    let steps: Vec<StepLine> = tuned
+        .steps
+        .iter()
+        .map(|step| {
+            let (result, took) = match &step.state {
+                State::Todo => (String::new(), None),
+                State::Found(path) => (path.display().to_string(), None),
+                State::Made(path, took) => (path.display().to_string(), Some(*took)),
+            };
+            StepLine { name: step.name.to_string(), result, took }
+        })
+        .collect();
+    let commands: Vec<String> = vec![std::env::args().collect::<Vec<_>>().join(" ")];
+    let page = html::report(&HtmlInput {
+        title: &format!("Linux {} tuned for {workload}", tuned.base.manifest.version),
+        comparison: Some(&tuned.comparison),
+        before: Some(&Profile::load(&tuned.before.path)?),
+        after: Some(&Profile::load(&tuned.after.path)?),
+        provenance: &provenance(&tuned.base, &tuned.tuned),
+        commands: &commands,
+        steps: &steps,
+        written: &format!("kerntune {}, {}", env!("CARGO_PKG_VERSION"), rfc3339(SystemTime::now())),
+    })?;
+    let path = tuned.directory.join("report.html");
+    kerntune_work::write_atomic(&path, page.as_bytes())?;
+    Ok(path)
+}

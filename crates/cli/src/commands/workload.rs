@@ -1,0 +1,72 @@
+//! `kerntune workload list|check`.
+
+use crate::args::Workload as Command;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use kerntune_guest::{Workload, SHIPPED};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// A workload as `list --json` shows it.
+#[derive(Serialize)]
+struct Listed {
+    name: String,
+    file: Option<PathBuf>,
+    description: String,
+}
+
+pub fn run(command: &Command, output: &Output) -> Result<Exit, Failure> {
+    match command {
+        Command::List { format } => list(format.json, output),
+        Command::Check { file, format } => check(file, format.json, output),
+    }
+}
+
+fn list(json: bool, output: &Output) -> Result<Exit, Failure> {
+    let mut found: Vec<Listed> = Vec::new();
+    let mut files: Vec<PathBuf> = std::fs::read_dir("workloads")
+        .map(|entries| entries.filter_map(|e| Some(e.ok()?.path())).collect())
+        .unwrap_or_default();
+    files.retain(|path| path.extension().is_some_and(|e| e == "toml"));
+    files.sort();
+    for file in files {
+        match Workload::load(&file) {
+            Ok(w) => found.push(Listed { name: w.name, file: Some(file), description: w.description }),
+            Err(error) => output.note(&format!("kerntune: {error}")),
+        }
+    }
+    for (name, text) in SHIPPED {
+        if found.iter().all(|listed| listed.name != name) {
+            let workload = Workload::parse(text, Path::new(name))?;
+            found.push(Listed { name: name.into(), file: None, description: workload.description });
+        }
+    }
+    if json {
+        output.json(&found);
+    } else {
+        output.table(
+            &["NAME", "FILE", "DESCRIPTION"],
+            found.into_iter().map(|w| {
+                let file = w.file.map_or("(built in)".into(), |path| path.display().to_string());
+                vec![w.name, file, w.description]
+            }),
+        );
+    }
+    Ok(Exit::Ok)
+}
+
+fn check(file: &Path, json: bool, output: &Output) -> Result<Exit, Failure> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::usage(format!("cannot read workload {}: {error}", file.display())))?;
+    let problems = kerntune_guest::check(&text, file);
+    if json {
+        output.json(&problems);
+    } else if problems.is_empty() {
+        output.print(&format!("{}: good", file.display()));
+    } else {
+        for problem in &problems {
+            output.print(&format!("{}:{problem}", file.display()));
+        }
+    }
+    Ok(if problems.is_empty() { Exit::Ok } else { Exit::Usage })
+}

@@ -1,0 +1,142 @@
+//! How the command ends: docs/exit-status.md.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// The exit statuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// All went well.
+    Ok = 0,
+    /// It worked, and the answer is no: findings, something missing.
+    Findings = 1,
+    /// The arguments or an input file are wrong.
+    Usage = 2,
+    /// A tool, package or source is missing.
+    Missing = 3,
+    /// A build failed.
+    Build = 4,
+    /// The guest failed: panic, hang, service not ready, out of memory.
+    Guest = 5,
+    /// The recording failed: disk full, damaged recording.
+    Recording = 6,
+    /// A profile was refused: damaged, of another build, without effect.
+    Profile = 7,
+    /// Ctrl-C or SIGTERM.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// What went wrong and how to end.
+#[derive(Debug)]
+pub struct Failure {
+    pub exit: Exit,
+    pub message: String,
+}
+
+impl Failure {
+    pub fn usage(message: impl Display) -> Self {
+        Self { exit: Exit::Usage, message: message.to_string() }
+    }
+
+    fn new(exit: Exit, message: impl Display) -> Self {
+        Self { exit, message: message.to_string() }
+    }
+}
+
+impl From<kerntune_work::Error> for Failure {
+    fn from(error: kerntune_work::Error) -> Self {
+        use kerntune_work::Error;
+        let exit = match &error {
+            Error::Interrupted => Exit::Interrupted,
+            Error::Spawn { .. } => Exit::Missing,
+            Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => Exit::Recording,
+            Error::Io { .. } | Error::Json { .. } => Exit::Usage,
+        };
+        Self::new(exit, error)
+    }
+}
+
+impl From<kerntune_kernel::Error> for Failure {
+    fn from(error: kerntune_kernel::Error) -> Self {
+        use kerntune_kernel::Error;
+        match error {
+            Error::Work(inner) => inner.into(),
+            Error::NoDebianSource { .. } | Error::MissingTools { .. } => Self::new(Exit::Missing, error),
+            Error::Make { .. } => Self::new(Exit::Build, error),
+            other => Self::new(Exit::Usage, other),
+        }
+    }
+}
+
+impl From<kerntune_guest::Error> for Failure {
+    fn from(error: kerntune_guest::Error) -> Self {
+        use kerntune_guest::Error;
+        match error {
+            Error::Work(inner) => inner.into(),
+            Error::Package { .. } | Error::Program { .. } | Error::Library { .. } | Error::Compile { .. } => {
+                Self::new(Exit::Missing, error)
+            }
+            other => Self::new(Exit::Usage, other),
+        }
+    }
+}
+
+impl From<kerntune_machine::Error> for Failure {
+    fn from(error: kerntune_machine::Error) -> Self {
+        use kerntune_machine::Error;
+        match error {
+            Error::Work(inner) => inner.into(),
+            Error::Kernel(inner) => inner.into(),
+            Error::NoRecorder { .. } => Self::new(Exit::Missing, error),
+            Error::Recorder { .. } | Error::Recording { .. } | Error::Qemu { .. } => {
+                Self::new(Exit::Recording, error)
+            }
+            other => Self::new(Exit::Guest, other),
+        }
+    }
+}
+
+impl From<kerntune_profile::Error> for Failure {
+    fn from(error: kerntune_profile::Error) -> Self {
+        Self::new(Exit::Profile, error)
+    }
+}
+
+impl From<kerntune_report::Error> for Failure {
+    fn from(error: kerntune_report::Error) -> Self {
+        Self::new(Exit::Usage, error)
+    }
+}
+
+impl From<kerntune_tune::Error> for Failure {
+    fn from(error: kerntune_tune::Error) -> Self {
+        use kerntune_tune::Error;
+        match error {
+            Error::Work(inner) => inner.into(),
+            Error::Kernel(inner) => inner.into(),
+            Error::Guest(inner) => inner.into(),
+            Error::Machine(inner) => inner.into(),
+            Error::Profile(inner) => inner.into(),
+            Error::Optimize(inner) => inner.into(),
+            Error::Analyze(_) | Error::LostEvents { .. } => Self::new(Exit::Recording, error),
+            other => Self::new(Exit::Usage, other),
+        }
+    }
+}
+
+impl From<kerntune_optimize::Error> for Failure {
+    fn from(error: kerntune_optimize::Error) -> Self {
+        use kerntune_optimize::Error;
+        match error {
+            Error::Work(inner) => inner.into(),
+            Error::Kernel(inner) => inner.into(),
+            other => Self::new(Exit::Profile, other),
+        }
+    }
+}

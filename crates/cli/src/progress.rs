@@ -1,0 +1,93 @@
+//! Progress on a terminal as a bar, elsewhere as lines.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kerntune_work::Progress;
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Shows progress on standard error.
+pub struct Shown {
+    verbose: bool,
+    terminal: bool,
+    current: Mutex<Option<Piece>>,
+}
+
+struct Piece {
+    what: String,
+    bar: Option<ProgressBar>,
+    started: Instant,
+}
+
+impl Shown {
+    pub fn new(verbose: bool) -> Self {
+        Self { verbose, terminal: std::io::stderr().is_terminal(), current: Mutex::new(None) }
+    }
+
+    fn with(&self, work: impl FnOnce(&mut Option<Piece>)) {
+        if let Ok(mut current) = self.current.lock() {
+            work(&mut current);
+        }
+    }
+}
+
+impl Progress for Shown {
+    fn begin(&self, what: &str, total: Option<u64>) {
+        self.end();
+        let bar = self.terminal.then(|| {
+            let template = match total {
+                Some(_) => "  {msg} {wide_bar:.dim} {pos}/{len}  {elapsed} elapsed, about {eta} left",
+                None => "  {spinner} {msg}  {elapsed}",
+            };
+            let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style);
+            }
+            bar.set_message(what.to_string());
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        });
+        if bar.is_none() {
+            eprintln!("  {what} …");
+        }
+        self.with(|current| *current = Some(Piece { what: what.into(), bar, started: Instant::now() }));
+    }
+
+    fn at(&self, done: u64) {
+        self.with(|current| {
+            if let Some(bar) = current.as_ref().and_then(|piece| piece.bar.as_ref()) {
+                if bar.length().is_some_and(|length| done > length) {
+                    bar.set_length(done);
+                }
+                bar.set_position(done);
+            }
+        });
+    }
+
+    fn note(&self, line: &str) {
+        self.with(|current| match current.as_ref().and_then(|piece| piece.bar.as_ref()) {
+            Some(bar) if !self.verbose => {
+                if let Some(piece) = current.as_ref() {
+                    bar.set_message(format!("{} ({line})", piece.what));
+                }
+            }
+            Some(bar) => bar.println(format!("    {line}")),
+            None if self.verbose => eprintln!("    {line}"),
+            None => {}
+        });
+    }
+
+    fn end(&self) {
+        self.with(|current| {
+            if let Some(piece) = current.take() {
+                if let Some(bar) = piece.bar {
+                    bar.finish_and_clear();
+                }
+                let seconds = piece.started.elapsed().as_secs_f64();
+                if self.verbose || seconds >= 10.0 {
+                    eprintln!("  {}: {seconds:.0} s", piece.what);
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,139 @@
+//! The guest's console, read while it grows.
+
+use crate::error::Tail;
+use kerntune_guest::Said;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Lines kept for error messages.
+const TAIL: usize = 12;
+
+/// What the console has shown so far.
+#[derive(Debug, Default)]
+pub struct Console {
+    path: PathBuf,
+    file: Option<File>,
+    partial: Vec<u8>,
+    tail: VecDeque<String>,
+    /// The phase that init announced last; empty before its first word.
+    pub phase: String,
+    /// `Kernel panic - not syncing: …`.
+    pub panic: Option<String>,
+    /// `Out of memory: …`.
+    pub out_of_memory: Option<String>,
+    /// Init's last word.
+    pub end: Option<Said>,
+}
+
+impl Console {
+    /// Follows the file at `path`, which may not be there yet.
+    pub fn follow(path: &Path) -> Self {
+        Self { path: path.to_owned(), ..Self::default() }
+    }
+
+    /// Reads what is new; returns the phases that began.
+    pub fn read(&mut self) -> Vec<String> {
+        if self.file.is_none() {
+            self.file = File::open(&self.path).ok();
+        }
+        let mut fresh = Vec::new();
+        if let Some(file) = &mut self.file {
+            // A console that cannot be read says nothing more; the run's end is seen elsewhere.
+            let _ = file.read_to_end(&mut fresh);
+        }
+        self.take(&fresh)
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Vec<String> {
+        let mut phases = Vec::new();
+        self.partial.extend_from_slice(bytes);
+        while let Some(end) = self.partial.iter().position(|&b| b == b'\n') {
+            let line: Vec<u8> = self.partial.drain(..=end).collect();
+            let line = printable(&line);
+            if let Some(phase) = self.line(line) {
+                phases.push(phase);
+            }
+        }
+        phases
+    }
+
+    fn line(&mut self, line: String) -> Option<String> {
+        let mut began = None;
+        match Said::parse(&line) {
+            Some(Said::Phase(phase)) => {
+                self.phase.clone_from(&phase);
+                began = Some(phase);
+            }
+            Some(end) => self.end = Some(end),
+            None => {
+                let after =
+                    |marker: &str| line.find(marker).map(|at| line[at + marker.len()..].trim().to_string());
+                if self.panic.is_none() {
+                    self.panic = after("Kernel panic - not syncing:");
+                }
+                if self.out_of_memory.is_none() {
+                    self.out_of_memory = after("Out of memory:");
+                }
+            }
+        }
+        if !line.is_empty() {
+            self.tail.push_back(line);
+            if self.tail.len() > TAIL {
+                self.tail.pop_front();
+            }
+        }
+        began
+    }
+
+    /// The phase for messages.
+    pub fn phase(&self) -> String {
+        if self.phase.is_empty() {
+            "kernel boot".into()
+        } else {
+            self.phase.clone()
+        }
+    }
+
+    /// The last lines, an unfinished one included.
+    pub fn tail(&self) -> Tail {
+        let mut lines: Vec<String> = self.tail.iter().cloned().collect();
+        let rest = printable(&self.partial);
+        if !rest.is_empty() {
+            lines.push(rest);
+        }
+        Tail { log: self.path.clone(), lines }
+    }
+}
+
+/// Text without control characters, so that a guest cannot play with the user's terminal.
+fn printable(line: &[u8]) -> String {
+    String::from_utf8_lossy(line).chars().filter(|c| !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_real_boot_is_understood() {
+        let mut console = Console::follow(Path::new("/nonexistent"));
+        let phases = console.take(
+            b"[    0.1] Linux version 6.12\r\nkt: phase boot\r\nkt: phase measured step 1 rr\r\n\x1b[2Jkt: fai",
+        );
+        assert_eq!(phases, ["boot", "measured step 1 rr"]);
+        console.take(b"led: service redis not ready after 10 s\r\n[    1.0] reboot: Power down\r\n");
+        assert_eq!(console.end, Some(Said::Failed("service redis not ready after 10 s".into())));
+        assert_eq!(console.tail().lines.len(), 5);
+    }
+
+    #[test]
+    fn panics_and_memory() {
+        let mut console = Console::follow(Path::new("/nonexistent"));
+        console.take(b"[ 1.2] Kernel panic - not syncing: VFS: Unable to mount root fs\n");
+        console.take(b"[ 1.3] Out of memory: Killed process 70 (redis-server)\n");
+        assert_eq!(console.panic.as_deref(), Some("VFS: Unable to mount root fs"));
+        assert_eq!(console.out_of_memory.as_deref(), Some("Killed process 70 (redis-server)"));
+    }
+}

@@ -1,0 +1,252 @@
+//! QEMU with TCG, made to repeat.
+
+use crate::console::Console;
+use crate::recorder::{find_recorder, recorder_spec};
+use crate::{results, Error, Result};
+use kerntune_guest::{boot_options, Collect, Said, PORT_NAME};
+use kerntune_kernel::Kernel;
+use kerntune_trace::counts::Counts;
+use kerntune_trace::{files, Recording, RECORDER_FAILED};
+use kerntune_work::{write_json, IoContext, Job, JobEnd, Progress};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The program that emulates.
+const QEMU: &str = "qemu-system-x86_64";
+/// All that TCG has, without what differs from run to run (`rdrand`, `rdseed`) and without the
+/// features for which the kernel copies with `rep movsb`: icount charges each byte of it as one
+/// instruction, which no CPU with these features does.
+const CPU: &str = "max,-rdrand,-rdseed,-erms,-fsrm";
+/// What the guest kernel is told: console, no address randomisation, the TSC as the clock (under
+/// icount it is exact), no mitigations (the emulated CPU needs none), die on panic.
+const COMMAND_LINE: &str =
+    "console=ttyS0 panic=-1 nokaslr norandmaps tsc=reliable clocksource=tsc mitigations=off";
+/// Wall seconds within which init must say its first word.
+const BOOT_SECONDS: u64 = 120;
+
+/// What to capture between marks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CaptureRequest {
+    /// Entry and exit of every kernel function.
+    pub functions: bool,
+    /// Executed blocks and taken branches.
+    pub edges: bool,
+    /// A front-end model's TOML text, if its misses are wanted.
+    pub model: Option<String>,
+}
+
+/// One run of a guest.
+#[derive(Debug, Clone)]
+pub struct RunRequest<'a> {
+    /// What boots.
+    pub kernel: &'a Kernel,
+    /// What it boots into.
+    pub initramfs: &'a Path,
+    /// The run's name in the workload: `training` or `measured`.
+    pub run: &'a str,
+    /// What init collects besides.
+    pub collect: Collect,
+    /// What the recorder captures; `None` runs without the recorder.
+    pub capture: Option<CaptureRequest>,
+    /// The guest's memory in MiB.
+    pub memory_mb: u32,
+    /// Wall seconds for the whole run.
+    pub time_limit_seconds: u64,
+    /// More for the kernel's command line.
+    pub append: &'a str,
+}
+
+impl<'a> RunRequest<'a> {
+    /// A run with 1 GiB, ten minutes, and no recorder.
+    pub fn new(kernel: &'a Kernel, initramfs: &'a Path, run: &'a str) -> Self {
+        Self {
+            kernel,
+            initramfs,
+            run,
+            collect: Collect::default(),
+            capture: None,
+            memory_mb: 1024,
+            time_limit_seconds: 600,
+            append: "",
+        }
+    }
+}
+
+/// What a run brought back.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Where everything is.
+    pub directory: PathBuf,
+    /// The files that the guest sent.
+    pub guest_files: PathBuf,
+    /// What the recorder said, if one was there.
+    pub recording: Option<Recording>,
+    /// Wall time of the whole run in seconds.
+    pub wall_seconds: f64,
+}
+
+impl Outcome {
+    /// The trace's path.
+    pub fn trace(&self) -> PathBuf {
+        self.directory.join(files::TRACE)
+    }
+
+    /// Executed blocks and edges.
+    pub fn counts(&self) -> Result<Counts> {
+        let path = self.directory.join(files::COUNTS);
+        let bytes = fs::read(&path).at("read", &path)?;
+        Counts::parse(&bytes).map_err(|e| Error::Recording { path, message: e.to_string() })
+    }
+}
+
+/// The exact machine.
+#[derive(Debug, Clone)]
+pub struct Emulator {
+    recorder: PathBuf,
+}
+
+impl Emulator {
+    /// Finds the recorder; QEMU is found when it is run.
+    pub fn find() -> Result<Self> {
+        Ok(Self { recorder: find_recorder()? })
+    }
+
+    /// Everything besides the kernel and the image that decides what a run gives, for names of
+    /// results: QEMU's version, the recorder's bytes, the options.
+    pub fn identity(&self) -> Result<String> {
+        let (_, version) = Job::new({
+            let mut command = Command::new(QEMU);
+            command.arg("--version");
+            command
+        })
+        .output()?;
+        let version = version.lines().next().unwrap_or_default().to_string();
+        Ok(kerntune_work::ContentHash::new("emulator/1")
+            .field("qemu", version)
+            .field("cpu", CPU)
+            .field("command line", COMMAND_LINE)
+            .file("recorder", &self.recorder)?
+            .finish())
+    }
+
+    /// Runs a guest to its end. `directory` must exist and be empty; everything lands there.
+    pub fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
+        let directory = directory.canonicalize().at("open", directory)?;
+        if let Some(capture) = &request.capture {
+            let spec = recorder_spec(request.kernel, capture, &directory)?;
+            write_json(&directory.join(files::SPEC), &spec)?;
+        }
+        let console_path = directory.join("console.log");
+        let mut console = Console::follow(&console_path);
+        let mut said = Vec::new();
+        let started = Instant::now();
+        let mut no_boot = false;
+        let what = format!("{} on {}", request.run, request.kernel.manifest.label);
+        progress.begin(&what, None);
+        let limit = Duration::from_secs(request.time_limit_seconds);
+        let end = Job::new(self.command(request, &directory)).time_limit(limit).run(
+            |line| {
+                said.push(line.to_string());
+                true
+            },
+            || {
+                for phase in console.read() {
+                    progress.note(&format!("guest: {phase}"));
+                }
+                no_boot = console.phase.is_empty() && started.elapsed().as_secs() > BOOT_SECONDS;
+                !no_boot
+            },
+        );
+        progress.end();
+        console.read();
+        let end = end?;
+        if no_boot {
+            return Err(Error::NoBoot { seconds: BOOT_SECONDS, tail: console.tail() });
+        }
+        judge(&end, &console, &said, request)?;
+        let guest_files = directory.join("guest");
+        let archive = self.archive(&directory);
+        results::unpack(&archive, &guest_files)?;
+        fs::remove_file(&archive).at("remove", &archive)?;
+        let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;
+        Ok(Outcome { directory, guest_files, recording, wall_seconds: started.elapsed().as_secs_f64() })
+    }
+
+    /// The file in which the results arrived: the virtio port, or the second serial port of a
+    /// kernel without virtio consoles.
+    fn archive(&self, directory: &Path) -> PathBuf {
+        let virtio = directory.join("out.tar");
+        let serial = directory.join("out-serial.tar");
+        let length = |path: &Path| fs::metadata(path).map(|m| m.len()).unwrap_or(0);
+        if length(&virtio) == 0 && length(&serial) > 0 {
+            serial
+        } else {
+            virtio
+        }
+    }
+
+    fn command(&self, request: &RunRequest, directory: &Path) -> Command {
+        let file = |name: &str| format!("file:{}", escape(&directory.join(name)));
+        let mut command = Command::new(QEMU);
+        command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+        command.args(["-accel", "tcg", "-cpu", CPU, "-smp", "1"]);
+        // One instruction is one nanosecond; idle time is skipped; the clock and all that QEMU
+        // draws at random begin the same every time.
+        command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm", "-seed", "1"]);
+        command.args(["-m", &request.memory_mb.to_string()]);
+        command.arg("-kernel").arg(request.kernel.bzimage());
+        command.arg("-initrd").arg(request.initramfs);
+        let options = boot_options(request.run, request.collect);
+        command.args(["-append", format!("{COMMAND_LINE} {options} {}", request.append).trim_end()]);
+        command.args(["-serial", &file("console.log"), "-serial", &file("out-serial.tar")]);
+        command.args(["-device", "virtio-serial-pci"]);
+        command.args(["-chardev", &format!("file,id=out,path={}", escape(&directory.join("out.tar")))]);
+        command.args(["-device", &format!("virtserialport,chardev=out,name={PORT_NAME}")]);
+        if request.capture.is_some() {
+            let spec = directory.join(files::SPEC);
+            command.args(["-plugin", &format!("{},spec={}", escape(&self.recorder), escape(&spec))]);
+        }
+        command
+    }
+}
+
+/// QEMU's option syntax doubles commas.
+fn escape(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
+}
+
+/// Whether the run went well, from all that was said.
+fn judge(end: &JobEnd, console: &Console, said: &[String], request: &RunRequest) -> Result<()> {
+    let tail = console.tail();
+    let phase = console.phase();
+    let message = said.iter().rev().take(5).rev().cloned().collect::<Vec<_>>().join("; ");
+    if let JobEnd::Exited(status) = end {
+        if status.code() == Some(RECORDER_FAILED) || message.contains("kerntune-recorder:") {
+            let message = message.replace("kerntune-recorder: ", "");
+            return Err(Error::Recorder { message });
+        }
+    }
+    if let Some(what) = console.panic.clone() {
+        return Err(Error::Panic { phase, what, tail });
+    }
+    if let Some(what) = console.out_of_memory.clone() {
+        return Err(Error::OutOfMemory { phase, what, tail });
+    }
+    match (&console.end, end) {
+        (Some(Said::Failed(reason)), _) => Err(Error::Guest { reason: reason.clone(), tail }),
+        (_, JobEnd::TimedOut) => Err(Error::TimeLimit { seconds: request.time_limit_seconds, phase, tail }),
+        (_, JobEnd::Exited(status)) if !status.success() => {
+            Err(Error::Qemu { status: status.to_string(), message })
+        }
+        (Some(Said::Done), _) => Ok(()),
+        _ => Err(Error::Silent { phase, tail }),
+    }
+}
+
+fn read_recording(directory: &Path) -> Result<Recording> {
+    let path = directory.join(files::RECORDING);
+    let bytes = fs::read(&path).at("read", &path)?;
+    serde_json::from_slice(&bytes).map_err(|e| Error::Recording { path, message: e.to_string() })
+}

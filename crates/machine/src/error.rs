@@ -1,0 +1,73 @@
+//! How a run can fail.
+
+use std::path::PathBuf;
+
+/// Each message says what happened, where, and what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file, a process or an interrupt.
+    #[error(transparent)]
+    Work(#[from] kerntune_work::Error),
+    /// The kernel's own files.
+    #[error(transparent)]
+    Kernel(#[from] kerntune_kernel::Error),
+    /// The plugin was not built or not found.
+    #[error("the recorder (libkerntune_recorder.so) is not beside the kerntune program in {looked}: run `make build`, or set KERNTUNE_RECORDER to its path")]
+    NoRecorder { looked: String },
+    /// The kernel gave up.
+    #[error("the guest's kernel panicked in phase `{phase}`: {what}\n{tail}")]
+    Panic { phase: String, what: String, tail: Tail },
+    /// Init reported a failure.
+    #[error("the guest failed: {reason}\n{tail}")]
+    Guest { reason: String, tail: Tail },
+    /// The guest ran out of memory.
+    #[error("the guest ran out of memory in phase `{phase}`: {what}; give the workload more with `memory_mb`\n{tail}")]
+    OutOfMemory { phase: String, what: String, tail: Tail },
+    /// Time is up.
+    #[error("the guest did not end within {seconds} s; it was in phase `{phase}`. A longer limit is `time_limit_seconds` in the workload\n{tail}")]
+    TimeLimit { seconds: u64, phase: String, tail: Tail },
+    /// The kernel never came to user space.
+    #[error("the kernel did not reach its init within {seconds} s: it hangs at boot, or has no driver for the serial console or the initial RAM disk (CONFIG_SERIAL_8250_CONSOLE, CONFIG_BLK_DEV_INITRD)\n{tail}")]
+    NoBoot { seconds: u64, tail: Tail },
+    /// The guest ended without a word.
+    #[error("the guest ended in phase `{phase}` without saying why\n{tail}")]
+    Silent { phase: String, tail: Tail },
+    /// QEMU itself failed.
+    #[error("QEMU ended with {status}: {message}")]
+    Qemu { status: String, message: String },
+    /// The recorder stopped the run.
+    #[error("the recording failed: {message}")]
+    Recorder { message: String },
+    /// The result stream is damaged.
+    #[error("the guest's results in {path} cannot be read: {message}")]
+    Results { path: PathBuf, message: String },
+    /// The recording is damaged or missing.
+    #[error("the recording in {path} cannot be read: {message}")]
+    Recording { path: PathBuf, message: String },
+}
+
+/// Shorthand of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The last lines of the console.
+#[derive(Debug, Clone, Default)]
+pub struct Tail {
+    /// Where the whole console is.
+    pub log: PathBuf,
+    /// The lines.
+    pub lines: Vec<String>,
+}
+
+impl std::fmt::Display for Tail {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.lines.is_empty() {
+            return write!(f, "the console shows nothing ({})", self.log.display());
+        }
+        writeln!(f, "last lines of the console ({}):", self.log.display())?;
+        for (at, line) in self.lines.iter().enumerate() {
+            let end = if at + 1 < self.lines.len() { "\n" } else { "" };
+            write!(f, "    {line}{end}")?;
+        }
+        Ok(())
+    }
+}

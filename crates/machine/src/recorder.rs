@@ -1,0 +1,51 @@
+//! Where the recorder is, and what it is told.
+
+use crate::emulator::CaptureRequest;
+use crate::{x86_64, Error, Result};
+use kerntune_kernel::{Kernel, Symbols};
+use kerntune_trace::{Capture, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};
+use std::path::{Path, PathBuf};
+
+const FILE: &str = "libkerntune_recorder.so";
+
+/// The recorder's path: `KERNTUNE_RECORDER`, or beside the running program, or where an installed
+/// program has it (`../lib/kerntune`).
+pub fn find_recorder() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("KERNTUNE_RECORDER").map(PathBuf::from) {
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(Error::NoRecorder { looked: path.display().to_string() })
+        };
+    }
+    let program = std::env::current_exe().unwrap_or_default();
+    let beside = program.parent().unwrap_or(Path::new("."));
+    // Test programs and examples are one directory below the programs.
+    let places = [beside.join(FILE), beside.join("../lib/kerntune").join(FILE), beside.join("..").join(FILE)];
+    let found = places.iter().find(|path| path.is_file());
+    found.cloned().ok_or_else(|| Error::NoRecorder { looked: beside.display().to_string() })
+}
+
+/// What the recorder is told for a kernel.
+pub fn recorder_spec(kernel: &Kernel, capture: &CaptureRequest, output: &Path) -> Result<RecorderSpec> {
+    let symbols = Symbols::load(&kernel.vmlinux())?;
+    let task = &kernel.manifest.task;
+    // Offsets in a structure of some kilobytes.
+    let offset = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    Ok(RecorderSpec {
+        version: VERSION,
+        output: output.display().to_string(),
+        capture: Capture { functions: capture.functions, edges: capture.edges },
+        functions: symbols
+            .functions()
+            .iter()
+            .map(|f| FunctionSpec { address: f.address, size: f.size, kind: x86_64::kind(f) })
+            .collect(),
+        task: TaskOffsets {
+            pid: offset(task.pid_offset),
+            tgid: offset(task.tgid_offset),
+            comm: offset(task.comm_offset),
+        },
+        model: capture.model.clone(),
+    })
+}

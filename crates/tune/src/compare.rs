@@ -1,0 +1,96 @@
+//! Two kernels on the exact machine, the base kernel twice.
+
+use crate::model::Model;
+use crate::record::{record, Capture, RecordRequest, Recorded, Repeat};
+use crate::{Result, Session};
+use kerntune_compare::{Comparison, KernelRef, Labels, Measurement, RegionFigures};
+use kerntune_guest::Workload;
+use kerntune_kernel::Kernel;
+use kerntune_profile::Profile;
+
+/// A comparison and the recordings that it was made from.
+#[derive(Debug)]
+pub struct Compared {
+    /// The figures.
+    pub comparison: Comparison,
+    /// The base kernel's first run.
+    pub base: Recorded,
+    /// The tuned kernel's run.
+    pub tuned: Recorded,
+}
+
+/// What [`measure`] records: everything, so that the same recording is the profile to look into.
+const CAPTURE: Capture = Capture { functions: true, edges: true };
+
+/// One recording of the measured run. `repeat` 0 is the run that counts, 1 the A/A run.
+pub fn measure(
+    session: &Session,
+    kernel: &Kernel,
+    workload: &Workload,
+    model: &Model,
+    repeat: u32,
+) -> Result<Recorded> {
+    let repeat = Repeat::Number(repeat);
+    let request =
+        RecordRequest { kernel, workload, run: "measured", capture: CAPTURE, model: Some(model), repeat };
+    record(session, &request)
+}
+
+/// Compares recordings of the base kernel, the base kernel again, and the tuned kernel.
+pub fn from_recordings(
+    kernels: [&Kernel; 2],
+    recordings: [&Recorded; 3],
+    workload: &Workload,
+    model: &Model,
+) -> Result<Comparison> {
+    let [base, again, tuned] = recordings.map(|recorded| measurement(&recorded.path));
+    let labels = Labels {
+        workload: workload.name.clone(),
+        machine: crate::record::MACHINE.into(),
+        model: model.name.clone(),
+        base: kernel_ref(kernels[0]),
+        tuned: kernel_ref(kernels[1]),
+    };
+    Ok(Comparison::new(&base?, &again?, &tuned?, labels)?)
+}
+
+/// All of it: what was recorded before is used again.
+pub fn compare(
+    session: &Session,
+    base: &Kernel,
+    tuned: &Kernel,
+    workload: &Workload,
+    model: &Model,
+) -> Result<Compared> {
+    let first = measure(session, base, workload, model, 0)?;
+    let again = measure(session, base, workload, model, 1)?;
+    let other = measure(session, tuned, workload, model, 0)?;
+    let comparison = from_recordings([base, tuned], [&first, &again, &other], workload, model)?;
+    Ok(Compared { comparison, base: first, tuned: other })
+}
+
+fn measurement(profile: &std::path::Path) -> Result<Measurement> {
+    let profile = Profile::load(profile)?;
+    let regions = profile.tables.regions.iter().map(|region| RegionFigures {
+        name: &region.name,
+        depth: region.depth,
+        closed: region.closed,
+        operations: region.operations,
+        kernel_instructions: region.kernel_instructions.get(),
+        taken_branches: region.kernel_taken_branches,
+        l1i_misses: region.kernel_l1i_misses,
+        itlb_misses: region.kernel_itlb_misses,
+    });
+    Ok(Measurement::from_regions(regions)?)
+}
+
+fn kernel_ref(kernel: &Kernel) -> KernelRef {
+    let manifest = &kernel.manifest;
+    KernelRef {
+        id: manifest.id.clone(),
+        label: manifest.label.clone(),
+        version: manifest.version.clone(),
+        compiler: manifest.compiler.version.clone(),
+        recipe: manifest.recipe.clone(),
+    }
+}

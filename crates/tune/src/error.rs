@@ -1,0 +1,33 @@
+//! Whatever stopped the loop, by the room in which it happened.
+
+/// Each variant speaks for itself; the room's message says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Work(#[from] kerntune_work::Error),
+    #[error(transparent)]
+    Kernel(#[from] kerntune_kernel::Error),
+    #[error(transparent)]
+    Guest(#[from] kerntune_guest::Error),
+    #[error(transparent)]
+    Machine(#[from] kerntune_machine::Error),
+    #[error(transparent)]
+    Analyze(#[from] kerntune_analyze::Error),
+    #[error(transparent)]
+    Profile(#[from] kerntune_profile::Error),
+    #[error(transparent)]
+    Compare(#[from] kerntune_compare::Error),
+    #[error(transparent)]
+    Optimize(#[from] kerntune_optimize::Error),
+    #[error(transparent)]
+    Model(#[from] kerntune_layout::Error),
+    /// A run during which no region was opened.
+    #[error("the run `{run}` of workload `{workload}` marked no region, so nothing was recorded: give its steps a `region`, or mark operations in the program (guest/kt_mark.h)")]
+    NothingRecorded { workload: String, run: String },
+    /// The recorder says that it missed something.
+    #[error("{lost} events were lost in the recording; its figures would be wrong. This is a bug of the recorder: keep {path}")]
+    LostEvents { lost: u64, path: std::path::PathBuf },
+}
+
+/// Shorthand of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,71 @@
+//! A kernel and a workload → a tuned kernel and the proof.
+
+use crate::train::train;
+use crate::{Result, Session};
+use kerntune_guest::Workload;
+use kerntune_kernel::{build, BaseConfig, BuildRequest, Compiler, Kernel};
+use kerntune_optimize::gcc_pgo::{self, Exclusions, PreparedProfile, Proof};
+use kerntune_optimize::Recipe;
+use std::path::PathBuf;
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Optimized {
+    /// The kernel that was started from.
+    pub base: Kernel,
+    /// The tuned kernel.
+    pub tuned: Kernel,
+    /// What the profile held.
+    pub profile: PreparedProfile,
+    /// That it took.
+    pub proof: Proof,
+}
+
+/// The request that builds `kernel` again, so that a recipe can vary it.
+pub fn request_of(kernel: &Kernel) -> Result<BuildRequest> {
+    let manifest = &kernel.manifest;
+    let mut request = BuildRequest::new(manifest.source.origin.parse()?, manifest.label.clone());
+    request.base = BaseConfig::File(kernel.config());
+    request.compiler = manifest.compiler.program.parse::<Compiler>()?;
+    request.kcflags.clone_from(&manifest.kcflags);
+    request.make_vars.clone_from(&manifest.make_vars);
+    Ok(request)
+}
+
+/// Tunes `base` for `workload`. With `gcda`, these files are the profile instead of a training run.
+pub fn optimize(
+    session: &Session,
+    recipe: Recipe,
+    base: Kernel,
+    workload: &Workload,
+    gcda: Option<PathBuf>,
+) -> Result<Optimized> {
+    let request = request_of(&base)?;
+    recipe.check_compiler(&request.compiler)?;
+    let instrumented = build(session.work, &instrumented_request(&request, &base)?, session.progress)?;
+    let counters = match gcda {
+        Some(directory) => directory,
+        None => train(session, &instrumented, workload, &session.image(workload)?)?,
+    };
+    let profile = gcc_pgo::prepare_profile(session.work, &[counters], &instrumented)?;
+    let tuned = build(session.work, &tuned_request(&request, &base, workload, &profile)?, session.progress)?;
+    let proof = gcc_pgo::prove(&base, &profile, &tuned)?;
+    Ok(Optimized { base, tuned, profile, proof })
+}
+
+/// What the instrumented kernel of `base` is built from.
+pub fn instrumented_request(request: &BuildRequest, base: &Kernel) -> Result<BuildRequest> {
+    Ok(gcc_pgo::instrumented_request(request, base, &Exclusions::maintained()?)?)
+}
+
+/// What the tuned kernel is built from.
+pub fn tuned_request(
+    request: &BuildRequest,
+    base: &Kernel,
+    workload: &Workload,
+    profile: &PreparedProfile,
+) -> Result<BuildRequest> {
+    let mut tuned = gcc_pgo::tuned_request(request, base, profile)?;
+    tuned.label = format!("{}-{}", tuned.label, workload.name);
+    Ok(tuned)
+}

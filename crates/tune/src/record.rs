@@ -1,0 +1,202 @@
+//! One run on the exact machine → a profile.
+
+use crate::model::Model;
+use crate::{Error, Result, Session};
+use kerntune_guest::{GuestImage, Workload};
+use kerntune_kernel::{Kernel, Symbols};
+use kerntune_machine::{CaptureRequest, Outcome, RunRequest};
+use kerntune_profile::{
+    load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Profile, Run, Symbol, ROOM,
+};
+use kerntune_trace::Recording;
+use kerntune_work::{interrupt, ContentHash, IoContext, Progress};
+use std::fs::{self, File};
+use std::io::{BufReader, Read};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// What manifests and tables call this machine.
+pub const MACHINE: &str = "emulator";
+
+/// What to capture; instructions always are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capture {
+    /// Entry and exit of every function.
+    pub functions: bool,
+    /// Executed blocks and taken branches.
+    pub edges: bool,
+}
+
+/// Which of several runs of the same thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// The n-th, which is found again if it was made before.
+    Number(u32),
+    /// One that was not made before.
+    Another,
+}
+
+/// What to record.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordRequest<'a> {
+    /// What boots.
+    pub kernel: &'a Kernel,
+    /// What runs in it.
+    pub workload: &'a Workload,
+    /// Which of the workload's runs.
+    pub run: &'a str,
+    /// What to capture.
+    pub capture: Capture,
+    /// The front-end model to run along.
+    pub model: Option<&'a Model>,
+    /// Which of several.
+    pub repeat: Repeat,
+}
+
+/// A profile in the work directory.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// Its directory.
+    pub path: PathBuf,
+    /// What it says of itself.
+    pub manifest: Manifest,
+}
+
+/// Records, or finds the recording. The trace and the guest's own output are kept beside the
+/// profile's tables, in `run/`.
+pub fn record(session: &Session, request: &RecordRequest) -> Result<Recorded> {
+    let image = session.image(request.workload)?;
+    let id = match request.repeat {
+        Repeat::Number(number) => name(session, request, &image, number),
+        Repeat::Another => (0..)
+            .map(|number| name(session, request, &image, number))
+            .find(|id| session.work.find(ROOM, id).is_none())
+            .unwrap_or_default(),
+    };
+    let staged = session.work.stage(ROOM, &id)?;
+    if let Some(done) = staged.already() {
+        return Ok(Recorded { path: done.to_owned(), manifest: load_manifest(done)? });
+    }
+    staged.clear()?;
+    let run = staged.path().join("run");
+    fs::create_dir(&run).at("create", &run)?;
+    let outcome = boot(session, request, &image, &run)?;
+    let profile = analyse(&id, request, &outcome, session.progress)?;
+    let manifest = profile.save(staged.path())?;
+    for bulky in [kerntune_trace::files::SPEC, kerntune_trace::files::COUNTS] {
+        // Rebuilt from the kernel, and contained in the tables.
+        let _ = fs::remove_file(run.join(bulky));
+    }
+    Ok(Recorded { path: staged.publish()?, manifest })
+}
+
+/// The recording's name: everything that decides what it shows.
+fn name(session: &Session, request: &RecordRequest, image: &GuestImage, number: u32) -> String {
+    let RecordRequest { kernel, workload, run, capture, model, .. } = request;
+    ContentHash::new("recording/1")
+        .field("machine", &session.machine_id)
+        .field("kernel", &kernel.manifest.id)
+        .field("image", &image.manifest.id)
+        .field("run", run)
+        .field("capture", format!("{} {}", capture.functions, capture.edges))
+        .field("model", model.map_or("", |model| &model.text))
+        .field("memory", workload.memory_mb.to_string())
+        .field("append", &workload.append)
+        .field("number", number.to_string())
+        .finish()
+}
+
+fn boot(session: &Session, request: &RecordRequest, image: &GuestImage, run: &Path) -> Result<Outcome> {
+    let RecordRequest { kernel, workload, capture, model, .. } = request;
+    let capture = CaptureRequest {
+        functions: capture.functions,
+        edges: capture.edges,
+        model: model.map(|model| model.text.clone()),
+    };
+    let request = RunRequest {
+        capture: Some(capture),
+        memory_mb: workload.memory_mb,
+        time_limit_seconds: workload.time_limit_seconds,
+        append: &workload.append,
+        ..RunRequest::new(kernel, &image.initramfs, request.run)
+    };
+    Ok(session.machine.run(&request, run, session.progress)?)
+}
+
+fn analyse(id: &str, request: &RecordRequest, outcome: &Outcome, progress: &dyn Progress) -> Result<Profile> {
+    let RecordRequest { kernel, workload, run, capture, model, .. } = request;
+    let nothing = || Error::NothingRecorded { workload: workload.name.clone(), run: (*run).to_string() };
+    let recording: &Recording = outcome.recording.as_ref().ok_or_else(nothing)?;
+    if recording.regions.is_empty() {
+        return Err(nothing());
+    }
+    if recording.health.lost_events != 0 {
+        let path = outcome.directory.clone();
+        return Err(Error::LostEvents { lost: recording.health.lost_events, path });
+    }
+    let symbols = symbols(kernel)?;
+    let counts = if capture.edges { Some(outcome.counts()?) } else { None };
+    let trace = outcome.trace();
+    progress.begin("analysing the trace", Some(recording.events));
+    let reader: Box<dyn Read> = match capture.functions {
+        true => Box::new(BufReader::with_capacity(1 << 20, File::open(&trace).at("open", &trace)?)),
+        false => Box::new(std::io::empty()),
+    };
+    let mut tell = |done| {
+        progress.at(done);
+        if interrupt::is_set() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let analysis = kerntune_analyze::analyze(reader, recording, counts.as_ref(), &symbols, &mut tell);
+    progress.end();
+    interrupt::check()?;
+    let analysis = analysis?;
+    let id_of_kernel = KernelId {
+        id: kernel.manifest.id.clone(),
+        label: kernel.manifest.label.clone(),
+        version: kernel.manifest.version.clone(),
+    };
+    let mut manifest = Manifest::new(id, id_of_kernel, &workload.name, MACHINE);
+    manifest.run = Run::from_word(run).unwrap_or(Run::Measured);
+    manifest.model = model.map(|model| model.name.clone());
+    manifest.recorded = rfc3339(SystemTime::now());
+    manifest.exact = true;
+    manifest.capture = kerntune_profile::Capture {
+        functions: capture.functions,
+        edges: capture.edges,
+        model: model.is_some(),
+    };
+    manifest.sources = vec![format!("run/: QEMU TCG with -icount, kernel {}", kernel.manifest.id)];
+    let tables = analysis.describe(&mut manifest);
+    Ok(Profile { manifest, tables })
+}
+
+/// The kernel's functions as the profile names them; the one past the last stands for code in no
+/// known function, as in the recorder.
+fn symbols(kernel: &Kernel) -> Result<Vec<Symbol>> {
+    let table = Symbols::load(&kernel.vmlinux())?;
+    let mut symbols: Vec<Symbol> = table
+        .functions()
+        .iter()
+        .zip(0..)
+        .map(|(function, at)| Symbol {
+            function: FunctionIndex(at),
+            name: function.name.clone(),
+            address: Address(function.address),
+            size: function.size,
+            file: function.file.clone(),
+        })
+        .collect();
+    symbols.push(Symbol {
+        function: FunctionIndex(symbols.len() as u32),
+        name: "[unknown code]".into(),
+        address: Address(0),
+        size: 0,
+        file: None,
+    });
+    Ok(symbols)
+}

@@ -1,0 +1,32 @@
+//! What all steps share.
+
+use crate::Result;
+use kerntune_guest::{GuestImage, Workload};
+use kerntune_machine::Emulator;
+use kerntune_work::{Progress, WorkDir};
+
+/// A work directory, a machine, and someone who is told of progress.
+pub struct Session<'a> {
+    /// Where results are kept.
+    pub work: &'a WorkDir,
+    /// Where kernels run.
+    pub machine: Emulator,
+    /// [`Emulator::identity`], asked once.
+    pub machine_id: String,
+    /// Who is told.
+    pub progress: &'a dyn Progress,
+}
+
+impl<'a> Session<'a> {
+    /// Finds the machine.
+    pub fn new(work: &'a WorkDir, progress: &'a dyn Progress) -> Result<Self> {
+        let machine = Emulator::find()?;
+        let machine_id = machine.identity()?;
+        Ok(Self { work, machine, machine_id, progress })
+    }
+
+    /// The workload's guest image, packed if need be.
+    pub fn image(&self, workload: &Workload) -> Result<GuestImage> {
+        Ok(GuestImage::build(self.work, workload, self.progress)?)
+    }
+}

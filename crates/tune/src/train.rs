@@ -1,0 +1,47 @@
+//! One run of an instrumented kernel on the workload: its counters.
+
+use crate::{Result, Session};
+use kerntune_guest::{Collect, GuestImage, Workload};
+use kerntune_kernel::Kernel;
+use kerntune_machine::RunRequest;
+use kerntune_work::{ContentHash, IoContext};
+use std::fs;
+use std::path::PathBuf;
+
+/// Where training runs are in the work directory.
+pub const ROOM: &str = "trainings";
+
+/// The training run's counters as they came out of the running kernel: a directory with a tree
+/// of `.gcda` files below `gcov/`. Found again if it was run before.
+pub fn train(session: &Session, kernel: &Kernel, workload: &Workload, image: &GuestImage) -> Result<PathBuf> {
+    let id = ContentHash::new("training/1")
+        .field("kernel", &kernel.manifest.id)
+        .field("image", &image.manifest.id)
+        .field("machine", &session.machine_id)
+        .field("memory", workload.memory_mb.to_string())
+        .field("append", &workload.append)
+        .finish();
+    let staged = session.work.stage(ROOM, &id)?;
+    if let Some(done) = staged.already() {
+        return Ok(done.join("gcov"));
+    }
+    staged.clear()?;
+    let run = staged.path().join("run");
+    fs::create_dir(&run).at("create", &run)?;
+    let request = RunRequest {
+        collect: Collect { gcov: true, ftrace: false },
+        memory_mb: workload.memory_mb,
+        time_limit_seconds: workload.time_limit_seconds,
+        append: &workload.append,
+        ..RunRequest::new(kernel, &image.initramfs, "training")
+    };
+    let outcome = session.machine.run(&request, &run, session.progress)?;
+    let (from, to) = (outcome.guest_files.join("gcov"), staged.path().join("gcov"));
+    // A kernel that exported nothing leaves no directory; whoever reads the profile says why.
+    if from.is_dir() {
+        fs::rename(&from, &to).at("keep", &to)?;
+    } else {
+        fs::create_dir(&to).at("create", &to)?;
+    }
+    Ok(staged.publish()?.join("gcov"))
+}

@@ -1,0 +1,160 @@
+//! All of it.
+
+use crate::compare::{from_recordings, measure};
+use crate::model::Model;
+use crate::optimize::{instrumented_request, tuned_request};
+use crate::plan::{Plan, Step, StepName};
+use crate::record::Recorded;
+use crate::train::train;
+use crate::{Result, Session};
+use kerntune_compare::Comparison;
+use kerntune_guest::{GuestImage, Workload};
+use kerntune_kernel::{build, BaseConfig, BuildRequest, ImportedSource, Kernel, Source};
+use kerntune_optimize::gcc_pgo::{self, PreparedProfile, Proof};
+use kerntune_optimize::Recipe;
+use kerntune_profile::load_manifest;
+use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, WorkDir};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What to tune, for what, and how.
+#[derive(Debug)]
+pub struct TuneRequest<'a> {
+    /// What the base kernel is built from.
+    pub build: &'a BuildRequest,
+    /// What it is tuned for.
+    pub workload: &'a Workload,
+    /// How.
+    pub recipe: Recipe,
+    /// The front-end model of the measurements.
+    pub model: &'a Model,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Tuned {
+    /// Where the plan's own files are.
+    pub directory: PathBuf,
+    /// The steps, all done.
+    pub steps: Vec<Step>,
+    /// What was started from.
+    pub base: Kernel,
+    /// What came out.
+    pub tuned: Kernel,
+    /// What the training showed.
+    pub profile: PreparedProfile,
+    /// That the profile took.
+    pub proof: Proof,
+    /// Both kernels against each other.
+    pub comparison: Comparison,
+    /// Recording of the base kernel.
+    pub before: Recorded,
+    /// Recording of the tuned kernel.
+    pub after: Recorded,
+}
+
+impl TuneRequest<'_> {
+    /// The plan as far as it was made before. Makes nothing.
+    pub fn plan(&self, session: &Session) -> Result<Plan> {
+        let about = vec![
+            format!("source {}", self.build.source),
+            format!("workload {}", self.workload.name),
+            format!("recipe {}", self.recipe),
+            format!("model {}", self.model.name),
+        ];
+        Plan::open(session.work, &self.id(session)?, about)
+    }
+
+    /// The plan's name: everything that the steps are made from, as far as it can be known before
+    /// they are made. The steps themselves are named by content.
+    fn id(&self, session: &Session) -> Result<String> {
+        let request = self.build;
+        let mut hash = ContentHash::new("tune/1")
+            .field("source", source_state(session.work, &request.source, session)?)
+            .field("compiler", format!("{:?}", request.compiler.identify()?))
+            .field("extra", request.extra.join("\n"))
+            .field("kcflags", request.kcflags.join("\n"))
+            .field("make", format!("{:?}", request.make_vars))
+            .field("workload", format!("{:?}", self.workload))
+            .field("recipe", self.recipe.name())
+            .field("model", &self.model.text)
+            .field("machine", &session.machine_id)
+            .field("kerntune", env!("CARGO_PKG_VERSION"));
+        if let BaseConfig::File(path) = &request.base {
+            hash = hash.file("config", path)?;
+        }
+        for fragment in &request.fragments {
+            hash = hash.file("fragment", fragment)?;
+        }
+        Ok(hash.finish())
+    }
+}
+
+/// What a source is now, cheaply: a tarball by its place, size and time, a directory by content.
+fn source_state(work: &WorkDir, source: &Source, session: &Session) -> Result<String> {
+    let Some(tarball) = source.tarball() else {
+        return Ok(ImportedSource::import(work, source, session.progress)?.hash().to_string());
+    };
+    let state = fs::metadata(&tarball).map(|m| format!("{} {}", m.len(), m.mtime())).unwrap_or_default();
+    Ok(format!("{source} {} {state}", tarball.display()))
+}
+
+/// Makes every step that is not made yet. `tell` hears of each step as it begins, with its result
+/// if it was made before.
+pub fn tune(
+    session: &Session,
+    request: &TuneRequest,
+    tell: &dyn Fn(StepName, Option<&Path>),
+) -> Result<Tuned> {
+    let TuneRequest { build: base_request, workload, model, .. } = *request;
+    request.recipe.check_compiler(&base_request.compiler)?;
+    let mut plan = request.plan(session)?;
+
+    let image = plan.step(StepName::Image, tell, || Ok(session.image(workload)?.dir))?;
+    let image = GuestImage::open(&image)?;
+    let base = plan
+        .step(StepName::BaseKernel, tell, || Ok(build(session.work, base_request, session.progress)?.dir))?;
+    let base = Kernel::load(&base)?;
+    let instrumented = plan.step(StepName::InstrumentedKernel, tell, || {
+        Ok(build(session.work, &instrumented_request(base_request, &base)?, session.progress)?.dir)
+    })?;
+    let instrumented = Kernel::load(&instrumented)?;
+    let counters = plan.step(StepName::Training, tell, || train(session, &instrumented, workload, &image))?;
+    let profile = plan.step(StepName::Profile, tell, || {
+        Ok(gcc_pgo::prepare_profile(session.work, &[counters], &instrumented)?.dir)
+    })?;
+    let profile = PreparedProfile::load(&profile)?;
+    let tuned = plan.step(StepName::TunedKernel, tell, || {
+        let tuned = tuned_request(base_request, &base, workload, &profile)?;
+        Ok(build(session.work, &tuned, session.progress)?.dir)
+    })?;
+    let tuned = Kernel::load(&tuned)?;
+    // Cheap next to a build, and nothing is measured that was not proved.
+    let proof = gcc_pgo::prove(&base, &profile, &tuned)?;
+    proof.verdict()?;
+
+    let mut recorded = |name, kernel, repeat| -> Result<Recorded> {
+        let path = plan.step(name, tell, || Ok(measure(session, kernel, workload, model, repeat)?.path))?;
+        Ok(Recorded { manifest: load_manifest(&path)?, path })
+    };
+    let before = recorded(StepName::MeasureBase, &base, 0)?;
+    let again = recorded(StepName::MeasureBaseAgain, &base, 1)?;
+    let after = recorded(StepName::MeasureTuned, &tuned, 0)?;
+    let comparison = from_recordings([&base, &tuned], [&before, &again, &after], workload, model)?;
+
+    let directory = plan.directory().to_owned();
+    write_atomic(&directory.join("comparison.json"), comparison.to_json().as_bytes())?;
+    write_json(&directory.join("proof.json"), &proof)?;
+    link(&tuned.bzimage(), &directory.join("bzImage"))?;
+    Ok(Tuned { directory, steps: plan.steps(), base, tuned, profile, proof, comparison, before, after })
+}
+
+/// The same file under a second name; a copy where the file system has no links.
+fn link(from: &Path, to: &Path) -> Result<()> {
+    let _ = fs::remove_file(to);
+    if fs::hard_link(from, to).is_err() {
+        fs::copy(from, to).at("copy the tuned kernel to", to)?;
+    }
+    Ok(())
+}

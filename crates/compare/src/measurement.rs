@@ -43,12 +43,17 @@ pub struct OperationCounters {
 }
 
 impl OperationCounters {
+    /// Saturates: figures may come from a damaged file.
     fn add(&mut self, region: &RegionFigures) {
-        self.operations += region.operations;
-        self.kernel_instructions += region.kernel_instructions;
-        self.taken_branches += region.taken_branches;
-        self.l1i_misses += region.l1i_misses;
-        self.itlb_misses += region.itlb_misses;
+        for (sum, figure) in [
+            (&mut self.operations, region.operations),
+            (&mut self.kernel_instructions, region.kernel_instructions),
+            (&mut self.taken_branches, region.taken_branches),
+            (&mut self.l1i_misses, region.l1i_misses),
+            (&mut self.itlb_misses, region.itlb_misses),
+        ] {
+            *sum = sum.saturating_add(figure);
+        }
     }
 }
 

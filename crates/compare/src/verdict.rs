@@ -59,27 +59,42 @@ impl Verdict {
         }
     }
 
-    /// The conclusions, the most important first, each a sentence.
+    /// The conclusions, the most important first, each a sentence: [`Verdict::headline`],
+    /// [`Verdict::total`], [`Verdict::warnings`].
     pub fn sentences(&self) -> Vec<String> {
-        let mut out = Vec::new();
-        if self.outcome == Outcome::Unchanged {
-            out.push(format!("No change beyond the A/A difference in {}.", count(self.operations)));
-        } else {
-            out.push(self.path_sentence());
-            let totals: Vec<_> = self.totals.iter().map(total_phrase).collect();
-            if !totals.is_empty() {
-                out.push(format!("In total: {}.", totals.join(", ")));
+        let rest = self.total().into_iter().chain(self.warnings.iter().cloned());
+        std::iter::once(self.headline()).chain(rest).collect()
+    }
+
+    /// What happened to the path lengths, or that nothing changed at all.
+    pub fn headline(&self) -> String {
+        match self.outcome {
+            Outcome::Unchanged => {
+                format!("No change beyond the A/A difference ({} compared).", count(self.operations))
             }
+            _ => self.path_sentence(),
         }
-        out.extend(self.warnings.iter().cloned());
-        out
+    }
+
+    /// What happened to the sums; none if nothing changed at all.
+    pub fn total(&self) -> Option<String> {
+        if self.outcome == Outcome::Unchanged || self.totals.is_empty() {
+            return None;
+        }
+        let totals: Vec<_> = self.totals.iter().map(total_phrase).collect();
+        Some(format!("In total: {}.", totals.join(", ")))
+    }
+
+    /// What was not compared, or not of equal work: a sentence each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     fn path_sentence(&self) -> String {
         let (lower, higher) = (self.lower.len(), self.higher.len());
         if lower + higher == 0 {
             return format!(
-                "Path length: no change beyond the A/A difference in {}.",
+                "Path length: no change beyond the A/A difference ({} compared).",
                 count(self.operations)
             );
         }
@@ -204,7 +219,7 @@ mod tests {
     fn nothing_changed() {
         let verdict = verdict(&[("a", 1000, 100)], &[("a", 1000, 100)]);
         assert_eq!(verdict.outcome, Outcome::Unchanged);
-        assert_eq!(verdict.to_string(), "No change beyond the A/A difference in 1 operation.");
+        assert_eq!(verdict.to_string(), "No change beyond the A/A difference (1 operation compared).");
     }
 
     #[test]
@@ -213,7 +228,7 @@ mod tests {
         assert_eq!(verdict.outcome, Outcome::Lower);
         assert!(verdict
             .to_string()
-            .starts_with("Path length: no change beyond the A/A difference in 1 operation. In"));
+            .starts_with("Path length: no change beyond the A/A difference (1 operation compared). In"));
     }
 
     #[test]

@@ -1,1 +1,72 @@
-//! Profile or comparison to text tables and HTML
+//! Profile or comparison → text tables, JSON, HTML. Pure: models in, text out.
+//!
+//! - [`functions`]: the flat table of functions (McRae's Figure 3), text and JSON.
+//! - [`summary`]: what a profile is of, how it went, figures per region; text and JSON.
+//! - [`comparison`]: two kernels against each other, text (its JSON is
+//!   [`kerntune_compare::Comparison::to_json`]).
+//! - [`html`]: all of it on one self-contained page.
+//!
+//! Text is coloured and cut to a width only where a [`Style`] says so. Every JSON document
+//! names its schema; `docs/json.md` is the contract.
+//!
+//! ```
+//! use kerntune_profile::{KernelId, Manifest, Profile, Tables};
+//! use kerntune_report::{functions, Style};
+//! let manifest = Manifest::new("p1", KernelId::default(), "rr", "emulator");
+//! let profile = Profile { manifest, tables: Tables::default() };
+//! let options = functions::Options { top: Some(10), sort: functions::Sort::Calls, region: None };
+//! let text = functions::table(&profile, &options, Style::PLAIN)?;
+//! assert!(text.starts_with("Elapsed time         = 0 sec      0 us  (0 events)"));
+//! # Ok::<(), kerntune_report::Error>(())
+//! ```
+
+mod columns;
+pub mod comparison;
+pub mod functions;
+mod health;
+pub mod html;
+mod style;
+pub mod summary;
+mod unit;
+mod view;
+
+pub use style::Style;
+
+use kerntune_profile::Profile;
+
+/// What can be wrong with what was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The profile has no region of that name.
+    #[error("the profile has no region \"{name}\"; it has {known}")]
+    NoRegion {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// Not a word that the table can be ordered by.
+    #[error("cannot sort by \"{word}\"; use net, elapsed, calls, max, avg or name")]
+    Sort {
+        /// The word.
+        word: String,
+    },
+    /// A document could not be written as JSON.
+    #[error("cannot write the result as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Shorthand of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    fn no_region(name: &str, profile: &Profile) -> Self {
+        let known: Vec<_> = view::regions(profile).into_iter().map(|row| row.name).collect();
+        let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+        Error::NoRegion { name: name.into(), known }
+    }
+}
+
+fn to_json(document: &impl serde::Serialize) -> Result<String> {
+    Ok(serde_json::to_string_pretty(document)? + "\n")
+}

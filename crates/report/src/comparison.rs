@@ -1,0 +1,162 @@
+//! A comparison as text.
+
+use crate::columns::{Cell, Columns, Side};
+use crate::style::{printable, Role};
+use crate::Style;
+use kerntune_compare::{number, Comparison, KernelRef, Metric, Row, Verdict, TOTAL};
+
+/// Verdict, both kernels, one line per operation and metric, legend.
+pub fn table(comparison: &Comparison, style: Style) -> String {
+    let mut out = head(comparison, style);
+    let mut table = Columns::new([
+        ("operation", Side::Left),
+        ("metric", Side::Left),
+        ("base", Side::Right),
+        ("tuned", Side::Right),
+        ("change % ", Side::Right),
+        ("A/A %", Side::Right),
+        ("unit", Side::Left),
+    ]);
+    let mut last = "";
+    for row in &comparison.rows {
+        let first = row.operation != last;
+        if first && !last.is_empty() {
+            table.gap();
+        }
+        last = &row.operation;
+        table.row([
+            if first { Cell(printable(&row.operation), Role::Head) } else { "".into() },
+            row.metric.title().into(),
+            number::figure(row.base).into(),
+            number::figure(row.tuned).into(),
+            Cell(starred(row, change(row, 2)), role(row)),
+            aa(row).into(),
+            Cell(format!("{}{}", row.unit, if row.model { ", model" } else { "" }), Role::Faint),
+        ]);
+    }
+    out.push_str(&table.render(style));
+    out.push('\n');
+    out.push_str(&legend(comparison, style));
+    out
+}
+
+/// Verdict, both kernels, one line per operation with the change of each metric, legend: what
+/// fits on one screen.
+pub fn changes(comparison: &Comparison, style: Style) -> String {
+    let mut out = head(comparison, style);
+    let mut table = Columns::new([
+        ("operation", Side::Left),
+        ("path length,\nbase", Side::Right),
+        ("kernel instr.\ntuned", Side::Right),
+        ("change ", Side::Right),
+        ("taken \nbranches ", Side::Right),
+        ("L1I misses \n(model) ", Side::Right),
+        ("iTLB misses \n(model) ", Side::Right),
+    ]);
+    let cell =
+        |row: Option<&Row>| row.map_or("".into(), |row| Cell(starred(row, change_unit(row)), role(row)));
+    for operation in comparison.operations().chain([TOTAL]) {
+        if operation == TOTAL {
+            table.gap();
+        }
+        let [path, branches, l1i, itlb] = Metric::ALL.map(|metric| comparison.row(operation, metric));
+        let figure = |of: fn(&Row) -> f64| path.map_or(String::new(), |row| number::figure(of(row)));
+        table.row([
+            Cell(printable(operation), Role::Head),
+            figure(|row| row.base).into(),
+            figure(|row| row.tuned).into(),
+            cell(path),
+            cell(branches),
+            cell(l1i),
+            cell(itlb),
+        ]);
+    }
+    out.push_str(&table.render(style));
+    out.push('\n');
+    out.push_str(&legend(comparison, style));
+    out
+}
+
+fn head(comparison: &Comparison, style: Style) -> String {
+    let mut out = String::new();
+    for sentence in Verdict::new(comparison).sentences() {
+        out.push_str(&style.paint(Role::Head, &printable(&sentence)));
+        out.push('\n');
+    }
+    out.push('\n');
+    for (word, kernel) in [("base ", &comparison.base), ("tuned", &comparison.tuned)] {
+        out.push_str(&format!("{word}  {}\n", describe(kernel)));
+    }
+    out.push_str(&format!(
+        "workload {} on machine {}\n\n",
+        printable(&comparison.workload),
+        printable(&comparison.machine)
+    ));
+    out
+}
+
+/// A kernel in one line: `gcc -O2: Linux 6.12.9, gcc 12.2.0, no recipe (0f3c)`.
+pub(crate) fn describe(kernel: &KernelRef) -> String {
+    let mut parts = Vec::new();
+    if !kernel.version.is_empty() {
+        parts.push(format!("Linux {}", kernel.version));
+    }
+    if !kernel.compiler.is_empty() {
+        parts.push(kernel.compiler.clone());
+    }
+    parts.push(kernel.recipe.as_ref().map_or("no recipe".into(), |recipe| format!("recipe {recipe}")));
+    printable(&format!("{}: {} ({})", kernel.label, parts.join(", "), kernel.id))
+}
+
+fn legend(comparison: &Comparison, style: Style) -> String {
+    let mut lines = Vec::new();
+    if comparison.rows.iter().any(Row::within_noise) {
+        lines.push(
+            "*      not larger than the A/A difference (a second run of the base kernel against its first)"
+                .into(),
+        );
+    }
+    if comparison.rows.iter().any(|row| row.model) {
+        lines.push(format!("model  figures of a front-end model, {}", model_name(comparison)));
+    }
+    lines.push("Kernel code only, between marks, per operation; total: the sum of all regions.".into());
+    let paint = |line: String| style.paint(Role::Faint, &line) + "\n";
+    lines.into_iter().map(paint).collect()
+}
+
+/// Where the model's sizes are from: `machines/generic.toml`.
+pub(crate) fn model_name(comparison: &Comparison) -> String {
+    match comparison.model.as_str() {
+        "" => "see docs/measuring.md".into(),
+        model => format!("machines/{}.toml", printable(model)),
+    }
+}
+
+/// Lower is better for every metric there is.
+fn role(row: &Row) -> Role {
+    match row {
+        _ if row.is_lower() => Role::Good,
+        _ if row.is_higher() => Role::Bad,
+        _ => Role::Faint,
+    }
+}
+
+/// With a `*` or room for one, so that figures line up.
+fn starred(row: &Row, text: String) -> String {
+    text + if row.within_noise() { "*" } else { " " }
+}
+
+/// `-11.82`, or `from 0` where the base is 0.
+pub(crate) fn change(row: &Row, decimals: usize) -> String {
+    row.change_percent.map_or("from 0".into(), |percent| number::change(percent, decimals))
+}
+
+/// `-11.8 %`, or `from 0` where the base is 0.
+pub(crate) fn change_unit(row: &Row) -> String {
+    row.change_percent.map_or("from 0".into(), |percent| format!("{} %", number::change(percent, 1)))
+}
+
+/// The A/A difference: `0`, `0.02`, `from 0` where the base's first run has 0 and its second not.
+pub(crate) fn aa(row: &Row) -> String {
+    row.aa_percent.map_or("from 0".into(), number::difference)
+}

@@ -1,0 +1,236 @@
+//! The flat table of functions: McRae's Figure 3 (`docs/measuring.md`).
+
+use crate::columns::{Cell, Columns, Side};
+use crate::style::{printable, Role};
+use crate::unit::{seconds, TimeUnit};
+use crate::view::{share, FunctionRow, Times, View};
+use crate::{health, Error, Result, Style};
+use kerntune_compare::number::{fixed, grouped};
+use kerntune_profile::{FunctionTotals, Nanoseconds, Profile};
+use serde::Serialize;
+use std::cmp::Ordering;
+use std::str::FromStr;
+
+/// Name and version of the JSON form, see `docs/json.md`.
+pub const SCHEMA: &str = "kerntune-functions/1";
+
+/// What the table is ordered by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// Net time, greatest first.
+    #[default]
+    Net,
+    /// Elapsed time, greatest first.
+    Elapsed,
+    /// Calls, most first.
+    Calls,
+    /// Greatest net time of one call, greatest first.
+    Max,
+    /// Net time per call, greatest first.
+    Avg,
+    /// Name, A to Z.
+    Name,
+}
+
+impl Sort {
+    /// All of them.
+    pub const ALL: [Sort; 6] = [Sort::Net, Sort::Elapsed, Sort::Calls, Sort::Max, Sort::Avg, Sort::Name];
+
+    /// The word on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Sort::Net => "net",
+            Sort::Elapsed => "elapsed",
+            Sort::Calls => "calls",
+            Sort::Max => "max",
+            Sort::Avg => "avg",
+            Sort::Name => "name",
+        }
+    }
+
+    /// Ties are in the order of names, then files: the same profile is always the same table.
+    fn compare(self, a: &FunctionRow, b: &FunctionRow) -> Ordering {
+        let (x, y) = (&a.totals, &b.totals);
+        let first = match self {
+            Sort::Net => y.net_ns.cmp(&x.net_ns),
+            Sort::Elapsed => y.elapsed_ns.cmp(&x.elapsed_ns),
+            Sort::Calls => y.calls.cmp(&x.calls),
+            Sort::Max => y.max_ns.cmp(&x.max_ns),
+            Sort::Avg => y.avg_ns().cmp(&x.avg_ns()),
+            Sort::Name => Ordering::Equal,
+        };
+        first.then_with(|| a.name.cmp(&b.name)).then_with(|| a.file.cmp(&b.file))
+    }
+}
+
+impl FromStr for Sort {
+    type Err = Error;
+
+    fn from_str(word: &str) -> Result<Self> {
+        Sort::ALL
+            .into_iter()
+            .find(|sort| sort.name() == word)
+            .ok_or_else(|| Error::Sort { word: word.into() })
+    }
+}
+
+/// What of the table is wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// At most so many functions; all if none.
+    pub top: Option<usize>,
+    /// The order.
+    pub sort: Sort,
+    /// Only the regions of this name; all if none.
+    pub region: Option<String>,
+}
+
+/// The rows that are wanted, in order, the number that there are, and the times.
+fn selected(profile: &Profile, options: &Options) -> Result<(Vec<FunctionRow>, usize, Times)> {
+    let View { mut functions, times } = View::new(profile, options.region.as_deref())?;
+    functions.sort_by(|a, b| options.sort.compare(a, b));
+    let all = functions.len();
+    functions.truncate(options.top.unwrap_or(all));
+    Ok((functions, all, times))
+}
+
+/// Header, table and notes as text.
+pub fn table(profile: &Profile, options: &Options, style: Style) -> Result<String> {
+    let (functions, all, times) = selected(profile, options)?;
+    let mut out = header(profile, &times, options);
+    out.push('\n');
+    let largest = |of: fn(&FunctionTotals) -> Nanoseconds| {
+        TimeUnit::for_largest(functions.iter().map(|row| of(&row.totals).get()).max().unwrap_or(0))
+    };
+    let elapsed = largest(|totals| totals.elapsed_ns);
+    let net = largest(|totals| totals.net_ns);
+    let call = largest(|totals| totals.max_ns);
+    let unit = |head: &str, unit: TimeUnit| format!("{head}\n{}", unit.name());
+    let mut table = Columns::new([
+        (unit("elapsed", elapsed).as_str(), Side::Right),
+        (unit("net", net).as_str(), Side::Right),
+        ("calls", Side::Right),
+        (unit("max", call).as_str(), Side::Right),
+        (unit("avg", call).as_str(), Side::Right),
+        (unit("min", call).as_str(), Side::Right),
+        ("% real", Side::Right),
+        ("% net", Side::Right),
+        ("function", Side::Left),
+    ]);
+    for row in &functions {
+        let totals = &row.totals;
+        // Time without a call: the call had not ended when the region did.
+        let per_call =
+            |ns: Nanoseconds| Cell::from(if totals.calls == 0 { "-".into() } else { call.format(ns.get()) });
+        table.row([
+            elapsed.format(totals.elapsed_ns.get()).into(),
+            net.format(totals.net_ns.get()).into(),
+            grouped(totals.calls).into(),
+            per_call(totals.max_ns),
+            per_call(totals.avg_ns()),
+            per_call(totals.min_ns),
+            fixed(share(totals.net_ns.get(), times.elapsed), 2).into(),
+            fixed(share(totals.net_ns.get(), times.busy), 2).into(),
+            printable(&row.name).into(),
+        ]);
+    }
+    out.push_str(&table.render(style));
+    if functions.len() < all {
+        let rest = format!("{} more functions (--top)", grouped((all - functions.len()) as u64));
+        out.push_str(&style.paint(Role::Faint, &rest));
+        out.push('\n');
+    }
+    let notes = health::notes(profile);
+    if !notes.is_empty() {
+        out.push('\n');
+    }
+    for note in notes {
+        out.push_str(&style.paint(Role::Bad, "note"));
+        out.push_str(&format!("  {}\n", printable(&note)));
+    }
+    Ok(out)
+}
+
+fn header(profile: &Profile, times: &Times, options: &Options) -> String {
+    let manifest = &profile.manifest;
+    let mut out = match &options.region {
+        Some(region) => format!("Region {}\n", printable(region)),
+        None => String::new(),
+    };
+    let percent = |ns| format!("({:>6}%)", fixed(share(ns, times.elapsed), 2));
+    let line = |head: &str, ns: u64, tail: String| {
+        format!("{head:<20} = {}  {tail}", seconds(ns)).trim_end().to_string() + "\n"
+    };
+    // Events are not counted by region.
+    let events = match &options.region {
+        Some(_) => String::new(),
+        None => format!("({} events)", grouped(manifest.events)),
+    };
+    out += &line("Elapsed time", times.elapsed, events);
+    out += &line("Accumulated run time", times.busy, percent(times.busy));
+    out += &line("Idle time", times.idle, percent(times.idle));
+    out += &line("User time", times.user, percent(times.user));
+    if times.unattributed > 0 {
+        out += &line("No function known", times.unattributed, percent(times.unattributed));
+    }
+    out += &format!("{:<20} = {}\n", "Lost events", grouped(manifest.lost_events));
+    out
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    schema: &'static str,
+    profile: &'a str,
+    region: Option<&'a str>,
+    elapsed_ns: u64,
+    busy_ns: u64,
+    idle_ns: u64,
+    user_ns: u64,
+    unattributed_ns: u64,
+    events: u64,
+    lost_events: u64,
+    functions: Vec<JsonFunction<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonFunction<'a> {
+    name: &'a str,
+    file: Option<&'a str>,
+    calls: u64,
+    net_ns: u64,
+    elapsed_ns: u64,
+    max_ns: u64,
+    avg_ns: u64,
+    min_ns: u64,
+}
+
+/// The same as JSON (`docs/json.md`), with a newline at its end.
+pub fn json(profile: &Profile, options: &Options) -> Result<String> {
+    let (functions, _, times) = selected(profile, options)?;
+    let json = Json {
+        schema: SCHEMA,
+        profile: &profile.manifest.id,
+        region: options.region.as_deref(),
+        elapsed_ns: times.elapsed,
+        busy_ns: times.busy,
+        idle_ns: times.idle,
+        user_ns: times.user,
+        unattributed_ns: times.unattributed,
+        events: profile.manifest.events,
+        lost_events: profile.manifest.lost_events,
+        functions: functions
+            .iter()
+            .map(|row| JsonFunction {
+                name: &row.name,
+                file: row.file.as_deref(),
+                calls: row.totals.calls,
+                net_ns: row.totals.net_ns.get(),
+                elapsed_ns: row.totals.elapsed_ns.get(),
+                max_ns: row.totals.max_ns.get(),
+                avg_ns: row.totals.avg_ns().get(),
+                min_ns: row.totals.min_ns.get(),
+            })
+            .collect(),
+    };
+    crate::to_json(&json)
+}

@@ -1,0 +1,56 @@
+//! What was not as it should be, in words.
+
+use kerntune_compare::number::grouped;
+use kerntune_profile::Profile;
+
+/// Counts of [`kerntune_profile::Manifest::health`] that are not faults: they say how much was
+/// checked or put right.
+const HARMLESS: [&str; 2] = ["clock_checks", "cut_blocks"];
+
+/// One note for each thing that a reader has to know; none when all is well.
+pub(crate) fn notes(profile: &Profile) -> Vec<String> {
+    let manifest = &profile.manifest;
+    let mut notes = Vec::new();
+    if manifest.lost_events > 0 {
+        notes.push(format!(
+            "{} events were lost: the figures are too low. Record again.",
+            grouped(manifest.lost_events)
+        ));
+    }
+    if !manifest.capture.functions {
+        notes.push("Functions were not captured: there is no table of functions.".into());
+    }
+    for (what, &count) in &manifest.health {
+        if count > 0 && what != "lost_events" && !HARMLESS.contains(&what.as_str()) {
+            notes.push(note(what, count, manifest.events));
+        }
+    }
+    notes
+}
+
+fn note(what: &str, count: u64, events: u64) -> String {
+    let (count, events) = (grouped(count), grouped(events));
+    match what {
+        "unmatched_returns" => {
+            format!("{count} returns (of {events} events) could not be matched with a call.")
+        }
+        "foreign_returns" => {
+            format!(
+                "{count} returns (of {events} events) were by code reached through a jump into a function."
+            )
+        }
+        "unwound_frames" => {
+            format!("{count} calls (of {events} events) ended without a return of their own.")
+        }
+        "uncounted_blocks" => {
+            format!("{count} executed blocks found no counter and are missing from the counts.")
+        }
+        "uncounted_edges" => {
+            format!("{count} taken branches found no counter and are missing from the counts.")
+        }
+        "clock_errors" => format!("{count} times the guest's clock and the recorder's differed."),
+        "clock_error_ns" => format!("{count} ns is the sum of the differences between the clocks."),
+        // A recorder newer than this list still gets its say.
+        _ => format!("{}: {count}.", what.replace('_', " ")),
+    }
+}

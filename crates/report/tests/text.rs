@@ -1,0 +1,131 @@
+//! Text outputs against `tests/golden` (see its README), JSON against the contract.
+
+mod sample;
+
+use kerntune_report::functions::{self, Options, Sort};
+use kerntune_report::{comparison, summary, Style};
+use serde_json::Value;
+use std::path::PathBuf;
+
+fn golden(name: &str, found: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, found).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(found, expected, "differs from {}; UPDATE_GOLDEN=1 rewrites it", path.display());
+}
+
+fn by(sort: Sort) -> Options {
+    Options { sort, ..Options::default() }
+}
+
+#[test]
+fn functions_by_net_time() {
+    golden("functions.txt", &functions::table(&sample::before(), &by(Sort::Net), Style::PLAIN).unwrap());
+}
+
+#[test]
+fn the_top_functions_of_a_region_on_a_narrow_terminal() {
+    let options = Options { top: Some(5), sort: Sort::Calls, region: Some("tcp_rr".into()) };
+    let style = Style { color: false, width: Some(94) };
+    let text = functions::table(&sample::before(), &options, style).unwrap();
+    golden("functions_tcp_rr_top5_calls.txt", &text);
+}
+
+#[test]
+fn summaries() {
+    golden("summary.txt", &summary::text(&sample::before(), Style::PLAIN).unwrap());
+    golden("summary.json", &summary::json(&sample::before()).unwrap());
+}
+
+#[test]
+fn comparisons() {
+    golden("comparison.txt", &comparison::table(&sample::comparison(), Style::PLAIN));
+    golden("changes.txt", &comparison::changes(&sample::comparison(), Style::PLAIN));
+    golden("changes_none.txt", &comparison::changes(&sample::unchanged(), Style::PLAIN));
+}
+
+#[test]
+fn functions_as_json() {
+    let text = functions::json(&sample::before(), &Options::default()).unwrap();
+    golden("functions.json", &text);
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["schema"], "kerntune-functions/1");
+    for key in ["elapsed_ns", "busy_ns", "idle_ns", "events", "lost_events"] {
+        assert!(json[key].is_u64(), "{key}");
+    }
+    let functions = json["functions"].as_array().unwrap();
+    assert_eq!(functions.len(), 14);
+    for function in functions {
+        assert!(function["name"].is_string());
+        for key in ["calls", "net_ns", "elapsed_ns", "max_ns", "avg_ns", "min_ns"] {
+            assert!(function[key].is_u64(), "{key}");
+        }
+    }
+    // Functions that share a name stay apart, with their files.
+    let shared: Vec<_> = functions.iter().filter(|f| f["name"] == "cleanup").map(|f| &f["file"]).collect();
+    assert_eq!(shared, ["net/unix/garbage.c", "fs/pipe.c"]);
+}
+
+#[test]
+fn every_order_is_the_one_that_it_says() {
+    for sort in Sort::ALL {
+        assert_eq!(sort.name().parse::<Sort>().unwrap(), sort);
+        let text = functions::json(&sample::before(), &by(sort)).unwrap();
+        let json: Value = serde_json::from_str(&text).unwrap();
+        let functions = json["functions"].as_array().unwrap();
+        let key = match sort {
+            Sort::Name => {
+                assert!(functions.is_sorted_by_key(|f| f["name"].as_str().unwrap()));
+                continue;
+            }
+            Sort::Calls => "calls".to_string(),
+            _ => format!("{}_ns", sort.name()),
+        };
+        assert!(functions.is_sorted_by_key(|f| std::cmp::Reverse(f[&key].as_u64().unwrap())), "{key}");
+    }
+    let error = "speed".parse::<Sort>().unwrap_err().to_string();
+    assert_eq!(error, "cannot sort by \"speed\"; use net, elapsed, calls, max, avg or name");
+}
+
+#[test]
+fn a_region_that_is_not_there_is_said_with_those_that_are() {
+    let options = Options { region: Some("tcp".into()), ..Options::default() };
+    let error = functions::table(&sample::before(), &options, Style::PLAIN).unwrap_err().to_string();
+    assert_eq!(error, "the profile has no region \"tcp\"; it has tcp_rr, getpid, setup");
+}
+
+#[test]
+fn figures_of_a_region_and_those_within_it() {
+    let mut profile = sample::before();
+    profile.tables.regions[1].depth = 1;
+    profile.tables.functions[0].region = 1;
+    let options = Options { region: Some("tcp_rr".into()), ..Options::default() };
+    let text = functions::json(&profile, &options).unwrap();
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["elapsed_ns"], 214_272_000 + 278_800_000);
+    let entry =
+        json["functions"].as_array().unwrap().iter().find(|f| f["name"] == "entry_SYSCALL_64").unwrap();
+    assert_eq!(entry["calls"], 120_000);
+}
+
+#[test]
+fn lost_events_are_said() {
+    let mut profile = sample::after();
+    assert!(summary::text(&profile, Style::PLAIN).unwrap().contains("health     good"));
+    profile.manifest.lost_events = 3;
+    let text = functions::table(&profile, &Options::default(), Style::PLAIN).unwrap();
+    assert!(text.ends_with("note  3 events were lost: the figures are too low. Record again.\n"), "{text}");
+}
+
+#[test]
+fn colour_is_only_dress() {
+    let plain = comparison::table(&sample::comparison(), Style::PLAIN);
+    let mut colored = comparison::table(&sample::comparison(), Style { color: true, width: None });
+    assert!(!plain.contains('\x1b') && colored.contains("\x1b[32m"));
+    for code in ["0", "1", "2", "31", "32"] {
+        colored = colored.replace(&format!("\x1b[{code}m"), "");
+    }
+    assert_eq!(colored, plain);
+}

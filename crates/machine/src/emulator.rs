@@ -85,6 +85,9 @@ pub struct Outcome {
     pub recording: Option<Recording>,
     /// Wall time of the whole run in seconds.
     pub wall_seconds: f64,
+    /// The phases that init announced, each with the wall seconds at which it was seen to begin,
+    /// to a fifth of a second.
+    pub phases: Vec<(String, f64)>,
 }
 
 impl Outcome {
@@ -143,6 +146,7 @@ impl Emulator {
         let mut said = Vec::new();
         let started = Instant::now();
         let mut no_boot = false;
+        let mut phases = Vec::new();
         let what = format!("{} on {}", request.run, request.kernel.manifest.label);
         progress.begin(&what, None);
         let limit = Duration::from_secs(request.time_limit_seconds);
@@ -154,13 +158,14 @@ impl Emulator {
             || {
                 for phase in console.read() {
                     progress.note(&format!("guest: {phase}"));
+                    phases.push((phase, started.elapsed().as_secs_f64()));
                 }
                 no_boot = console.phase.is_empty() && started.elapsed().as_secs() > BOOT_SECONDS;
                 !no_boot
             },
         );
         progress.end();
-        console.read();
+        phases.extend(console.read().into_iter().map(|phase| (phase, started.elapsed().as_secs_f64())));
         let end = end?;
         if no_boot {
             return Err(Error::NoBoot { seconds: BOOT_SECONDS, tail: console.tail() });
@@ -171,7 +176,8 @@ impl Emulator {
         results::unpack(&archive, &guest_files)?;
         fs::remove_file(&archive).at("remove", &archive)?;
         let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;
-        Ok(Outcome { directory, guest_files, recording, wall_seconds: started.elapsed().as_secs_f64() })
+        let wall_seconds = started.elapsed().as_secs_f64();
+        Ok(Outcome { directory, guest_files, recording, wall_seconds, phases })
     }
 
     /// The file in which the results arrived: the virtio port, or the second serial port of a

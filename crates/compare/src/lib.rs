@@ -1,6 +1,7 @@
 //! Runs → statistics → verdict, for exact machines. Pure: figures in, figures out.
 //!
-//! Start from [`Measurement`] (the exact counters of one run, per operation), then
+//! Start from [`Measurement`] (the exact counters of one run, per operation: a measurement is a
+//! profile, [`Measurement::from_profile`]), then
 //! [`Comparison::new`] with a run of the base kernel, a second run of the same base kernel (the
 //! A/A run) and a run of the tuned kernel. A [`Comparison`] is also the machine-readable result
 //! of `kerntune compare --json` (`docs/json.md`), [`Verdict`] says it in sentences.
@@ -67,6 +68,23 @@ pub enum Error {
     OpenRegion {
         /// The region's name.
         region: String,
+    },
+    /// Regions of a profile were still open when the run ended.
+    #[error(
+        "profile {profile} has {count} regions that were begun and never ended, so their figures are not whole; a \
+         program of the workload ended early or crashed (the recording's console log says)"
+    )]
+    OpenRegions {
+        /// The profile's id.
+        profile: String,
+        /// How many.
+        count: u64,
+    },
+    /// A profile without misses.
+    #[error("profile {profile} was recorded without a front-end model, so it has no misses to compare; record it with one")]
+    NoModel {
+        /// The profile's id.
+        profile: String,
     },
     /// A region is called what the sum of all is called.
     #[error("a region is named \"{TOTAL}\", which is the name of the sum of all regions; rename it in the workload")]

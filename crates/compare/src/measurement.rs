@@ -1,6 +1,7 @@
 //! The exact counters of one run.
 
 use crate::{Error, Result, TOTAL};
+use kerntune_profile::Profile;
 use serde::{Deserialize, Serialize};
 
 /// One stretch between a begin and an end mark, as a recording or a profile has it. Counters
@@ -96,6 +97,31 @@ impl Measurement {
         Ok(Self { operations, total })
     }
 
+    /// The regions of a profile. Refused if its figures are not whole: regions that never ended,
+    /// or no front-end model.
+    pub fn from_profile(profile: &Profile) -> Result<Self> {
+        let manifest = &profile.manifest;
+        match manifest.health.get("unclosed_regions") {
+            Some(&count) if count > 0 => {
+                return Err(Error::OpenRegions { profile: manifest.id.clone(), count })
+            }
+            _ => {}
+        }
+        if !manifest.capture.model {
+            return Err(Error::NoModel { profile: manifest.id.clone() });
+        }
+        Self::from_regions(profile.tables.regions.iter().map(|region| RegionFigures {
+            name: &region.name,
+            depth: region.depth,
+            closed: true,
+            operations: region.operations,
+            kernel_instructions: region.kernel_instructions.get(),
+            taken_branches: region.kernel_taken_branches,
+            l1i_misses: region.kernel_l1i_misses,
+            itlb_misses: region.kernel_itlb_misses,
+        }))
+    }
+
     /// The counters of an operation.
     pub fn operation(&self, name: &str) -> Option<&OperationCounters> {
         self.operations.iter().find(|counters| counters.operation == name)
@@ -134,6 +160,19 @@ mod tests {
         assert_eq!(run.operation("tcp_rr").unwrap().kernel_instructions, 7000);
         assert_eq!((run.total.kernel_instructions, run.total.itlb_misses), (18_000, 18));
         assert_eq!(run.total.operations, 25);
+    }
+
+    #[test]
+    fn profiles_that_are_not_whole_are_refused() {
+        use kerntune_profile::{KernelId, Manifest, Tables};
+        let manifest = Manifest::new("p1", KernelId::default(), "rr", "emulator");
+        let mut profile = Profile { manifest, tables: Tables::default() };
+        let refused = |profile: &Profile| Measurement::from_profile(profile).unwrap_err().to_string();
+        assert!(refused(&profile).starts_with("profile p1 was recorded without a front-end model"));
+        profile.manifest.capture.model = true;
+        assert!(matches!(Measurement::from_profile(&profile), Err(Error::NothingMeasured)));
+        profile.manifest.health.insert("unclosed_regions".into(), 2);
+        assert!(refused(&profile).starts_with("profile p1 has 2 regions that were begun and never ended"));
     }
 
     #[test]

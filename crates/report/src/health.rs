@@ -3,9 +3,9 @@
 use kerntune_compare::number::grouped;
 use kerntune_profile::Profile;
 
-/// Counts of [`kerntune_profile::Manifest::health`] that are not faults: they say how much was
-/// checked or put right.
-const HARMLESS: [&str; 2] = ["clock_checks", "cut_blocks"];
+/// Counts of [`kerntune_profile::Manifest::health`] that are not faults: how much was checked or
+/// put right, calls that were open when recording began or paused, and what has a line of its own.
+const HARMLESS: [&str; 5] = ["clock_checks", "cut_blocks", "cut_calls", "unattributed_ns", "lost_events"];
 
 /// One note for each thing that a reader has to know; none when all is well.
 pub(crate) fn notes(profile: &Profile) -> Vec<String> {
@@ -21,7 +21,7 @@ pub(crate) fn notes(profile: &Profile) -> Vec<String> {
         notes.push("Functions were not captured: there is no table of functions.".into());
     }
     for (what, &count) in &manifest.health {
-        if count > 0 && what != "lost_events" && !HARMLESS.contains(&what.as_str()) {
+        if count > 0 && !HARMLESS.contains(&what.as_str()) {
             notes.push(note(what, count, manifest.events));
         }
     }
@@ -50,6 +50,16 @@ fn note(what: &str, count: u64, events: u64) -> String {
         }
         "clock_errors" => format!("{count} times the guest's clock and the recorder's differed."),
         "clock_error_ns" => format!("{count} ns is the sum of the differences between the clocks."),
+        "unclosed_regions" => {
+            format!("{count} regions were begun and never ended: their figures are not whole.")
+        }
+        "region_mismatches" => format!("{count} marks of regions were out of order."),
+        "region_mismatch_ns" => {
+            format!("{count} ns is what the times of regions and their events differ by.")
+        }
+        "stack_mismatches" | "running_mismatches" | "clock_mismatches" | "unmatched_exits" => {
+            format!("{count} {} in the trace (of {events} events).", what.replace('_', " "))
+        }
         // A recorder newer than this list still gets its say.
         _ => format!("{}: {count}.", what.replace('_', " ")),
     }

@@ -111,6 +111,20 @@ fn figures_of_a_region_and_those_within_it() {
 }
 
 #[test]
+fn a_measurement_is_a_profile() {
+    use kerntune_compare::{Comparison, Measurement, Metric};
+    let [before, after] =
+        [sample::before(), sample::after()].map(|profile| Measurement::from_profile(&profile).unwrap());
+    let comparison = Comparison::new(&before, &before, &after, sample::labels()).unwrap();
+    let row = comparison.row("tcp_rr", Metric::PathLength).unwrap();
+    // Both regions of that name: (203,964,000 + 203,960,000) / 20,000.
+    assert_eq!((row.base, row.change_percent.map(f64::round)), (20_396.2, Some(-12.0)));
+    // The region without operations is in the total only.
+    assert_eq!(comparison.operations().collect::<Vec<_>>(), ["tcp_rr", "getpid"]);
+    assert_eq!(comparison.row("total", Metric::PathLength).unwrap().base, 411_274_300.0);
+}
+
+#[test]
 fn lost_events_are_said() {
     let mut profile = sample::after();
     assert!(summary::text(&profile, Style::PLAIN).unwrap().contains("health     good"));

@@ -30,18 +30,11 @@ impl Scale {
     }
 
     fn x(&self, change: f64) -> f64 {
-        let (left, right) = (NAMES + VALUES * self.share_below(), WIDTH - VALUES * self.share_above());
+        // Figures stand at the ends of bars: always to the right, where equal ones are too.
+        let left = NAMES + if self.low < 0.0 { VALUES } else { 4.0 };
+        let right = WIDTH - VALUES;
         let change = change.clamp(self.low, self.high);
         left + (change - self.low) / (self.high - self.low) * (right - left)
-    }
-
-    /// Room for figures is needed on the sides to which bars go.
-    fn share_below(&self) -> f64 {
-        f64::from(self.low < 0.0)
-    }
-
-    fn share_above(&self) -> f64 {
-        f64::from(self.high > 0.0)
     }
 }
 

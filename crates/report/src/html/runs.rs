@@ -93,7 +93,7 @@ pub(super) fn method(input: &HtmlInput) -> String {
         out.push_str(
             "<p>The kernel ran unmodified on an emulated machine (QEMU TCG, <code>-icount shift=0</code>, one CPU) in \
              which one instruction takes one nanosecond. Times on this page are therefore instruction counts, not the \
-             time of a real CPU: they say how much is executed, and a run repeats to the instruction.</p>\n",
+             time of a real CPU: they say how much is executed, and they do not depend on how busy the host was.</p>\n",
         );
     } else {
         let _ = writeln!(out, "<p>Recorded on machine <code>{}</code>.</p>", Escaped(machine));

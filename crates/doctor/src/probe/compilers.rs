@@ -1,0 +1,110 @@
+//! GCC with its profile tool, and LLVM.
+
+use crate::host::Host;
+use crate::version::Version;
+use crate::{Ability, Check, Group, Options};
+
+/// Names under which LLVM is installed side by side; the plain one last, as it may be anything.
+const LLVM_SUFFIXES: [&str; 5] = ["-19", "-20", "-21", "-22", ""];
+
+pub(crate) fn examine(host: &dyn Host, _options: &Options) -> Vec<Check> {
+    vec![gcc(host), gcov_dump(host), llvm(host)]
+}
+
+/// The version that `program ARGUMENT` prints first.
+fn version(host: &dyn Host, program: &str, argument: &str) -> Option<Version> {
+    let ran = host.ask(&[program, argument]).ok().filter(|ran| ran.is_success())?;
+    Version::first_in(&ran.output)
+}
+
+fn gcc(host: &dyn Host) -> Check {
+    let needed_for = "kernels, the recipe gcc-pgo, the guest's programs";
+    let check = Check::of(Group::Compilers, "gcc", needed_for, &[Ability::GccPgo]);
+    let install = "apt-get install gcc libc6-dev";
+    let Some(path) = host.find("gcc") else { return check.missing("not found", install) };
+    match version(host, "gcc", "-dumpfullversion") {
+        Some(version) if version.is_at_least(12, 0) => check.ok(format!("{version} ({})", path.display())),
+        Some(version) => {
+            check.missing(format!("{version} ({}), 12 or later is needed", path.display()), install)
+        }
+        None => check.missing(format!("{} does not run", path.display()), install),
+    }
+}
+
+fn gcov_dump(host: &dyn Host) -> Check {
+    let check = Check::of(Group::Compilers, "gcov-dump", "looking into .gcda files by hand", &[]);
+    match version(host, "gcov-dump", "--version") {
+        Some(version) => check.ok(version.to_string()),
+        None => check.missing("not found", "apt-get install gcc"),
+    }
+}
+
+fn llvm(host: &dyn Host) -> Check {
+    let check =
+        Check::of(Group::Compilers, "LLVM", "kernels built by clang, later recipes", &[Ability::Llvm]);
+    let install = "apt-get install clang-19 lld-19 llvm-19";
+    let mut best: Option<(Version, String, Vec<String>)> = None;
+    for suffix in LLVM_SUFFIXES {
+        let clang = format!("clang{suffix}");
+        if host.find(&clang).is_none() {
+            continue;
+        }
+        let Some(version) = version(host, &clang, "--version") else { continue };
+        let tools = [format!("ld.lld{suffix}"), format!("llvm-profgen{suffix}"), format!("llvm-nm{suffix}")];
+        let absent: Vec<_> = tools.into_iter().filter(|tool| host.find(tool).is_none()).collect();
+        if version.is_at_least(19, 0) && absent.is_empty() {
+            return check.ok(format!("{version} ({clang}, ld.lld{suffix}, llvm-profgen{suffix})"));
+        }
+        if best.as_ref().is_none_or(|(other, _, _)| version > *other) {
+            best = Some((version, clang, absent));
+        }
+    }
+    match best {
+        None => check.missing("clang not found", install),
+        Some((version, clang, _)) if !version.is_at_least(19, 0) => {
+            check.missing(format!("{version} ({clang}), 19 or later is needed"), install)
+        }
+        Some((version, clang, absent)) => {
+            check.missing(format!("{version} ({clang}) without {}", absent.join(", ")), install)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_host::TestHost;
+    use crate::Status;
+
+    const CLANG_19: &str = "Debian clang version 19.1.7 (3~deb12u1)\nTarget: x86_64-pc-linux-gnu\n";
+
+    #[test]
+    fn gcc_by_its_version() {
+        let with = |version: &str| {
+            gcc(&TestHost::default().program("gcc").answer("gcc -dumpfullversion", 0, version))
+        };
+        assert_eq!(with("12.2.0\n").status, Status::Ok);
+        assert_eq!(with("10.2.1\n").status, Status::Missing);
+        assert_eq!(with("").status, Status::Missing);
+    }
+
+    #[test]
+    fn llvm_is_ready_only_when_complete() {
+        let clang = || TestHost::default().program("clang-19").answer("clang-19 --version", 0, CLANG_19);
+        let check = llvm(&clang().program("ld.lld-19"));
+        assert_eq!(check.status, Status::Missing);
+        assert_eq!(check.found, "19.1.7 (clang-19) without llvm-profgen-19, llvm-nm-19");
+        let whole = clang().program("ld.lld-19").program("llvm-profgen-19").program("llvm-nm-19");
+        assert_eq!(llvm(&whole).status, Status::Ok);
+    }
+
+    #[test]
+    fn an_old_clang_is_named() {
+        let old = TestHost::default().program("clang").answer(
+            "clang --version",
+            0,
+            "Debian clang version 14.0.6\n",
+        );
+        assert_eq!(llvm(&old).found, "14.0.6 (clang), 19 or later is needed");
+    }
+}

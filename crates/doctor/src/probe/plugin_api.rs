@@ -1,0 +1,92 @@
+//! Which plugin API a QEMU speaks, by the functions it exports.
+//!
+//! QEMU tells a plugin its level only once that is loaded; so without the recorder the level is
+//! told from the functions that came with each (include/qemu/qemu-plugin.h, "version history").
+
+use object::{Object, ObjectSymbol};
+
+/// The level that the recorder speaks.
+pub(crate) const NEEDED: u32 = 4;
+
+/// A function that came with a level, newest first.
+const MARKERS: [(u32, &[u8]); 5] = [
+    (6, b"qemu_plugin_register_vcpu_discon_cb"),
+    (5, b"qemu_plugin_write_memory_vaddr"),
+    (4, b"qemu_plugin_read_memory_vaddr"),
+    (2, b"qemu_plugin_num_vcpus"),
+    (1, b"qemu_plugin_register_vcpu_tb_trans_cb"),
+];
+
+/// The highest level that the functions in a QEMU's dynamic symbol table show. `None` if the
+/// bytes are no ELF file or plugins are not built in.
+pub(crate) fn exported(qemu: &[u8]) -> Option<u32> {
+    let file = object::File::parse(qemu).ok()?;
+    let mut level = None;
+    for symbol in file.dynamic_symbols().filter(|symbol| symbol.is_definition()) {
+        let Ok(name) = symbol.name_bytes() else { continue };
+        level = level.max(MARKERS.iter().find(|(_, marker)| *marker == name).map(|(at, _)| *at));
+    }
+    level
+}
+
+/// What QEMU and the recorder said when the recorder was loaded without a usable spec.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Loaded {
+    /// The recorder came as far as its spec: the API suits it.
+    Yes,
+    /// It did not, with the reason.
+    No(String),
+}
+
+/// Reads their messages.
+pub(crate) fn loaded(output: &str, spec: &str) -> Loaded {
+    let said = |words: &str| output.lines().find(|line| line.contains(words));
+    if said(spec).is_some_and(|line| line.contains("kerntune-recorder: ")) {
+        return Loaded::Yes;
+    }
+    // The recorder's own reason, else QEMU's, which is its last.
+    let reason = said("kerntune-recorder: ")
+        .or_else(|| said("requires API version"))
+        .or_else(|| said("Could not load plugin"))
+        .or_else(|| output.lines().rfind(|line| !line.trim().is_empty()));
+    let reason = reason.unwrap_or("QEMU ended without a word");
+    Loaded::No(reason.trim_start_matches("kerntune-recorder: ").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_qemu_and_recorder() {
+        let yes = "kerntune-recorder: cannot read /x/spec: No such file or directory (os error 2)\n\
+            qemu-system-x86_64: Could not load plugin /l.so: qemu_plugin_install returned error code 1\n";
+        assert_eq!(loaded(yes, "/x/spec"), Loaded::Yes);
+        let old = "kerntune-recorder: this QEMU has plugin API 2, 4 is needed (QEMU 9.2 or newer)\n";
+        assert_eq!(
+            loaded(old, "/x/spec"),
+            Loaded::No("this QEMU has plugin API 2, 4 is needed (QEMU 9.2 or newer)".into())
+        );
+        let qemu = "qemu-system-x86_64: Could not load plugin /b.so: plugin requires API version 4, but \
+            this QEMU supports only up to version 1\n";
+        assert!(matches!(loaded(qemu, "/x/spec"), Loaded::No(why) if why.contains("up to version 1")));
+        let none = "qemu-system-x86_64: -plugin: invalid option\n";
+        assert!(matches!(loaded(none, "/x/spec"), Loaded::No(why) if why.contains("invalid option")));
+        assert!(matches!(loaded("", "/x/spec"), Loaded::No(_)));
+    }
+
+    #[test]
+    fn what_is_no_qemu_exports_nothing() {
+        assert_eq!(exported(b"#!/bin/sh\n"), None);
+        assert_eq!(exported(b"\x7fELF\x02\x01\x01"), None);
+        assert_eq!(exported(&std::fs::read("/proc/self/exe").unwrap()), None);
+    }
+
+    #[test]
+    fn the_installed_qemu_shows_its_level() {
+        // QEMU 10.0 has API 4; a newer one has more.
+        if let Ok(bytes) = std::fs::read("/usr/bin/qemu-system-x86_64") {
+            assert!(exported(&bytes).is_some());
+        }
+    }
+}

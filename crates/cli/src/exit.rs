@@ -124,6 +124,7 @@ impl From<kerntune_tune::Error> for Failure {
             Error::Machine(inner) => inner.into(),
             Error::Profile(inner) => inner.into(),
             Error::Optimize(inner) => inner.into(),
+            Error::Refused(inner) => inner.into(),
             Error::Analyze(_) | Error::LostEvents { .. } => Self::new(Exit::Recording, error),
             other => Self::new(Exit::Usage, other),
         }
@@ -138,5 +139,11 @@ impl From<kerntune_optimize::Error> for Failure {
             Error::Kernel(inner) => inner.into(),
             other => Self::new(Exit::Profile, other),
         }
+    }
+}
+
+impl From<kerntune_optimize::gcc_pgo::Refused> for Failure {
+    fn from(refused: kerntune_optimize::gcc_pgo::Refused) -> Self {
+        Self::new(Exit::Profile, refused)
     }
 }

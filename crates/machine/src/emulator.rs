@@ -207,7 +207,9 @@ impl Emulator {
         let options = boot_options(request.run, request.collect);
         command.args(["-append", format!("{COMMAND_LINE} {options} {}", request.append).trim_end()]);
         command.args(["-serial", &file("console.log"), "-serial", &file("out-serial.tar")]);
-        command.args(["-device", "virtio-serial-pci"]);
+        // Without ioeventfd a device is driven on the emulation thread, when the guest says so, and
+        // not by another thread whenever the host schedules it.
+        command.args(["-device", "virtio-serial-pci,ioeventfd=off"]);
         command.args(["-chardev", &format!("file,id=out,path={}", escape(&directory.join("out.tar")))]);
         command.args(["-device", &format!("virtserialport,chardev=out,name={PORT_NAME}")]);
         if request.capture.is_some() {

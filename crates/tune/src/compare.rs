@@ -3,7 +3,7 @@
 use crate::model::Model;
 use crate::record::{record, Capture, RecordRequest, Recorded, Repeat};
 use crate::{Result, Session};
-use kerntune_compare::{Comparison, KernelRef, Labels, Measurement, RegionFigures};
+use kerntune_compare::{Comparison, KernelRef, Labels, Measurement};
 use kerntune_guest::Workload;
 use kerntune_kernel::Kernel;
 use kerntune_profile::Profile;
@@ -70,18 +70,7 @@ pub fn compare(
 }
 
 fn measurement(profile: &std::path::Path) -> Result<Measurement> {
-    let profile = Profile::load(profile)?;
-    let regions = profile.tables.regions.iter().map(|region| RegionFigures {
-        name: &region.name,
-        depth: region.depth,
-        closed: region.closed,
-        operations: region.operations,
-        kernel_instructions: region.kernel_instructions.get(),
-        taken_branches: region.kernel_taken_branches,
-        l1i_misses: region.kernel_l1i_misses,
-        itlb_misses: region.kernel_itlb_misses,
-    });
-    Ok(Measurement::from_regions(regions)?)
+    Ok(Measurement::from_profile(&Profile::load(profile)?)?)
 }
 
 fn kernel_ref(kernel: &Kernel) -> KernelRef {

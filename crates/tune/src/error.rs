@@ -20,6 +20,8 @@ pub enum Error {
     #[error(transparent)]
     Optimize(#[from] kerntune_optimize::Error),
     #[error(transparent)]
+    Refused(#[from] kerntune_optimize::gcc_pgo::Refused),
+    #[error(transparent)]
     Model(#[from] kerntune_layout::Error),
     /// A run during which no region was opened.
     #[error("the run `{run}` of workload `{workload}` marked no region, so nothing was recorded: give its steps a `region`, or mark operations in the program (guest/kt_mark.h)")]

@@ -49,7 +49,7 @@ pub fn optimize(
     };
     let profile = gcc_pgo::prepare_profile(session.work, &[counters], &instrumented)?;
     let tuned = build(session.work, &tuned_request(&request, &base, workload, &profile)?, session.progress)?;
-    let proof = gcc_pgo::prove(&base, &profile, &tuned)?;
+    let proof = gcc_pgo::prove(&base, &profile, &tuned, &tuned.build_log())?;
     Ok(Optimized { base, tuned, profile, proof })
 }
 

@@ -177,7 +177,7 @@ fn analyse(id: &str, request: &RecordRequest, outcome: &Outcome, progress: &dyn 
 
 /// The kernel's functions as the profile names them; the one past the last stands for code in no
 /// known function, as in the recorder.
-fn symbols(kernel: &Kernel) -> Result<Vec<Symbol>> {
+pub fn symbols(kernel: &Kernel) -> Result<Vec<Symbol>> {
     let table = Symbols::load(&kernel.vmlinux())?;
     let mut symbols: Vec<Symbol> = table
         .functions()

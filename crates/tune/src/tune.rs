@@ -131,7 +131,7 @@ pub fn tune(
     })?;
     let tuned = Kernel::load(&tuned)?;
     // Cheap next to a build, and nothing is measured that was not proved.
-    let proof = gcc_pgo::prove(&base, &profile, &tuned)?;
+    let proof = gcc_pgo::prove(&base, &profile, &tuned, &tuned.build_log())?;
     proof.verdict()?;
 
     let mut recorded = |name, kernel, repeat| -> Result<Recorded> {

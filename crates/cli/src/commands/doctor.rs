@@ -14,7 +14,7 @@ pub fn run(global: &Global, options: &Doctor, output: &Output) -> Result<Exit, F
         work_dir: global.dir.clone(),
     });
     if options.format.json {
-        output.print(&report.json());
+        output.json(&report);
     } else {
         output.print(&report.text(output.style().color));
     }

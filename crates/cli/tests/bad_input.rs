@@ -1,0 +1,154 @@
+//! Bad input: one clear message, the documented exit status (docs/exit-status.md), no panic.
+
+mod support;
+
+use std::fs;
+use std::process::Command;
+use support::{fails, kerntune, workload};
+
+const TRAINING: &str = "[training]\n[[training.step]]\ncommand = [\"rr\", \"--only\", \"getpid\"]\n";
+
+#[test]
+fn a_missing_compiler_is_named() {
+    let mut command = kerntune(["kernel", "build", "--compiler", "gcc-99"]);
+    fails(&mut command, 3, &["gcc-99", "install"]);
+}
+
+#[test]
+fn an_unknown_package_is_named_with_its_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = workload(
+        &directory,
+        &format!("description = \"x\"\npackages = [\"no-such-package\"]\n{TRAINING}[measured]\n[[measured.step]]\ncommand = [\"rr\"]\n"),
+    );
+    let checked = fails(&mut kerntune(["workload", "check", &file]), 2, &["test.toml:2:", "no-such-package"]);
+    assert!(checked.contains("packages"), "{checked}");
+    let kernel = support::base_kernel();
+    let mut command = kerntune(["record", "--kernel", &kernel, "--workload", &file]);
+    fails(&mut command, 3, &["no-such-package", "apt-get install"]);
+}
+
+#[test]
+fn a_service_that_never_becomes_ready_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = workload(
+        &directory,
+        &format!(
+            "description = \"x\"\nbinaries = [\"sleep\"]\n[[service]]\nname = \"dozer\"\ncommand = [\"sleep\", \"1000\"]\n\
+             ready = {{ tcp = 6379, within_seconds = 3 }}\n{TRAINING}[measured]\n[[measured.step]]\ncommand = [\"rr\"]\n"
+        ),
+    );
+    let kernel = support::base_kernel();
+    let mut command = kerntune(["record", "--kernel", &kernel, "--workload", &file]);
+    fails(&mut command, 5, &["dozer", "not ready"]);
+}
+
+#[test]
+fn a_kernel_that_panics_is_quoted() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = workload(
+        &directory,
+        &format!(
+            "description = \"x\"\nappend = \"rdinit=/nonexistent root=/dev/nonexistent\"\n{TRAINING}[measured]\n[[measured.step]]\ncommand = [\"rr\"]\n"
+        ),
+    );
+    let kernel = support::base_kernel();
+    let mut command = kerntune(["record", "--kernel", &kernel, "--workload", &file]);
+    fails(&mut command, 5, &["panicked", "last lines of the console"]);
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_with_a_word() {
+    let kernel = support::base_kernel();
+    let work = support::work_dir();
+    // A work directory on a file system of 3 MiB, in a mount namespace of its own, that has the
+    // kernel and the image by link, but no room for the trace.
+    let script = r#"
+        set -e
+        mount -t tmpfs -o size=3m kerntune-test "$SMALL"
+        mkdir "$SMALL/kernels" "$SMALL/guests" "$SMALL/programs"
+        for kind in kernels guests programs; do
+            for result in "$WORK/$kind"/*; do ln -s "$result" "$SMALL/$kind/"; done
+        done
+        exec "$KERNTUNE" --dir "$SMALL" record --kernel "$KERNEL" --workload rr
+    "#;
+    // The image has to be there already.
+    support::run([
+        "record",
+        "--kernel",
+        &kernel,
+        "--workload",
+        "rr",
+        "--no-functions",
+        "--no-edges",
+        "--json",
+    ]);
+    let small = tempfile::tempdir().unwrap();
+    let mut command = Command::new("unshare");
+    command
+        .args(["--map-root-user", "--mount", "sh", "-c", script])
+        .current_dir(support::checkout())
+        .env("SMALL", small.path())
+        .env("WORK", work)
+        .env("KERNEL", kernel)
+        .env("KERNTUNE", env!("CARGO_BIN_EXE_kerntune"));
+    fails(&mut command, 6, &["No space left on device"]);
+}
+
+#[test]
+fn a_truncated_profile_is_refused() {
+    let kernel = support::base_kernel();
+    support::run([
+        "record",
+        "--kernel",
+        &kernel,
+        "--workload",
+        "rr",
+        "--no-functions",
+        "--no-edges",
+        "--json",
+    ]);
+    let list = support::json(["profile", "list", "--json"]);
+    let path = list.as_array().unwrap().last().unwrap()["path"].as_str().unwrap().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let copy = directory.path().join("profile");
+    fs::create_dir(&copy).unwrap();
+    for entry in fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            fs::copy(&path, copy.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    let table = copy.join("regions.parquet");
+    let bytes = fs::read(&table).unwrap();
+    fs::write(&table, &bytes[..bytes.len() / 2]).unwrap();
+    let copy = copy.display().to_string();
+    fails(&mut kerntune(["report", &copy]), 7, &["regions.parquet"]);
+    fs::remove_file(table).unwrap();
+    fails(&mut kerntune(["report", &copy]), 7, &["regions.parquet"]);
+    fs::remove_file(directory.path().join("profile/manifest.json")).unwrap();
+    fails(&mut kerntune(["report", &copy]), 7, &["manifest.json"]);
+}
+
+#[test]
+fn counters_of_another_build_are_refused() {
+    let kernel = support::base_kernel();
+    let directory = tempfile::tempdir().unwrap();
+    // Real counters of a real program, that is not this kernel.
+    fs::write(directory.path().join("fork.c"), "int main(void) { return 0; }\n").unwrap();
+    let shell =
+        "gcc --coverage fork.c -o fork && ./fork && mkdir -p gcda/kernel && cp *.gcda gcda/kernel/fork.gcda";
+    assert!(Command::new("sh").args(["-c", shell]).current_dir(&directory).status().unwrap().success());
+    let gcda = directory.path().join("gcda").display().to_string();
+    let mut command = kerntune(["optimize", "--kernel", &kernel, "--workload", "rr", "--gcda", &gcda]);
+    fails(&mut command, 7, &["another build"]);
+}
+
+#[test]
+fn wrong_words_are_usage_errors() {
+    fails(&mut kerntune(["report", "latest", "--sort", "colour"]), 2, &["colour", "net"]);
+    fails(&mut kerntune(["tune", "--workload", "rr", "--recipe", "magic"]), 2, &["magic", "gcc-pgo"]);
+    fails(&mut kerntune(["tune", "--workload", "nobody"]), 2, &["nobody", "redis, rr"]);
+    fails(&mut kerntune(["kernel", "show", "nobody"]), 2, &["nobody"]);
+    fails(&mut kerntune(["record", "--kernel", "nobody", "--workload", "rr"]), 2, &["nobody"]);
+}

@@ -1,0 +1,180 @@
+//! Exactness: recordings repeat, disturb nothing, and agree with the guest's own ftrace.
+
+mod support;
+
+use kerntune_guest::{Collect, GuestImage, Workload};
+use kerntune_kernel::Kernel;
+use kerntune_machine::{CaptureRequest, Emulator, RunRequest};
+use kerntune_work::{NoProgress, WorkDir};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn functions(profile: &str) -> BTreeMap<(String, String), (u64, u64)> {
+    let report = support::json(["report", profile, "functions", "--json"]);
+    assert_eq!(report["lost_events"], 0);
+    let rows = report["functions"].as_array().unwrap().iter();
+    rows.map(|row| {
+        let name = row["name"].as_str().unwrap().to_string();
+        let file = row["file"].as_str().unwrap_or_default().to_string();
+        ((name, file), (row["calls"].as_u64().unwrap(), row["net_ns"].as_u64().unwrap()))
+    })
+    .collect()
+}
+
+#[test]
+fn two_recordings_are_the_same() {
+    let kernel = support::base_kernel();
+    let record = || {
+        support::run(["record", "--kernel", &kernel, "--workload", "rr", "--json"]);
+        let list = support::json(["profile", "list", "--json"]);
+        // Other tests record at the same time: the newest of this kernel and workload.
+        let list = list.as_array().unwrap().clone();
+        let ours = |p: &&Value| p["kernel"] == kernel.as_str() && p["workload"] == "rr";
+        list.iter().rev().find(ours).unwrap()["path"].as_str().unwrap().to_string()
+    };
+    let (one, two) = (record(), record());
+    assert_ne!(one, two);
+    assert_eq!(functions(&one), functions(&two));
+}
+
+/// Nanoseconds per row as the guest itself measured them.
+fn rows(guest_files: &Path) -> BTreeMap<String, u64> {
+    let mut rows = BTreeMap::new();
+    for entry in
+        std::fs::read_dir(guest_files.join("out")).or_else(|_| std::fs::read_dir(guest_files)).unwrap()
+    {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
+        for line in text.lines().filter(|line| line.starts_with("{\"row\"")) {
+            let row: Value = serde_json::from_str(line).unwrap();
+            rows.insert(row["row"].as_str().unwrap().to_string(), row["nanoseconds"].as_u64().unwrap());
+        }
+    }
+    rows
+}
+
+#[test]
+fn the_guest_does_not_notice_the_recorder() {
+    let work = WorkDir::open(support::work_dir()).unwrap();
+    let kernel = kerntune_kernel::find(&work, &support::base_kernel()).unwrap();
+    let workload = Workload::find("rr", &[]).unwrap();
+    let image = GuestImage::build(&work, &workload, &NoProgress).unwrap();
+    let machine = Emulator::find().unwrap();
+    let run = |capture| {
+        let directory = tempfile::tempdir().unwrap();
+        let request = RunRequest { capture, ..RunRequest::new(&kernel, &image.initramfs, "measured") };
+        let outcome = machine.run(&request, directory.path(), &NoProgress).unwrap();
+        rows(&outcome.guest_files)
+    };
+    let model = kerntune_tune::model::find("generic").unwrap().text;
+    let without = run(None);
+    let with = run(Some(CaptureRequest { functions: true, edges: true, model: Some(model) }));
+    assert_eq!(without.len(), 11, "{without:?}");
+    for (row, nanoseconds) in &without {
+        // One nanosecond is one instruction.
+        let difference = with[row].abs_diff(*nanoseconds) as f64 / *nanoseconds as f64;
+        assert!(difference <= 0.0005, "{row}: {nanoseconds} ns without, {} ns with the recorder", with[row]);
+    }
+}
+
+/// Calls per function from the kernel's `trace_stat/function0`.
+fn ftrace(path: &Path) -> BTreeMap<String, u64> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let rows = text.lines().skip(2).filter_map(|line| {
+        let mut words = line.split_whitespace();
+        Some((words.next()?.to_string(), words.next()?.parse().ok()?))
+    });
+    rows.collect()
+}
+
+#[test]
+fn calls_agree_with_the_kernels_own_function_profiler() {
+    let fragment = support::checkout().join("kernel/ftrace.config");
+    let id = support::kernel(&["--fragment", fragment.to_str().unwrap()], "ftrace");
+    let work = WorkDir::open(support::work_dir()).unwrap();
+    let kernel: Kernel = kerntune_kernel::find(&work, &id).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = support::workload(
+        &directory,
+        "description = \"TCP, counted by two witnesses\"\n[training]\n[[training.step]]\ncommand = [\"rr\"]\n\
+         [measured]\n[[measured.step]]\nregion = \"tcp\"\noperations = 1000\ncommand = [\"rr\", \"--only\", \"tcp_rr\"]\n",
+    );
+    let workload = Workload::load(Path::new(&file)).unwrap();
+    let image = GuestImage::build(&work, &workload, &NoProgress).unwrap();
+    let run = directory.path().join("run");
+    std::fs::create_dir(&run).unwrap();
+    let request = RunRequest {
+        capture: Some(CaptureRequest { functions: true, edges: false, model: None }),
+        collect: Collect { gcov: false, ftrace: true },
+        ..RunRequest::new(&kernel, &image.initramfs, "measured")
+    };
+    let outcome = Emulator::find().unwrap().run(&request, &run, &NoProgress).unwrap();
+    let witness = ftrace(&outcome.guest_files.join("ftrace/measured-1-tcp/function0"));
+
+    let recording = outcome.recording.as_ref().unwrap();
+    let symbols = kerntune_tune::record::symbols(&kernel).unwrap();
+    let trace = std::fs::File::open(outcome.trace()).unwrap();
+    let analysis =
+        kerntune_analyze::analyze(std::io::BufReader::new(trace), recording, None, &symbols, &mut |_| {
+            std::ops::ControlFlow::Continue(())
+        })
+        .unwrap();
+    let mut ours: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in &analysis.tables.functions {
+        *ours.entry(analysis.tables.name(row.function)).or_default() += row.calls;
+    }
+
+    // The TCP path from the system call to the wire and back up. All of it lies strictly between
+    // the moments at which the profiler is turned on and off, so the counts have to be equal.
+    let path = [
+        "tcp_sendmsg",
+        "tcp_sendmsg_locked",
+        "tcp_push",
+        "__tcp_push_pending_frames",
+        "tcp_write_xmit",
+        "__tcp_transmit_skb",
+        "__ip_queue_xmit",
+        "__ip_local_out",
+        "ip_output",
+        "ip_finish_output2",
+        "__dev_queue_xmit",
+        "dev_hard_start_xmit",
+        "loopback_xmit",
+        "__netif_rx",
+        "netif_rx_internal",
+        "enqueue_to_backlog",
+        "process_backlog",
+        "__netif_receive_skb_one_core",
+        "ip_rcv",
+        "ip_rcv_core",
+        "ip_local_deliver",
+        "ip_local_deliver_finish",
+        "ip_protocol_deliver_rcu",
+        "tcp_v4_rcv",
+        "tcp_v4_do_rcv",
+        "tcp_rcv_established",
+        "tcp_ack",
+        "tcp_queue_rcv",
+        "tcp_data_ready",
+        "sock_def_readable",
+        "tcp_recvmsg",
+        "tcp_recvmsg_locked",
+        "tcp_cleanup_rbuf",
+        "__tcp_select_window",
+        "tcp_schedule_loss_probe",
+        "tcp_event_new_data_sent",
+        "tcp_rate_skb_sent",
+        "tcp_v4_early_demux",
+        "net_rx_action",
+        "sk_wait_data",
+    ];
+    let mut compared = 0;
+    for name in path {
+        // Some are inlined, according to the compiler's mood: then neither knows them.
+        let (Some(theirs), Some(count)) = (witness.get(name), ours.get(name)) else { continue };
+        assert_eq!(count, theirs, "{name}");
+        assert!(*count >= 100, "{name} was called {count} times");
+        compared += 1;
+    }
+    assert!(compared >= 20, "only {compared} functions of the TCP path were compared");
+}

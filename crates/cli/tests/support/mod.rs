@@ -1,0 +1,79 @@
+//! Running the real program on real kernels.
+//!
+//! Kernels and images are kept in `KERNTUNE_DIR` (or `.kerntune` of the checkout), where they are
+//! built once and found by content; tests that break things work on copies.
+#![allow(dead_code)] // each test program uses its own part
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The checkout.
+pub fn checkout() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// The work directory that tests share.
+pub fn work_dir() -> PathBuf {
+    std::env::var_os("KERNTUNE_DIR").map_or_else(|| checkout().join(".kerntune"), PathBuf::from)
+}
+
+/// `kerntune` in the checkout with the shared work directory.
+pub fn kerntune<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kerntune"));
+    command.current_dir(checkout()).env("KERNTUNE_DIR", work_dir()).args(arguments);
+    command
+}
+
+/// Runs and expects success; standard output.
+pub fn run<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> String {
+    let output = kerntune(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs and expects JSON.
+pub fn json<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Value {
+    serde_json::from_str(&run(arguments)).unwrap()
+}
+
+/// Expects this exit status and all of these words in the message, which is returned.
+pub fn fails(command: &mut Command, status: i32, words: &[&str]) -> String {
+    let output = command.output().unwrap();
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(status), "{text}");
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in:\n{text}");
+    }
+    assert!(!text.contains("panicked at"), "{text}");
+    text
+}
+
+/// Both outputs.
+pub fn said(output: &Output) -> String {
+    format!(
+        "{}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// The id of the base kernel, built if need be.
+pub fn base_kernel() -> String {
+    kernel(&[], "base")
+}
+
+/// The id of a kernel with more options.
+pub fn kernel(options: &[&str], label: &str) -> String {
+    let mut arguments = vec!["kernel", "build", "--json", "--label", label];
+    arguments.extend_from_slice(options);
+    json(arguments)["id"].as_str().unwrap().to_string()
+}
+
+/// Writes a workload file below a directory of its own.
+pub fn workload(directory: &tempfile::TempDir, text: &str) -> String {
+    let path = directory.path().join("test.toml");
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}

@@ -1,0 +1,67 @@
+//! What recording costs: wall time of the same guest work with the recorder against without it, both
+//! under icount, interleaved, as ratios. `make bench` runs this; docs/benchmarks.md has a baseline.
+//!
+//! Usage: `recording_cost [ROUNDS] [SCALE]`; the work directory is `KERNTUNE_DIR` or `.kerntune`.
+
+use kerntune_guest::{GuestImage, Run, Step, Workload};
+use kerntune_kernel::{build, BuildRequest, Kernel};
+use kerntune_machine::{CaptureRequest, Emulator, RunRequest};
+use kerntune_work::{NoProgress, WorkDir};
+use std::error::Error;
+
+/// A configuration's name, and what it captures.
+type Configuration = (&'static str, Option<CaptureRequest>);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let rounds: usize = arguments.next().map_or(Ok(5), |text| text.parse())?;
+    let scale = arguments.next().unwrap_or("8".into());
+    let work = WorkDir::open(std::env::var("KERNTUNE_DIR").unwrap_or(".kerntune".into()))?;
+    let kernel = build(&work, &BuildRequest::new("debian:6.12".parse()?, "base"), &NoProgress)?;
+    let mut workload = Workload::find("rr", &[])?;
+    let command = ["rr", "--seed", "1", "--scale", &scale].map(String::from).to_vec();
+    let step = Step { region: None, operations: None, command, limit_seconds: None, metrics: Vec::new() };
+    workload.measured = Run { warmup: Vec::new(), steps: vec![step] };
+    let image = GuestImage::build(&work, &workload, &NoProgress)?;
+    let model = Some(kerntune_tune::model::find("generic")?.text);
+    let configurations: [Configuration; 5] = [
+        ("plain emulation (A/A)", None),
+        ("counters only", Some(CaptureRequest::default())),
+        ("functions", Some(CaptureRequest { functions: true, ..CaptureRequest::default() })),
+        ("functions and edges", Some(CaptureRequest { functions: true, edges: true, model: None })),
+        ("functions, edges and model", Some(CaptureRequest { functions: true, edges: true, model })),
+    ];
+    let mut ratios = vec![Vec::new(); configurations.len()];
+    for round in 1..=rounds {
+        for (at, (name, capture)) in configurations.iter().enumerate() {
+            // Each beside a plain run of its own, so that a slow minute of the host slows both.
+            let plain = step_seconds(&kernel, &image, None)?;
+            let recorded = step_seconds(&kernel, &image, capture.clone())?;
+            ratios[at].push(recorded / plain);
+            eprintln!("round {round}/{rounds}: {name}: {recorded:.2} s against {plain:.2} s");
+        }
+    }
+    println!(
+        "wall time of the rr step (scale {scale}), recorded / plain, median of {rounds} (least to greatest)"
+    );
+    for ((name, _), ratios) in configurations.iter().zip(&mut ratios) {
+        ratios.sort_by(f64::total_cmp);
+        let (least, median, greatest) = (ratios[0], ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
+        println!("  {name:28} {median:5.2}  ({least:.2} to {greatest:.2})");
+    }
+    Ok(())
+}
+
+/// Wall seconds between the beginning of the step and the end of it, boot excluded.
+fn step_seconds(
+    kernel: &Kernel,
+    image: &GuestImage,
+    capture: Option<CaptureRequest>,
+) -> Result<f64, Box<dyn Error>> {
+    let directory = tempfile::tempdir()?;
+    let request = RunRequest { capture, ..RunRequest::new(kernel, &image.initramfs, "measured") };
+    let outcome = Emulator::find()?.run(&request, directory.path(), &NoProgress)?;
+    let begin = outcome.phases.iter().position(|(phase, _)| phase.contains(" step ")).ok_or("no step")?;
+    let (_, end) = outcome.phases.get(begin + 1).ok_or("the step has no end")?;
+    Ok(end - outcome.phases[begin].1)
+}

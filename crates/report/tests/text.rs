@@ -143,3 +143,45 @@ fn colour_is_only_dress() {
     }
     assert_eq!(colored, plain);
 }
+
+/// Every field that is written is in `docs/json.md`, and every example there is JSON.
+#[test]
+fn the_contract_is_documented() {
+    let contract = include_str!("../../../docs/json.md");
+    let mut fields = Vec::new();
+    for text in [
+        sample::comparison().to_json(),
+        functions::json(&sample::before(), &Options::default()).unwrap(),
+        summary::json(&sample::before()).unwrap(),
+    ] {
+        let json: Value = serde_json::from_str(&text).unwrap();
+        assert!(contract.contains(&format!("`{}`", json["schema"].as_str().unwrap())));
+        collect_fields(&json, &mut fields);
+    }
+    for field in fields {
+        assert!(contract.contains(&format!("\"{field}\":")), "docs/json.md does not show {field}");
+    }
+    let examples: Vec<_> = contract.split("```json\n").skip(1).collect();
+    assert_eq!(examples.len(), 3);
+    for example in examples {
+        let example = example.split("```").next().unwrap();
+        let json: Value = serde_json::from_str(example).expect(example);
+        if json["schema"] == kerntune_compare::SCHEMA {
+            let comparison = kerntune_compare::Comparison::from_json(example).unwrap();
+            assert_eq!(comparison.rows[0].unit, "instructions/op");
+        }
+    }
+}
+
+fn collect_fields(json: &Value, fields: &mut Vec<String>) {
+    match json {
+        Value::Object(object) => {
+            for (field, value) in object {
+                fields.push(field.clone());
+                collect_fields(value, fields);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| collect_fields(value, fields)),
+        _ => {}
+    }
+}

@@ -101,7 +101,7 @@ pub(super) fn method(input: &HtmlInput) -> String {
     if input.comparison.is_some() {
         out.push_str(
             "<p>Path length is the number of kernel instructions per operation, between the marks that the workload sets; \
-             taken branches are jumps, calls and returns that were taken. Both are exact. L1I and iTLB misses come from a \
+             taken branches are jumps, calls and returns that were taken, interrupts are none. Both are exact. L1I and iTLB misses come from a \
              model of a CPU's front end that is fed with the exact instruction stream: it has sizes and LRU \
              replacement, and leaves out prefetching, speculation, the micro-op cache and everything that data does. User \
              code runs through the same model but is not in the figures.</p>\n\

@@ -81,7 +81,7 @@ pub(crate) fn kvm(host: &dyn Host, options: &Options) -> Vec<Check> {
         Boot::Kernel(what) => check.ok(what),
         Boot::Sector => check.limited(
             "ran a boot sector, which does not prove that a kernel runs; no kernel image was at hand",
-            "`kerntune kernel build debian:6.12`, so that a kernel can be booted",
+            "`kerntune kernel build`, so that a kernel can be booted",
         ),
         Boot::Slow(what) => check.limited(what, "use the emulator, which needs no KVM"),
         Boot::Failed(what) => {
@@ -96,7 +96,7 @@ fn kvm_fix(what: &str) -> &'static str {
         "adduser $USER kvm, then log in again"
     } else if what.contains("No such file") || what.contains("KVM kernel module") {
         "modprobe kvm_intel || modprobe kvm_amd; in a virtual machine: allow nested virtualisation"
-    } else if what.contains(QEMU) {
+    } else if what.ends_with("is missing") {
         "apt-get install qemu-system-x86"
     } else {
         "nothing on this machine: use the emulator, which needs no KVM"
@@ -165,8 +165,13 @@ fn judge(kernel: &str, ran: &Ran, seconds: u64) -> Boot {
         (None, Ending::TimedOut) => {
             Boot::Failed(format!("started, but {kernel} did not print a word within {seconds} s"))
         }
-        (None, _) => Boot::Failed(last.to_string()),
+        (None, _) => Boot::Failed(format!("did not start: {}", reason_of_qemu(last))),
     }
+}
+
+/// Its message without its name.
+fn reason_of_qemu(line: &str) -> &str {
+    line.strip_prefix(QEMU).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(line)
 }
 
 fn boot_sector(host: &dyn Host, accelerator: &str, seconds: u64) -> Boot {
@@ -184,7 +189,10 @@ fn boot_sector(host: &dyn Host, accelerator: &str, seconds: u64) -> Boot {
         Ok(ran) if ran.ending == Ending::TimedOut => {
             Boot::Failed(format!("a boot sector of four instructions did not end within {seconds} s"))
         }
-        Ok(ran) => Boot::Failed(ran.last_line().unwrap_or("the boot sector did not run").to_string()),
+        Ok(ran) => {
+            let last = ran.last_line().unwrap_or("the boot sector did not run");
+            Boot::Failed(format!("did not start: {}", reason_of_qemu(last)))
+        }
         Err(failed) => failed,
     }
 }
@@ -244,6 +252,15 @@ mod tests {
         let absent = "Could not access KVM kernel module: No such file or directory\n";
         let check = the_kvm(TestHost::default().program(QEMU).answer("kvm", 1, absent), &options());
         assert!(check.fix.unwrap().contains("modprobe"));
+        // Seen on a virtual machine whose KVM lacks registers of the CPU that it shows.
+        let assertion =
+            "qemu-system-x86_64: target/i386/kvm/kvm.c:3849: kvm_buf_set_msrs: Assertion failed.\n";
+        let check = the_kvm(TestHost::default().program(QEMU).answer("kvm", 134, assertion), &options());
+        assert_eq!(
+            check.found,
+            "did not start: target/i386/kvm/kvm.c:3849: kvm_buf_set_msrs: Assertion failed."
+        );
+        assert!(check.fix.unwrap().contains("use the emulator"));
     }
 
     #[test]

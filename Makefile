@@ -1,0 +1,53 @@
+# kerntune: `make help` says what there is. Nothing here asks a question.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO ?= cargo
+KERNTUNE := target/release/kerntune
+RECORDER := target/release/libkerntune_recorder.so
+
+# Rust that rustup installed, also where the shell does not know of it yet.
+CARGO_HOME ?= $(HOME)/.cargo
+export PATH := $(CARGO_HOME)/bin:$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test bench check install uninstall clean
+.NOTPARALLEL:
+
+help: ## show this
+	@echo "make TARGET, where TARGET is one of"
+	@sed -n 's/^\([a-z]*\):[^#]*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+setup: ## install what is missing (Debian packages, Rust); asks for root through sudo
+	@scripts/setup
+
+build: ## build kerntune and its recorder
+	$(CARGO) build --release --locked --workspace
+
+demo: setup build ## tune Linux 6.12 for the workload rr and show what it gained
+	@scripts/demo $(KERNTUNE)
+
+test: setup build ## all tests, those on real kernels included
+	@# One profile and one set of packages throughout, so that nothing is compiled twice.
+	$(CARGO) test --release --locked --workspace --lib --bins
+	$(CARGO) test --release --locked --workspace --doc
+	$(CARGO) test --release --locked --workspace --test '*'
+
+bench: setup build ## what recording costs, and how fast the parts of kerntune are
+	$(CARGO) run --release --locked -p kerntune-tune --example recording_cost
+	$(CARGO) run --release --locked -p kerntune-analyze --example analyze_bench
+	$(CARGO) run --release --locked -p kerntune-layout --example fetch_cost
+
+check: ## formatting and lints (needs rustfmt and clippy)
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+install: build ## install below PREFIX (/usr/local)
+	install -D -m 755 $(KERNTUNE) $(DESTDIR)$(PREFIX)/bin/kerntune
+	install -D -m 644 $(RECORDER) $(DESTDIR)$(PREFIX)/lib/kerntune/libkerntune_recorder.so
+
+uninstall: ## undo install
+	rm -f $(DESTDIR)$(PREFIX)/bin/kerntune $(DESTDIR)$(PREFIX)/lib/kerntune/libkerntune_recorder.so
+
+clean: ## remove what was compiled; results in .kerntune stay
+	$(CARGO) clean

@@ -1,1 +1,22 @@
-//! Profile to recipe inputs to tuned kernel, and the proof that it took
+//! Profile → recipe inputs → tuned kernel, and the proof that it took.
+//!
+//! Start from [`Recipe`] (the ways there are to turn a profile into a kernel) and from the recipe's
+//! own module: [`gcc_pgo`] for [`Recipe::GccPgo`]. A recipe is a set of steps, each a function of
+//! its own that is named by its inputs and can be taken up again; between the steps somebody else
+//! builds and boots kernels. This crate boots nothing.
+//!
+//! ```
+//! use kerntune_optimize::Recipe;
+//! let recipe: Recipe = "gcc-pgo".parse()?;
+//! for requirement in recipe.requirements() {
+//!     println!("{}: {}", requirement.what, requirement.why);
+//! }
+//! # Ok::<(), kerntune_optimize::Error>(())
+//! ```
+
+mod error;
+pub mod gcc_pgo;
+mod recipe;
+
+pub use error::{Error, Result};
+pub use recipe::{Recipe, Requirement};

@@ -1,0 +1,70 @@
+//! What can go wrong between a profile and a tuned kernel.
+
+use crate::gcc_pgo::Refused;
+use std::path::PathBuf;
+
+/// Each message says what failed, where, and what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file, a process or an interrupt.
+    #[error(transparent)]
+    Work(#[from] kerntune_work::Error),
+    /// A kernel could not be read.
+    #[error(transparent)]
+    Kernel(#[from] kerntune_kernel::Error),
+    /// A recipe's name that is none.
+    #[error("no recipe `{given}`; there {known}")]
+    UnknownRecipe { given: String, known: String },
+    /// The compiler cannot carry the recipe out.
+    #[error("recipe {recipe} cannot use {found}: it needs {needs}; choose one with --compiler")]
+    Compiler { recipe: &'static str, found: String, needs: String },
+    /// A line of the exclusion list, ours or the user's, that cannot be used.
+    #[error("exclusion `{path}` of the gcov build: {reason}")]
+    Exclusion { path: String, reason: String },
+    /// The exclusion list as a whole does not read.
+    #[error("the list of exclusions does not read: {0}")]
+    ExclusionList(#[from] toml::de::Error),
+    /// The gcov kernel lacks what identifies its objects.
+    #[error(
+        "kernel {kernel} has no {missing}, which says which build its counters are from: build it again with \
+         its objects kept"
+    )]
+    NoObjects { kernel: String, missing: &'static str },
+    /// There is no training run to take a profile from.
+    #[error("no training run was given: run the workload on the gcov kernel first")]
+    NoRuns,
+    /// Nothing came out of the running kernel.
+    #[error(
+        "the gcov kernel exported nothing: no .gcda file below {dir}; look in the run's console log whether \
+         debugfs was mounted and /sys/kernel/debug/gcov was there (CONFIG_GCOV_KERNEL), then run the training again"
+    )]
+    NothingExported { dir: PathBuf },
+    /// The files belong to another kernel than the one named.
+    #[error(
+        ".gcda from another build: {file}: {reason}; run the training on kernel {kernel} itself, or name the kernel \
+         that it ran on"
+    )]
+    OtherBuild { file: PathBuf, reason: String, kernel: String },
+    /// The files were made by another compiler than the one that will read them.
+    #[error("{file} was written by {found}, but kernel {kernel} is compiled by {expected}; build the gcov kernel \
+         and the tuned kernel with one compiler")]
+    OtherCompiler { file: PathBuf, found: String, expected: String, kernel: String },
+    /// A file that is damaged.
+    #[error("{file}: {source}")]
+    BadFile { file: PathBuf, source: kerntune_convert::Error },
+    /// A notes file of the gcov build that is damaged.
+    #[error("{file}: {reason}; build the gcov kernel again")]
+    BadNotes { file: PathBuf, reason: String },
+    /// All counters are 0.
+    #[error(
+        "nothing was executed: all {counters} counters of {files} .gcda files below {dir} are 0; were the counters \
+         brought out before the training run, or reset after it?"
+    )]
+    NothingExecuted { dir: PathBuf, files: u64, counters: u64 },
+    /// The tuned kernel does not carry the profile.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+/// Shorthand of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

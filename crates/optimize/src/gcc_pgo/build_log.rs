@@ -1,0 +1,164 @@
+//! What GCC said about the profile in the log of the tuned build.
+//!
+//! The sentences are those of `gcc/coverage.cc`, the same from GCC 10 to 15. Kbuild runs compilers
+//! side by side, so that each line is judged by itself: nothing is taken from the lines around it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A function as GCC's diagnostics name it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub file: String,
+    pub line: u32,
+    pub name: String,
+}
+
+/// The findings of one log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct BuildLog {
+    /// Objects that were compiled, each once: `kernel/fork.o`.
+    pub compiled: BTreeSet<String>,
+    /// Objects whose `.gcda` GCC looked for and did not find, or found to be of another version.
+    pub without_profile: BTreeSet<String>,
+    /// Functions whose counts GCC refused, with the number of objects that said so.
+    pub refused: BTreeMap<Place, u32>,
+    /// Idents of functions whose records contradict themselves.
+    pub corrupted: BTreeSet<u32>,
+    /// Functions that are not in their object's profile.
+    pub not_in_profile: u64,
+    /// Functions that were used though their source moved.
+    pub moved: u64,
+}
+
+impl BuildLog {
+    /// Reads a log in which `build_path` was the build directory.
+    pub fn parse(log: &str, build_path: &str) -> Self {
+        let mut found = Self::default();
+        for line in log.lines() {
+            found.line(line, build_path);
+        }
+        found
+    }
+
+    fn line(&mut self, line: &str, build_path: &str) {
+        if let Some(object) = compiled_object(line) {
+            self.compiled.insert(object.to_string());
+        } else if line.contains("profile for function ") && line.contains(" not found in profile data") {
+            self.not_in_profile += 1;
+        } else if line.contains("the profile data may be out of date") {
+            self.moved += 1;
+        } else if let Some(name) = between(line, "the control flow of function ", " does not match")
+            .or_else(|| between(line, "number of counters in profile data for function ", " does not match"))
+        {
+            if let Some((file, line)) = location(line) {
+                *self.refused.entry(Place { file, line, name }).or_default() += 1;
+            }
+        } else if let Some(ident) = after(line, "profile data for function ")
+            .and_then(|rest| rest.split_once(" is corrupted")?.0.parse().ok())
+        {
+            self.corrupted.insert(ident);
+        } else if let Some(file) = refused_file(line) {
+            self.without_profile.insert(object_of(&file, build_path));
+        }
+    }
+}
+
+/// `  CC      kernel/fork.o` and `  CC [M]  net/x.o`.
+fn compiled_object(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("  CC ")?.trim_start();
+    let object = rest.strip_prefix("[M]").unwrap_or(rest).trim();
+    (object.ends_with(".o") && !object.contains(' ')).then_some(object)
+}
+
+/// The `.gcda` that GCC could not use as a whole.
+fn refused_file(line: &str) -> Option<String> {
+    if let Some((before, _)) = line.split_once(" profile count data file not found") {
+        return quoted(before);
+    }
+    let marks = [" is version ", " is not a gcov data file", " is corrupted"];
+    let mark = marks.iter().find(|m| line.contains(**m) && line.contains(".gcda"))?;
+    quoted(line.split_once(*mark)?.0)
+}
+
+/// The last quoted word, whichever quotes GCC's locale has.
+fn quoted(text: &str) -> Option<String> {
+    let text = text.strip_suffix(['\'', '’', '"'])?;
+    let start = text.rfind(['\'', '‘', '"'])?;
+    Some(text[start..].trim_start_matches(['\'', '‘', '"']).to_string())
+}
+
+fn object_of(gcda: &str, build_path: &str) -> String {
+    let below = gcda.strip_prefix(build_path).unwrap_or(gcda).trim_start_matches('/');
+    format!("{}.o", below.strip_suffix(".gcda").unwrap_or(below))
+}
+
+fn after<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
+    line.split_once(mark).map(|(_, rest)| rest)
+}
+
+/// The name between two phrases, its quotes taken off.
+fn between(line: &str, before: &str, behind: &str) -> Option<String> {
+    let (name, _) = after(line, before)?.split_once(behind)?;
+    Some(name.trim_matches(['\'', '‘', '’', '"']).to_string())
+}
+
+/// `FILE:LINE:COLUMN: warning: …`.
+fn location(line: &str) -> Option<(String, u32)> {
+    let (head, _) = line.split_once(": warning: ").or_else(|| line.split_once(": error: "))?;
+    let mut parts = head.rsplitn(3, ':');
+    let (_column, line, file) = (parts.next()?, parts.next()?, parts.next()?);
+    Some((file.to_string(), line.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn each_of_gccs_sentences_is_understood() {
+        // Sentences of GCC 12.2 in the locale C.
+        let log = "\
+  CC      kernel/fork.o
+  CC [M]  drivers/net/veth.o
+  CC      scripts/mod/empty.s
+/b/kernel/fork.c: warning: '/w/build/kernel/fork.gcda' profile count data file not found [-Wmissing-profile]
+/s/mm/slub.c:12:6: warning: profile for function 'set_freepointer' not found in profile data [-Wmissing-profile]
+/s/mm/slub.c:40:13: warning: the control flow of function 'slab_free' does not match its profile data (counter 'arcs') [-Wcoverage-mismatch]
+/s/include/linux/list.h:150:20: warning: number of counters in profile data for function 'list_add' does not match its profile data (counter 'arcs', expected 3 and have 4) [-Wcoverage-mismatch]
+/s/include/linux/list.h:150:20: warning: number of counters in profile data for function 'list_add' does not match its profile data (counter 'arcs', expected 3 and have 4) [-Wcoverage-mismatch]
+/s/mm/slub.c:1:1: warning: source locations for function 'f' have changed, the profile data may be out of date [-Wcoverage-mismatch]
+cc1: warning: '/w/build/net/socket.gcda' is version 'B32*', expected version 'B22*'
+/s/mm/a.c:1:1: error: profile data for function 4711 is corrupted
+  CC      kernel/fork.o
+";
+        let found = BuildLog::parse(log, "/w/build");
+        assert_eq!(found.compiled.iter().collect::<Vec<_>>(), ["drivers/net/veth.o", "kernel/fork.o"]);
+        assert_eq!(found.without_profile.iter().collect::<Vec<_>>(), ["kernel/fork.o", "net/socket.o"]);
+        let place = |file: &str, line, name: &str| Place { file: file.into(), line, name: name.into() };
+        assert_eq!(
+            found.refused.into_iter().collect::<Vec<_>>(),
+            [
+                (place("/s/include/linux/list.h", 150, "list_add"), 2),
+                (place("/s/mm/slub.c", 40, "slab_free"), 1)
+            ]
+        );
+        assert_eq!((found.not_in_profile, found.moved), (1, 1));
+        assert_eq!(found.corrupted.into_iter().collect::<Vec<_>>(), [4711]);
+    }
+
+    #[test]
+    fn other_warnings_are_not_ours() {
+        let log = "/s/a.c:1:1: warning: unused variable 'profile' [-Wunused]\n  LD      vmlinux.o\n\
+                   a.o: warning: objtool: f() falls through to next function g()\n";
+        assert_eq!(BuildLog::parse(log, "/w/build"), BuildLog::default());
+    }
+
+    proptest! {
+        #[test]
+        fn any_log_is_read(text in "(\\PC*|[^\n]*:[0-9]*: warning: the control flow of function '[^\n]*' does not match\n\
+            |'[^\n]*' profile count data file not found|'x.gcda is corrupted|profile data for function [0-9]* is corrupted)*") {
+            let _ = BuildLog::parse(&text, "/w");
+        }
+    }
+}

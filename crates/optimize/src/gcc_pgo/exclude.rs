@@ -1,0 +1,208 @@
+//! What must not be instrumented, and how Kbuild is told without a patch.
+
+use crate::{Error, Result};
+use serde::Deserialize;
+
+/// `gcov-exclude.toml`, compiled in so that an installed kerntune needs no checkout.
+const MAINTAINED: &str = include_str!("../../gcov-exclude.toml");
+
+/// What scripts/Makefile.lib adds to the compilation of an instrumented object: upstream's flags
+/// with its atomic updates, which x86-64 and every other 64-bit architecture can do.
+const GCOV_FLAGS: &str = "-fprofile-arcs -ftest-coverage -fno-tree-loop-im -fprofile-update=prefer-atomic";
+
+/// An object or a directory that must not be instrumented.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exclusion {
+    /// `kernel/fork.o`, or `arch/x86/kvm/` for the directory and all below it.
+    pub path: String,
+    /// First kernel version that needs it; None for every one before `until`.
+    pub from: Option<String>,
+    /// First kernel version that no longer needs it; None for every one after `from`.
+    pub until: Option<String>,
+    /// What goes wrong without it.
+    pub reason: String,
+}
+
+impl Exclusion {
+    fn check(&self) -> Result<()> {
+        let bad = |reason: String| Err(Error::Exclusion { path: self.path.clone(), reason });
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+        if let Some(character) = self.path.chars().find(|c| !plain(*c)) {
+            return bad(format!("make would act on the {character:?} in it"));
+        }
+        if !self.path.ends_with(".o") && !self.path.ends_with('/') {
+            return bad("name an object (kernel/fork.o) or, with a slash at the end, a directory".into());
+        }
+        if self.path.starts_with(['/', '.']) {
+            return bad("name it as Kbuild does, from the top of the source tree".into());
+        }
+        for version in [&self.from, &self.until].into_iter().flatten() {
+            if parse_version(version).is_none() {
+                return bad(format!("`{version}` is not a kernel version such as 6.12"));
+            }
+        }
+        Ok(())
+    }
+
+    fn applies_to(&self, version: [u32; 3]) -> bool {
+        let bound = |text: &Option<String>| text.as_deref().and_then(parse_version);
+        bound(&self.from).is_none_or(|from| from <= version)
+            && bound(&self.until).is_none_or(|until| version < until)
+    }
+
+    /// The pattern of make's `filter` for it.
+    fn pattern(&self) -> String {
+        match self.path.strip_suffix('/') {
+            Some(directory) => format!("{directory}/%"),
+            None => self.path.clone(),
+        }
+    }
+}
+
+/// The exclusions of a gcov build.
+///
+/// ```
+/// use kerntune_optimize::gcc_pgo::Exclusions;
+/// let mut exclusions = Exclusions::maintained()?;
+/// exclusions.add("drivers/net/veth.o", "does not boot")?;
+/// assert!(exclusions.for_version("6.12.117").any(|e| e.path == "kernel/gcov/"));
+/// # Ok::<(), kerntune_optimize::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exclusions {
+    entries: Vec<Exclusion>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    exclude: Vec<Exclusion>,
+}
+
+impl Exclusions {
+    /// The list that is maintained with kerntune.
+    pub fn maintained() -> Result<Self> {
+        Self::parse(MAINTAINED)
+    }
+
+    /// Reads a list of the form of `gcov-exclude.toml`.
+    pub fn parse(text: &str) -> Result<Self> {
+        let file: File = toml::from_str(text)?;
+        file.exclude.iter().try_for_each(Exclusion::check)?;
+        Ok(Self { entries: file.exclude })
+    }
+
+    /// Adds an object or directory of the user's, for every kernel version.
+    pub fn add(&mut self, path: &str, reason: &str) -> Result<()> {
+        let entry = Exclusion { path: path.into(), from: None, until: None, reason: reason.into() };
+        entry.check()?;
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    /// The entries that a kernel of this version needs. A version that cannot be read needs all.
+    pub fn for_version(&self, version: &str) -> impl Iterator<Item = &Exclusion> {
+        let version = parse_version(version);
+        self.entries.iter().filter(move |e| version.is_none_or(|v| e.applies_to(v)))
+    }
+
+    /// The variable for make's command line that applies them.
+    ///
+    /// `scripts/Makefile.lib` asks `GCOV_PROFILE_<object>.o`, then `GCOV_PROFILE`, and then adds
+    /// `$(CFLAGS_GCOV)`. The first knows no directories and an object's name may occur in many; a
+    /// second one from the command line would override upstream's own exclusions. So `CFLAGS_GCOV`
+    /// itself looks, where it is expanded, at the object that is being made: what upstream leaves
+    /// out stays out, and nothing is patched.
+    pub(super) fn make_var(&self, version: &str) -> (String, String) {
+        let mut patterns: Vec<String> = self.for_version(version).map(Exclusion::pattern).collect();
+        patterns.sort();
+        patterns.dedup();
+        let value = if patterns.is_empty() {
+            GCOV_FLAGS.to_string()
+        } else {
+            format!("$(if $(filter {},$(obj)/$(target-stem).o),,{GCOV_FLAGS})", patterns.join(" "))
+        };
+        ("CFLAGS_GCOV".into(), value)
+    }
+}
+
+/// `6.12`, `6.12.117`, `7.0.0-rc3`.
+fn parse_version(text: &str) -> Option<[u32; 3]> {
+    let numbers = text.split('-').next()?;
+    let mut version = [0; 3];
+    let mut parts = numbers.split('.');
+    for (at, slot) in version.iter_mut().enumerate() {
+        match parts.next() {
+            Some(part) => *slot = part.parse().ok()?,
+            None if at > 0 => break,
+            None => return None,
+        }
+    }
+    parts.next().is_none().then_some(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn our_list_reads_and_every_entry_has_a_reason() {
+        let list = Exclusions::maintained().unwrap();
+        assert!(list.entries.iter().all(|e| e.reason.len() > 10));
+        assert!(list.for_version("6.12.117").count() >= 3);
+    }
+
+    #[test]
+    fn entries_apply_within_their_versions() {
+        let list = Exclusions::parse(
+            "[[exclude]]\npath = \"a/b.o\"\nfrom = \"6.2\"\nuntil = \"6.12\"\nreason = \"r\"\n",
+        )
+        .unwrap();
+        let applies = |v: &str| list.for_version(v).count() == 1;
+        assert!(applies("6.2.0") && applies("6.11.9") && applies("6.2.0-rc1"));
+        assert!(!applies("6.1.192") && !applies("6.12.0") && !applies("7.0.0-rc3"));
+        assert!(applies("unreadable"));
+    }
+
+    #[test]
+    fn what_make_would_act_on_is_refused() {
+        let mut list = Exclusions::default();
+        list.add("drivers/net/veth.o", "r").unwrap();
+        for bad in ["a b.o", "a,b.o", "$(x)/", "a%.o", "a/b", "/a/b.o", "./a.o", ""] {
+            let error = list.add(bad, "r").unwrap_err().to_string();
+            assert!(error.contains(&format!("`{bad}`")), "{error}");
+        }
+        assert!(Exclusions::parse("[[exclude]]\npath = \"a/\"\nreason = \"r\"\nfrom = \"six\"").is_err());
+        assert!(Exclusions::parse("[[exclude]]\npath = \"a/\"\nreson = \"r\"").is_err());
+    }
+
+    /// Make itself decides, through two levels as Kbuild has them.
+    #[test]
+    fn make_leaves_out_what_is_excluded_and_only_that() {
+        let dir = tempfile::tempdir().unwrap();
+        let top =
+            "CFLAGS_GCOV := upstream\nexport CFLAGS_GCOV\nall:\n\t@$(MAKE) -s -f Sub obj=arch/x86/kvm\n\
+                   \t@$(MAKE) -s -f Sub obj=kernel\n";
+        let sub = "target-stem = $(basename $(patsubst $(obj)/%,%,$@))\n\
+                   all: $(obj)/mmu/a.o $(obj)/fork.o $(obj)/gcov/fs.o $(obj)/spork.o\n\
+                   $(obj)/%.o:\n\t@echo '$@:$(CFLAGS_GCOV)'\n";
+        std::fs::write(dir.path().join("Makefile"), top).unwrap();
+        std::fs::write(dir.path().join("Sub"), sub).unwrap();
+        let mut list = Exclusions::maintained().unwrap();
+        list.add("kernel/fork.o", "for the test").unwrap();
+        let (name, value) = list.make_var("6.12.117");
+        let mut make = Command::new("make");
+        for inherited in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
+            make.env_remove(inherited);
+        }
+        let out = make.current_dir(dir.path()).args(["-s", &format!("{name}={value}")]).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stdout);
+        let instrumented: Vec<&str> =
+            said.lines().filter_map(|l| l.strip_suffix(&format!(":{GCOV_FLAGS}"))).collect();
+        assert_eq!(instrumented, ["kernel/mmu/a.o", "kernel/spork.o"], "{said}");
+        assert_eq!(said.lines().count(), 8, "{said}");
+    }
+}

@@ -1,0 +1,175 @@
+//! What the linked kernel itself says: code that never ran is set apart from code that did.
+//!
+//! With a profile GCC puts every function that never ran into `.text.unlikely`, and the parts of
+//! others that never ran there as `NAME.cold`; the kernel's linker script keeps that section in one
+//! piece behind the rest. So where the cold parts are, the functions without counts have to be too.
+//! Without a profile nearly all of them are not.
+
+use super::ObjectCounts;
+use kerntune_kernel::Symbols;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// How functions of one sort are placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Placement {
+    /// Of them among the cold parts.
+    pub among_cold: u64,
+    /// All that are in the image under their own name and can be told from namesakes.
+    pub of: u64,
+}
+
+impl Placement {
+    /// The share among the cold parts, 0 to 1; 0 if there are none at all.
+    pub fn share(self) -> f64 {
+        if self.of == 0 {
+            0.0
+        } else {
+            self.among_cold as f64 / self.of as f64
+        }
+    }
+}
+
+/// The evidence in one kernel's symbol table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ImageEvidence {
+    /// `NAME.cold` parts of functions.
+    pub cold_parts: u64,
+    /// Bytes of `.text` that functions cover.
+    pub text_bytes: u64,
+    /// Functions that never ran in the training.
+    pub never_ran: Placement,
+    /// Functions that did run.
+    pub ran: Placement,
+}
+
+impl ImageEvidence {
+    /// Looks at a kernel with the training's counts in hand.
+    pub(super) fn of(symbols: &Symbols, counts: &[ObjectCounts]) -> Self {
+        let functions = symbols.functions();
+        let mut cold: Vec<u64> =
+            functions.iter().filter(|f| is_cold_part(&f.name)).map(|f| f.address).collect();
+        cold.sort_unstable();
+        let mut evidence = ImageEvidence {
+            cold_parts: cold.len() as u64,
+            text_bytes: symbols.text_bytes(),
+            ..ImageEvidence::default()
+        };
+        let Some((from, to)) = region(&cold) else { return evidence };
+        let addresses = unique(functions.iter().map(|f| (f.name.as_str(), f.address)));
+        let all = counts.iter().flat_map(|o| &o.functions);
+        for (name, total) in unique(all.map(|f| (f.name.as_str(), f.total))) {
+            let Some(address) = addresses.get(name) else { continue };
+            let placement = if total == 0 { &mut evidence.never_ran } else { &mut evidence.ran };
+            placement.of += 1;
+            placement.among_cold += u64::from((from..=to).contains(address));
+        }
+        evidence
+    }
+}
+
+/// Where the cold parts are. A few may lie elsewhere (hand-written ones, other sections): the outer
+/// 2 % on either side do not count.
+fn region(cold: &[u64]) -> Option<(u64, u64)> {
+    let margin = cold.len() / 50;
+    Some((*cold.get(margin)?, *cold.get(cold.len().checked_sub(1 + margin)?)?))
+}
+
+/// The values whose name occurs once.
+fn unique<'a>(pairs: impl Iterator<Item = (&'a str, u64)>) -> HashMap<&'a str, u64> {
+    let mut seen: HashMap<&str, Option<u64>> = HashMap::new();
+    for (name, value) in pairs {
+        seen.entry(name).and_modify(|v| *v = None).or_insert(Some(value));
+    }
+    seen.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// `f.cold`, `f.cold.3`.
+fn is_cold_part(name: &str) -> bool {
+    name.rsplit_once(".cold").is_some_and(|(whole, rest)| {
+        !whole.is_empty() && rest.trim_start_matches('.').bytes().all(|b| b.is_ascii_digit())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gcno::Notes;
+    use super::*;
+    use kerntune_convert::gcda::{summarise, Gcda};
+    use std::fmt::Write;
+    use std::fs;
+    use std::path::Path;
+    use std::process::Command;
+
+    /// Forty functions that run, each with a part that does not, and forty that do not run.
+    fn source() -> String {
+        let mut text = String::from("int puts(const char *);\nint sink;\n");
+        let mut calls = String::new();
+        for i in 0..40 {
+            let body = format!(
+                "(int x) {{ if (x == -{i}) {{ puts(\"a\"); sink = x; puts(\"b\"); sink += {i}; }} \
+                 for (int k = 0; k < x % 7; k++) sink ^= k * {i}; }}"
+            );
+            writeln!(text, "__attribute__((noipa)) void ran{i}{body}").unwrap();
+            writeln!(text, "__attribute__((noipa)) void never{i}{body}").unwrap();
+            writeln!(calls, "\t\tran{i}(r);\n\t\tif (c > 9) never{i}(r);").unwrap();
+        }
+        // What a baseline has cold parts from: unlikely by declaration.
+        text.push_str("__attribute__((cold)) void fail(void);\nvoid fail(void) { puts(\"f\"); }\n");
+        text.push_str("int known(int x) { if (x > 1000) fail(); return x + sink; }\n");
+        write!(text, "int main(int c, char **v) {{\n\tfor (int r = 1; r < 200; r++) {{\n{calls}\t}}\n")
+            .unwrap();
+        text.push_str("\treturn known(c) == 1;\n}\n");
+        text
+    }
+
+    fn gcc(dir: &Path, args: &[&str]) {
+        assert!(Command::new("gcc").current_dir(dir).args(args).status().unwrap().success());
+    }
+
+    fn evidence(dir: &Path, flags: &[&str], counts: &[ObjectCounts]) -> ImageEvidence {
+        let common = ["-O2", "-Wno-missing-profile", "all.c", "-o", "image"];
+        gcc(dir, &[flags, &common[..]].concat());
+        ImageEvidence::of(&Symbols::load(&dir.join("image")).unwrap(), counts)
+    }
+
+    #[test]
+    fn the_image_tells_a_profile_that_took_from_one_that_was_ignored() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        fs::write(dir.join("all.c"), source()).unwrap();
+        gcc(dir, &["-O2", "-fprofile-arcs", "-ftest-coverage", "all.c", "-o", "image"]);
+        let (gcda, gcno) = (dir.join("image-all.gcda"), dir.join("image-all.gcno"));
+        assert!(Command::new(dir.join("image")).current_dir(dir).status().is_ok());
+        let mut profile = Gcda::parse(&fs::read(&gcda).unwrap()).unwrap();
+        let notes = Notes::parse(&fs::read(gcno).unwrap()).unwrap();
+        let counts = [ObjectCounts::join("all.o".into(), &profile, &notes).unwrap()];
+
+        let base = evidence(dir, &[], &counts);
+        assert!(base.never_ran.of >= 40 && base.never_ran.share() < 0.1, "{base:?}");
+
+        // As a kernel exports it: GCC says nothing and uses nothing.
+        profile.summary = None;
+        fs::write(&gcda, profile.to_bytes()).unwrap();
+        let ignored = evidence(dir, &["-fprofile-use"], &counts);
+        assert_eq!((ignored.cold_parts, ignored.never_ran), (base.cold_parts, base.never_ran), "{ignored:?}");
+
+        profile.set_summary(1, summarise([&profile]).sum_max);
+        fs::write(&gcda, profile.to_bytes()).unwrap();
+        let tuned = evidence(dir, &["-fprofile-use"], &counts);
+        assert!(tuned.cold_parts >= base.cold_parts + 40, "{tuned:?}");
+        assert!(tuned.never_ran.share() > 0.9 && tuned.ran.share() < 0.1, "{tuned:?}");
+    }
+
+    #[test]
+    fn cold_parts_are_known_by_name() {
+        assert!(is_cold_part("fork.cold") && is_cold_part("fork.cold.12"));
+        assert!(!is_cold_part("fork") && !is_cold_part("x.coldest") && !is_cold_part(".cold"));
+    }
+
+    #[test]
+    fn an_image_without_cold_parts_has_nothing_to_say() {
+        assert_eq!(ImageEvidence::of(&Symbols::default(), &[]), ImageEvidence::default());
+        assert_eq!(Placement::default().share(), 0.0);
+    }
+}

@@ -1,0 +1,203 @@
+//! From what the running gcov kernel exported to what GCC takes.
+
+use super::compiler::gcc_version;
+use super::gcno::Notes;
+use super::profile::{Manifest, COUNTS, KIND, MANIFEST, TREE};
+use super::{ObjectCounts, PreparedProfile, ProfileSummary};
+use crate::{Error, Result};
+use kerntune_convert::gcda::{summarise, Gcda, GcovVersion, MergeWeights};
+use kerntune_kernel::Kernel;
+use kerntune_work::{write_json, ContentHash, IoContext, WorkDir};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// Checks, merges and completes the counters of one or more training runs.
+///
+/// Each of `runs` is a directory with what was below the guest's `/sys/kernel/debug/gcov`: files
+/// such as `<build path>/kernel/fork.gcda`, at its top or in a `gcov` directory. `gcov` is the kernel
+/// that ran, with its objects kept. Several runs are added up.
+///
+/// Into each file goes the program summary, which the kernel does not export and without which
+/// GCC ignores the whole profile in silence. The result is named by its content; what is there
+/// already is not written again.
+///
+/// # Errors
+/// Nothing exported, files of another build or compiler, damaged files, nothing executed.
+pub fn prepare_profile(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel) -> Result<PreparedProfile> {
+    let (first, others) = runs.split_first().ok_or(Error::NoRuns)?;
+    let build = Build::of(gcov)?;
+    let mut merged = build.read_run(first)?;
+    for other in others {
+        for (name, gcda) in build.read_run(other)? {
+            let sum = match merged.get(&name) {
+                Some(so_far) => Gcda::merge(so_far, &gcda, MergeWeights::EQUAL)
+                    .map_err(|source| Error::BadFile { file: other.join(&name), source })?,
+                // An object that only this run's kernel image reported.
+                None => gcda,
+            };
+            merged.insert(name, sum);
+        }
+    }
+    let summary = ProfileSummary::from(summarise(merged.values()));
+    if summary.executed_functions == 0 {
+        let ProfileSummary { files, counters, .. } = summary;
+        return Err(Error::NothingExecuted { dir: first.clone(), files, counters });
+    }
+    let run_count = u32::try_from(runs.len()).unwrap_or(u32::MAX);
+    for gcda in merged.values_mut() {
+        gcda.set_summary(run_count, summary.sum_max);
+    }
+    let counts = build.counts(&merged)?;
+    store(work, gcov, run_count, summary, &merged, &counts)
+}
+
+type Files = BTreeMap<PathBuf, Gcda>;
+
+fn store(
+    work: &WorkDir,
+    gcov: &Kernel,
+    runs: u32,
+    summary: ProfileSummary,
+    files: &Files,
+    counts: &[ObjectCounts],
+) -> Result<PreparedProfile> {
+    let mut hash = ContentHash::new("gcc-pgo/1").field("kernel", &gcov.manifest.id);
+    for (name, gcda) in files {
+        hash = hash.field("name", name.to_string_lossy().as_bytes()).field("gcda", gcda.to_bytes());
+    }
+    let id = hash.finish();
+    if let Some(profile) = work.find(KIND, &id).and_then(|dir| PreparedProfile::load(&dir).ok()) {
+        return Ok(profile);
+    }
+    let staged = work.stage(KIND, &id)?;
+    staged.clear()?;
+    for (name, gcda) in files {
+        let path = staged.path().join(TREE).join(name);
+        let parent = path.parent().unwrap_or(staged.path());
+        fs::create_dir_all(parent).at("create", parent)?;
+        fs::write(&path, gcda.to_bytes()).at("write", &path)?;
+    }
+    write_json(&staged.path().join(COUNTS), &counts)?;
+    write_json(&staged.path().join(MANIFEST), &Manifest::new(&id, &gcov.manifest, runs, summary))?;
+    PreparedProfile::load(&staged.publish()?)
+}
+
+/// The build that the counters have to be from.
+struct Build<'a> {
+    kernel: &'a Kernel,
+    /// With the objects and their notes.
+    dir: PathBuf,
+    /// Major and minor number of its GCC.
+    gcc: Option<(u32, u32)>,
+}
+
+impl<'a> Build<'a> {
+    fn of(kernel: &'a Kernel) -> Result<Self> {
+        let missing = "build directory";
+        let dir = kernel
+            .build_dir()
+            .ok_or_else(|| Error::NoObjects { kernel: kernel.manifest.label.clone(), missing })?;
+        Ok(Self { kernel, dir, gcc: gcc_version(&kernel.manifest.compiler) })
+    }
+
+    /// The files of a run by their place in the build directory.
+    fn read_run(&self, run: &Path) -> Result<Files> {
+        let found = find_gcda(run)?;
+        if found.is_empty() {
+            return Err(Error::NothingExported { dir: run.to_owned() });
+        }
+        let mut files = Files::new();
+        for path in found {
+            let name = self.place(run, &path)?;
+            let bytes = fs::read(&path).at("read", &path)?;
+            let gcda = Gcda::parse(&bytes).map_err(|source| Error::BadFile { file: path.clone(), source })?;
+            self.check(&path, &name, &gcda)?;
+            files.insert(name, gcda);
+        }
+        Ok(files)
+    }
+
+    /// `kernel/fork.gcda` of `RUN/gcov/<build path>/kernel/fork.gcda`.
+    fn place(&self, run: &Path, path: &Path) -> Result<PathBuf> {
+        let below = path.strip_prefix(run).unwrap_or(path);
+        let below = below.strip_prefix("gcov").unwrap_or(below);
+        let build_path = &self.kernel.manifest.build_path;
+        let expected: PathBuf =
+            build_path.components().filter(|c| matches!(c, Component::Normal(_))).collect();
+        below.strip_prefix(expected).map(Path::to_owned).map_err(|_| {
+            self.other_build(path, format!("its kernel was built elsewhere than in {}", build_path.display()))
+        })
+    }
+
+    fn check(&self, path: &Path, name: &Path, gcda: &Gcda) -> Result<()> {
+        if gcda.version.major_minor() != self.gcc {
+            return Err(Error::OtherCompiler {
+                file: path.to_owned(),
+                found: gcda.version.to_string(),
+                expected: self.kernel.manifest.compiler.version.clone(),
+                kernel: self.kernel.manifest.label.clone(),
+            });
+        }
+        let notes = self.notes(path, name)?;
+        if GcovVersion(notes.version) != gcda.version || notes.stamp != gcda.stamp {
+            let reason = format!(
+                "it is of compilation {:08x}, this kernel's object of {:08x}",
+                gcda.stamp, notes.stamp
+            );
+            return Err(self.other_build(path, reason));
+        }
+        ObjectCounts::join(String::new(), gcda, &notes)
+            .map(drop)
+            .map_err(|reason| self.other_build(path, reason))
+    }
+
+    /// The notes beside the object that `path` has the counters of.
+    fn notes(&self, path: &Path, name: &Path) -> Result<Notes> {
+        let file = self.dir.join(name).with_extension("gcno");
+        let bytes = fs::read(&file).map_err(|_| {
+            self.other_build(
+                path,
+                format!("this kernel has no instrumented object of that name ({})", name.display()),
+            )
+        })?;
+        Notes::parse(&bytes).map_err(|reason| Error::BadNotes { file, reason })
+    }
+
+    fn counts(&self, files: &Files) -> Result<Vec<ObjectCounts>> {
+        let join = |(name, gcda): (&PathBuf, &Gcda)| {
+            let object = name.with_extension("o").to_string_lossy().into_owned();
+            ObjectCounts::join(object, gcda, &self.notes(name, name)?)
+                .map_err(|reason| self.other_build(name, reason))
+        };
+        files.iter().map(join).collect()
+    }
+
+    fn other_build(&self, file: &Path, reason: String) -> Error {
+        let kernel = self.kernel.manifest.label.clone();
+        Error::OtherBuild { file: file.to_owned(), reason, kernel }
+    }
+}
+
+/// The `.gcda` files below `top`, sorted. Links (the kernel exports one to each `.gcno`) are not followed.
+fn find_gcda(top: &Path) -> Result<Vec<PathBuf>> {
+    let (mut files, mut dirs) = (Vec::new(), vec![top.to_owned()]);
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(&dir).at("list", &dir)? {
+            let entry = entry.at("list", &dir)?;
+            let (path, kind) = (entry.path(), entry.file_type().at("look at", entry.path())?);
+            if kind.is_dir() {
+                dirs.push(path);
+            } else if kind.is_file() && path.extension() == Some(OsStr::new("gcda")) {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+#[path = "prepare_tests.rs"]
+mod tests;

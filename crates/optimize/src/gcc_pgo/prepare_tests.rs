@@ -1,0 +1,214 @@
+//! A program stands in for the kernel: its objects are instrumented and its counters are written by
+//! libgcov, then brought to the form in which a kernel exports them.
+
+use super::*;
+use kerntune_convert::gcda::Values;
+use kerntune_kernel::{CompilerIdentity, KernelManifest, SourceRecord, TaskLayout, SCHEMA};
+use std::process::Command;
+use tempfile::TempDir;
+
+const FORK: &str = "int twice(int x) { return x > 2 ? 2 * x : x; }\nint never(int x) { return x ? 1 : 2; }\n";
+const MAIN: &str =
+    "int twice(int);\nint main(int c, char **v) { int s = 0; for (int i = 0; i < 100 * c; i++) \
+                    s += twice(i); return s == 1; }\n";
+
+struct Fixture {
+    dir: TempDir,
+    work: WorkDir,
+    gcov: Kernel,
+}
+
+impl Fixture {
+    /// `dir/kernel` is the published gcov kernel, `dir/run` what one run exported.
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let build = dir.path().join("kernel/build");
+        compile(&build);
+        let run = |program: &Path, args: &[&str]| {
+            assert!(Command::new(program).current_dir(&build).args(args).status().unwrap().success());
+        };
+        run(&build.join("program"), &[]);
+        let identity = kerntune_kernel::Compiler::default().identify().unwrap();
+        let gcov = Kernel {
+            dir: dir.path().join("kernel"),
+            manifest: manifest(identity, "/w/k.partial/build".into()),
+        };
+        let fixture = Self { work: WorkDir::open(dir.path().join("work")).unwrap(), dir, gcov };
+        for name in ["main.gcda", "kernel/fork.gcda"] {
+            let gcda = Gcda::parse(&fs::read(build.join(name)).unwrap()).unwrap();
+            fixture.export(name, &as_a_kernel_exports(gcda));
+        }
+        fixture
+    }
+
+    fn run(&self) -> PathBuf {
+        self.dir.path().join("run")
+    }
+
+    fn exported(&self, name: &str) -> PathBuf {
+        self.run().join("gcov/w/k.partial/build").join(name)
+    }
+
+    fn export(&self, name: &str, gcda: &Gcda) {
+        fs::create_dir_all(self.exported(name).parent().unwrap()).unwrap();
+        fs::write(self.exported(name), gcda.to_bytes()).unwrap();
+    }
+
+    /// Changes one exported file.
+    fn change(&self, name: &str, change: impl FnOnce(&mut Gcda)) {
+        let mut gcda = Gcda::parse(&fs::read(self.exported(name)).unwrap()).unwrap();
+        change(&mut gcda);
+        self.export(name, &gcda);
+    }
+
+    fn prepare(&self, runs: usize) -> Result<PreparedProfile> {
+        prepare_profile(&self.work, &vec![self.run(); runs], &self.gcov)
+    }
+
+    fn refusal(&self) -> String {
+        self.prepare(1).unwrap_err().to_string()
+    }
+}
+
+fn compile(build: &Path) {
+    fs::create_dir_all(build.join("kernel")).unwrap();
+    fs::write(build.join("kernel/fork.c"), FORK).unwrap();
+    fs::write(build.join("main.c"), MAIN).unwrap();
+    let gcc = |args: &[&str]| {
+        assert!(Command::new("gcc").current_dir(build).args(args).status().unwrap().success());
+    };
+    let flags = ["-O1", "-fprofile-arcs", "-ftest-coverage", "-c"];
+    gcc(&[&flags[..], &["kernel/fork.c", "-o", "kernel/fork.o"]].concat());
+    gcc(&[&flags[..], &["main.c", "-o", "main.o"]].concat());
+    gcc(&["--coverage", "main.o", "kernel/fork.o", "-o", "program"]);
+}
+
+fn as_a_kernel_exports(mut gcda: Gcda) -> Gcda {
+    (gcda.summary, gcda.end_marker, gcda.checksum) = (None, false, 0);
+    for counters in gcda.functions.iter_mut().flat_map(|f| &mut f.counters) {
+        counters.values = Values::Listed(counters.values.iter().collect());
+    }
+    gcda
+}
+
+fn manifest(compiler: CompilerIdentity, build_path: PathBuf) -> KernelManifest {
+    KernelManifest {
+        schema: SCHEMA.into(),
+        id: "aa11".into(),
+        label: "base-gcov".into(),
+        aliases: vec![],
+        version: "6.12.117".into(),
+        source: SourceRecord { origin: "debian:6.12".into(), hash: "0".into() },
+        config_hash: "1".into(),
+        compiler,
+        kcflags: vec![],
+        make_vars: vec![],
+        recipe: None,
+        profile_id: None,
+        base_id: None,
+        built: "2025-01-01T00:00:00Z".into(),
+        build_seconds: 1.0,
+        objects: 2,
+        text_bytes: 1,
+        image_bytes: 1,
+        build_path,
+        task: TaskLayout { pid_offset: 1, tgid_offset: 2, comm_offset: 3 },
+        warnings: vec![],
+    }
+}
+
+#[test]
+fn a_run_becomes_a_profile_that_gcc_takes() {
+    let fixture = Fixture::new();
+    let profile = fixture.prepare(1).unwrap();
+    let expected = ProfileSummary { files: 2, functions: 3, executed_functions: 2, ..profile.summary };
+    assert_eq!(profile.summary, expected);
+    assert!(profile.summary.sum_max >= 97, "{:?}", profile.summary);
+    let fork = Gcda::parse(&fs::read(profile.tree().join("kernel/fork.gcda")).unwrap()).unwrap();
+    assert_eq!(u64::from(fork.summary.unwrap().sum_max), profile.summary.sum_max);
+
+    let counts = profile.counts().unwrap();
+    let named: Vec<_> =
+        counts.iter().flat_map(|o| o.functions.iter().map(|f| (&*o.object, &*f.name))).collect();
+    assert_eq!(named.len(), 3);
+    assert!(named.contains(&("kernel/fork.o", "twice")) && named.contains(&("main.o", "main")));
+    let total = |name: &str| counts.iter().flat_map(|o| &o.functions).find(|f| f.name == name).unwrap().total;
+    assert_eq!(total("never"), 0);
+    assert!(total("twice") >= 100);
+
+    // The same inputs are the same result; more of them add up.
+    assert_eq!(fixture.prepare(1).unwrap(), profile);
+    let twice = fixture.prepare(2).unwrap();
+    assert_ne!(twice.id, profile.id);
+    assert_eq!((twice.runs, twice.summary.total), (2, 2 * profile.summary.total));
+
+    // GCC is the judge: in the build directory, beside the object, as the tuned build has it.
+    let build = fixture.gcov.build_dir().unwrap();
+    fs::copy(profile.tree().join("kernel/fork.gcda"), build.join("kernel/fork.gcda")).unwrap();
+    let args =
+        ["-O1", "-fprofile-use", "-fdump-ipa-profile=dump.txt", "-c", "kernel/fork.c", "-o", "kernel/fork.o"];
+    assert!(Command::new("gcc").current_dir(&build).args(args).status().unwrap().success());
+    let dump = fs::read_to_string(build.join("dump.txt")).unwrap();
+    assert_eq!(dump.matches("Profile feedback for function is available").count(), 2, "{dump}");
+}
+
+#[test]
+fn another_build_is_refused() {
+    let fixture = Fixture::new();
+    fixture.change("kernel/fork.gcda", |g| g.stamp ^= 1);
+    let text = fixture.refusal();
+    assert!(text.starts_with(".gcda from another build: ") && text.contains("kernel/fork.gcda"), "{text}");
+    assert!(text.contains("compilation") && text.contains("base-gcov"), "{text}");
+
+    fixture.change("kernel/fork.gcda", |g| {
+        g.stamp ^= 1;
+        g.functions[0].cfg_checksum ^= 1;
+    });
+    assert!(fixture.refusal().contains("another control flow"), "{}", fixture.refusal());
+    fs::rename(fixture.exported("kernel/fork.gcda"), fixture.exported("kernel/exit.gcda")).unwrap();
+    assert!(fixture.refusal().contains("no instrumented object of that name"), "{}", fixture.refusal());
+
+    let fixture = Fixture::new();
+    fs::rename(fixture.exported(""), fixture.run().join("gcov/elsewhere")).unwrap();
+    let text = fixture.refusal();
+    assert!(text.contains(".gcda from another build") && text.contains("/w/k.partial/build"), "{text}");
+}
+
+#[test]
+fn another_compiler_is_refused() {
+    let fixture = Fixture::new();
+    fixture.change("main.gcda", |g| g.version = GcovVersion(u32::from_be_bytes(*b"B39*")));
+    let text = fixture.refusal();
+    assert!(text.contains("GCC 13.9") && text.contains("one compiler"), "{text}");
+}
+
+#[test]
+fn emptiness_in_each_of_its_forms_is_refused() {
+    let fixture = Fixture::new();
+    for name in ["main.gcda", "kernel/fork.gcda"] {
+        fixture.change(name, |g| {
+            for counters in g.functions.iter_mut().flat_map(|f| &mut f.counters) {
+                counters.values = Values::Listed(vec![0; counters.values.len()]);
+            }
+        });
+    }
+    let text = fixture.refusal();
+    assert!(text.contains("nothing was executed") && text.contains("2 .gcda files"), "{text}");
+
+    fs::write(fixture.exported("main.gcda"), "").unwrap();
+    let text = fixture.refusal();
+    assert!(text.contains("main.gcda"), "{text}");
+
+    fs::remove_dir_all(fixture.run()).unwrap();
+    fs::create_dir(fixture.run()).unwrap();
+    assert!(fixture.refusal().contains("exported nothing"), "{}", fixture.refusal());
+    let error = prepare_profile(&fixture.work, &[], &fixture.gcov).unwrap_err().to_string();
+    assert!(error.contains("no training run"), "{error}");
+}
+
+#[test]
+fn a_gcov_kernel_without_objects_cannot_vouch() {
+    let fixture = Fixture::new();
+    fs::remove_dir_all(fixture.gcov.build_dir().unwrap()).unwrap();
+    assert!(fixture.refusal().contains("objects kept"), "{}", fixture.refusal());
+}

@@ -1,0 +1,262 @@
+//! Whether the profile is in the tuned kernel: the compiler's word joined with the counts, and the image's.
+
+use super::build_log::{BuildLog, Place};
+use super::{ImageEvidence, ObjectCounts, PreparedProfile};
+use crate::Result;
+use kerntune_convert::gcda::Gcda;
+use kerntune_kernel::{Kernel, Symbols};
+use kerntune_work::IoContext;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+const SCHEMA: &str = "kerntune-proof/1";
+/// How many lost functions are named.
+const NAMED: usize = 50;
+
+/// What was found out about a tuned kernel. [`Proof::verdict`] judges it, `Display` tells it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Proof {
+    /// `kerntune-proof/1`.
+    pub schema: String,
+    /// Label of the tuned kernel.
+    pub kernel: String,
+    /// Id of the profile that it should carry.
+    pub profile: String,
+    /// Id of the profile that it was built with.
+    pub built_with: Option<String>,
+    /// `.gcda` files of the profile.
+    pub objects_with_profile: u64,
+    /// Of them those without the summary, which GCC ignores in silence.
+    pub objects_without_summary: u64,
+    /// Objects that were compiled with their file found and read.
+    pub objects_matched: u64,
+    /// Functions that ran in the training.
+    pub functions_with_counts: u64,
+    /// Of them those whose counts GCC did not refuse.
+    pub functions_matched: u64,
+    /// The others, those with the largest counts first, 50 at most.
+    pub functions_mismatched: Vec<LostFunction>,
+    /// Share of all counts that belongs to the functions matched, 0 to 1.
+    pub share_of_counts_matched: f64,
+    /// Functions compiled without counts of their own in a file that was found. They have none to lose.
+    pub functions_not_in_profile: u64,
+    /// Functions used though GCC saw their source at another place than in the gcov build.
+    pub functions_moved: u64,
+    /// The baseline's image.
+    pub base: ImageEvidence,
+    /// The tuned kernel's image.
+    pub tuned: ImageEvidence,
+    /// The tuned kernel's objects, if they were kept.
+    pub sections: Option<SectionEvidence>,
+}
+
+/// A function whose counts were lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostFunction {
+    /// Its name.
+    pub name: String,
+    /// `kernel/fork.o`.
+    pub object: String,
+    /// The sum of its arc counters.
+    pub counts: u64,
+}
+
+/// Sections of the tuned kernel's objects that have a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SectionEvidence {
+    /// Objects looked at.
+    pub objects: u64,
+    /// With code in `.text.hot`.
+    pub with_hot: u64,
+    /// With code in `.text.unlikely`.
+    pub with_unlikely: u64,
+}
+
+/// Compares the tuned kernel with its profile and its baseline. `build_log` is the log of the tuned build.
+///
+/// Three witnesses are heard. The files: each needs the program summary. GCC: what it refused stands in
+/// the log, and the counts of exactly these functions are taken off (where a function of a header
+/// was refused in some objects and the log does not say in which, those with the largest counts are
+/// assumed). The image: a function that never ran must have moved to the cold code, which no
+/// compiler does that ignored the profile.
+///
+/// # Errors
+/// Files that cannot be read; a bad result is no error here but in [`Proof::verdict`].
+pub fn prove(base: &Kernel, profile: &PreparedProfile, tuned: &Kernel, build_log: &Path) -> Result<Proof> {
+    let text = fs::read(build_log).at("read build log", build_log)?;
+    let build_path = tuned.manifest.build_path.to_string_lossy();
+    let log = BuildLog::parse(&String::from_utf8_lossy(&text), &build_path);
+    let counts = profile.counts()?;
+    let matched = Matched::of(&counts, &log);
+    Ok(Proof {
+        schema: SCHEMA.into(),
+        kernel: tuned.manifest.label.clone(),
+        profile: profile.id.clone(),
+        built_with: tuned.manifest.profile_id.clone(),
+        objects_with_profile: counts.len() as u64,
+        objects_without_summary: without_summary(profile, &counts)?,
+        objects_matched: matched.objects,
+        functions_with_counts: matched.functions + matched.lost.len() as u64,
+        functions_matched: matched.functions,
+        share_of_counts_matched: matched.share(),
+        functions_mismatched: matched.lost.into_iter().take(NAMED).collect(),
+        functions_not_in_profile: log.not_in_profile,
+        functions_moved: log.moved,
+        base: ImageEvidence::of(&Symbols::load(&base.vmlinux())?, &counts),
+        tuned: ImageEvidence::of(&Symbols::load(&tuned.vmlinux())?, &counts),
+        sections: tuned.build_dir().map(|dir| SectionEvidence::of(&dir, &counts)).transpose()?,
+    })
+}
+
+/// The counts that GCC took and those that it did not.
+struct Matched {
+    objects: u64,
+    functions: u64,
+    counts: u128,
+    lost_counts: u128,
+    /// With counts, the largest first.
+    lost: Vec<LostFunction>,
+}
+
+impl Matched {
+    fn of(counts: &[ObjectCounts], log: &BuildLog) -> Self {
+        let lost = lost(counts, log);
+        let mut matched = Self { objects: 0, functions: 0, counts: 0, lost_counts: 0, lost: Vec::new() };
+        for (o, object) in counts.iter().enumerate() {
+            matched.objects += u64::from(is_read(object, log));
+            for (f, function) in object.functions.iter().enumerate().filter(|(_, f)| f.total > 0) {
+                if lost.contains(&(o, f)) {
+                    matched.lost_counts += u128::from(function.total);
+                    let (name, object) = (function.name.clone(), object.object.clone());
+                    matched.lost.push(LostFunction { name, object, counts: function.total });
+                } else {
+                    matched.functions += 1;
+                    matched.counts += u128::from(function.total);
+                }
+            }
+        }
+        matched.lost.sort_by(|a, b| (b.counts, &a.object, &a.name).cmp(&(a.counts, &b.object, &b.name)));
+        matched
+    }
+
+    fn share(&self) -> f64 {
+        match self.counts + self.lost_counts {
+            0 => 0.0,
+            all => self.counts as f64 / all as f64,
+        }
+    }
+}
+
+/// Whether GCC compiled the object and read its file.
+fn is_read(object: &ObjectCounts, log: &BuildLog) -> bool {
+    log.compiled.contains(&object.object) && !log.without_profile.contains(&object.object)
+}
+
+/// Indices of object and function for every function whose counts were lost.
+fn lost(counts: &[ObjectCounts], log: &BuildLog) -> BTreeSet<(usize, usize)> {
+    let mut lost = BTreeSet::new();
+    let mut by_name: HashMap<&str, Vec<(usize, usize)>> = HashMap::new();
+    for (o, object) in counts.iter().enumerate() {
+        let unread = !is_read(object, log);
+        for (f, function) in object.functions.iter().enumerate() {
+            by_name.entry(&function.name).or_default().push((o, f));
+            if unread || log.corrupted.contains(&function.ident) {
+                lost.insert((o, f));
+            }
+        }
+    }
+    for (place, times) in &log.refused {
+        let total = |at: &(usize, usize)| counts[at.0].functions[at.1].total;
+        let mut candidates = by_name.get(place.name.as_str()).cloned().unwrap_or_default();
+        let is_there = |at: &(usize, usize)| is_at(&counts[at.0].functions[at.1], place);
+        if candidates.iter().any(is_there) {
+            candidates.retain(is_there);
+        }
+        candidates.sort_by_key(|at| std::cmp::Reverse(total(at)));
+        lost.extend(candidates.into_iter().take(*times as usize));
+    }
+    lost
+}
+
+fn is_at(function: &super::FunctionCounts, place: &Place) -> bool {
+    function.line == place.line && function.file == place.file
+}
+
+fn without_summary(profile: &PreparedProfile, counts: &[ObjectCounts]) -> Result<u64> {
+    let mut missing = 0;
+    for object in counts {
+        let file = profile.tree().join(&object.object).with_extension("gcda");
+        let bytes = fs::read(&file).at("read", &file)?;
+        let gcda = Gcda::parse(&bytes).map_err(|source| crate::Error::BadFile { file, source })?;
+        missing += u64::from(gcda.summary.is_none());
+    }
+    Ok(missing)
+}
+
+impl SectionEvidence {
+    fn of(build: &Path, counts: &[ObjectCounts]) -> Result<Self> {
+        use object::{Object, ObjectSection};
+        let mut evidence = Self::default();
+        for path in counts.iter().map(|o| build.join(&o.object)).filter(|p| p.is_file()) {
+            let bytes = fs::read(&path).at("read object", &path)?;
+            let Ok(file) = object::File::parse(&*bytes) else { continue };
+            let has = |name: &str| file.section_by_name(name).is_some_and(|s| s.size() > 0);
+            evidence.objects += 1;
+            evidence.with_hot += u64::from(has(".text.hot"));
+            evidence.with_unlikely += u64::from(has(".text.unlikely"));
+        }
+        Ok(evidence)
+    }
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        writeln!(f, "Profile {} in kernel {}", self.profile, self.kernel)?;
+        writeln!(
+            f,
+            "  objects     {} of {} with a profile were compiled with it",
+            self.objects_matched, self.objects_with_profile
+        )?;
+        writeln!(
+            f,
+            "  functions   {} of {} that ran kept their counts",
+            self.functions_matched, self.functions_with_counts
+        )?;
+        writeln!(f, "  counts      {} matched", percent(self.share_of_counts_matched))?;
+        for lost in self.functions_mismatched.iter().take(5) {
+            writeln!(f, "              lost: {} in {} ({} counts)", lost.name, lost.object, lost.counts)?;
+        }
+        let (base, tuned) = (&self.base, &self.tuned);
+        let change = 100.0 * (tuned.text_bytes as f64 / base.text_bytes.max(1) as f64 - 1.0);
+        writeln!(f, "  text        {} → {} bytes ({change:+.1} %)", base.text_bytes, tuned.text_bytes)?;
+        writeln!(f, "  .cold parts {} → {}", base.cold_parts, tuned.cold_parts)?;
+        writeln!(
+            f,
+            "  never ran   {} → {} of these functions are in the cold code",
+            percent(base.never_ran.share()),
+            percent(tuned.never_ran.share())
+        )?;
+        write!(
+            f,
+            "  ran         {} → {} of these functions are in the cold code",
+            percent(base.ran.share()),
+            percent(tuned.ran.share())
+        )?;
+        if let Some(s) = &self.sections {
+            let SectionEvidence { objects, with_hot, with_unlikely } = s;
+            write!(
+                f,
+                "\n  objects     {with_hot} with .text.hot, {with_unlikely} with .text.unlikely of {objects}"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "proof_tests.rs"]
+mod tests;

@@ -1,0 +1,114 @@
+//! Judging a proof.
+
+use super::Proof;
+use std::fmt;
+
+/// Least share of the counts that GCC must have matched. Sources and configuration are the same but
+/// for gcov, so that nearly all do; below this something is wrong with the inputs.
+pub const MIN_FEEDBACK_SHARE: f64 = 0.9;
+
+/// Least share of the functions that never ran that must be in the cold code. The others of them are in
+/// sections of their own (`noinstr`, `sched`, `kprobes`, assembly's neighbours), which no profile moves.
+pub const MIN_MOVED_SHARE: f64 = 0.7;
+
+/// Fewer functions than this say nothing by their place.
+const FEW: u64 = 20;
+
+/// Why a kernel is not accepted as tuned.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Refused {
+    /// Label of the kernel.
+    pub kernel: String,
+    /// What was found and what to do, one sentence or two each; at least one.
+    pub reasons: Vec<String>,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel {} is refused, its profile did not take:", self.kernel)?;
+        self.reasons.iter().try_for_each(|reason| write!(f, "\n  - {reason}"))
+    }
+}
+
+impl Proof {
+    /// Whether the kernel carries its profile.
+    ///
+    /// # Errors
+    /// [`Refused`] with every reason: built with another profile, files without the program
+    /// summary, fewer counts matched than [`MIN_FEEDBACK_SHARE`], or an image that shows no
+    /// profile: no more `.cold` parts than the baseline and the same amount of code, or fewer
+    /// functions moved than [`MIN_MOVED_SHARE`].
+    pub fn verdict(&self) -> Result<(), Refused> {
+        let reasons: Vec<String> =
+            [self.wrong_profile(), self.no_summary(), self.few_matched(), self.no_trace(), self.not_moved()]
+                .into_iter()
+                .flatten()
+                .collect();
+        if reasons.is_empty() {
+            Ok(())
+        } else {
+            Err(Refused { kernel: self.kernel.clone(), reasons })
+        }
+    }
+
+    fn wrong_profile(&self) -> Option<String> {
+        let built_with = self.built_with.as_deref().unwrap_or("none");
+        (built_with != self.profile).then(|| {
+            format!(
+                "it was built with profile {built_with}, not with {}: build the tuned kernel again",
+                self.profile
+            )
+        })
+    }
+
+    fn no_summary(&self) -> Option<String> {
+        (self.objects_without_summary > 0).then(|| {
+            format!(
+                "{} of {} .gcda files have no program summary, and GCC ignores such a file without a word: prepare \
+                 the profile again",
+                self.objects_without_summary, self.objects_with_profile
+            )
+        })
+    }
+
+    fn few_matched(&self) -> Option<String> {
+        (self.share_of_counts_matched < MIN_FEEDBACK_SHARE).then(|| {
+            let most = self.functions_mismatched.first();
+            let most = most.map_or(String::new(), |l| format!(" (most of all those of {} in {})", l.name, l.object));
+            format!(
+                "only {:.1} % of the counts matched, {:.0} % are needed{most}: the gcov kernel and this one differ in \
+                 source, configuration or compiler; build both again from one base and repeat the training",
+                self.share_of_counts_matched * 100.0,
+                MIN_FEEDBACK_SHARE * 100.0
+            )
+        })
+    }
+
+    fn no_trace(&self) -> Option<String> {
+        let (base, tuned) = (&self.base, &self.tuned);
+        (tuned.cold_parts <= base.cold_parts && tuned.text_bytes == base.text_bytes).then(|| {
+            format!(
+                "its code is that of the baseline: {} bytes and {} .cold parts in both. GCC read no usable profile; \
+                 look in build.log for \"profile count data file not found\", and prepare the profile again",
+                tuned.text_bytes, tuned.cold_parts
+            )
+        })
+    }
+
+    fn not_moved(&self) -> Option<String> {
+        let moved = self.tuned.never_ran;
+        (moved.of >= FEW && moved.share() < MIN_MOVED_SHARE || moved.of < FEW && self.base.never_ran.of >= FEW)
+            .then(|| {
+                format!(
+                    "of {} functions that never ran in the training {} are in the cold code ({:.0} %; {:.0} % are needed, \
+                     the baseline has {:.0} %), so GCC did not know that they never ran: it ignored the counts. \
+                     Prepare the profile again and rebuild",
+                    moved.of,
+                    moved.among_cold,
+                    moved.share() * 100.0,
+                    MIN_MOVED_SHARE * 100.0,
+                    self.base.never_ran.share() * 100.0
+                )
+            })
+    }
+}

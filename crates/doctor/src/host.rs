@@ -83,6 +83,17 @@ pub(crate) trait Host: Sync {
 /// The machine that we run on.
 pub(crate) struct ThisMachine;
 
+/// The error's own text sends its reader to the doctor, which is where he is.
+fn cannot_run(error: kerntune_work::Error) -> CannotRun {
+    CannotRun(match error {
+        kerntune_work::Error::Spawn { program, source } if source.kind() == io::ErrorKind::NotFound => {
+            format!("{program} not found")
+        }
+        kerntune_work::Error::Spawn { program, source } => format!("cannot run {program}: {source}"),
+        other => other.to_string(),
+    })
+}
+
 impl Host for ThisMachine {
     fn find(&self, program: &str) -> Option<PathBuf> {
         let runs =
@@ -104,7 +115,7 @@ impl Host for ThisMachine {
             },
             || true,
         );
-        let ending = match end.map_err(|e| CannotRun(e.to_string()))? {
+        let ending = match end.map_err(cannot_run)? {
             JobEnd::Exited(status) => {
                 use std::os::unix::process::ExitStatusExt;
                 Ending::Exited(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
@@ -158,7 +169,8 @@ mod tests {
         assert_eq!((ran.ending.clone(), ran.last_line()), (Ending::Exited(3), Some("hello")));
         assert!(ThisMachine.find("sh").is_some());
         assert!(ThisMachine.find("no-such-program").is_none());
-        assert!(ThisMachine.ask(&["/no/such/program"]).is_err());
+        let error = ThisMachine.ask(&["/no/such/program"]).unwrap_err();
+        assert_eq!(error.to_string(), "/no/such/program not found");
         assert!(ThisMachine.ask(&[]).is_err());
         assert!(ThisMachine.free_bytes(Path::new("/")).unwrap() > 0);
         assert!(ThisMachine.free_bytes(Path::new("/no/such/place")).is_err());

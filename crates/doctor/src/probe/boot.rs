@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The program that boots.
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
 /// The check's name.
-pub(crate) const KVM: &str = "kvm";
+const KVM: &str = "kvm";
 
 /// A distribution's kernel takes 5 s on TCG on an idle machine; a lean one 2 s.
 const TCG_SECONDS: u64 = 12;

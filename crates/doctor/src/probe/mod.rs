@@ -17,10 +17,10 @@ use crate::{Check, Group, Options};
 /// says in its checks.
 type Probe = fn(&dyn Host, &Options) -> Vec<Check>;
 
-/// Every probe with the group under which its own failure would stand. The slow ones first.
+/// Every probe with the group under which its own failure would stand.
 const PROBES: &[(Group, Probe)] = &[
-    (Group::Machines, boot::kvm),
     (Group::Machines, emulator::examine),
+    (Group::Machines, boot::kvm),
     (Group::Compilers, compilers::examine),
     (Group::KernelBuild, kernel_build::examine),
     (Group::Guest, guest::examine),
@@ -29,23 +29,16 @@ const PROBES: &[(Group, Probe)] = &[
     (Group::Room, room::examine),
 ];
 
-/// Runs them all. The order is that of the list, whoever is done first, but for KVM, which
-/// reads better after the emulator.
+/// Runs them all. The order of the checks is that of the list, whoever is done first.
 pub(crate) fn all(host: &dyn Host, options: &Options) -> Vec<Check> {
-    let mut checks = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let running: Vec<_> =
             PROBES.iter().map(|(group, probe)| (*group, scope.spawn(move || probe(host, options)))).collect();
         running
             .into_iter()
             .flat_map(|(group, thread)| thread.join().unwrap_or_else(|_| broken(group)))
-            .collect::<Vec<_>>()
-    });
-    if let Some(kvm) = checks.iter().position(|check| check.name == boot::KVM) {
-        let kvm = checks.remove(kvm);
-        let after = checks.iter().take_while(|check| check.group == Group::Machines).count();
-        checks.insert(after, kvm);
-    }
-    checks
+            .collect()
+    })
 }
 
 /// A probe that panicked is a defect of ours; the others' answers still count.

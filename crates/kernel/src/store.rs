@@ -60,6 +60,11 @@ impl Kernel {
         self.dir.join("config")
     }
 
+    /// What make and the compiler said.
+    pub fn build_log(&self) -> PathBuf {
+        self.dir.join("build.log")
+    }
+
     /// The build directory with all objects, if it was kept.
     pub fn build_dir(&self) -> Option<PathBuf> {
         Some(self.dir.join("build")).filter(|p| p.is_dir())

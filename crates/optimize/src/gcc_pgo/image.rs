@@ -157,7 +157,7 @@ mod tests {
         profile.set_summary(1, summarise([&profile]).sum_max);
         fs::write(&gcda, profile.to_bytes()).unwrap();
         let tuned = evidence(dir, &["-fprofile-use"], &counts);
-        assert!(tuned.cold_parts >= base.cold_parts + 40, "{tuned:?}");
+        assert!(tuned.cold_parts >= 40 && base.cold_parts < 10, "{tuned:?}");
         assert!(tuned.never_ran.share() > 0.9 && tuned.ran.share() < 0.1, "{tuned:?}");
     }
 

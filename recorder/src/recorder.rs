@@ -289,13 +289,18 @@ impl Recorder {
         }
         let at = board.total() - rest;
         let result = self.threads.running().ret(function);
+        if !self.recording {
+            return Ok(());
+        }
         if result.unwound != 0 {
-            self.unwound(at, result.unwound)?;
+            // The stack is already as it will be after the exit: no chunk may begin in between.
+            self.health.unwound_frames += u64::from(result.unwound);
+            if let Some(trace) = &mut self.trace {
+                trace.push(at, Event::Unwind { frames: result.unwound });
+            }
         }
-        if self.recording {
-            self.health.foreign_returns += u64::from(result.foreign);
-            self.health.unmatched_returns += u64::from(!result.popped);
-        }
+        self.health.foreign_returns += u64::from(result.foreign);
+        self.health.unmatched_returns += u64::from(!result.popped);
         if result.popped {
             self.emit(at, Event::Exit)
         } else {

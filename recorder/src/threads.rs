@@ -28,9 +28,10 @@ impl Stack {
 /// What a return popped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Return {
-    /// Frames above the one that returned, whose own returns were never seen.
+    /// Frames that ended without a return of their own: those above the one that returned, and
+    /// jumps straight from an interrupt's frame.
     pub unwound: u32,
-    /// Whether anything was popped by the return itself.
+    /// Whether the return itself ended a frame.
     pub popped: bool,
     /// Whether the returning function was not on the stack.
     pub foreign: bool,
@@ -111,23 +112,30 @@ impl Stack {
             },
             None => return result,
         }
-        result.popped = true;
-        self.pop_call();
+        let (ended, by_call) = self.pop_call();
+        result.popped = by_call;
+        if !by_call {
+            result.unwound += ended;
+        }
         result
     }
 
-    /// Pops what one return ends: the top frame and the jumps that led to it. An interrupt's
-    /// frame is never ended by a return.
-    fn pop_call(&mut self) {
+    /// Pops what one return ends: the jumps on top and the frame that made them. An interrupt's or
+    /// system call's frame is never ended by a return. How many frames, and whether the last of
+    /// them is one that a return ends.
+    fn pop_call(&mut self) -> (u32, bool) {
+        let mut ended = 0;
         while let Some(&(_, how)) = self.frames.last() {
             if matches!(how, How::Interrupt | How::Exception | How::Syscall) {
-                break;
+                return (ended, false);
             }
             self.frames.pop();
+            ended += 1;
             if how != How::Jump {
                 break;
             }
         }
+        (ended, true)
     }
 
     /// How many frames lie above the topmost frame of `function`, within the current interrupt.
@@ -185,6 +193,17 @@ mod tests {
         let mut s = stack(&[(1, How::Syscall), (2, How::Call), (3, How::Jump), (4, How::Jump)]);
         assert_eq!(s.ret(4), Return { unwound: 0, popped: true, foreign: false });
         assert_eq!(s.frames, [(1, How::Syscall)]);
+    }
+
+    #[test]
+    fn a_return_does_not_end_an_interrupt() {
+        let mut s = stack(&[(1, How::Interrupt), (2, How::Jump)]);
+        assert_eq!(s.ret(2), Return { unwound: 1, popped: false, foreign: false });
+        assert_eq!(s.frames, [(1, How::Interrupt)]);
+        assert_eq!(s.ret(1), Return { unwound: 0, popped: false, foreign: false });
+        // A thread begins with a jump to nowhere's frame: its return ends it.
+        let mut s = stack(&[(1, How::Jump)]);
+        assert_eq!(s.ret(1), Return { unwound: 0, popped: true, foreign: false });
     }
 
     #[test]

@@ -172,6 +172,7 @@ fn calls_agree_with_the_kernels_own_function_profiler() {
     for name in path {
         // Some are inlined, according to the compiler's mood: then neither knows them.
         let (Some(theirs), Some(count)) = (witness.get(name), ours.get(name)) else { continue };
+        println!("{name:32} ftrace {theirs:6}  recorder {count:6}");
         assert_eq!(count, theirs, "{name}");
         assert!(*count >= 100, "{name} was called {count} times");
         compared += 1;

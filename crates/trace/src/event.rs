@@ -38,7 +38,8 @@ pub enum Event {
     Resume,
     /// Back to user code: every frame of the thread ends.
     Leave,
-    /// So many frames ended without a return of their own (`longjmp`-like).
+    /// So many frames ended without a return of their own (`longjmp`-like). An [`Event::Exit`] that
+    /// follows at the same time is the return that ended them.
     Unwind {
         /// How many.
         frames: u32,

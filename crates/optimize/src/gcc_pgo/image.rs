@@ -15,7 +15,7 @@ use std::collections::HashMap;
 pub struct Placement {
     /// Of them among the cold parts.
     pub among_cold: u64,
-    /// All that are in the image under their own name and can be told from namesakes.
+    /// All that are in `.text` under their own name and can be told from namesakes.
     pub of: u64,
 }
 
@@ -56,10 +56,12 @@ impl ImageEvidence {
             ..ImageEvidence::default()
         };
         let Some((from, to)) = region(&cold) else { return evidence };
+        // What only runs at boot follows in sections of its own, which no profile moves.
+        let end_of_text = symbols.address_of("_etext").unwrap_or(u64::MAX);
         let addresses = unique(functions.iter().map(|f| (f.name.as_str(), f.address)));
         let all = counts.iter().flat_map(|o| &o.functions);
         for (name, total) in unique(all.map(|f| (f.name.as_str(), f.total))) {
-            let Some(address) = addresses.get(name) else { continue };
+            let Some(address) = addresses.get(name).filter(|a| **a < end_of_text) else { continue };
             let placement = if total == 0 { &mut evidence.never_ran } else { &mut evidence.ran };
             placement.of += 1;
             placement.among_cold += u64::from((from..=to).contains(address));

@@ -8,7 +8,7 @@ use std::fmt;
 pub const MIN_FEEDBACK_SHARE: f64 = 0.9;
 
 /// Least share of the functions that never ran that must be in the cold code. The others of them are in
-/// sections of their own (`noinstr`, `sched`, `kprobes`, assembly's neighbours), which no profile moves.
+/// parts of `.text` of their own (`noinstr`, `sched`, `kprobes`), which no profile moves.
 pub const MIN_MOVED_SHARE: f64 = 0.7;
 
 /// Fewer functions than this say nothing by their place.

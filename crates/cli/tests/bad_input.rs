@@ -5,8 +5,22 @@ mod support;
 use std::fs;
 use std::process::Command;
 use support::{fails, kerntune, workload};
+use tempfile::TempDir;
 
-const TRAINING: &str = "[training]\n[[training.step]]\ncommand = [\"rr\", \"--only\", \"getpid\"]\n";
+/// A workload file that is good but for `special`.
+fn special(directory: &TempDir, special: &str) -> String {
+    let step = "command = [\"rr\", \"--only\", \"getpid\"]\n";
+    let text = format!(
+        "description = \"x\"\n{special}\n[training]\n[[training.step]]\n{step}[measured]\n[[measured.step]]\n{step}"
+    );
+    workload(directory, &text)
+}
+
+/// Recording it on the base kernel fails like this.
+fn recording_fails(file: &str, status: i32, words: &[&str]) {
+    let kernel = support::base_kernel();
+    fails(&mut kerntune(["record", "--kernel", &kernel, "--workload", file]), status, words);
+}
 
 #[test]
 fn a_missing_compiler_is_named() {
@@ -17,44 +31,25 @@ fn a_missing_compiler_is_named() {
 #[test]
 fn an_unknown_package_is_named_with_its_line() {
     let directory = tempfile::tempdir().unwrap();
-    let file = workload(
-        &directory,
-        &format!("description = \"x\"\npackages = [\"no-such-package\"]\n{TRAINING}[measured]\n[[measured.step]]\ncommand = [\"rr\"]\n"),
-    );
-    let checked = fails(&mut kerntune(["workload", "check", &file]), 2, &["test.toml:2:", "no-such-package"]);
-    assert!(checked.contains("packages"), "{checked}");
-    let kernel = support::base_kernel();
-    let mut command = kerntune(["record", "--kernel", &kernel, "--workload", &file]);
-    fails(&mut command, 3, &["no-such-package", "apt-get install"]);
+    let file = special(&directory, "packages = [\"no-such-package\"]");
+    let words = ["test.toml:2:", "packages", "no-such-package"];
+    fails(&mut kerntune(["workload", "check", &file]), 2, &words);
+    recording_fails(&file, 3, &["no-such-package", "apt-get install"]);
 }
 
 #[test]
 fn a_service_that_never_becomes_ready_is_named() {
     let directory = tempfile::tempdir().unwrap();
-    let file = workload(
-        &directory,
-        &format!(
-            "description = \"x\"\nbinaries = [\"sleep\"]\n[[service]]\nname = \"dozer\"\ncommand = [\"sleep\", \"1000\"]\n\
-             ready = {{ tcp = 6379, within_seconds = 3 }}\n{TRAINING}[measured]\n[[measured.step]]\ncommand = [\"rr\"]\n"
-        ),
-    );
-    let kernel = support::base_kernel();
-    let mut command = kerntune(["record", "--kernel", &kernel, "--workload", &file]);
-    fails(&mut command, 5, &["dozer", "not ready"]);
+    let service = "binaries = [\"sleep\"]\n[[service]]\nname = \"dozer\"\ncommand = [\"sleep\", \"1000\"]\n\
+                   ready = { tcp = 6379, within_seconds = 3 }";
+    recording_fails(&special(&directory, service), 5, &["dozer", "not ready"]);
 }
 
 #[test]
 fn a_kernel_that_panics_is_quoted() {
     let directory = tempfile::tempdir().unwrap();
-    let file = workload(
-        &directory,
-        &format!(
-            "description = \"x\"\nappend = \"rdinit=/nonexistent root=/dev/nonexistent\"\n{TRAINING}[measured]\n[[measured.step]]\ncommand = [\"rr\"]\n"
-        ),
-    );
-    let kernel = support::base_kernel();
-    let mut command = kerntune(["record", "--kernel", &kernel, "--workload", &file]);
-    fails(&mut command, 5, &["panicked", "last lines of the console"]);
+    let append = "append = \"rdinit=/nonexistent root=/dev/nonexistent\"";
+    recording_fails(&special(&directory, append), 5, &["panicked", "last lines of the console"]);
 }
 
 #[test]

@@ -67,17 +67,25 @@ pub struct Recorded {
 /// profile's tables, in `run/`.
 pub fn record(session: &Session, request: &RecordRequest) -> Result<Recorded> {
     let image = session.image(request.workload)?;
-    let id = match request.repeat {
-        Repeat::Number(number) => name(session, request, &image, number),
-        Repeat::Another => (0..)
-            .map(|number| name(session, request, &image, number))
-            .find(|id| session.work.find(ROOM, id).is_none())
-            .unwrap_or_default(),
+    let (first, may_find) = match request.repeat {
+        Repeat::Number(number) => (number, true),
+        Repeat::Another => (0, false),
     };
-    let staged = session.work.stage(ROOM, &id)?;
-    if let Some(done) = staged.already() {
-        return Ok(Recorded { path: done.to_owned(), manifest: load_manifest(done)? });
-    }
+    let mut number = first;
+    let (id, staged) = loop {
+        let id = name(session, request, &image, number);
+        if may_find || session.work.find(ROOM, &id).is_none() {
+            let staged = session.work.stage(ROOM, &id)?;
+            match staged.already() {
+                Some(done) if may_find => {
+                    return Ok(Recorded { path: done.to_owned(), manifest: load_manifest(done)? });
+                }
+                Some(_) => {} // another process was faster
+                None => break (id, staged),
+            }
+        }
+        number += 1;
+    };
     staged.clear()?;
     let run = staged.path().join("run");
     fs::create_dir(&run).at("create", &run)?;

@@ -147,3 +147,26 @@ fn wrong_words_are_usage_errors() {
     fails(&mut kerntune(["kernel", "show", "nobody"]), 2, &["nobody"]);
     fails(&mut kerntune(["record", "--kernel", "nobody", "--workload", "rr"]), 2, &["nobody"]);
 }
+
+#[test]
+fn a_guest_that_hangs_is_ended_in_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "description = \"x\"\ntime_limit_seconds = 45\n[training]\n[[training.step]]\ncommand = [\"rr\"]\n\
+                [measured]\n[[measured.step]]\nregion = \"spin\"\noperations = 1\ncommand = [\"sh\", \"-c\", \"while :; do :; done\"]\n";
+    let file = workload(&directory, text);
+    recording_fails(
+        &file,
+        5,
+        &["did not end within 45 s", "measured step 1 sh", "last lines of the console"],
+    );
+}
+
+#[test]
+fn a_guest_out_of_memory_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "description = \"x\"\nmemory_mb = 96\n[training]\n[[training.step]]\ncommand = [\"rr\"]\n\
+                [measured]\n[[measured.step]]\nregion = \"grow\"\noperations = 1\n\
+                command = [\"sh\", \"-c\", \"x=0123456789; while :; do x=$x$x; done\"]\n";
+    let file = workload(&directory, text);
+    recording_fails(&file, 5, &["out of memory", "memory_mb"]);
+}

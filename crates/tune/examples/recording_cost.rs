@@ -14,8 +14,8 @@ type Configuration = (&'static str, Option<CaptureRequest>);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let rounds: usize = arguments.next().map_or(Ok(5), |text| text.parse())?;
-    let scale = arguments.next().unwrap_or("8".into());
+    let rounds: usize = arguments.next().map_or(Ok(3), |text| text.parse())?;
+    let scale = arguments.next().unwrap_or("4".into());
     let work = WorkDir::open(std::env::var("KERNTUNE_DIR").unwrap_or(".kerntune".into()))?;
     let kernel = build(&work, &BuildRequest::new("debian:6.12".parse()?, "base"), &NoProgress)?;
     let mut workload = Workload::find("rr", &[])?;

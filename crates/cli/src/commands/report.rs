@@ -20,7 +20,7 @@ pub fn run(global: &Global, options: &Report, output: &Output) -> Result<Exit, F
     let profile = Profile::load(&find(&work, &options.profile)?.path)?;
     match (options.kind, options.format.json) {
         (Some(ReportKind::Summary), false) => output.print(&summary::text(&profile, output.style())?),
-        (Some(ReportKind::Summary), true) => output.print(&summary::json(&profile)?),
+        (Some(ReportKind::Summary) | None, true) => output.print(&summary::json(&profile)?),
         (Some(ReportKind::Functions), false) => {
             output.print(&functions::table(&profile, &wanted, output.style())?);
         }
@@ -28,7 +28,7 @@ pub fn run(global: &Global, options: &Report, output: &Output) -> Result<Exit, F
             output.print(&summary::text(&profile, output.style())?);
             output.print(&format!("\n{}", functions::table(&profile, &wanted, output.style())?));
         }
-        (Some(ReportKind::Functions) | None, true) => output.print(&functions::json(&profile, &wanted)?),
+        (Some(ReportKind::Functions), true) => output.print(&functions::json(&profile, &wanted)?),
     }
     Ok(Exit::Ok)
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// All went well.
     Ok = 0,
-    /// It worked, and the answer is no: findings, something missing.
+    /// It worked, and the answer is no: problems in a workload file.
     Findings = 1,
     /// The arguments or an input file are wrong.
     Usage = 2,

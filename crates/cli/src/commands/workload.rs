@@ -68,5 +68,5 @@ fn check(file: &Path, json: bool, output: &Output) -> Result<Exit, Failure> {
             output.print(&format!("{}:{problem}", file.display()));
         }
     }
-    Ok(if problems.is_empty() { Exit::Ok } else { Exit::Usage })
+    Ok(if problems.is_empty() { Exit::Ok } else { Exit::Findings })
 }

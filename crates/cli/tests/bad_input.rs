@@ -61,8 +61,8 @@ fn a_full_disk_ends_the_recording_with_a_word() {
     let script = r#"
         set -e
         mount -t tmpfs -o size=3m kerntune-test "$SMALL"
-        mkdir "$SMALL/kernels" "$SMALL/guests" "$SMALL/programs"
-        for kind in kernels guests programs; do
+        mkdir "$SMALL/kernels" "$SMALL/guests" "$SMALL/guest-programs"
+        for kind in kernels guests guest-programs; do
             for result in "$WORK/$kind"/*; do ln -s "$result" "$SMALL/$kind/"; done
         done
         exec "$KERNTUNE" --dir "$SMALL" record --kernel "$KERNEL" --workload rr

@@ -198,3 +198,21 @@ fn write_chunks(
     out.get_ref().sync_data()?;
     Ok(index)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_an_error_and_not_a_short_trace() {
+        let dir = std::env::temp_dir().join(format!("kerntune-writer-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::os::unix::fs::symlink("/dev/full", dir.join(files::TRACE)).unwrap();
+        let mut writer = TraceWriter::create(&dir).unwrap();
+        writer.begin(0, 0, &Threads::new());
+        writer.push(1, Event::Operation);
+        let message = writer.finish().unwrap_err().0;
+        std::fs::remove_dir_all(dir).unwrap();
+        assert!(message.contains("No space left on device"), "{message}");
+    }
+}

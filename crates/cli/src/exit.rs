@@ -1,5 +1,6 @@
 //! How the command ends: docs/exit-status.md.
 
+use std::error::Error as StdError;
 use std::fmt::Display;
 use std::process::ExitCode;
 
@@ -44,8 +45,16 @@ impl Failure {
         Self { exit: Exit::Usage, message: message.to_string() }
     }
 
-    fn new(exit: Exit, message: impl Display) -> Self {
-        Self { exit, message: message.to_string() }
+    /// A full disk is a full disk, whoever noticed it.
+    fn new(exit: Exit, error: impl StdError + 'static) -> Self {
+        let mut cause: Option<&(dyn StdError + 'static)> = Some(&error);
+        let mut full = false;
+        while let Some(error) = cause {
+            let io = error.downcast_ref::<std::io::Error>();
+            full |= io.is_some_and(|io| io.kind() == std::io::ErrorKind::StorageFull);
+            cause = error.source();
+        }
+        Self { exit: if full { Exit::Recording } else { exit }, message: error.to_string() }
     }
 }
 
@@ -55,7 +64,6 @@ impl From<kerntune_work::Error> for Failure {
         let exit = match &error {
             Error::Interrupted => Exit::Interrupted,
             Error::Spawn { .. } => Exit::Missing,
-            Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => Exit::Recording,
             Error::Io { .. } | Error::Json { .. } => Exit::Usage,
         };
         Self::new(exit, error)

@@ -157,7 +157,7 @@ fn a_guest_that_hangs_is_ended_in_time() {
     recording_fails(
         &file,
         5,
-        &["did not end within 45 s", "measured step 1 sh", "last lines of the console"],
+        &["did not end within 45 s", "measured step 1 spin", "last lines of the console"],
     );
 }
 

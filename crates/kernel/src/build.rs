@@ -221,6 +221,7 @@ impl Attempt<'_> {
             },
             config_hash: self.config.hash.clone(),
             compiler: self.compiler.clone(),
+            cc: self.request.compiler.to_string(),
             kcflags: self.request.kcflags.clone(),
             make_vars: self.request.make_vars.clone(),
             recipe: self.request.recipe.clone(),

@@ -28,6 +28,9 @@ pub struct KernelManifest {
     pub config_hash: String,
     /// What compiled it.
     pub compiler: CompilerIdentity,
+    /// The compiler as it was asked for (`gcc`, `clang-19`). The configuration quotes it, so that only
+    /// the same word gives the same kernel again.
+    pub cc: String,
     /// `KCFLAGS`, in order.
     pub kcflags: Vec<String>,
     /// Other make variables, in order.

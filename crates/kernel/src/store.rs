@@ -150,6 +150,7 @@ pub(crate) mod tests {
             source: SourceRecord { origin: "debian:6.12".into(), hash: "0".into() },
             config_hash: "1".into(),
             compiler: CompilerIdentity { program: "/usr/bin/gcc".into(), version: "gcc 12.2.0".into() },
+            cc: "gcc".into(),
             kcflags: vec![],
             make_vars: vec![],
             recipe: None,

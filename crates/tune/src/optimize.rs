@@ -26,7 +26,7 @@ pub fn request_of(kernel: &Kernel) -> Result<BuildRequest> {
     let manifest = &kernel.manifest;
     let mut request = BuildRequest::new(manifest.source.origin.parse()?, manifest.label.clone());
     request.base = BaseConfig::File(kernel.config());
-    request.compiler = manifest.compiler.program.parse::<Compiler>()?;
+    request.compiler = manifest.cc.parse::<Compiler>()?;
     request.kcflags.clone_from(&manifest.kcflags);
     request.make_vars.clone_from(&manifest.make_vars);
     Ok(request)

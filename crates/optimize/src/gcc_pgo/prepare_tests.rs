@@ -101,6 +101,7 @@ fn manifest(compiler: CompilerIdentity, build_path: PathBuf) -> KernelManifest {
         source: SourceRecord { origin: "debian:6.12".into(), hash: "0".into() },
         config_hash: "1".into(),
         compiler,
+        cc: "gcc".into(),
         kcflags: vec![],
         make_vars: vec![],
         recipe: None,

@@ -34,9 +34,11 @@ test: setup build ## all tests, those on real kernels included
 	$(CARGO) test --release --locked --workspace --test '*'
 
 bench: setup build ## what recording costs, and how fast the parts of kerntune are
-	$(CARGO) run --release --locked -p kerntune-tune --example recording_cost
-	$(CARGO) run --release --locked -p kerntune-analyze --example analyze_bench
-	$(CARGO) run --release --locked -p kerntune-layout --example fetch_cost
+	@# All at once: packages built one by one would be built again with other features.
+	$(CARGO) build --release --locked --workspace --examples
+	target/release/examples/recording_cost
+	target/release/examples/analyze_bench
+	target/release/examples/fetch_cost
 
 check: ## formatting and lints (needs rustfmt and clippy)
 	$(CARGO) fmt --all --check

@@ -98,6 +98,11 @@ fn kernel_id(
         .field("version", &compiler.version)
         .field("profile", profile_id.unwrap_or_default())
         .field("modules", if request.modules { "yes" } else { "no" });
+    if profile_id.is_some() || config.has("CONFIG_GCOV_KERNEL=y") {
+        // The path by which the compiler is given a source goes into the checksums of its counters: in
+        // a work directory that was moved, counters and objects of before match nothing.
+        hash = hash.field("source path", source.dir().as_os_str().as_encoded_bytes());
+    }
     for flag in &request.kcflags {
         hash = hash.field("flag", flag);
     }

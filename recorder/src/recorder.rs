@@ -72,6 +72,8 @@ pub struct Recorder {
     clock: Clock,
     trace: Option<TraceWriter>,
     recording: bool,
+    /// What the event before says of the CPU's mode.
+    user: bool,
     edges: Edges,
     block_totals: Vec<u64>,
     taken: [u64; 2],
@@ -107,6 +109,7 @@ impl Recorder {
             clock: Clock::default(),
             trace,
             recording: false,
+            user: true,
             edges: Edges::new(if spec.capture.edges { EDGE_BITS } else { 4 }),
             block_totals: Vec::new(),
             taken: [0; 2],
@@ -392,9 +395,9 @@ impl Recorder {
                     self.recording = true;
                     let used = self.blocks.len().min(counts.len());
                     counts[..used].fill(0);
-                    if let Some(trace) = &mut self.trace {
-                        trace.begin(at, self.clock.at(at), &self.threads);
-                    }
+                    // A mark is user code.
+                    self.user = true;
+                    self.begin_chunk(at);
                 }
                 let snapshot = self.snapshot(board, rest);
                 let region = self.regions.begin(name, snapshot);
@@ -451,13 +454,24 @@ impl Recorder {
         if !self.recording {
             return Ok(());
         }
+        match event {
+            Event::Enter { .. } | Event::Switch { .. } => self.user = false,
+            Event::Leave => self.user = true,
+            _ => {}
+        }
         if let Some(trace) = &mut self.trace {
             if trace.push(at, event) {
                 trace.close()?;
-                trace.begin(at, self.clock.at(at), &self.threads);
+                self.begin_chunk(at);
             }
         }
         Ok(())
+    }
+
+    fn begin_chunk(&mut self, at: u64) {
+        if let Some(trace) = &mut self.trace {
+            trace.begin(at, self.clock.at(at), self.user, self.regions.open(), &self.threads);
+        }
     }
 
     /// The run is over: writes everything.
@@ -479,6 +493,7 @@ impl Recorder {
         let recording = Recording {
             version: VERSION,
             capture: self.capture,
+            kernel_functions: self.functions.unknown(),
             regions: std::mem::take(&mut self.regions.list),
             threads: self.threads.iter().map(|stack| stack.thread.clone()).collect(),
             chunks,

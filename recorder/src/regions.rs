@@ -29,6 +29,11 @@ impl Regions {
         self.open.len()
     }
 
+    /// Those that are open, outermost first.
+    pub fn open(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.open.iter().map(|&(index, _)| index as u32)
+    }
+
     /// Begins one; returns its index.
     pub fn begin(&mut self, name: String, at: Snapshot) -> u32 {
         let index = self.list.len();

@@ -3,11 +3,10 @@
 use crate::threads::Threads;
 use crate::Failure;
 use kerntune_trace::{
-    encode, files, ChunkHeader, ChunkIndex, Event, OpenStack, TraceHeader, CHUNK_HEADER_BYTES,
-    TRACE_HEADER_BYTES,
+    encode, files, ChunkHeader, ChunkIndex, ChunkState, Event, OpenStack, TraceFileWriter, TraceHeader,
 };
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::Path;
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::thread::JoinHandle;
@@ -16,8 +15,6 @@ use std::thread::JoinHandle;
 const CHUNK_BYTES: usize = 1 << 20;
 /// Chunks on their way to the disk at one time; more make the emulator wait.
 const IN_FLIGHT: usize = 8;
-/// zstd level: 1 keeps one core ahead of the emulator.
-const LEVEL: i32 = 1;
 
 struct Chunk {
     header: ChunkHeader,
@@ -34,7 +31,7 @@ struct OpenIdle {
 /// Collects events into chunks and hands full ones to a thread that compresses and writes.
 pub struct TraceWriter {
     buffer: Vec<u8>,
-    stacks: usize,
+    state: usize,
     events: u32,
     sequence: u32,
     begin_ns: u64,
@@ -64,7 +61,7 @@ impl TraceWriter {
             .spawn(move || write_chunks(file, &full_rx, &empty_tx))?;
         Ok(Self {
             buffer: Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 4),
-            stacks: 0,
+            state: 0,
             events: 0,
             sequence: 0,
             begin_ns: 0,
@@ -78,9 +75,17 @@ impl TraceWriter {
         })
     }
 
-    /// Begins a chunk with the stacks that are open.
-    pub fn begin(&mut self, instructions: u64, now_ns: u64, threads: &Threads) {
+    /// Begins a chunk with what is going on: `user` mode or not, the open `regions`, the stacks.
+    pub fn begin(
+        &mut self,
+        instructions: u64,
+        now_ns: u64,
+        user: bool,
+        regions: impl ExactSizeIterator<Item = u32>,
+        threads: &Threads,
+    ) {
         self.buffer.clear();
+        ChunkState::write_head(user, regions, &mut self.buffer);
         let running = threads.running_index();
         for (index, stack) in threads.iter().enumerate() {
             if !stack.frames.is_empty() || index as u32 == running {
@@ -88,7 +93,7 @@ impl TraceWriter {
                 OpenStack::write(index, index == running, &stack.frames, &mut self.buffer);
             }
         }
-        self.stacks = self.buffer.len();
+        self.state = self.buffer.len();
         self.events = 0;
         self.begin_ns = now_ns;
         self.now_ns = now_ns;
@@ -103,7 +108,7 @@ impl TraceWriter {
         self.now_ns += delta;
         encode::event(&mut self.buffer, delta, event);
         self.events += 1;
-        self.buffer.len() - self.stacks >= CHUNK_BYTES
+        self.buffer.len() - self.state >= CHUNK_BYTES
     }
 
     /// Notes where the CPU halts; [`Self::idle`] fills in for how long.
@@ -139,8 +144,8 @@ impl TraceWriter {
             events: self.events,
             begin: self.begin_ns,
             end: self.now_ns,
-            stacks: self.stacks as u32,
-            payload: (self.buffer.len() - self.stacks) as u32,
+            state: self.state as u32,
+            payload: (self.buffer.len() - self.state) as u32,
             compressed: 0,
         };
         self.total_events += u64::from(self.events);
@@ -180,21 +185,13 @@ fn write_chunks(
     full: &Receiver<Chunk>,
     empty: &SyncSender<Vec<u8>>,
 ) -> std::io::Result<Vec<ChunkIndex>> {
-    let mut out = BufWriter::with_capacity(1 << 20, file);
-    out.write_all(&TraceHeader.to_bytes())?;
-    let mut offset = TRACE_HEADER_BYTES as u64;
-    let mut index = Vec::new();
-    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
-    while let Ok(Chunk { mut header, raw }) = full.recv() {
-        let body = compressor.compress(&raw)?;
-        header.compressed = body.len() as u32;
-        out.write_all(&header.to_bytes())?;
-        out.write_all(&body)?;
-        index.push(ChunkIndex { offset, begin_ns: header.begin, end_ns: header.end, events: header.events });
-        offset += (CHUNK_HEADER_BYTES + body.len()) as u64;
+    let out = BufWriter::with_capacity(1 << 20, file);
+    let mut trace = TraceFileWriter::new(out, TraceHeader { wide: false })?;
+    while let Ok(Chunk { header, raw }) = full.recv() {
+        trace.chunk(header, &raw)?;
         let _ = empty.try_send(raw);
     }
-    out.flush()?;
+    let (out, index) = trace.finish()?;
     out.get_ref().sync_data()?;
     Ok(index)
 }
@@ -209,7 +206,7 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         std::os::unix::fs::symlink("/dev/full", dir.join(files::TRACE)).unwrap();
         let mut writer = TraceWriter::create(&dir).unwrap();
-        writer.begin(0, 0, &Threads::new());
+        writer.begin(0, 0, true, [].into_iter(), &Threads::new());
         writer.push(1, Event::Operation);
         let message = writer.finish().unwrap_err().0;
         std::fs::remove_dir_all(dir).unwrap();

@@ -1,8 +1,7 @@
 //! From a trace to a profile: pure algorithms. Bytes and values in, tables out; nothing is
 //! opened, nothing is spawned.
 //!
-//! Start from [`analyze`], which reads a whole trace chunk by chunk in bounded memory, and
-//! [`analyze_chunks`] for a part of one. What time is whose is defined in `src/replay.rs`; what
+//! Start from [`analyze`], which reads a whole trace chunk by chunk in bounded memory. What time is whose is defined in `src/replay.rs`; what
 //! the columns mean in `docs/profile.md`. In short, for every region, exactly:
 //!
 //! ```text
@@ -18,12 +17,12 @@
 //! use std::ops::ControlFlow;
 //! # use kerntune_trace::{Capture, Health, Recording, VERSION};
 //! # let recording = Recording {
-//! #     version: VERSION, capture: Capture { functions: false, edges: false }, regions: vec![],
-//! #     threads: vec![], chunks: vec![], events: 0, health: Health::default(), notes: vec![],
+//! #     version: VERSION, capture: Capture { functions: false, edges: false, weights: false },
+//! #     kernel_functions: 0, regions: vec![], threads: vec![], chunks: vec![], events: 0, health: Health::default(), notes: vec![],
 //! # };
 //! // `recording` is recording.json, the first argument trace.kt, both of one run.
 //! let trace: &[u8] = &[];
-//! let analysis = kerntune_analyze::analyze(trace, &recording, None, &[], &mut |_events| {
+//! let analysis = kerntune_analyze::analyze(&trace, &recording, None, &[], &mut |_events| {
 //!     ControlFlow::Continue(())
 //! })?;
 //! assert_eq!(analysis.lost_events, 0);
@@ -31,22 +30,21 @@
 //! ```
 
 mod arcs;
-mod chunks;
 mod error;
 mod ledger;
 mod replay;
 mod rows;
+mod trace_file;
 
 pub use error::Error;
+pub use trace_file::{Chunk, ChunkReader, ReadAt, TraceFile};
 
-use chunks::Chunks;
 use kerntune_profile::{Manifest, Nanoseconds, Symbol, Tables};
 use kerntune_trace::counts::Counts;
-use kerntune_trace::{Decoder, Event, Recording};
+use kerntune_trace::Recording;
 use replay::{Known, Replay};
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
 /// Told the number of events done after each chunk; breaks to stop the analysis.
 pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
@@ -94,48 +92,13 @@ impl Analysis {
 
 /// Analyses a whole trace.
 ///
-/// `trace` is the file from its first byte; it is not read if no functions were captured.
-/// `symbols` are the functions in the order of [`kerntune_trace::RecorderSpec::functions`].
+/// `trace` is the file; it is not read if no functions were captured. `symbols` are the functions
+/// in the order of their numbers.
 ///
 /// # Errors
 /// Any damage, and any sign that the arguments are not of one run, see [`Error`].
 pub fn analyze(
-    trace: impl Read,
-    recording: &Recording,
-    counts: Option<&Counts>,
-    symbols: &[Symbol],
-    progress: Progress<'_>,
-) -> Result<Analysis, Error> {
-    if !recording.capture.functions {
-        let none = Chunks::from_chunk(std::io::empty(), &recording.chunks, 0..0)?;
-        return run(none, recording, counts, symbols, progress);
-    }
-    let chunks = Chunks::from_beginning(trace, &recording.chunks)?;
-    run(chunks, recording, counts, symbols, progress)
-}
-
-/// Analyses a range of a trace's chunks. `trace` is at the offset that
-/// [`kerntune_trace::ChunkIndex`] has for the first of them.
-///
-/// The tables of functions, arcs, threads and histograms are of these chunks; those of regions
-/// still say what the recorder counted of each region as a whole.
-///
-/// # Errors
-/// As [`analyze`].
-pub fn analyze_chunks(
-    trace: impl Read,
-    range: Range<usize>,
-    recording: &Recording,
-    symbols: &[Symbol],
-    progress: Progress<'_>,
-) -> Result<Analysis, Error> {
-    let range = range.start..range.end.min(recording.chunks.len());
-    let chunks = Chunks::from_chunk(trace, &recording.chunks, range)?;
-    run(chunks, recording, None, symbols, progress)
-}
-
-fn run<R: Read>(
-    mut chunks: Chunks<'_, R>,
+    trace: &dyn ReadAt,
     recording: &Recording,
     counts: Option<&Counts>,
     symbols: &[Symbol],
@@ -150,20 +113,21 @@ fn run<R: Read>(
         regions: recording.regions.len(),
         idle: rows::is_idle,
     };
-    let mut replay = None;
+    let mut replay = Replay::new(&recording.threads, known, &[]);
     let mut events = 0;
-    while let Some(chunk) = chunks.next()? {
-        let replay = replay.get_or_insert_with(|| {
-            let open = open_regions(recording, chunk.header.begin, chunk.payload);
-            Replay::new(&recording.threads, known, &open)
-        });
-        replay.chunk(chunk.number, &chunk.header, &chunk.stacks, chunk.payload)?;
-        events += u64::from(chunk.header.events);
-        if progress(events).is_break() {
-            return Err(Error::Stopped);
+    if recording.capture.functions {
+        let trace = TraceFile::open(trace, recording)?;
+        let mut reader = trace.reader()?;
+        for number in 0..trace.chunks() {
+            let chunk = reader.read(number)?;
+            replay.chunk(chunk.number, &chunk.header, &chunk.state.stacks, chunk.payload)?;
+            events += u64::from(chunk.header.events);
+            if progress(events).is_break() {
+                return Err(Error::Stopped);
+            }
         }
     }
-    let closing = replay.unwrap_or_else(|| Replay::new(&recording.threads, known, &[])).finish();
+    let closing = replay.finish();
     let health = rows::health(&closing, recording);
     let tables = rows::tables(closing, recording, counts, symbols, known);
     // Those with nothing around them never overlap.
@@ -177,34 +141,4 @@ fn run<R: Read>(
         health,
         tables,
     })
-}
-
-/// The regions that are open at `begin`, outermost first. Where a region begins or ends at that
-/// very moment, the chunk's own events tell.
-fn open_regions(recording: &Recording, begin: u64, payload: &[u8]) -> Vec<u32> {
-    let is_open = |(number, region): &(usize, &kerntune_trace::Region)| {
-        let end = region.begin_ns.saturating_add(region.elapsed_ns);
-        if region.begin_ns > begin || region.closed && end < begin {
-            return false;
-        }
-        match first_mark(payload, *number as u32) {
-            Some(began) => !began,
-            None => !region.closed || end > begin,
-        }
-    };
-    let open = recording.regions.iter().enumerate().filter(is_open);
-    open.map(|(number, _)| number as u32).collect()
-}
-
-/// Whether the first mark of a region in a chunk is its beginning; `None` if there is none.
-fn first_mark(payload: &[u8], wanted: u32) -> Option<bool> {
-    let mut decoder = Decoder::new(payload);
-    while let Ok(Some((_, event))) = decoder.next() {
-        match event {
-            Event::RegionBegin { region } if region == wanted => return Some(true),
-            Event::RegionEnd { region } if region == wanted => return Some(false),
-            _ => {}
-        }
-    }
-    None
 }

@@ -400,7 +400,7 @@ impl<'a> Replay<'a> {
             Event::RegionBegin { region } => self.begin_region(region)?,
             Event::RegionEnd { region } => self.end_region(region)?,
             // The recording has counted operations; the others do not come here.
-            Event::Operation | Event::Enter { .. } | Event::Exit => {}
+            Event::Operation | Event::Point { .. } | Event::Enter { .. } | Event::Exit => {}
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use crate::replay::{Closing, Known};
 use kerntune_profile as profile;
 use kerntune_profile::{
-    Address, CallArc, FunctionIndex, FunctionStats, HistogramBucket, Instructions, Nanoseconds, RegionStats,
+    Address, CallArc, FunctionIndex, FunctionStats, Instructions, Nanoseconds, RegionStats,
     Symbol, Tables, ThreadKind, ThreadStats,
 };
 use kerntune_trace::counts::{Counts, EdgeKind};
@@ -31,6 +31,8 @@ pub(crate) fn tables(
         elapsed_ns: Nanoseconds(account.elapsed),
         max_ns: Nanoseconds(account.max),
         min_ns: Nanoseconds(if account.calls == 0 { 0 } else { account.min }),
+        slowest_ns: Nanoseconds(0),
+        slowest_at_ns: Nanoseconds(0),
     });
     let arcs = closing.books.arcs.iter().map(|(&(region, key), &(calls, elapsed))| CallArc {
         region,
@@ -67,9 +69,6 @@ pub(crate) fn tables(
         regions,
         ..Tables::default()
     };
-    let histogram =
-        |(function, bucket, count)| HistogramBucket { function: FunctionIndex(function), bucket, count };
-    tables.histograms = closing.histograms.into_rows().map(histogram).collect();
     name_the_unknown(&mut tables);
     if let Some(counts) = counts {
         add_counts(&mut tables, counts);
@@ -84,7 +83,7 @@ fn name_the_unknown(tables: &mut Tables) {
         || tables.arcs.iter().any(|row| row.caller == function || row.callee == function);
     if ran {
         let name = "[unknown]".to_owned();
-        tables.symbols.push(Symbol { function, name, address: Address(0), size: 0, file: None });
+        tables.symbols.push(Symbol { function, name, address: Address(0), size: 0, file: None, module: None });
     }
 }
 

@@ -35,11 +35,14 @@ pub fn recorder_spec(kernel: &Kernel, capture: &CaptureRequest, output: &Path) -
     Ok(RecorderSpec {
         version: VERSION,
         output: output.display().to_string(),
-        capture: Capture { functions: capture.functions, edges: capture.edges },
+        capture: Capture { functions: capture.functions, edges: capture.edges, weights: false },
+        binaries: Vec::new(),
+        points: Vec::new(),
+        tags: None,
         functions: symbols
             .functions()
             .iter()
-            .map(|f| FunctionSpec { address: f.address, size: f.size, kind: x86_64::kind(f) })
+            .map(|f| FunctionSpec { address: f.address, size: f.size, kind: x86_64::kind(f), skip: false })
             .collect(),
         task: TaskOffsets {
             pid: offset(task.pid_offset),

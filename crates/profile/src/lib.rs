@@ -18,6 +18,7 @@
 //!     address: Address(0xffff_ffff_8100_0000),
 //!     size: 64,
 //!     file: None,
+//!     module: None,
 //! };
 //! let profile = Profile {
 //!     manifest: Manifest::new("p1", kernel, "rr", "emulator"),
@@ -51,12 +52,12 @@ pub use parquet_file::ColumnType;
 pub use shelf::{find, list, remove, Entry, Listing, ROOM};
 pub use store::{load_manifest, verify, MANIFEST_FILE};
 pub use tables::{
-    Block, CallArc, Edge, FunctionStats, HistogramBucket, RegionStats, Symbol, TableSchema, Tables,
-    ThreadStats, SCHEMA,
+    Block, CallArc, Edge, FunctionStats, HistogramBucket, IdleStats, PathNode, PointStats, RegionStats,
+    SwitchStats, Symbol, TableSchema, Tables, ThreadStats, SCHEMA,
 };
 pub use totals::FunctionTotals;
 pub use units::{Address, FunctionIndex, Instructions, Nanoseconds};
-pub use words::{EdgeKind, How, Run, ThreadKind};
+pub use words::{EdgeKind, How, PathKind, Run, SwitchKind, ThreadKind};
 
 /// What one or more runs of a kernel showed.
 #[derive(Debug, Clone, PartialEq, Eq)]

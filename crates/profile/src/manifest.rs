@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Value of [`Manifest::schema`].
-pub const SCHEMA_NAME: &str = "kerntune-profile/1";
+pub const SCHEMA_NAME: &str = "kerntune-profile/2";
 /// Version of the tables; the number in [`SCHEMA_NAME`].
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// `manifest.json`: where a profile comes from and what its files hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +72,9 @@ pub struct Capture {
     pub edges: bool,
     /// Misses of a front-end model.
     pub model: bool,
+    /// Branches and misses of each call path.
+    #[serde(default)]
+    pub weights: bool,
 }
 
 /// One file of a profile.

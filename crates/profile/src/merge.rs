@@ -8,7 +8,8 @@
 
 use crate::{
     Address, Block, CallArc, Edge, Error, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket,
-    Instructions, Manifest, Profile, RegionStats, Result, Symbol, Tables, ThreadStats,
+    IdleStats, Instructions, Manifest, PathNode, PointStats, Profile, RegionStats, Result, SwitchStats, Symbol,
+    Tables, ThreadStats,
 };
 use kerntune_work::ContentHash;
 use std::collections::{BTreeMap, HashMap};
@@ -72,6 +73,7 @@ fn manifest(parts: &[(&Profile, u64)], first: &Manifest) -> Manifest {
             functions: all().any(|(m, _)| m.capture.functions),
             edges: all().any(|(m, _)| m.capture.edges),
             model: all().any(|(m, _)| m.capture.model),
+            weights: all().any(|(m, _)| m.capture.weights),
         },
         exact: all().all(|(m, _)| m.exact),
         sources: all().map(|(m, weight)| format!("profile {} × {weight}", m.id)).collect(),
@@ -102,6 +104,8 @@ impl<K> Default for Numbering<K> {
 
 type SymbolKey = (Address, String);
 type Occurrence<K> = (K, u32);
+/// Region, parent, and what tells a path from its siblings.
+type PathKey = (u32, u32, crate::PathKind, String, FunctionIndex, crate::How);
 type ThreadKey = (crate::ThreadKind, u32, u32, String);
 
 #[derive(Default)]
@@ -116,7 +120,12 @@ struct Sum {
     threads: BTreeMap<(u32, u32), ThreadStats>,
     edges: BTreeMap<(Address, Address, crate::EdgeKind), u64>,
     blocks: BTreeMap<(Address, Address, u64, Instructions), u64>,
-    histograms: BTreeMap<(FunctionIndex, u32), u64>,
+    histograms: BTreeMap<(u32, FunctionIndex, FunctionIndex, u32), (u64, crate::Nanoseconds)>,
+    paths: Vec<PathNode>,
+    path_numbers: Numbering<PathKey>,
+    switches: BTreeMap<(u32, String, String, FunctionIndex, crate::SwitchKind), u64>,
+    idles: BTreeMap<(u32, FunctionIndex, u32), (u64, crate::Nanoseconds)>,
+    points: BTreeMap<(u32, String, FunctionIndex), u64>,
 }
 
 impl Sum {
@@ -154,8 +163,68 @@ impl Sum {
             *sum = sum.saturating_add(times(row.count));
         }
         for row in &part.histograms {
-            let sum = self.histograms.entry((function(row.function), row.bucket)).or_default();
+            let key = (region(row.region), function(row.caller), function(row.function), row.bucket);
+            let sum = self.histograms.entry(key).or_insert((0, row.example_ns));
+            *sum = (sum.0.saturating_add(times(row.count)), sum.1.min(row.example_ns));
+        }
+        self.add_paths(part, weight, region, function)?;
+        for row in &part.switches {
+            let key =
+                (region(row.region), row.from.clone(), row.to.clone(), function(row.reason), row.kind);
+            let sum = self.switches.entry(key).or_default();
             *sum = sum.saturating_add(times(row.count));
+        }
+        for row in &part.idles {
+            let key = (region(row.region), function(row.waker), row.bucket);
+            let sum = self.idles.entry(key).or_default();
+            *sum = (sum.0.saturating_add(times(row.count)), sum.1 + row.idle_ns * weight);
+        }
+        for row in &part.points {
+            let key = (region(row.region), row.point.clone(), function(row.function));
+            let sum = self.points.entry(key).or_default();
+            *sum = sum.saturating_add(times(row.count));
+        }
+        Ok(())
+    }
+
+    fn add_paths(
+        &mut self,
+        part: &Tables,
+        weight: u64,
+        region: impl Fn(u32) -> u32,
+        function: impl Fn(FunctionIndex) -> FunctionIndex,
+    ) -> Result<()> {
+        let times = |count: u64| count.saturating_mul(weight);
+        let mut path_of: Vec<u32> = Vec::with_capacity(part.paths.len());
+        for row in &part.paths {
+            // Parents come first: a parent's new number is known.
+            let parent = path_of.get(row.parent as usize).copied().unwrap_or(PathNode::ROOT);
+            let (region, function) = (region(row.region), function(row.function));
+            let key = (region, parent, row.kind, row.comm.clone(), function, row.how);
+            let (path, new) = self.path_numbers.of(key, "paths")?;
+            path_of.push(path);
+            let row = PathNode {
+                region,
+                path,
+                parent,
+                function,
+                calls: times(row.calls),
+                net_ns: row.net_ns * weight,
+                taken_branches: times(row.taken_branches),
+                l1i_misses: times(row.l1i_misses),
+                itlb_misses: times(row.itlb_misses),
+                ..row.clone()
+            };
+            if new {
+                self.paths.push(row);
+            } else if let Some(sum) = self.paths.get_mut(path as usize) {
+                let add = |a: &mut u64, b: u64| *a = a.saturating_add(b);
+                sum.net_ns += row.net_ns;
+                add(&mut sum.calls, row.calls);
+                add(&mut sum.taken_branches, row.taken_branches);
+                add(&mut sum.l1i_misses, row.l1i_misses);
+                add(&mut sum.itlb_misses, row.itlb_misses);
+            }
         }
         Ok(())
     }
@@ -228,6 +297,8 @@ impl Sum {
             elapsed_ns: t.elapsed_ns,
             max_ns: t.max_ns,
             min_ns: t.min_ns,
+            slowest_ns: t.slowest_ns,
+            slowest_at_ns: t.slowest_at_ns,
         };
         Tables {
             functions: self.functions.into_iter().map(function_row).collect(),
@@ -248,7 +319,37 @@ impl Sum {
                 })
                 .collect(),
             histograms: (self.histograms.into_iter())
-                .map(|((function, bucket), count)| HistogramBucket { function, bucket, count })
+                .map(|((region, caller, function, bucket), (count, example_ns))| HistogramBucket {
+                    region,
+                    caller,
+                    function,
+                    bucket,
+                    count,
+                    example_ns,
+                })
+                .collect(),
+            paths: self.paths,
+            switches: (self.switches.into_iter())
+                .map(|((region, from, to, reason, kind), count)| SwitchStats {
+                    region,
+                    from,
+                    to,
+                    reason,
+                    kind,
+                    count,
+                })
+                .collect(),
+            idles: (self.idles.into_iter())
+                .map(|((region, waker, bucket), (count, idle_ns))| IdleStats {
+                    region,
+                    waker,
+                    bucket,
+                    count,
+                    idle_ns,
+                })
+                .collect(),
+            points: (self.points.into_iter())
+                .map(|((region, point, function), count)| PointStats { region, point, function, count })
                 .collect(),
         }
     }

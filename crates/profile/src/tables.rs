@@ -1,7 +1,9 @@
 //! The tables of a profile, each declared once: the row, its columns, its file.
 
 use crate::parquet_file::{self, Cell, ColumnType, Columns, Stored};
-use crate::{Address, EdgeKind, FunctionIndex, How, Instructions, Nanoseconds, ThreadKind};
+use crate::{
+    Address, EdgeKind, FunctionIndex, How, Instructions, Nanoseconds, PathKind, SwitchKind, ThreadKind,
+};
 use bytes::Bytes;
 use parquet::errors::ParquetError;
 
@@ -111,9 +113,13 @@ tables! {
         max_ns: Nanoseconds,
         /// Least net time of one of those calls; 0 without calls.
         min_ns: Nanoseconds,
+        /// Greatest elapsed time of one of those calls: the slowest; 0 without calls.
+        slowest_ns: Nanoseconds,
+        /// Virtual time at which the slowest call began, the first of several.
+        slowest_at_ns: Nanoseconds,
     }
 
-    /// A function of the kernel. Row `i` has `function == i`.
+    /// A function of the kernel or of a traced user binary. Row `i` has `function == i`.
     symbols: Symbol {
         /// Its own row number.
         function: FunctionIndex,
@@ -123,8 +129,10 @@ tables! {
         address: Address,
         /// Bytes; 0 if unknown.
         size: u64,
-        /// Source file, where known.
+        /// Source file, where known: a path from the top of the source tree, or its name alone.
         file: Option<String>,
+        /// User binary that the function is in; `None` for the kernel.
+        module: Option<String>,
     }
 
     /// Who called whom in a region, and how. Counted where the call ended.
@@ -233,15 +241,100 @@ tables! {
         bytes: u64,
     }
 
-    /// How the net time of a function's calls is spread, of all regions together.
+    /// How the elapsed time of calls is spread: a log-scaled histogram for each arc.
     histograms: HistogramBucket {
-        /// Row of [`Tables::symbols`].
+        /// Row of [`Tables::regions`] in which the calls ended.
+        region: u32,
+        /// Row of [`Tables::symbols`], or [`FunctionIndex::NONE`] for what nothing called.
+        caller: FunctionIndex,
+        /// Row of [`Tables::symbols`]: whose calls these are.
         function: FunctionIndex,
-        /// Bucket, see [`crate::bucket_of`].
+        /// Bucket of the elapsed time, see [`crate::bucket_of`].
         bucket: u32,
         /// Calls in it.
         count: u64,
+        /// Virtual time at which the first of them began.
+        example_ns: Nanoseconds,
     }
+
+    /// The tree of call paths: a row for each way in which a function was reached. Net times of
+    /// a region's rows sum to its own busy time; a path's elapsed time is the sum over its subtree.
+    /// Parents come before children.
+    paths: PathNode {
+        /// Row of [`Tables::regions`].
+        region: u32,
+        /// Its own row number.
+        path: u32,
+        /// Row of this table, or [`PathNode::ROOT`].
+        parent: u32,
+        /// What the row stands for.
+        kind: PathKind,
+        /// Name of the thread for [`PathKind::Thread`], else empty.
+        comm: String,
+        /// Row of [`Tables::symbols`] for [`PathKind::Function`], else [`FunctionIndex::NONE`].
+        function: FunctionIndex,
+        /// How the function came to run; `call` for the other kinds.
+        how: How,
+        /// Calls that ended here.
+        calls: u64,
+        /// Time at this path itself.
+        net_ns: Nanoseconds,
+        /// Branches taken meanwhile; 0 where the trace has no weights.
+        taken_branches: u64,
+        /// Model: misses of the first-level instruction cache.
+        l1i_misses: u64,
+        /// Model: misses of the first-level instruction TLB.
+        itlb_misses: u64,
+    }
+
+    /// Why the CPU was given to another thread, and how often.
+    switches: SwitchStats {
+        /// Row of [`Tables::regions`].
+        region: u32,
+        /// Name of the thread that had it.
+        from: String,
+        /// Name of the thread that got it.
+        to: String,
+        /// The function that called the scheduler: the topmost open one outside of it, or
+        /// [`FunctionIndex::NONE`].
+        reason: FunctionIndex,
+        /// Whether it was taken (preemption on the way out of an interrupt or system call) or given
+        /// up.
+        kind: SwitchKind,
+        /// How often.
+        count: u64,
+    }
+
+    /// Stretches in which the CPU was halted, by length and by what ended them.
+    idles: IdleStats {
+        /// Row of [`Tables::regions`].
+        region: u32,
+        /// The interrupt's function that woke the CPU, or [`FunctionIndex::NONE`].
+        waker: FunctionIndex,
+        /// Bucket of the length, see [`crate::bucket_of`].
+        bucket: u32,
+        /// How many.
+        count: u64,
+        /// Their time.
+        idle_ns: Nanoseconds,
+    }
+
+    /// Inline points that were passed.
+    points: PointStats {
+        /// Row of [`Tables::regions`].
+        region: u32,
+        /// The point as it was asked for: `symbol+offset` or `file.c:line`.
+        point: String,
+        /// Row of [`Tables::symbols`]: the function that it is in.
+        function: FunctionIndex,
+        /// How often.
+        count: u64,
+    }
+}
+
+impl PathNode {
+    /// [`PathNode::parent`] of a row that has none.
+    pub const ROOT: u32 = u32::MAX;
 }
 
 impl Tables {
@@ -274,7 +367,25 @@ impl Tables {
         if let Some(row) = self.threads.iter().find(|r| no_region(r.region)) {
             return Some(("threads", format!("{row:?} refers to nothing")));
         }
-        let row = self.histograms.iter().find(|r| no_function(r.function))?;
-        Some(("histograms", format!("{row:?} refers to nothing")))
+        let no_caller = |f: FunctionIndex| f.known().is_some_and(no_function);
+        let bad = |r: &&HistogramBucket| no_function(r.function) || no_caller(r.caller) || no_region(r.region);
+        if let Some(row) = self.histograms.iter().find(bad) {
+            return Some(("histograms", format!("{row:?} refers to nothing")));
+        }
+        let orphan = |(at, r): &(usize, &PathNode)| {
+            let parent = r.parent != PathNode::ROOT && r.parent as usize >= *at;
+            r.path as usize != *at || parent || no_caller(r.function) || no_region(r.region)
+        };
+        if let Some((_, row)) = self.paths.iter().enumerate().find(orphan) {
+            return Some(("paths", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.switches.iter().find(|r| no_caller(r.reason) || no_region(r.region)) {
+            return Some(("switches", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.idles.iter().find(|r| no_caller(r.waker) || no_region(r.region)) {
+            return Some(("idles", format!("{row:?} refers to nothing")));
+        }
+        let row = self.points.iter().find(|r| no_caller(r.function) || no_region(r.region))?;
+        Some(("points", format!("{row:?} refers to nothing")))
     }
 }

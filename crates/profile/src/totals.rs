@@ -19,13 +19,26 @@ pub struct FunctionTotals {
     pub max_ns: Nanoseconds,
     /// Least net time of one call; 0 without calls.
     pub min_ns: Nanoseconds,
+    /// Greatest elapsed time of one call; 0 without calls.
+    pub slowest_ns: Nanoseconds,
+    /// Virtual time at which that call began, the first of several.
+    pub slowest_at_ns: Nanoseconds,
 }
 
 impl FunctionTotals {
     /// Nothing yet of a function.
     pub fn none(function: FunctionIndex) -> Self {
         let zero = Nanoseconds::ZERO;
-        Self { function, calls: 0, net_ns: zero, elapsed_ns: zero, max_ns: zero, min_ns: zero }
+        Self {
+            function,
+            calls: 0,
+            net_ns: zero,
+            elapsed_ns: zero,
+            max_ns: zero,
+            min_ns: zero,
+            slowest_ns: zero,
+            slowest_at_ns: zero,
+        }
     }
 
     /// Net time per call, rounded down; 0 without calls.
@@ -39,6 +52,11 @@ impl FunctionTotals {
             let (max, min) = (self.max_ns.max(other.max_ns), self.min_ns.min(other.min_ns));
             (self.max_ns, self.min_ns) =
                 if self.calls == 0 { (other.max_ns, other.min_ns) } else { (max, min) };
+            let slower = other.slowest_ns > self.slowest_ns;
+            let earlier = other.slowest_ns == self.slowest_ns && other.slowest_at_ns < self.slowest_at_ns;
+            if self.calls == 0 || slower || earlier {
+                (self.slowest_ns, self.slowest_at_ns) = (other.slowest_ns, other.slowest_at_ns);
+            }
         }
         self.calls = self.calls.saturating_add(other.calls);
         self.net_ns += other.net_ns;
@@ -55,6 +73,8 @@ impl From<&FunctionStats> for FunctionTotals {
             elapsed_ns: row.elapsed_ns,
             max_ns: row.max_ns,
             min_ns: row.min_ns,
+            slowest_ns: row.slowest_ns,
+            slowest_at_ns: row.slowest_at_ns,
         }
     }
 }
@@ -93,6 +113,8 @@ mod tests {
             elapsed_ns: Nanoseconds(elapsed),
             max_ns: Nanoseconds(max),
             min_ns: Nanoseconds(min),
+            slowest_ns: Nanoseconds(elapsed),
+            slowest_at_ns: Nanoseconds(calls),
         }
     }
 
@@ -105,7 +127,11 @@ mod tests {
         ];
         let tables = Tables { functions, ..Tables::default() };
         let all = tables.totals(|_| true);
-        assert_eq!(all, [FunctionTotals::from(&row(0, 7, [3, 135, 330, 60, 30]))]);
+        assert_eq!(all, [FunctionTotals {
+            slowest_ns: Nanoseconds(300),
+            slowest_at_ns: Nanoseconds(2),
+            ..FunctionTotals::from(&row(0, 7, [3, 135, 330, 60, 30]))
+        }]);
         assert_eq!(all[0].avg_ns(), Nanoseconds(45));
         assert_eq!(tables.totals(|region| region == 1)[0].avg_ns(), Nanoseconds::ZERO);
     }

@@ -69,6 +69,34 @@ words! {
 }
 
 words! {
+    /// What a row of the tree of call paths stands for.
+    PathKind {
+        /// Root: all threads of one name.
+        Thread = "thread",
+        /// Root: all interrupts, whichever thread they hit.
+        Interrupt = "interrupt",
+        /// Root: idle tasks while not halted.
+        Idle = "idle",
+        /// A function that was called.
+        Function = "function",
+        /// User mode outside of traced functions.
+        User = "user",
+        /// Kernel code with no function open.
+        Unattributed = "unattributed",
+    }
+}
+
+words! {
+    /// How a thread lost the CPU.
+    SwitchKind {
+        /// It called the scheduler: it waits, or it ended.
+        Voluntary = "voluntary",
+        /// It was taken away.
+        Preempted = "preempted",
+    }
+}
+
+words! {
     /// What kind of instruction an edge leaves from.
     EdgeKind {
         /// Conditional branch, taken.

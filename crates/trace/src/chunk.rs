@@ -1,9 +1,10 @@
 //! The trace file: a header, then chunks that each stand on their own.
 //!
-//! Layout, little endian. File: magic `KTTRACE\0`, version u32, reserved u32. Chunk: magic
-//! `KTCH`, vcpu u32, sequence u32, events u32, begin u64 (virtual ns), end u64, stacks u32 (bytes),
-//! payload u32 (bytes, raw), compressed u32 (bytes that follow); then one zstd frame that holds
-//! the open stacks and the payload, in that order.
+//! Layout, little endian. File: magic `KTTRACE\0`, version u32, flags u32 (bit 0: wide, see
+//! [`TraceHeader::wide`]). Chunk: magic `KTCH`, vcpu u32, sequence u32, events u32, begin u64
+//! (virtual ns), end u64, state u32 (bytes), payload u32 (bytes, raw), compressed u32 (bytes that
+//! follow); then one zstd frame with a checksum that holds the [`ChunkState`] and the payload, in
+//! that order.
 
 use crate::{Error, How, VERSION};
 
@@ -15,9 +16,14 @@ pub const CHUNK_HEADER_BYTES: usize = 44;
 const TRACE_MAGIC: [u8; 8] = *b"KTTRACE\0";
 const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"KTCH");
 
+const WIDE: u32 = 1;
+
 /// What the trace file begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TraceHeader;
+pub struct TraceHeader {
+    /// Whether every event carries [`crate::Weights`].
+    pub wide: bool,
+}
 
 impl TraceHeader {
     /// The header's bytes.
@@ -25,6 +31,7 @@ impl TraceHeader {
         let mut out = [0; TRACE_HEADER_BYTES];
         out[..8].copy_from_slice(&TRACE_MAGIC);
         out[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        out[12..].copy_from_slice(&u32::from(self.wide).to_le_bytes());
         out
     }
 
@@ -35,8 +42,12 @@ impl TraceHeader {
             return Err(Error::Magic { what: "trace", found });
         }
         match u32::from_le_bytes(read(bytes, 8, "trace")?) {
-            VERSION => Ok(Self),
-            found => Err(Error::Version { what: "trace", found }),
+            VERSION => {}
+            found => return Err(Error::Version { what: "trace", found }),
+        }
+        match u32::from_le_bytes(read(bytes, 12, "trace")?) {
+            flags @ 0..=WIDE => Ok(Self { wide: flags == WIDE }),
+            flags => Err(Error::Invalid { what: "trace", found: flags.into(), at: 12 }),
         }
     }
 }
@@ -54,8 +65,8 @@ pub struct ChunkHeader {
     pub begin: u64,
     /// Virtual time of the last event, ns.
     pub end: u64,
-    /// Raw bytes of the open stacks.
-    pub stacks: u32,
+    /// Raw bytes of the [`ChunkState`].
+    pub state: u32,
     /// Raw bytes of the events.
     pub payload: u32,
     /// Bytes of the zstd frame that follows.
@@ -71,7 +82,7 @@ impl ChunkHeader {
         }
         out.extend_from_slice(&self.begin.to_le_bytes());
         out.extend_from_slice(&self.end.to_le_bytes());
-        for word in [self.stacks, self.payload, self.compressed] {
+        for word in [self.state, self.payload, self.compressed] {
             out.extend_from_slice(&word.to_le_bytes());
         }
         let mut fixed = [0; CHUNK_HEADER_BYTES];
@@ -93,16 +104,63 @@ impl ChunkHeader {
             events: word(12)?,
             begin: long(16)?,
             end: long(24)?,
-            stacks: word(32)?,
+            state: word(32)?,
             payload: word(36)?,
             compressed: word(40)?,
         };
-        for (at, size) in [(32, header.stacks), (36, header.payload), (40, header.compressed)] {
+        for (at, size) in [(32, header.state), (36, header.payload), (40, header.compressed)] {
             if size > 1 << 28 {
                 return Err(Error::Invalid { what: "chunk header", found: size.into(), at });
             }
         }
         Ok(header)
+    }
+}
+
+/// What was going on where a chunk begins, so that it can be read without those before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChunkState {
+    /// Whether the CPU is in user mode.
+    pub user: bool,
+    /// The regions that are open (index into [`crate::Recording::regions`]), outermost first.
+    pub regions: Vec<u32>,
+    /// The threads with open frames, and the one that runs.
+    pub stacks: Vec<OpenStack>,
+}
+
+impl ChunkState {
+    /// Appends what comes before the stacks ([`OpenStack::write`]): user u8, region count u32,
+    /// regions u32.
+    pub fn write_head(user: bool, regions: impl ExactSizeIterator<Item = u32>, out: &mut Vec<u8>) {
+        out.push(user.into());
+        out.extend_from_slice(&(regions.len() as u32).to_le_bytes());
+        for region in regions {
+            out.extend_from_slice(&region.to_le_bytes());
+        }
+    }
+
+    /// Appends all of it.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        Self::write_head(self.user, self.regions.iter().copied(), out);
+        for stack in &self.stacks {
+            OpenStack::write(stack.thread, stack.running, &stack.frames, out);
+        }
+    }
+
+    /// Reads a chunk's state.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        const WHAT: &str = "chunk's open regions";
+        let [user] = read(bytes, 0, WHAT)?;
+        if user > 1 {
+            return Err(Error::Invalid { what: WHAT, found: user.into(), at: 0 });
+        }
+        let count = u32::from_le_bytes(read(bytes, 1, WHAT)?) as usize;
+        let end = count.checked_mul(4).and_then(|length| length.checked_add(5));
+        let end = end.filter(|&end| end <= bytes.len());
+        let end = end.ok_or(Error::Truncated { what: WHAT, at: bytes.len() })?;
+        let word = |raw: &[u8]| u32::from_le_bytes(raw.try_into().unwrap_or_default());
+        let regions = bytes[5..end].chunks_exact(4).map(word).collect();
+        Ok(Self { user: user == 1, regions, stacks: OpenStack::parse_all(&bytes[end..])? })
     }
 }
 
@@ -170,24 +228,29 @@ mod tests {
 
     #[test]
     fn headers_and_stacks_round_trip() {
-        assert_eq!(TraceHeader::parse(&TraceHeader.to_bytes()), Ok(TraceHeader));
+        for wide in [false, true] {
+            let header = TraceHeader { wide };
+            assert_eq!(TraceHeader::parse(&header.to_bytes()), Ok(header));
+        }
         let header = ChunkHeader {
             vcpu: 1,
             sequence: 2,
             events: 3,
             begin: 4,
             end: 5,
-            stacks: 6,
+            state: 6,
             payload: 7,
             compressed: 8,
         };
         assert_eq!(ChunkHeader::parse(&header.to_bytes()), Ok(header));
         let stack =
             OpenStack { thread: 3, running: true, frames: vec![(9, How::Syscall), (70_000, How::Jump)] };
+        let state = ChunkState { user: true, regions: vec![4, 9], stacks: vec![stack] };
         let mut bytes = Vec::new();
-        OpenStack::write(stack.thread, stack.running, &stack.frames, &mut bytes);
-        assert_eq!(OpenStack::parse_all(&bytes), Ok(vec![stack]));
-        assert!(OpenStack::parse_all(&bytes[..bytes.len() - 1]).is_err());
+        state.write(&mut bytes);
+        assert_eq!(ChunkState::parse(&bytes), Ok(state));
+        assert!(ChunkState::parse(&bytes[..bytes.len() - 1]).is_err());
+        assert!(ChunkState::parse(&bytes[..8]).is_err());
     }
 
     #[test]

@@ -1,30 +1,50 @@
 //! Writing events. Nothing here allocates as long as the buffer has [`EVENT_MAX`] bytes to spare.
 
 use crate::event::{kind, other};
-use crate::{Event, How};
+use crate::{Event, How, Weights};
 
-/// The longest encoding of one event in bytes: a number of 10 bytes, a kind, a number of 10.
-pub const EVENT_MAX: usize = 24;
+/// The longest encoding of one event in bytes: a number of 10 bytes, weights of 30, a kind, a
+/// number of 10.
+pub const EVENT_MAX: usize = 52;
 
-/// Appends one event. `delta` is the number of instructions since the event before it.
+/// Appends one event of a trace without weights. `delta` is the number of instructions since the
+/// event before it.
 #[inline]
 pub fn event(out: &mut Vec<u8>, delta: u64, event: Event) {
+    put(out, delta, None, event);
+}
+
+/// Appends one event of a wide trace.
+#[inline]
+pub fn wide_event(out: &mut Vec<u8>, delta: u64, weights: Weights, event: Event) {
+    put(out, delta, Some(weights), event);
+}
+
+#[inline]
+fn put(out: &mut Vec<u8>, delta: u64, weights: Option<Weights>, event: Event) {
+    let code = match event {
+        Event::Enter { how: How::Call, .. } => kind::CALL,
+        Event::Exit => kind::EXIT,
+        Event::Enter { how: How::Jump, .. } => kind::JUMP,
+        _ => kind::OTHER,
+    };
+    number(out, delta << 2 | code);
+    if let Some(Weights { taken_branches, l1i_misses, itlb_misses }) = weights {
+        let missed = l1i_misses | itlb_misses != 0;
+        number(out, taken_branches << 1 | u64::from(missed));
+        if missed {
+            number(out, l1i_misses);
+            number(out, itlb_misses);
+        }
+    }
     match event {
-        Event::Enter { function, how: How::Call } => {
-            number(out, delta << 2 | kind::CALL);
-            number(out, function.into());
-        }
-        Event::Exit => number(out, delta << 2 | kind::EXIT),
-        Event::Enter { function, how: How::Jump } => {
-            number(out, delta << 2 | kind::JUMP);
-            number(out, function.into());
-        }
-        rest => rare(out, delta, rest),
+        Event::Enter { function, how: How::Call | How::Jump } => number(out, function.into()),
+        Event::Exit => {}
+        rest => rare(out, rest),
     }
 }
 
-fn rare(out: &mut Vec<u8>, delta: u64, event: Event) {
-    number(out, delta << 2 | kind::OTHER);
+fn rare(out: &mut Vec<u8>, event: Event) {
     let (code, argument) = match event {
         Event::Enter { function, how: How::Interrupt } => (other::INTERRUPT, Some(function)),
         Event::Enter { function, how: How::Exception } => (other::EXCEPTION, Some(function)),
@@ -36,6 +56,7 @@ fn rare(out: &mut Vec<u8>, delta: u64, event: Event) {
         Event::Switch { thread } => (other::SWITCH, Some(thread)),
         Event::RegionBegin { region } => (other::REGION_BEGIN, Some(region)),
         Event::RegionEnd { region } => (other::REGION_END, Some(region)),
+        Event::Point { point } => (other::POINT, Some(point)),
         Event::Exit | Event::Operation => (other::OPERATION, None),
         Event::Idle { ns } => {
             out.push(other::IDLE);
@@ -83,6 +104,7 @@ mod tests {
             any::<u64>().prop_map(|ns| Event::Idle { ns }),
             any::<u32>().prop_map(|region| Event::RegionBegin { region }),
             any::<u32>().prop_map(|region| Event::RegionEnd { region }),
+            any::<u32>().prop_map(|point| Event::Point { point }),
         ]
     }
 
@@ -103,9 +125,32 @@ mod tests {
         }
 
         #[test]
+        fn weights_are_read_as_written(
+            events in prop::collection::vec((0u64..1 << 62, any_event(), 0u64..1 << 62, any::<[u64; 2]>()), 0..50)
+        ) {
+            let mut bytes = Vec::new();
+            let weights = |taken_branches, [l1i_misses, itlb_misses]: [u64; 2]| {
+                Weights { taken_branches, l1i_misses, itlb_misses }
+            };
+            for (delta, e, taken, misses) in &events {
+                let before = bytes.len();
+                wide_event(&mut bytes, *delta, weights(*taken, *misses), *e);
+                prop_assert!(bytes.len() - before <= EVENT_MAX);
+            }
+            let mut decoder = Decoder::with_width(&bytes, true);
+            for (delta, event, taken, misses) in events {
+                prop_assert_eq!(decoder.next().unwrap(), Some((delta, event)));
+                prop_assert_eq!(decoder.weights(), weights(taken, misses));
+            }
+            prop_assert_eq!(decoder.next().unwrap(), None);
+        }
+
+        #[test]
         fn foreign_bytes_end_in_an_error_or_the_end(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let mut decoder = Decoder::new(&bytes);
-            while let Ok(Some(_)) = decoder.next() {}
+            for wide in [false, true] {
+                let mut decoder = Decoder::with_width(&bytes, wide);
+                while let Ok(Some(_)) = decoder.next() {}
+            }
         }
     }
 }

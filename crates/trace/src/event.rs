@@ -36,7 +36,8 @@ pub enum Event {
     /// Return from interrupt or exception to kernel code: ends the frames down to and including
     /// the topmost that was entered by [`How::Interrupt`] or [`How::Exception`].
     Resume,
-    /// Back to user code: every frame of the thread ends.
+    /// Back to user code: every frame of a kernel function ends. User frames below them, where
+    /// user functions are traced ([`crate::Recording::kernel_functions`]), go on.
     Leave,
     /// So many frames ended without a return of their own (`longjmp`-like). An [`Event::Exit`] that
     /// follows at the same time is the return that ended them.
@@ -66,6 +67,28 @@ pub enum Event {
     },
     /// One operation of the innermost open region is done.
     Operation,
+    /// An inline point was passed.
+    Point {
+        /// Index into [`crate::RecorderSpec::points`].
+        point: u32,
+    },
+}
+
+/// What passed beside time since the event before, in kernel and user mode together. It belongs to
+/// whatever was on top before the event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Weights {
+    /// Branches taken.
+    pub taken_branches: u64,
+    /// Model: misses of the first-level instruction cache.
+    pub l1i_misses: u64,
+    /// Model: misses of the first-level instruction TLB.
+    pub itlb_misses: u64,
+}
+
+impl Weights {
+    /// No branch, no miss.
+    pub const NONE: Self = Self { taken_branches: 0, l1i_misses: 0, itlb_misses: 0 };
 }
 
 /// Kinds in the two low bits of an event's first number.
@@ -89,18 +112,37 @@ pub(crate) mod other {
     pub const REGION_BEGIN: u8 = 8;
     pub const REGION_END: u8 = 9;
     pub const OPERATION: u8 = 10;
+    pub const POINT: u8 = 11;
 }
 
 /// Reads the events of one chunk's payload.
 pub struct Decoder<'a> {
     bytes: &'a [u8],
     at: usize,
+    wide: bool,
+    weights: Weights,
 }
 
 impl<'a> Decoder<'a> {
-    /// `bytes` is a chunk's payload, decompressed.
+    /// `bytes` is a chunk's payload, decompressed, of a trace without weights.
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self { bytes, at: 0, wide: false, weights: Weights::NONE }
+    }
+
+    /// The same of a trace whose header says `wide`.
+    pub fn with_width(bytes: &'a [u8], wide: bool) -> Self {
+        Self { wide, ..Self::new(bytes) }
+    }
+
+    /// What came with the event that was read last.
+    #[inline]
+    pub fn weights(&self) -> Weights {
+        self.weights
+    }
+
+    /// Bytes read so far.
+    pub fn position(&self) -> usize {
+        self.at
     }
 
     /// The next event with the number of instructions since the one before it; `None` at the end.
@@ -111,6 +153,9 @@ impl<'a> Decoder<'a> {
             return Ok(None);
         }
         let first = self.number()?;
+        if self.wide {
+            self.weights = self.read_weights()?;
+        }
         let event = match first & 3 {
             kind::CALL => Event::Enter { function: self.number32()?, how: How::Call },
             kind::EXIT => Event::Exit,
@@ -118,6 +163,13 @@ impl<'a> Decoder<'a> {
             _ => self.other()?,
         };
         Ok(Some((first >> 2, event)))
+    }
+
+    #[inline]
+    fn read_weights(&mut self) -> Result<Weights, Error> {
+        let first = self.number()?;
+        let (l1i_misses, itlb_misses) = if first & 1 == 1 { (self.number()?, self.number()?) } else { (0, 0) };
+        Ok(Weights { taken_branches: first >> 1, l1i_misses, itlb_misses })
     }
 
     fn other(&mut self) -> Result<Event, Error> {
@@ -134,6 +186,7 @@ impl<'a> Decoder<'a> {
             other::REGION_BEGIN => Event::RegionBegin { region: self.number32()? },
             other::REGION_END => Event::RegionEnd { region: self.number32()? },
             other::OPERATION => Event::Operation,
+            other::POINT => Event::Point { point: self.number32()? },
             found => return Err(Error::Invalid { what: "trace", found: found.into(), at }),
         })
     }

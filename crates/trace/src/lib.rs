@@ -26,17 +26,21 @@ mod chunk;
 pub mod counts;
 pub mod encode;
 mod event;
+mod file;
 pub mod mark;
 mod recording;
 mod spec;
 
-pub use chunk::{ChunkHeader, OpenStack, TraceHeader, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES};
-pub use event::{Decoder, Event, How};
+pub use chunk::{ChunkHeader, ChunkState, OpenStack, TraceHeader, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES};
+pub use event::{Decoder, Event, How, Weights};
+pub use file::TraceFileWriter;
 pub use recording::{ChunkIndex, Health, ModeCounters, Recording, Region, Thread};
-pub use spec::{Capture, FunctionKind, FunctionSpec, RecorderSpec, TaskOffsets};
+pub use spec::{
+    page_hash, BinarySpec, Capture, FunctionKind, FunctionSpec, PageSpec, RecorderSpec, TagWindow, TaskOffsets,
+};
 
 /// Version of everything in this crate; the recorder and the reader must be of the same one.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Exit status with which the recorder ends QEMU when it cannot go on (its message is on
 /// QEMU's error output).
@@ -50,6 +54,9 @@ pub mod files {
     pub const TRACE: &str = "trace.kt";
     /// Blocks and edges, see [`super::counts`].
     pub const COUNTS: &str = "counts.kt";
+    /// Event tags of McRae's profiler: records of 5 bytes, a 16-bit tag and 24-bit microseconds, both
+    /// little endian.
+    pub const TAGS: &str = "tags.mcrae";
     /// [`super::RecorderSpec`] as JSON, the recorder's input.
     pub const SPEC: &str = "spec.json";
 }

@@ -10,6 +10,9 @@ pub struct Recording {
     pub version: u32,
     /// What was captured.
     pub capture: Capture,
+    /// Functions below this number are the kernel's, the number itself stands for kernel code in no
+    /// known function, and those above are user code's.
+    pub kernel_functions: u32,
     /// The regions in the order in which they began.
     pub regions: Vec<Region>,
     /// Every thread that was seen.

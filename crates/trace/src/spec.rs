@@ -13,6 +13,16 @@ pub struct RecorderSpec {
     pub capture: Capture,
     /// The kernel's functions by address, without overlaps in their starts.
     pub functions: Vec<FunctionSpec>,
+    /// Binaries whose user functions are traced. Function `f` of binary `b` has the number
+    /// `functions.len() + 1` + the functions of the binaries before `b` + `f`.
+    #[serde(default)]
+    pub binaries: Vec<BinarySpec>,
+    /// Inline points: addresses of kernel instructions.
+    #[serde(default)]
+    pub points: Vec<u64>,
+    /// Where a program puts event tags for McRae's profiler, if that is to be watched.
+    #[serde(default)]
+    pub tags: Option<TagWindow>,
     /// Where a thread's identity is in `struct task_struct`.
     pub task: TaskOffsets,
     /// A front-end model's TOML text (`machines/*.toml`), if its misses are wanted.
@@ -26,6 +36,9 @@ pub struct Capture {
     pub functions: bool,
     /// Executed blocks and taken branches.
     pub edges: bool,
+    /// [`crate::Weights`] with every event of the trace.
+    #[serde(default)]
+    pub weights: bool,
 }
 
 /// One function of the kernel.
@@ -37,6 +50,55 @@ pub struct FunctionSpec {
     pub size: u64,
     /// What part it plays.
     pub kind: FunctionKind,
+    /// Not to be traced: it is as if the function were a part of its callers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skip: bool,
+}
+
+/// A binary whose functions are traced in user mode.
+///
+/// Its code is known by its contents: a page of the guest's memory that holds the same bytes as
+/// a page of the binary's code is that page, wherever a process has mapped it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BinarySpec {
+    /// The file, for messages.
+    pub path: String,
+    /// Its pages of code: offset in the file (a multiple of 4096) and the hash of 4096 bytes.
+    pub pages: Vec<PageSpec>,
+    /// Functions by offset of their first byte in the file: `address` is that offset.
+    pub functions: Vec<FunctionSpec>,
+}
+
+/// A page of a binary's code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageSpec {
+    /// Offset in the file.
+    pub offset: u64,
+    /// [`page_hash`] of its 4096 bytes.
+    pub hash: u64,
+}
+
+/// What [`PageSpec::hash`] is: 64-bit FNV-1a over little-endian words of 8 bytes.
+pub fn page_hash(page: &[u8; 4096]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for word in page.chunks_exact(8) {
+        hash ^= u64::from_le_bytes(word.try_into().unwrap_or_default());
+        hash = hash.wrapping_mul(0x0000_0100_0000_01b3);
+        // FNV's multiplier moves bits up only: bring the high ones back into play.
+        hash ^= hash >> 32;
+    }
+    hash
+}
+
+/// Where event tags of McRae's profiler appear (seed 001): a tag is the low 16 bits of what is
+/// accessed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TagWindow {
+    /// Instructions that access `base + tag` by an absolute or instruction-relative address.
+    Memory(u64),
+    /// `out` of 16 bits to this port: the tag is the value.
+    Port(u16),
 }
 
 /// What part a function plays for the stacks.

@@ -2,6 +2,7 @@
 
 use crate::model::Model;
 use crate::{Error, Result, Session};
+use kerntune_analyze::ReadAt;
 use kerntune_guest::{GuestImage, Workload};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_machine::{CaptureRequest, Outcome, RunRequest};
@@ -11,7 +12,6 @@ use kerntune_profile::{
 use kerntune_trace::Recording;
 use kerntune_work::{interrupt, ContentHash, IoContext, Progress};
 use std::fs::{self, File};
-use std::io::{BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -145,11 +145,11 @@ fn analyse(id: &str, request: &RecordRequest, outcome: &Outcome, progress: &dyn 
     }
     let symbols = symbols(kernel)?;
     let counts = if capture.edges { Some(outcome.counts()?) } else { None };
-    let trace = outcome.trace();
+    let path = outcome.trace();
     progress.begin("analysing the trace", Some(recording.events));
-    let reader: Box<dyn Read> = match capture.functions {
-        true => Box::new(BufReader::with_capacity(1 << 20, File::open(&trace).at("open", &trace)?)),
-        false => Box::new(std::io::empty()),
+    let trace: Box<dyn ReadAt> = match capture.functions {
+        true => Box::new(File::open(&path).at("open", &path)?),
+        false => Box::new(&[][..]),
     };
     let mut tell = |done| {
         progress.at(done);
@@ -159,7 +159,7 @@ fn analyse(id: &str, request: &RecordRequest, outcome: &Outcome, progress: &dyn 
             ControlFlow::Continue(())
         }
     };
-    let analysis = kerntune_analyze::analyze(reader, recording, counts.as_ref(), &symbols, &mut tell);
+    let analysis = kerntune_analyze::analyze(&*trace, recording, counts.as_ref(), &symbols, &mut tell);
     progress.end();
     interrupt::check()?;
     let analysis = analysis?;
@@ -177,6 +177,7 @@ fn analyse(id: &str, request: &RecordRequest, outcome: &Outcome, progress: &dyn 
         functions: capture.functions,
         edges: capture.edges,
         model: model.is_some(),
+        weights: false,
     };
     manifest.sources = vec![format!("run/: QEMU TCG with -icount, kernel {}", kernel.manifest.id)];
     let tables = analysis.describe(&mut manifest);
@@ -197,6 +198,7 @@ pub fn symbols(kernel: &Kernel) -> Result<Vec<Symbol>> {
             address: Address(function.address),
             size: function.size,
             file: function.file.clone(),
+            module: None,
         })
         .collect();
     symbols.push(Symbol {
@@ -205,6 +207,7 @@ pub fn symbols(kernel: &Kernel) -> Result<Vec<Symbol>> {
         address: Address(0),
         size: 0,
         file: None,
+        module: None,
     });
     Ok(symbols)
 }

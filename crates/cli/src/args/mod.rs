@@ -1,5 +1,9 @@
 //! The command line.
 
+mod report;
+
+pub use report::{FunctionTable, Report, ReportKind};
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kerntune_kernel::Source;
 use std::num::NonZeroUsize;
@@ -205,32 +209,6 @@ pub enum Profile {
         #[arg(required = true)]
         profiles: Vec<String>,
     },
-}
-
-#[derive(Debug, Args)]
-pub struct Report {
-    /// Beginning of an id, directory, or `latest`
-    pub profile: String,
-    /// What to show: summary and functions if not given
-    #[arg(value_enum)]
-    pub kind: Option<ReportKind>,
-    /// At most so many functions; 40 in text, all in JSON if not given
-    #[arg(long, value_name = "N")]
-    pub top: Option<usize>,
-    /// Order: net, elapsed, calls, max, avg, name
-    #[arg(long, default_value = "net", value_name = "KEY")]
-    pub sort: String,
-    /// Only what happened in the regions of this name
-    #[arg(long, value_name = "NAME")]
-    pub region: Option<String>,
-    #[command(flatten)]
-    pub format: Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ReportKind {
-    Summary,
-    Functions,
 }
 
 #[derive(Debug, Args)]

@@ -1,0 +1,155 @@
+//! Random access to a trace, chunk by chunk, in bounded memory.
+
+use crate::Error;
+use kerntune_trace::{
+    ChunkHeader, ChunkState, Decoder, Recording, TraceHeader, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES,
+};
+use std::io;
+
+/// Bytes that can be read anywhere, by several threads at a time.
+pub trait ReadAt: Sync {
+    /// Reads up to `into.len()` bytes at `offset`; 0 at the end.
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
+}
+
+impl ReadAt for std::fs::File {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        std::os::unix::fs::FileExt::read_at(self, into, offset)
+    }
+}
+
+impl ReadAt for &[u8] {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let rest = usize::try_from(offset).ok().and_then(|at| self.get(at..)).unwrap_or_default();
+        let length = rest.len().min(into.len());
+        into[..length].copy_from_slice(&rest[..length]);
+        Ok(length)
+    }
+}
+
+/// A trace with the recording that describes it.
+#[derive(Clone, Copy)]
+pub struct TraceFile<'a> {
+    source: &'a dyn ReadAt,
+    /// What the recorder said of the run.
+    pub recording: &'a Recording,
+    /// Whether its events carry weights.
+    pub wide: bool,
+}
+
+impl<'a> TraceFile<'a> {
+    /// Checks the file's header.
+    pub fn open(source: &'a dyn ReadAt, recording: &'a Recording) -> Result<Self, Error> {
+        let mut bytes = [0; TRACE_HEADER_BYTES];
+        let length = fill(source, &mut bytes, 0)?;
+        let header = TraceHeader::parse(&bytes[..length]).map_err(Error::Header)?;
+        Ok(Self { source, recording, wide: header.wide })
+    }
+
+    /// Number of chunks.
+    pub fn chunks(&self) -> usize {
+        self.recording.chunks.len()
+    }
+
+    /// The chunks that hold events of the virtual times from `begin` to `end`.
+    pub fn covering(&self, begin: u64, end: u64) -> std::ops::Range<usize> {
+        let chunks = &self.recording.chunks;
+        let first = chunks.partition_point(|chunk| chunk.end_ns < begin);
+        let last = chunks.partition_point(|chunk| chunk.begin_ns <= end);
+        first..last.max(first)
+    }
+
+    /// A reader with buffers of its own, for one thread.
+    pub fn reader(&self) -> Result<ChunkReader<'a>, Error> {
+        let decompressor = zstd::bulk::Decompressor::new()?;
+        Ok(ChunkReader { trace: *self, compressed: Vec::new(), raw: Vec::new(), decompressor })
+    }
+}
+
+/// Reads chunks and checks each against the recording's index.
+pub struct ChunkReader<'a> {
+    trace: TraceFile<'a>,
+    compressed: Vec<u8>,
+    raw: Vec<u8>,
+    decompressor: zstd::bulk::Decompressor<'static>,
+}
+
+/// A chunk, decompressed.
+pub struct Chunk<'a> {
+    /// Its number in the trace.
+    pub number: usize,
+    /// What it says of itself.
+    pub header: ChunkHeader,
+    /// What was going on where it begins.
+    pub state: ChunkState,
+    /// The encoded events.
+    pub payload: &'a [u8],
+    /// Whether they carry weights.
+    pub wide: bool,
+}
+
+impl<'a> Chunk<'a> {
+    /// Its events.
+    pub fn decoder(&self) -> Decoder<'a> {
+        Decoder::with_width(self.payload, self.wide)
+    }
+}
+
+impl ChunkReader<'_> {
+    /// Reads chunk `number`.
+    pub fn read(&mut self, number: usize) -> Result<Chunk<'_>, Error> {
+        let format = |source| Error::Format { chunk: number, source };
+        let expected = self.trace.chunks();
+        let truncated = Error::Truncated { found: number, expected };
+        let Some(index) = self.trace.recording.chunks.get(number) else { return Err(truncated) };
+        let mut bytes = [0; CHUNK_HEADER_BYTES];
+        if fill(self.trace.source, &mut bytes, index.offset)? < CHUNK_HEADER_BYTES {
+            return Err(truncated);
+        }
+        let header = ChunkHeader::parse(&bytes).map_err(format)?;
+        if header.vcpu != 0 {
+            return Err(Error::SeveralCpus { chunk: number, vcpu: header.vcpu });
+        }
+        for (what, found, expected) in [
+            ("its number", header.sequence.into(), number as u64),
+            ("its begin", header.begin, index.begin_ns),
+            ("its end", header.end, index.end_ns),
+            ("its number of events", header.events.into(), index.events.into()),
+        ] {
+            if found != expected {
+                return Err(Error::Mixed { chunk: number, what, found, expected });
+            }
+        }
+        self.compressed.resize(header.compressed as usize, 0);
+        let body = index.offset.saturating_add(CHUNK_HEADER_BYTES as u64);
+        if fill(self.trace.source, &mut self.compressed, body)? < self.compressed.len() {
+            return Err(truncated);
+        }
+        let (state, payload) = (header.state as usize, header.payload as usize);
+        self.raw.clear();
+        self.raw.reserve(state + payload);
+        let found = (self.decompressor.decompress_to_buffer(&self.compressed, &mut self.raw))
+            .map_err(|source| Error::Decompress { chunk: number, source })?;
+        if found != state + payload {
+            let (found, expected) = (found as u64, (state + payload) as u64);
+            return Err(Error::Contents { chunk: number, what: "bytes", found, expected });
+        }
+        let (state, payload) = self.raw.split_at(state);
+        let state = ChunkState::parse(state).map_err(format)?;
+        Ok(Chunk { number, header, state, payload, wide: self.trace.wide })
+    }
+}
+
+/// Reads until `into` is full or the input ends; returns how much there was.
+fn fill(source: &dyn ReadAt, into: &mut [u8], offset: u64) -> Result<usize, Error> {
+    let mut length = 0;
+    while length < into.len() {
+        match source.read_at(&mut into[length..], offset.saturating_add(length as u64)) {
+            Ok(0) => break,
+            Ok(n) => length += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(length)
+}

@@ -1,0 +1,43 @@
+//! `kerntune report`: one kind of report each.
+
+use super::Json;
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = false)]
+pub struct Report {
+    /// Beginning of an id, directory, or `latest`
+    pub profile: String,
+    /// What to show: summary and functions if not given
+    #[command(subcommand)]
+    pub kind: Option<ReportKind>,
+    #[command(flatten)]
+    pub table: FunctionTable,
+}
+
+/// Which functions, in what order.
+#[derive(Debug, Clone, Args)]
+pub struct FunctionTable {
+    /// At most so many functions; 40 in text, all in JSON if not given
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// Order: net, elapsed, calls, max, avg, name
+    #[arg(long, default_value = "net", value_name = "KEY")]
+    pub sort: String,
+    /// Only what happened in the regions of this name
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ReportKind {
+    /// What the profile is of, how it went, and figures for each region
+    Summary {
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Each function's calls, elapsed and net time (McRae's summary)
+    Functions(FunctionTable),
+}

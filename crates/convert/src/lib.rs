@@ -3,6 +3,7 @@
 //! | module | format |
 //! |---|---|
 //! | [`gcda`] | GCC's `.gcda`, the counters of an instrumented program or kernel |
+//! | [`uftrace`] | traces in uftrace's format (out) |
 //!
 //! ```
 //! use kerntune_convert::gcda::{summarise, Gcda};
@@ -19,6 +20,7 @@
 //! ```
 
 pub mod gcda;
+pub mod uftrace;
 
 /// What can be wrong with foreign bytes. The caller knows the file and adds its name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,0 +1,117 @@
+//! Traces as [uftrace](https://github.com/namhyung/uftrace) reads them: a directory with `info`,
+//! `task.txt`, a memory map, a symbol file, and one file of 16-byte records per thread.
+//!
+//! Format: version 4 of `uftrace.h` (`struct uftrace_file_header`, `struct uftrace_record`), as
+//! uftrace 0.13 writes it. Kernel functions are shown as those of one program named `vmlinux`
+//! that is mapped at [`BASE`], 16 bytes each: uftrace knows kernel addresses only in ftrace's form.
+//!
+//! An interrupt's frames lie on the stack of the thread that it hit, as in uftrace's own kernel
+//! traces; so uftrace, other than kerntune, adds their time to that of what was interrupted.
+
+mod frames;
+
+pub use frames::records;
+
+use std::fmt::Write;
+
+/// Where the program is mapped whose functions stand for those of the trace.
+pub const BASE: u64 = 0x40_0000;
+/// Bytes of each function in it.
+const FUNCTION_BYTES: u64 = 16;
+/// The frames that a thread can have open: uftrace keeps 10 bits of a depth.
+pub const DEPTH_LIMIT: usize = 1023;
+
+const MAGIC: [u8; 8] = *b"Ftrace!\0";
+const FILE_VERSION: u32 = 4;
+const HEADER_BYTES: u16 = 40;
+/// `TASK_SESSION`, `SYM_REL_ADDR`, `MAX_STACK`.
+const FEATURES: u64 = 1 << 1 | 1 << 5 | 1 << 6;
+/// `EXE_NAME`, `TASKINFO`.
+const INFO: u64 = 1 | 1 << 7;
+const RECORD_MAGIC: u64 = 5;
+/// Session id: any 16 characters.
+const SESSION: &str = "6b65726e74756e65";
+const PROGRAM: &str = "vmlinux";
+
+/// A thread as uftrace has to know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// Thread id, unlike all others.
+    pub tid: u32,
+    /// Name.
+    pub comm: String,
+}
+
+/// Thread ids for the threads of a recording: the kernel's, where no other thread has it.
+pub fn tasks(threads: &[kerntune_trace::Thread]) -> Vec<Task> {
+    // Above pid_max's own maximum (PID_MAX_LIMIT).
+    const INVENTED: u32 = 1 << 22;
+    let mut seen = std::collections::HashSet::new();
+    (0..)
+        .zip(threads)
+        .map(|(number, thread)| {
+            let known = thread.pid < INVENTED && seen.insert(thread.pid);
+            Task { tid: if known { thread.pid } else { INVENTED + number }, comm: thread.comm.clone() }
+        })
+        .collect()
+}
+
+/// Name and bytes of every file but the threads' own, which are `<tid>.dat` ([`records`]).
+/// `names` are those of the functions, by number.
+pub fn files<'a>(tasks: &[Task], names: impl ExactSizeIterator<Item = &'a str>) -> Vec<(String, Vec<u8>)> {
+    let functions = names.len() as u64;
+    let end = BASE + (FUNCTION_BYTES * (functions + 1)).next_multiple_of(4096);
+    // The last mapping has to be a stack: uftrace takes what is above it for the kernel.
+    let map = format!(
+        "{BASE:012x}-{end:012x} r-xp 00000000 00:00 0 {PROGRAM}\n\
+         7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0 [stack]\n"
+    );
+    let first = tasks.first().map_or(1, |task| task.tid);
+    let mut list =
+        format!("SESS timestamp=0.000000000 pid={first} sid={SESSION} exename=\"{PROGRAM}\"\n");
+    for Task { tid, .. } in tasks {
+        // A String takes everything.
+        let _ = writeln!(list, "TASK timestamp=0.000000000 tid={tid} pid={first}");
+    }
+    let mut symbols = format!("# symbols: {functions}\n# path name: {PROGRAM}\n# build-id:\n");
+    for (number, name) in (0u64..).zip(names) {
+        let _ = writeln!(symbols, "{:016x} T {}", number * FUNCTION_BYTES, name.replace(char::is_whitespace, "_"));
+    }
+    let _ = writeln!(symbols, "{:016x} ? __func_end", functions * FUNCTION_BYTES);
+    vec![
+        ("info".into(), info(tasks)),
+        ("task.txt".into(), list.into_bytes()),
+        (format!("sid-{SESSION}.map"), map.into_bytes()),
+        (format!("{PROGRAM}.sym"), symbols.into_bytes()),
+    ]
+}
+
+fn info(tasks: &[Task]) -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
+    out.extend_from_slice(&FILE_VERSION.to_le_bytes());
+    out.extend_from_slice(&HEADER_BYTES.to_le_bytes());
+    out.extend_from_slice(&[1, 2]); // little endian, 64 bits
+    out.extend_from_slice(&FEATURES.to_le_bytes());
+    out.extend_from_slice(&INFO.to_le_bytes());
+    out.extend_from_slice(&(DEPTH_LIMIT as u16 + 1).to_le_bytes());
+    out.extend_from_slice(&[0; 6]);
+    let tids: Vec<_> = tasks.iter().map(|task| task.tid.to_string()).collect();
+    let lines = format!(
+        "exename:{PROGRAM}\ntaskinfo:lines=2\ntaskinfo:nr_tid={}\ntaskinfo:tids={}\n",
+        tids.len(),
+        tids.join(",")
+    );
+    out.extend_from_slice(lines.as_bytes());
+    out
+}
+
+/// One record: an entry or an exit of `function` at `time` with so many frames below it.
+#[inline]
+fn record(time: u64, exit: bool, depth: usize, function: u32) -> [u8; 16] {
+    let address = BASE + FUNCTION_BYTES * u64::from(function);
+    let word = u64::from(exit) | RECORD_MAGIC << 3 | (depth as u64) << 6 | address << 16;
+    let mut out = [0; 16];
+    out[..8].copy_from_slice(&time.to_le_bytes());
+    out[8..].copy_from_slice(&word.to_le_bytes());
+    out
+}

@@ -36,6 +36,8 @@ fn run(arguments: &Arguments, output: &Output) -> Result<exit::Exit, Failure> {
         Command::Record(options) => commands::record::run(global, options, output),
         Command::Profile(command) => commands::profile::run(global, command, output),
         Command::Report(options) => commands::report::run(global, options, output),
+        Command::Export(format) => commands::export::run(global, format, output),
+        Command::Import(format) => commands::import::run(global, format, output),
         Command::Optimize(options) => commands::optimize::run(global, options, output),
         Command::Compare(options) => commands::compare::run(global, options, output),
         Command::Tune(options) => commands::tune::run(global, options, output),

@@ -1,7 +1,11 @@
 //! The command line.
 
+mod export;
+mod import;
 mod report;
 
+pub use export::{ExportFormat, ExportGmon};
+pub use import::{ImportFormat, ImportGmon};
 pub use report::{FunctionTable, Report, ReportKind};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -62,6 +66,12 @@ pub enum Command {
     Profile(Profile),
     /// Show what a profile says
     Report(Report),
+    /// Write a profile in another tool's format
+    #[command(subcommand)]
+    Export(ExportFormat),
+    /// Make a profile from another tool's file
+    #[command(subcommand)]
+    Import(ImportFormat),
     /// Rebuild a kernel for a workload
     Optimize(Optimize),
     /// Run a workload on two kernels and compare them exactly

@@ -2,6 +2,8 @@
 
 pub mod compare;
 pub mod doctor;
+pub mod export;
+pub mod import;
 pub mod kernel;
 pub mod optimize;
 pub mod profile;

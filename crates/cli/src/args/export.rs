@@ -1,0 +1,22 @@
+//! `kerntune export`: one foreign format each.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub enum ExportFormat {
+    /// Self times and arcs for GNU gprof (gmon.out), with the symbols that go with them
+    Gmon(ExportGmon),
+}
+
+#[derive(Debug, Args)]
+pub struct ExportGmon {
+    /// Beginning of an id, directory, or `latest`
+    pub profile: String,
+    /// The file to write; its symbols go into FILE.symbols, for `gprof -S`
+    #[arg(long, default_value = "gmon.out", value_name = "FILE")]
+    pub output: PathBuf,
+    /// Only what happened in the regions of this name
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+}

@@ -1,0 +1,13 @@
+//! `kerntune export`: one file per format.
+
+mod gmon;
+
+use crate::args::{ExportFormat, Global};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+
+pub fn run(global: &Global, format: &ExportFormat, output: &Output) -> Result<Exit, Failure> {
+    match format {
+        ExportFormat::Gmon(options) => gmon::run(global, options, output),
+    }
+}

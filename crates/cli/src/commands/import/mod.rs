@@ -1,0 +1,13 @@
+//! `kerntune import`: one file per format.
+
+mod gmon;
+
+use crate::args::{Global, ImportFormat};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+
+pub fn run(global: &Global, format: &ImportFormat, output: &Output) -> Result<Exit, Failure> {
+    match format {
+        ImportFormat::Gmon(options) => gmon::run(global, options, output),
+    }
+}

@@ -34,6 +34,7 @@ mod error;
 mod ledger;
 mod replay;
 mod rows;
+pub mod timeline;
 mod trace_file;
 
 pub use error::Error;

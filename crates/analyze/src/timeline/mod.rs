@@ -1,0 +1,61 @@
+//! A trace as a picture over time: who had the CPU when, and, for chosen windows, every call.
+//!
+//! [`overview`] reads the whole trace once, in bounded memory, and says for each of a few thousand
+//! bins how long each thread, the interrupts and idling had the CPU; stretches at least as long as a
+//! bin are given one by one as well. [`detail`] reads one window through the trace's index and gives
+//! its calls.
+//!
+//! Both keep the rules of `src/replay.rs`: an interval between two events belongs to the state
+//! before the second one; interrupts are nobody's; idle time lies between intervals. Calls are not
+//! paired with what they cost here: a call in [`Detail`] is where it began and where it ended.
+
+mod detail;
+mod overview;
+mod walk;
+
+pub use detail::{detail, Call, Detail, Until, Window};
+pub use overview::{overview, Bin, Overview, Span};
+
+/// Who had the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lane {
+    /// A thread: its number in [`kerntune_trace::Recording::threads`].
+    Thread(u32),
+    /// An interrupt, whichever thread it hit.
+    Interrupt,
+    /// The CPU was halted.
+    Idle,
+    /// A thread that the trace does not name.
+    Unknown,
+}
+
+/// What a lane had the CPU for, and in which mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Holder {
+    /// Who.
+    pub lane: Lane,
+    /// In user mode; always `false` for interrupts and idle.
+    pub user: bool,
+}
+
+/// A stretch of time with one holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slice {
+    /// Virtual time, ns.
+    pub begin: u64,
+    /// Virtual time, ns; not before `begin`.
+    pub end: u64,
+    /// Who had the CPU.
+    pub holder: Holder,
+}
+
+/// Appends a slice, or lengthens the one before it if that is its beginning.
+fn extend(slices: &mut Vec<Slice>, slice: Slice) {
+    match slices.last_mut() {
+        Some(last) if last.end == slice.begin && last.holder == slice.holder => last.end = slice.end,
+        _ => slices.push(slice),
+    }
+}
+
+#[cfg(test)]
+mod tests;

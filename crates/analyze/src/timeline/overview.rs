@@ -1,0 +1,203 @@
+//! The whole trace in a few thousand bins.
+
+use super::walk::{Change, Walk};
+use super::{extend, Holder, Lane, Slice};
+use crate::trace_file::TraceFile;
+use crate::{Error, Progress};
+use kerntune_trace::Event;
+use std::collections::BTreeMap;
+
+/// A stretch of recorded time without a gap, and its share of the bins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Virtual time, ns.
+    pub begin: u64,
+    /// Virtual time, ns; after `begin`.
+    pub end: u64,
+    /// Number of its first bin.
+    pub first_bin: u32,
+    /// Number of its bins, at least one; all of one width, rounded to whole ns.
+    pub bins: u32,
+}
+
+impl Span {
+    /// Where bin `n` of this span begins, ns; its end for `n == bins`.
+    pub fn edge(&self, n: u32) -> u64 {
+        let offset = u128::from(self.end - self.begin) * u128::from(n) / u128::from(self.bins.max(1));
+        self.begin + offset as u64
+    }
+
+    /// Width of a bin, ns, rounded up.
+    pub fn width(&self) -> u64 {
+        (self.end - self.begin).div_ceil(u64::from(self.bins.max(1)))
+    }
+}
+
+/// Time of one holder in one bin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bin {
+    /// Its number, counted over all spans.
+    pub bin: u32,
+    /// Who had the CPU.
+    pub holder: Holder,
+    /// For how long, ns.
+    pub ns: u64,
+}
+
+/// Who had the CPU when.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overview {
+    /// The recorded stretches, in order.
+    pub spans: Vec<Span>,
+    /// All time, by bin. The times of a bin's rows sum to its width as long as the trace is whole.
+    pub bins: Vec<Bin>,
+    /// Stretches of one holder that are at least as long as a bin, in order.
+    pub slices: Vec<Slice>,
+}
+
+/// Reads the whole trace. `bins` is the number of bins to share out; each span gets at least one.
+///
+/// # Errors
+/// Any damage, and [`Error::Stopped`] if `progress` breaks.
+pub fn overview(trace: &TraceFile<'_>, bins: u32, progress: Progress<'_>) -> Result<Overview, Error> {
+    let mut paint = Paint::new(spans(trace, bins));
+    let mut walk = Walk::new(trace.recording);
+    let mut reader = trace.reader()?;
+    let mut events = 0;
+    for number in 0..trace.chunks() {
+        let chunk = reader.read(number)?;
+        walk.adopt(&chunk)?;
+        let mut now = chunk.header.begin;
+        let mut since = now;
+        let mut holder = walk.holder();
+        let mut decoder = chunk.decoder();
+        let format = |source| Error::Format { chunk: number, source };
+        while let Some((delta, event)) = decoder.next().map_err(format)? {
+            now = now.saturating_add(delta);
+            if walk.event(event)? != Change::Nothing {
+                let next = walk.holder();
+                if next != holder {
+                    paint.time(since, now, holder);
+                    (since, holder) = (now, next);
+                }
+            } else if let Event::Idle { ns } = event {
+                paint.time(since, now, holder);
+                since = now.saturating_add(ns);
+                paint.time(now, since, Holder { lane: Lane::Idle, user: false });
+                now = since;
+            }
+        }
+        paint.time(since, now, holder);
+        events += u64::from(chunk.header.events);
+        if progress(events).is_break() {
+            return Err(Error::Stopped);
+        }
+    }
+    Ok(paint.finish())
+}
+
+/// Chunks that follow each other without a gap, with bins in proportion to their time.
+fn spans(trace: &TraceFile<'_>, bins: u32) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    for chunk in trace.recording.chunks.iter().filter(|chunk| chunk.end_ns > chunk.begin_ns) {
+        match spans.last_mut() {
+            // Not before: an index that goes backwards must not make spans that overlap.
+            Some(last) if chunk.begin_ns <= last.end => last.end = last.end.max(chunk.end_ns),
+            _ => spans.push(Span { begin: chunk.begin_ns, end: chunk.end_ns, first_bin: 0, bins: 0 }),
+        }
+    }
+    let all: u128 = spans.iter().map(|span| u128::from(span.end - span.begin)).sum();
+    let mut next = 0u32;
+    for span in &mut spans {
+        let length = u128::from(span.end - span.begin);
+        let share = u128::from(bins) * length / all.max(1);
+        // Never narrower than a nanosecond.
+        span.bins = share.clamp(1, length) as u32;
+        span.first_bin = next;
+        next = next.saturating_add(span.bins);
+    }
+    spans
+}
+
+/// Collects time into bins.
+struct Paint {
+    out: Overview,
+    span: usize,
+    /// The bin that is being filled, within its span, and where it ends.
+    bin: u32,
+    edge: u64,
+    cells: BTreeMap<Holder, u64>,
+    pending: Option<Slice>,
+}
+
+impl Paint {
+    fn new(spans: Vec<Span>) -> Self {
+        let edge = spans.first().map_or(0, |span| span.edge(1));
+        let out = Overview { spans, ..Overview::default() };
+        Self { out, span: 0, bin: 0, edge, cells: BTreeMap::new(), pending: None }
+    }
+
+    /// `holder` had the CPU from `begin` to `end`. To be called in the order of time.
+    fn time(&mut self, begin: u64, end: u64, holder: Holder) {
+        if end <= begin {
+            return;
+        }
+        self.slice(Slice { begin, end, holder });
+        let mut at = begin;
+        while at < end && self.seek(at) {
+            let until = end.min(self.edge);
+            *self.cells.entry(holder).or_default() += until - at;
+            at = until;
+        }
+    }
+
+    /// Makes the bin that `at` lies in the current one; `false` behind the last.
+    fn seek(&mut self, at: u64) -> bool {
+        while at >= self.edge {
+            let Some(span) = self.out.spans.get(self.span).copied() else { return false };
+            self.flush(span);
+            if at >= span.end {
+                self.span += 1;
+                self.bin = 0;
+            } else {
+                self.bin = (self.bin + 1).min(span.bins - 1);
+            }
+            let Some(span) = self.out.spans.get(self.span) else { return false };
+            self.edge = span.edge(self.bin + 1);
+        }
+        true
+    }
+
+    fn flush(&mut self, span: Span) {
+        let bin = span.first_bin + self.bin;
+        let cells = std::mem::take(&mut self.cells);
+        self.out.bins.extend(cells.into_iter().map(|(holder, ns)| Bin { bin, holder, ns }));
+    }
+
+    /// Keeps what is long enough, joined across chunks.
+    fn slice(&mut self, slice: Slice) {
+        match &mut self.pending {
+            Some(last) if last.end == slice.begin && last.holder == slice.holder => last.end = slice.end,
+            _ => {
+                self.keep();
+                self.pending = Some(slice);
+            }
+        }
+    }
+
+    fn keep(&mut self) {
+        let Some(slice) = self.pending.take() else { return };
+        let at = self.out.spans.partition_point(|span| span.end <= slice.begin);
+        if self.out.spans.get(at).is_some_and(|span| slice.end - slice.begin >= span.width()) {
+            extend(&mut self.out.slices, slice);
+        }
+    }
+
+    fn finish(mut self) -> Overview {
+        self.keep();
+        if let Some(span) = self.out.spans.get(self.span).copied() {
+            self.flush(span);
+        }
+        self.out
+    }
+}

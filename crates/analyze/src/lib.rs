@@ -31,6 +31,7 @@
 
 mod arcs;
 mod error;
+pub mod graph;
 mod ledger;
 mod replay;
 mod rows;

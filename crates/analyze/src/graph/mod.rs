@@ -1,0 +1,229 @@
+//! The call graph: who calls whom, what are the cycles, and whose time is whose.
+//!
+//! Start from [`CallGraph::of_tables`], or from [`CallGraph::new`] with [`Node`]s and [`Arc`]s of
+//! any origin. The method is that of Graham, Kessler and McKusick, "gprof: A Call Graph Execution
+//! Profiler", SIGPLAN '82: calls that a function makes of itself are kept apart, the functions of a
+//! cycle are treated as one, and then every function's time goes to its callers, from the leaves up.
+//! Only calls from outside of a cycle count for that.
+//!
+//! # Two ways to propagate
+//!
+//! gprof samples self times and counts arcs; what one call cost it cannot know. It assumes that
+//! all calls of a function cost the same, and splits the function's total among the callers by
+//! the number of their calls: [`Propagation::Counts`]. That charges the caller of ten short calls with
+//! ten times as much as the caller of one long call.
+//!
+//! A recording measures each call, so an arc carries the elapsed time of just its calls:
+//! [`Propagation::Exact`]. A caller's share *is* the arc's elapsed time, and a function's
+//! descendants are the sum of the arcs that leave it:
+//!
+//! ```text
+//! descendants(f) = Σ elapsed(f → g)                                    g outside of f's cycle
+//! total(cycle)   = Σ net of its members + Σ elapsed of the arcs that leave it
+//! ```
+//!
+//! Nothing counts twice. Arcs within a cycle, of which the inner calls' time is part of the outer
+//! calls', are left out; an arc that enters a cycle cannot be open twice on one stack, or its
+//! caller would belong to the cycle. So the arcs into a function or cycle sum to its total in both
+//! ways, exactly in nanoseconds. (The exact sum falls short by calls that were cut off by the end of the
+//! recording or crossed the border of a region: their time is net time where it passed, but no
+//! elapsed time of any arc.) The two ways give the same totals where each function has one caller.
+
+mod components;
+mod propagate;
+mod tables;
+
+pub use propagate::GraphError;
+
+use std::collections::BTreeMap;
+
+/// How time is handed up to callers, see the [module](self).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Propagation {
+    /// Each arc has the time that was measured of its calls.
+    Exact,
+    /// A total is split among the callers by number of calls, as gprof does.
+    Counts,
+}
+
+impl Propagation {
+    /// The word for it on the command line and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Propagation::Exact => "exact",
+            Propagation::Counts => "counts",
+        }
+    }
+}
+
+/// A function, as input.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its source file, where known.
+    pub file: Option<String>,
+    /// Its own time, without callees.
+    pub self_ns: u64,
+}
+
+/// Calls of one function by another, as input. Several of one pair are added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Arc {
+    /// Who calls; none for interrupts, system calls and threads that begin.
+    pub caller: Option<usize>,
+    /// Who is called.
+    pub callee: usize,
+    /// How often; an arc that was never taken (0) still binds cycles and is shown.
+    pub calls: u64,
+    /// Elapsed time of these calls, if it was measured.
+    pub elapsed_ns: Option<u64>,
+    /// The callee's own part of it (the cycle's, if it is in one), if that was measured too.
+    pub self_ns: Option<u64>,
+}
+
+/// A function in the graph.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// Its source file, where known.
+    pub file: Option<String>,
+    /// Its own time.
+    pub self_ns: u64,
+    /// Time of its callees outside of its cycle, handed up by them.
+    pub descendants_ns: u64,
+    /// Calls by others, members of its cycle included.
+    pub calls: u64,
+    /// Calls by itself.
+    pub self_calls: u64,
+    /// The cycle that it is a member of: index into [`CallGraph::cycles`].
+    pub cycle: Option<usize>,
+    /// Arcs by which it is called, its own included: indices into [`CallGraph::arcs`].
+    pub parents: Vec<usize>,
+    /// Arcs by which it calls, its own included.
+    pub children: Vec<usize>,
+}
+
+impl Function {
+    /// Own time and that of the descendants.
+    pub fn total_ns(&self) -> u64 {
+        self.self_ns.saturating_add(self.descendants_ns)
+    }
+
+    /// Whether it never ran: no call, and no time either.
+    pub fn is_idle(&self) -> bool {
+        self.calls == 0 && self.self_calls == 0 && self.self_ns == 0 && self.descendants_ns == 0
+    }
+}
+
+/// An arc with what it hands to the caller of the callee's time (the cycle's, if the callee is in
+/// one); nothing within a cycle.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Who calls; none if nothing did.
+    pub caller: Option<usize>,
+    /// Who is called.
+    pub callee: usize,
+    /// How often.
+    pub calls: u64,
+    /// Part of the callee's own time.
+    pub self_ns: u64,
+    /// Part of the time of the callee's descendants.
+    pub descendants_ns: u64,
+}
+
+impl Share {
+    /// Both parts.
+    pub fn total_ns(&self) -> u64 {
+        self.self_ns.saturating_add(self.descendants_ns)
+    }
+}
+
+/// Functions that call each other in a circle.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cycle {
+    /// Indices into [`CallGraph::functions`], greatest total first.
+    pub members: Vec<usize>,
+    /// Own time of all members.
+    pub self_ns: u64,
+    /// Time handed up from outside of the cycle.
+    pub descendants_ns: u64,
+    /// Calls from outside.
+    pub calls: u64,
+    /// Calls between different members.
+    pub inner_calls: u64,
+}
+
+impl Cycle {
+    /// Own time and that of the descendants.
+    pub fn total_ns(&self) -> u64 {
+        self.self_ns.saturating_add(self.descendants_ns)
+    }
+}
+
+/// A call graph with its time propagated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallGraph {
+    /// The functions, in the order of the nodes.
+    pub functions: Vec<Function>,
+    /// One for each pair of caller and callee, in that order.
+    pub arcs: Vec<Share>,
+    /// The cycles, greatest total first.
+    pub cycles: Vec<Cycle>,
+    /// Own time of all functions: what percentages are of.
+    pub total_ns: u64,
+    /// How time was propagated.
+    pub propagation: Propagation,
+}
+
+impl CallGraph {
+    /// Finds the cycles and propagates time.
+    ///
+    /// # Errors
+    /// [`GraphError`]: an arc names no node, or [`Propagation::Exact`] is asked of arcs whose time
+    /// was not measured.
+    pub fn new(
+        nodes: Vec<Node>,
+        arcs: impl IntoIterator<Item = Arc>,
+        propagation: Propagation,
+    ) -> Result<Self, GraphError> {
+        let arcs = merged(nodes.len(), arcs)?;
+        let components = components::Components::of(nodes.len(), &arcs);
+        propagate::propagate(nodes, &arcs, &components, propagation)
+    }
+
+    /// Whether caller and callee of an arc are the same or in one cycle, so that it hands up nothing.
+    pub fn is_inner(&self, share: &Share) -> bool {
+        let cycle = |function: usize| self.functions.get(function).and_then(|f| f.cycle);
+        share.caller == Some(share.callee)
+            || share.caller.is_some_and(|caller| cycle(caller).is_some() && cycle(caller) == cycle(share.callee))
+    }
+
+    /// Calls among which the time of the callee of an arc is divided: those from outside of its cycle.
+    pub fn calls_from_outside(&self, callee: usize) -> u64 {
+        let Some(function) = self.functions.get(callee) else { return 0 };
+        function.cycle.and_then(|cycle| self.cycles.get(cycle)).map_or(function.calls, |cycle| cycle.calls)
+    }
+}
+
+/// One arc for each pair, sorted; those of nothing known are refused.
+fn merged(nodes: usize, arcs: impl IntoIterator<Item = Arc>) -> Result<Vec<Arc>, GraphError> {
+    let mut merged: BTreeMap<(Option<usize>, usize), Arc> = BTreeMap::new();
+    let both = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
+    for arc in arcs {
+        if let Some(node) = [Some(arc.callee), arc.caller].into_iter().flatten().find(|node| *node >= nodes) {
+            return Err(GraphError::NoNode { node, nodes });
+        }
+        let add = |sum: &mut Arc| {
+            sum.calls = sum.calls.saturating_add(arc.calls);
+            sum.elapsed_ns = both(sum.elapsed_ns, arc.elapsed_ns);
+            sum.self_ns = both(sum.self_ns, arc.self_ns);
+        };
+        merged.entry((arc.caller, arc.callee)).and_modify(add).or_insert(arc);
+    }
+    Ok(merged.into_values().collect())
+}
+
+#[cfg(test)]
+mod tests;

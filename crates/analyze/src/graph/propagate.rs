@@ -1,0 +1,129 @@
+//! Time goes up the graph, from the leaves to those that nothing calls.
+
+use super::components::Components;
+use super::{Arc, CallGraph, Cycle, Function, Node, Propagation, Share};
+
+/// Why there is no graph.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GraphError {
+    /// An arc that leads from or to nothing.
+    #[error("an arc names function {node}, but there are only {nodes}")]
+    NoNode {
+        /// The number that it names.
+        node: usize,
+        /// How many there are.
+        nodes: usize,
+    },
+    /// Exact propagation of arcs that were only counted.
+    #[error(
+        "the calls of \"{callee}\" were counted but not timed, so its time cannot be handed up exactly; \
+         propagate by counts"
+    )]
+    NotTimed {
+        /// Who was called.
+        callee: String,
+    },
+}
+
+/// Arcs are sorted, one for each pair, and name only functions that there are.
+pub(super) fn propagate(
+    nodes: Vec<Node>,
+    arcs: &[Arc],
+    components: &Components,
+    propagation: Propagation,
+) -> Result<CallGraph, GraphError> {
+    let mut functions: Vec<Function> = nodes
+        .into_iter()
+        .map(|Node { name, file, self_ns }| Function { name, file, self_ns, ..Function::default() })
+        .collect();
+    let mut shares = Vec::with_capacity(arcs.len());
+    let mut entering = vec![Vec::new(); components.members.len()];
+    for (at, arc) in arcs.iter().enumerate() {
+        let Arc { caller, callee, calls, .. } = *arc;
+        shares.push(Share { caller, callee, calls, ..Share::default() });
+        let function = &mut functions[callee];
+        function.parents.push(at);
+        let count = if caller == Some(callee) { &mut function.self_calls } else { &mut function.calls };
+        *count = count.saturating_add(calls);
+        if let Some(caller) = caller {
+            functions[caller].children.push(at);
+        }
+        if caller.map(|caller| components.of[caller]) != Some(components.of[callee]) {
+            entering[components.of[callee]].push(at);
+        }
+    }
+    let mut cycles = Vec::new();
+    for (component, members) in components.members.iter().enumerate() {
+        let entering = &entering[component];
+        let mut whole = Cycle { members: members.clone(), ..Cycle::default() };
+        for &member in members {
+            // Callees outside of the cycle have handed up their time already.
+            let handed_up = |arc: &usize| shares[*arc].total_ns();
+            let function = &functions[member];
+            let descendants = function.children.iter().map(handed_up).fold(0, u64::saturating_add);
+            functions[member].descendants_ns = descendants;
+            whole.descendants_ns = whole.descendants_ns.saturating_add(descendants);
+            whole.self_ns = whole.self_ns.saturating_add(functions[member].self_ns);
+        }
+        let sum = |sum: u64, arc: &usize| sum.saturating_add(arcs[*arc].calls);
+        whole.calls = entering.iter().fold(0, sum);
+        match propagation {
+            Propagation::Counts => by_counts(&whole, entering, &mut shares),
+            Propagation::Exact => exactly(&whole, entering, arcs, &mut shares)
+                .map_err(|callee| GraphError::NotTimed { callee: functions[callee].name.clone() })?,
+        }
+        if members.len() > 1 {
+            let inner = |at: &&usize| {
+                let Share { caller, callee, .. } = shares[**at];
+                caller != Some(callee) && caller.map(|caller| components.of[caller]) == Some(component)
+            };
+            let parents = members.iter().flat_map(|member| &functions[*member].parents);
+            whole.inner_calls = parents.filter(inner).fold(0, sum);
+            cycles.push(whole);
+        }
+    }
+    for cycle in &mut cycles {
+        cycle.members.sort_by_key(|member| (std::cmp::Reverse(functions[*member].total_ns()), *member));
+    }
+    cycles.sort_by_key(|cycle| (std::cmp::Reverse(cycle.total_ns()), cycle.members.iter().min().copied()));
+    for (number, cycle) in cycles.iter().enumerate() {
+        cycle.members.iter().for_each(|member| functions[*member].cycle = Some(number));
+    }
+    let total_ns = functions.iter().map(|function| function.self_ns).fold(0, u64::saturating_add);
+    Ok(CallGraph { functions, arcs: shares, cycles, total_ns, propagation })
+}
+
+/// Splits a total by number of calls. The parts sum to the whole: what rounding takes from one
+/// arc it gives to the next.
+fn by_counts(whole: &Cycle, entering: &[usize], shares: &mut [Share]) {
+    let part = |total: u64, calls: u64| {
+        (u128::from(total) * u128::from(calls)).checked_div(u128::from(whole.calls)).unwrap_or(0) as u64
+    };
+    let mut before: u64 = 0;
+    for &arc in entering {
+        let after = before.saturating_add(shares[arc].calls);
+        shares[arc].self_ns = part(whole.self_ns, after) - part(whole.self_ns, before);
+        shares[arc].descendants_ns = part(whole.descendants_ns, after) - part(whole.descendants_ns, before);
+        before = after;
+    }
+}
+
+/// Hands up what was measured. How it divides into self and descendants is measured too, or in
+/// the proportion of the whole. Returns the callee of an arc that was not timed, if there is one.
+fn exactly(whole: &Cycle, entering: &[usize], arcs: &[Arc], shares: &mut [Share]) -> Result<(), usize> {
+    let total = u128::from(whole.self_ns) + u128::from(whole.descendants_ns);
+    for &at in entering {
+        let arc = &arcs[at];
+        let elapsed = match arc.elapsed_ns {
+            Some(elapsed) => elapsed,
+            None if arc.calls == 0 => 0,
+            None => return Err(arc.callee),
+        };
+        let in_proportion =
+            || (u128::from(elapsed) * u128::from(whole.self_ns)).checked_div(total).unwrap_or(0) as u64;
+        // Net time of calls that had not ended may be more than the elapsed time of those that had.
+        shares[at].self_ns = arc.self_ns.unwrap_or_else(in_proportion).min(elapsed);
+        shares[at].descendants_ns = elapsed - shares[at].self_ns;
+    }
+    Ok(())
+}

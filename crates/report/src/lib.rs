@@ -1,6 +1,7 @@
 //! Profile or comparison → text tables, JSON, HTML. Pure: models in, text out.
 //!
 //! - [`functions`]: the flat table of functions (McRae's Figure 3), text and JSON.
+//! - [`flat`], [`graph`]: the flat profile and the call graph of gprof, text and JSON.
 //! - [`summary`]: what a profile is of, how it went, figures per region; text and JSON.
 //! - [`comparison`]: two kernels against each other, text (its JSON is
 //!   [`kerntune_compare::Comparison::to_json`]).
@@ -20,9 +21,12 @@
 //! # Ok::<(), kerntune_report::Error>(())
 //! ```
 
+mod call_graph;
 mod columns;
 pub mod comparison;
+pub mod flat;
 pub mod functions;
+pub mod graph;
 mod health;
 pub mod html;
 mod style;
@@ -30,6 +34,7 @@ pub mod summary;
 mod unit;
 mod view;
 
+pub use call_graph::{GraphOptions, Propagation, Unit};
 pub use style::Style;
 
 use kerntune_profile::Profile;
@@ -51,6 +56,15 @@ pub enum Error {
         /// The word.
         word: String,
     },
+    /// A set of functions with nothing in it.
+    #[error("no function matches \"{pattern}\": give a name, a pattern with * and ?, or a directory of the source (net/ipv4)")]
+    NoFunction {
+        /// What was asked for.
+        pattern: String,
+    },
+    /// There is no call graph of the profile.
+    #[error("no call graph: {0}")]
+    Graph(#[from] kerntune_analyze::graph::GraphError),
     /// A document could not be written as JSON.
     #[error("cannot write the result as JSON: {0}")]
     Json(#[from] serde_json::Error),

@@ -8,6 +8,8 @@ pub(crate) enum TimeUnit {
     Nanoseconds,
     Microseconds,
     Milliseconds,
+    /// With hundredths, as gprof writes what was sampled; never chosen for a column by itself.
+    Seconds,
 }
 
 impl TimeUnit {
@@ -25,12 +27,14 @@ impl TimeUnit {
             TimeUnit::Nanoseconds => "ns",
             TimeUnit::Microseconds => "us",
             TimeUnit::Milliseconds => "ms",
+            TimeUnit::Seconds => "s",
         }
     }
 
-    /// Rounded to whole units, grouped.
+    /// Rounded to whole units (seconds to hundredths), grouped.
     pub fn format(self, ns: u64) -> String {
         let per = match self {
+            TimeUnit::Seconds => return number::fixed(ns as f64 / 1e9, 2),
             TimeUnit::Nanoseconds => 1,
             TimeUnit::Microseconds => 1_000,
             TimeUnit::Milliseconds => 1_000_000,

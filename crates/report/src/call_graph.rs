@@ -1,0 +1,281 @@
+//! What the flat profile and the call graph have in common: which functions, in which order, under
+//! which numbers.
+
+use crate::style::{printable, Role};
+use crate::unit::TimeUnit;
+use crate::{health, Error, Result, Style};
+use kerntune_analyze::graph::{CallGraph, Function};
+use kerntune_profile::{Profile, Symbol};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+pub use kerntune_analyze::graph::Propagation;
+
+/// The unit of a table's times.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// Seconds for sampled times, for measured ones what the largest needs.
+    #[default]
+    Auto,
+    /// Seconds with hundredths, as gprof.
+    Seconds,
+    /// Whole milliseconds.
+    Milliseconds,
+    /// Whole microseconds.
+    Microseconds,
+    /// Nanoseconds.
+    Nanoseconds,
+}
+
+/// What of the flat profile or the call graph is wanted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GraphOptions {
+    /// At most so many functions or entries; all if none.
+    pub top: Option<usize>,
+    /// Only the regions of this name; all if none.
+    pub region: Option<String>,
+    /// Only functions of these names (patterns with `*` and `?`), and the cycles that they are in.
+    pub functions: Vec<String>,
+    /// Only what has at least so many per cent of the time.
+    pub min_percent: f64,
+    /// How time goes to callers; what suits the profile if none.
+    pub propagation: Option<Propagation>,
+    /// Also list the functions of this set (pattern, or directory of the source) that never ran.
+    pub never_called: Option<String>,
+    /// The unit of times in text.
+    pub unit: Unit,
+}
+
+/// An entry of the call graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// Index of a function.
+    Function(usize),
+    /// Index of a cycle.
+    Cycle(usize),
+}
+
+/// A call graph with numbers and names for its readers.
+pub(crate) struct Listing<'a> {
+    pub graph: CallGraph,
+    /// What ran, greatest total first.
+    pub entries: Vec<Entry>,
+    /// The functions that were asked for.
+    chosen: Vec<bool>,
+    /// Number of each function in the order of the entries, from 1. Cycles are not numbered: in
+    /// McKusick's Figure 1 no number is left for cycle 1, which has more time than `EXAMPLE [2]`.
+    index: Vec<Option<usize>>,
+    /// How many functions have a name.
+    names: HashMap<&'a str, usize>,
+    profile: &'a Profile,
+}
+
+impl<'a> Listing<'a> {
+    pub fn new(profile: &'a Profile, options: &GraphOptions) -> Result<Self> {
+        let tables = &profile.tables;
+        let wanted = regions(profile, options.region.as_deref())?;
+        let propagation = options.propagation.unwrap_or_else(|| CallGraph::suits(tables));
+        let is_wanted = |region: u32| wanted.get(region as usize).copied().unwrap_or(false);
+        let graph = CallGraph::of_tables(tables, is_wanted, propagation)?;
+        let functions = (0..graph.functions.len()).filter(|at| !graph.functions[*at].is_idle());
+        let mut entries: Vec<Entry> =
+            (0..graph.cycles.len()).map(Entry::Cycle).chain(functions.map(Entry::Function)).collect();
+        // The sort is stable: with equal totals a cycle stands before its members, as gprof has it.
+        entries.sort_by_cached_key(|entry| match *entry {
+            Entry::Cycle(at) => (Reverse(graph.cycles[at].total_ns()), 0, Reverse(0), String::new()),
+            Entry::Function(at) => {
+                let function = &graph.functions[at];
+                (Reverse(function.total_ns()), 1, Reverse(function.calls), function.name.clone())
+            }
+        });
+        let mut index = vec![None; graph.functions.len()];
+        let numbered = entries.iter().filter_map(|entry| match entry {
+            Entry::Function(at) => Some(*at),
+            Entry::Cycle(_) => None,
+        });
+        numbered.zip(1..).for_each(|(function, number)| index[function] = Some(number));
+        let mut names: HashMap<&str, usize> = HashMap::new();
+        tables.symbols.iter().for_each(|symbol| *names.entry(&symbol.name).or_default() += 1);
+        for pattern in &options.functions {
+            if !graph.functions.iter().any(|function| matches(pattern, &function.name)) {
+                return Err(Error::NoFunction { pattern: pattern.clone() });
+            }
+        }
+        let is_chosen = |function: &Function| {
+            options.functions.is_empty() || options.functions.iter().any(|p| matches(p, &function.name))
+        };
+        let chosen = graph.functions.iter().map(is_chosen).collect();
+        Ok(Self { graph, entries, chosen, index, names, profile })
+    }
+
+    /// Whether `--function` leaves it in.
+    pub fn is_chosen(&self, function: usize) -> bool {
+        self.chosen.get(function).copied().unwrap_or(false)
+    }
+
+    /// Number of a function, if it has an entry.
+    pub fn number(&self, function: usize) -> Option<usize> {
+        self.index.get(function).copied().flatten()
+    }
+
+    /// Share of all time, in per cent.
+    pub fn percent(&self, ns: u64) -> f64 {
+        crate::view::share(ns, self.graph.total_ns)
+    }
+
+    /// A function's name with what tells it from others of that name, its cycle and its number.
+    pub fn label(&self, function: usize) -> String {
+        let mut label = self.name(function);
+        if let Some(cycle) = self.graph.functions.get(function).and_then(|f| f.cycle) {
+            label += &format!(" <cycle {}>", cycle + 1);
+        }
+        if let Some(number) = self.number(function) {
+            label += &format!(" [{number}]");
+        }
+        label
+    }
+
+    /// A function's name, with its file if several have that name.
+    pub fn name(&self, function: usize) -> String {
+        let Some(function) = self.graph.functions.get(function) else { return "[unknown]".into() };
+        let shared = self.names.get(function.name.as_str()).is_some_and(|count| *count > 1);
+        match &function.file {
+            Some(file) if shared => printable(&format!("{} ({file})", function.name)),
+            _ => printable(&function.name),
+        }
+    }
+
+    /// The unit of all times up to `largest`.
+    pub fn unit(&self, options: &GraphOptions, largest: u64) -> TimeUnit {
+        match options.unit {
+            Unit::Seconds => TimeUnit::Seconds,
+            Unit::Milliseconds => TimeUnit::Milliseconds,
+            Unit::Microseconds => TimeUnit::Microseconds,
+            Unit::Nanoseconds => TimeUnit::Nanoseconds,
+            Unit::Auto if CallGraph::suits(&self.profile.tables) == Propagation::Counts => TimeUnit::Seconds,
+            Unit::Auto => TimeUnit::for_largest(largest),
+        }
+    }
+
+    /// The functions of a set that never ran, by file and name, and how many the set has. Parts
+    /// that the compiler moved away (`.cold`) are never called and count as no function.
+    pub fn never_called(&self, set: &str) -> Result<(Vec<&'a Symbol>, usize)> {
+        let part = |symbol: &Symbol| symbol.name.split('.').any(|part| part == "cold");
+        let of_set = |symbol: &&Symbol| {
+            let by_file = || symbol.file.as_deref().is_some_and(|file| is_below(file, set));
+            let chosen = if set.contains('/') { by_file() } else { matches(set, &symbol.name) || by_file() };
+            chosen && symbol.size > 0 && !part(symbol)
+        };
+        let all: Vec<&Symbol> = self.profile.tables.symbols.iter().filter(of_set).collect();
+        if all.is_empty() {
+            return Err(Error::NoFunction { pattern: set.into() });
+        }
+        let idle = |symbol: &&&Symbol| {
+            self.graph.functions.get(symbol.function.get() as usize).is_none_or(Function::is_idle)
+        };
+        let mut never: Vec<&Symbol> = all.iter().filter(idle).copied().collect();
+        never.sort_by_key(|symbol| (symbol.file.as_deref(), symbol.name.as_str(), symbol.function));
+        Ok((never, all.len()))
+    }
+
+    /// `The functions of a set that never ran` as text; nothing if none was asked for.
+    pub fn never_called_text(&self, options: &GraphOptions) -> Result<String> {
+        let Some(set) = &options.never_called else { return Ok(String::new()) };
+        let (never, all) = self.never_called(set)?;
+        let grouped = |count: usize| kerntune_compare::number::grouped(count as u64);
+        let mut out = format!(
+            "\nNever called: {} of {} functions of {}\n",
+            grouped(never.len()),
+            grouped(all),
+            printable(set)
+        );
+        let mut file = None;
+        for symbol in never {
+            if file != Some(&symbol.file) {
+                file = Some(&symbol.file);
+                out += &format!("{}\n", printable(symbol.file.as_deref().unwrap_or("(file not known)")));
+            }
+            out += &format!("    {}\n", printable(&symbol.name));
+        }
+        Ok(out)
+    }
+
+    /// What a reader has to know of the profile; nothing if all is well.
+    pub fn notes(&self, style: Style) -> String {
+        let notes = health::notes(self.profile);
+        let line = |note: &String| format!("{}  {}\n", style.paint(Role::Bad, "note"), printable(note));
+        match notes.is_empty() {
+            true => String::new(),
+            false => format!("\n{}", notes.iter().map(line).collect::<String>()),
+        }
+    }
+}
+
+/// Which regions have the wanted name or lie within one that has; all if none is wanted.
+fn regions(profile: &Profile, name: Option<&str>) -> Result<Vec<bool>> {
+    let tables = &profile.tables;
+    let Some(name) = name else { return Ok(vec![true; tables.regions.len()]) };
+    let mut wanted = vec![false; tables.regions.len()];
+    for row in tables.regions.iter().filter(|row| row.name == name) {
+        let within = wanted.get_mut(tables.within(row.region).start as usize..).unwrap_or_default();
+        within.iter_mut().take(tables.within(row.region).len()).for_each(|region| *region = true);
+    }
+    match wanted.contains(&true) {
+        true => Ok(wanted),
+        false => Err(Error::no_region(name, profile)),
+    }
+}
+
+/// Whether a file is in a directory, is the file named, or matches the pattern.
+fn is_below(file: &str, directory: &str) -> bool {
+    let directory = directory.trim_end_matches('/');
+    file.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        || matches(directory, file)
+}
+
+/// Whether the whole name matches a pattern of `*` (anything) and `?` (one character).
+fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (mut p, mut n) = (0, 0);
+    // Where the last star was, and up to where it stands for.
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match (pattern.get(p), star) {
+            (Some('*'), _) => {
+                star = Some((p, n));
+                p += 1;
+            }
+            (Some(c), _) if *c == '?' || *c == name[n] => (p, n) = (p + 1, n + 1),
+            (_, Some((at, upto))) => {
+                star = Some((at, upto + 1));
+                (p, n) = (at + 1, upto + 1);
+            }
+            _ => return false,
+        }
+    }
+    pattern.iter().skip(p).all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_and_directories() {
+        for (pattern, name, yes) in [
+            ("*", "", true),
+            ("tcp_*", "tcp_ack", true),
+            ("tcp_*", "udp_ack", false),
+            ("*_rcv*", "tcp_v4_rcv_ok", true),
+            ("*ab", "aab", true),
+            ("*ab", "aba", false),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("f", "ff", false),
+        ] {
+            assert_eq!(matches(pattern, name), yes, "{pattern} {name}");
+        }
+        assert!(is_below("net/ipv4/tcp.c", "net/ipv4/") && is_below("net/ipv4/tcp.c", "net/ipv4/tcp.c"));
+        assert!(!is_below("net/ipv4/tcp.c", "net/ip") && is_below("net/ipv4/tcp.c", "net/*/tcp*"));
+    }
+}

@@ -1,0 +1,215 @@
+//! McKusick's Figure 1, from data: the numbers that the figure shows, and around it a program in
+//! which they hold.
+//!
+//! The paper prints one entry and explains each number; the rest of the program is ours, and
+//! chosen so that the numbers in brackets come out too: of the 8.43 s, CALLER2 has 4.98, EXAMPLE
+//! 3.50, TOP 3.45, SUB1 (2.00 + 18/25 of BELOW's 2.00) 3.44, UPPER 3.43, LOWER 3.42, CALLER1 3.41,
+//! LEAF 2.51, SUB2 2.50, BELOW 2.00, SUB3 (14/40 of the cycle's 5.00) 1.75.
+
+use kerntune_profile::{
+    Address, CallArc, FunctionIndex, FunctionStats, How, KernelId, Manifest, Nanoseconds, Profile,
+    RegionStats, Symbol, Tables,
+};
+use kerntune_report::{flat, graph, GraphOptions, Style, Unit};
+use serde_json::Value;
+
+/// Name, own time in milliseconds.
+const FUNCTIONS: [(&str, u64); 13] = [
+    ("CALLER2", 370),
+    ("EXAMPLE", 500),
+    ("TOP", 20),
+    ("SUB1", 2_000),
+    ("UPPER", 10),
+    ("LOWER", 10),
+    ("CALLER1", 10),
+    ("LEAF", 2_510),
+    ("SUB2", 0),
+    ("BELOW", 2_000),
+    ("SUB3", 0),
+    ("PARTNER", 1_000),
+    ("NEVER", 0),
+];
+
+/// Caller, callee, calls.
+const ARCS: [(&str, &str, u64); 21] = [
+    ("", "CALLER2", 1),
+    ("", "TOP", 1),
+    ("TOP", "UPPER", 1),
+    ("UPPER", "LOWER", 1),
+    ("LOWER", "CALLER1", 1),
+    ("CALLER1", "EXAMPLE", 4),
+    ("CALLER2", "EXAMPLE", 6),
+    ("EXAMPLE", "EXAMPLE", 4),
+    ("EXAMPLE", "SUB1", 20),
+    ("EXAMPLE", "SUB2", 1),
+    ("EXAMPLE", "SUB3", 0),
+    ("CALLER1", "SUB2", 4),
+    ("CALLER2", "SUB1", 6),
+    ("CALLER2", "SUB3", 5),
+    ("CALLER2", "LEAF", 1),
+    ("SUB3", "PARTNER", 14),
+    ("SUB1", "PARTNER", 30),
+    ("PARTNER", "SUB1", 70),
+    ("SUB2", "LEAF", 250),
+    ("SUB1", "BELOW", 18),
+    ("PARTNER", "BELOW", 7),
+];
+
+fn profile() -> Profile {
+    let index = |name: &str| {
+        let at = FUNCTIONS.iter().position(|(known, _)| *known == name);
+        at.map_or(FunctionIndex::NONE, |at| FunctionIndex(at as u32))
+    };
+    let symbols = FUNCTIONS.iter().map(|(name, _)| Symbol {
+        function: index(name),
+        name: (*name).into(),
+        address: Address(0x1000 + u64::from(index(name).get()) * 64),
+        size: 64,
+        file: Some(if name.starts_with("SUB") { "lib/sub.c" } else { "main.c" }.into()),
+        module: None,
+    });
+    let zero = Nanoseconds::ZERO;
+    let functions = FUNCTIONS.iter().map(|(name, ms)| FunctionStats {
+        region: 0,
+        function: index(name),
+        calls: 0,
+        net_ns: Nanoseconds(ms * 1_000_000),
+        elapsed_ns: zero,
+        max_ns: zero,
+        min_ns: zero,
+        slowest_ns: zero,
+        slowest_at_ns: zero,
+    });
+    let arcs = ARCS.iter().map(|(caller, callee, calls)| CallArc {
+        region: 0,
+        caller: index(caller),
+        callee: index(callee),
+        how: How::Call,
+        calls: *calls,
+        elapsed_ns: zero,
+    });
+    let regions = vec![region("all")];
+    let tables = Tables {
+        symbols: symbols.collect(),
+        functions: functions.collect(),
+        arcs: arcs.collect(),
+        regions,
+        ..Tables::default()
+    };
+    let mut manifest = Manifest::new("figure-1", KernelId::default(), "figure", "host");
+    manifest.capture.functions = true;
+    Profile { manifest, tables }
+}
+
+fn region(name: &str) -> RegionStats {
+    let zero = Nanoseconds::ZERO;
+    let none = kerntune_profile::Instructions(0);
+    RegionStats {
+        region: 0,
+        name: name.into(),
+        begin_ns: zero,
+        elapsed_ns: zero,
+        busy_ns: zero,
+        idle_ns: zero,
+        user_ns: zero,
+        unattributed_ns: zero,
+        operations: 0,
+        depth: 0,
+        kernel_instructions: none,
+        user_instructions: none,
+        kernel_taken_branches: 0,
+        user_taken_branches: 0,
+        kernel_l1i_misses: 0,
+        user_l1i_misses: 0,
+        kernel_itlb_misses: 0,
+        user_itlb_misses: 0,
+    }
+}
+
+fn text(options: &GraphOptions) -> String {
+    graph::table(&profile(), options, Style::PLAIN).unwrap()
+}
+
+#[test]
+fn figure_1_comes_out_number_for_number() {
+    let options = GraphOptions { functions: vec!["EXAMPLE".into()], ..GraphOptions::default() };
+    let text = text(&options);
+    println!("{text}");
+    let begin = text.find("children\n").unwrap() + "children\n".len();
+    let entry: Vec<Vec<&str>> = text[begin..]
+        .lines()
+        .take_while(|line| !line.starts_with("---"))
+        .map(|l| l.split_whitespace().collect())
+        .collect();
+    // The figure, line by line; it writes <cycle1> without a space.
+    let figure: [&[&str]; 6] = [
+        &["0.20", "1.20", "4/10", "CALLER1", "[7]"],
+        &["0.30", "1.80", "6/10", "CALLER2", "[1]"],
+        &["[2]", "41.5", "0.50", "3.00", "10+4", "EXAMPLE", "[2]"],
+        &["1.50", "1.00", "20/40", "SUB1", "<cycle", "1>", "[4]"],
+        &["0.00", "0.50", "1/5", "SUB2", "[9]"],
+        &["0.00", "0.00", "0/5", "SUB3", "[11]"],
+    ];
+    assert_eq!(entry, figure);
+}
+
+#[test]
+fn the_cycle_as_a_whole_and_its_members() {
+    let options = GraphOptions { functions: vec!["PARTNER".into()], ..GraphOptions::default() };
+    let text = text(&options);
+    println!("{text}");
+    assert!(text.contains("<cycle 1 as a whole>"), "{text}");
+    let json: Value = serde_json::from_str(&graph::json(&profile(), &options).unwrap()).unwrap();
+    let cycle = &json["entries"][0];
+    assert_eq!(
+        (&cycle["kind"], &cycle["cycle"], &cycle["self_ns"]),
+        (&"cycle".into(), &1.into(), &3_000_000_000u64.into())
+    );
+    assert_eq!(
+        (&cycle["descendants_ns"], &cycle["calls"], &cycle["self_calls"]),
+        (&2_000_000_000u64.into(), &40.into(), &100.into())
+    );
+    let members: Vec<_> = cycle["members"].as_array().unwrap().iter().map(|m| &m["name"]).collect();
+    assert_eq!(members, ["SUB1", "PARTNER"]);
+}
+
+#[test]
+fn the_whole_program() {
+    let all = text(&GraphOptions::default());
+    println!("{all}\n{}", flat::table(&profile(), &GraphOptions::default(), Style::PLAIN).unwrap());
+    assert_eq!(all.matches("\n-----").count(), 13, "twelve functions that ran and a cycle");
+    let flat =
+        flat::json(&profile(), &GraphOptions { never_called: Some("*".into()), ..GraphOptions::default() });
+    let flat: Value = serde_json::from_str(&flat.unwrap()).unwrap();
+    assert_eq!(flat["total_ns"], 8_430_000_000u64);
+    let functions = flat["functions"].as_array().unwrap();
+    assert_eq!(functions.last().unwrap()["cumulative_ns"], flat["total_ns"]);
+    assert_eq!(flat["never_called"], serde_json::json!([{"name": "NEVER", "file": "main.c"}]));
+}
+
+#[test]
+fn options_choose() {
+    let table = |options: GraphOptions| flat::table(&profile(), &options, Style::PLAIN);
+    let chosen =
+        GraphOptions { functions: vec!["SUB*".into()], unit: Unit::Milliseconds, ..GraphOptions::default() };
+    let text = table(chosen).unwrap();
+    assert!(text.contains("2,000") && !text.contains("CALLER"), "{text}");
+    let json = |options| serde_json::from_str::<Value>(&graph::json(&profile(), &options).unwrap()).unwrap();
+    let count = |options| json(options)["entries"].as_array().unwrap().len();
+    assert_eq!(count(GraphOptions { top: Some(3), ..GraphOptions::default() }), 3);
+    // The cycle has 59.3 %, CALLER2 above half.
+    assert_eq!(count(GraphOptions { min_percent: 50.0, ..GraphOptions::default() }), 2);
+    let never = GraphOptions { never_called: Some("lib/".into()), ..GraphOptions::default() };
+    assert_eq!(json(never)["never_called"], serde_json::json!([]));
+    for options in [
+        GraphOptions { functions: vec!["nothing".into()], ..GraphOptions::default() },
+        GraphOptions { never_called: Some("net/".into()), ..GraphOptions::default() },
+    ] {
+        assert!(table(options).unwrap_err().to_string().starts_with("no function matches"));
+    }
+    let exact =
+        GraphOptions { propagation: Some(kerntune_report::Propagation::Exact), ..GraphOptions::default() };
+    assert!(table(exact).unwrap_err().to_string().contains("counted but not timed"));
+    let nowhere = GraphOptions { region: Some("x".into()), ..GraphOptions::default() };
+    assert!(table(nowhere).unwrap_err().to_string().contains("it has all"));
+}

@@ -1,11 +1,13 @@
 //! From a trace to a profile: pure algorithms. Bytes and values in, tables out; nothing is
 //! opened, nothing is spawned.
 //!
-//! Start from [`analyze`], which reads a whole trace chunk by chunk in bounded memory. What time is whose is defined in `src/replay.rs`; what
-//! the columns mean in `docs/profile.md`. In short, for every region, exactly:
+//! Start from [`analyze`], which reads a whole trace, several chunks at a time, in bounded memory.
+//! What time is whose is defined in `src/replay.rs`; what the columns mean in `docs/profile.md`. In
+//! short, for every region, exactly, and checked each time:
 //!
 //! ```text
-//! Σ net time of functions + user time + unattributed time = busy time = Σ time of threads
+//! Σ net time of functions + user time + unattributed time = busy time
+//!                                  = Σ time of threads = Σ net time of paths
 //! ```
 //!
 //! A call that spans a region boundary counts in the region in which it ends, but its net time
@@ -20,36 +22,120 @@
 //! #     version: VERSION, capture: Capture { functions: false, edges: false, weights: false },
 //! #     kernel_functions: 0, regions: vec![], threads: vec![], chunks: vec![], events: 0, health: Health::default(), notes: vec![],
 //! # };
-//! // `recording` is recording.json, the first argument trace.kt, both of one run.
+//! // `recording` is recording.json, `trace` trace.kt, both of one run.
 //! let trace: &[u8] = &[];
-//! let analysis = kerntune_analyze::analyze(&trace, &recording, None, &[], &mut |_events| {
-//!     ControlFlow::Continue(())
-//! })?;
+//! let input = kerntune_analyze::Input::new(&trace, &recording, &[]);
+//! let analysis = kerntune_analyze::analyze(&input, &mut |_events| ControlFlow::Continue(()))?;
 //! assert_eq!(analysis.lost_events, 0);
 //! # Ok::<(), kerntune_analyze::Error>(())
 //! ```
 
-mod arcs;
+mod accounts;
+mod books;
+mod crew;
 mod error;
 pub mod graph;
-mod ledger;
+mod hash;
+mod health;
+mod known;
+pub mod path;
+mod path_rows;
+mod record;
 mod replay;
 mod rows;
+mod scheduler;
+mod stack;
+mod stitch;
 pub mod timeline;
 mod trace_file;
+mod tree;
 
 pub use error::Error;
 pub use trace_file::{Chunk, ChunkReader, ReadAt, TraceFile};
 
-use kerntune_profile::{Manifest, Nanoseconds, Symbol, Tables};
+use books::Books;
+use kerntune_profile::{FunctionIndex, Manifest, Nanoseconds, Symbol, Tables};
 use kerntune_trace::counts::Counts;
-use kerntune_trace::Recording;
-use replay::{Known, Replay};
+use kerntune_trace::{Recording, Region};
+use known::Known;
 use std::collections::BTreeMap;
+use stitch::Stitch;
 use std::ops::ControlFlow;
 
 /// Told the number of events done after each chunk; breaks to stop the analysis.
 pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+
+/// What to analyse, and how.
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    /// The trace file; not read if no functions were captured.
+    pub trace: &'a dyn ReadAt,
+    /// What the recorder said of the run.
+    pub recording: &'a Recording,
+    /// Executed blocks and edges, if they were captured.
+    pub counts: Option<&'a Counts>,
+    /// The functions in the order of their numbers.
+    pub symbols: &'a [Symbol],
+    /// Name and function of each inline point, in the order of their numbers.
+    pub points: &'a [(String, FunctionIndex)],
+    /// Number of threads; 0 for as many as there are CPUs. The result does not depend on it.
+    pub threads: usize,
+    /// Leave damaged chunks out instead of giving up, and say so: [`Analysis::missing`].
+    pub partial: bool,
+}
+
+impl<'a> Input<'a> {
+    /// All of a trace, on all CPUs, without counts and points.
+    pub fn new(trace: &'a dyn ReadAt, recording: &'a Recording, symbols: &'a [Symbol]) -> Self {
+        Self { trace, recording, counts: None, symbols, points: &[], threads: 0, partial: false }
+    }
+
+    fn threads(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        }
+    }
+}
+
+/// A chunk that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Its number.
+    pub chunk: usize,
+    /// Virtual time of its beginning.
+    pub begin_ns: u64,
+    /// Virtual time of its last event.
+    pub end_ns: u64,
+    /// Events in it.
+    pub events: u64,
+    /// What was wrong with it, in words.
+    pub reason: String,
+}
+
+impl Missing {
+    fn of(recording: &Recording, chunk: usize, error: &Error) -> Self {
+        let index = recording.chunks.get(chunk);
+        Self {
+            chunk,
+            begin_ns: index.map_or(0, |index| index.begin_ns),
+            end_ns: index.map_or(0, |index| index.end_ns),
+            events: index.map_or(0, |index| index.events.into()),
+            reason: error.to_string(),
+        }
+    }
+
+    /// How much time is missing.
+    pub fn ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.begin_ns)
+    }
+
+    /// Whether some of a region is missing.
+    fn touches(&self, region: &Region) -> bool {
+        let end = region.begin_ns.saturating_add(region.elapsed_ns);
+        (region.begin_ns <= self.end_ns) && (!region.closed || end >= self.begin_ns)
+    }
+}
 
 /// What a trace came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,11 +158,18 @@ pub struct Analysis {
     ///   chunks that do not go on where the one before ended; the later chunk was believed;
     /// - `unmatched_exits`: events that end frames that are not there;
     /// - `cut_calls`: calls that were not seen whole;
-    /// - `outside_ns`: time of events in no region; `region_mismatches`: marks out of order;
+    /// - `outside_ns`: time of events in no region; `region_mismatches`: marks out of order, and
+    ///   chunks that disagree on what is open;
     /// - `region_mismatch_ns`: by how much the recorder's times of regions differ from the trace's;
     /// - `unclosed_regions`: regions whose end mark was not seen;
-    /// - `unattributed_ns`: kernel time with no function open.
+    /// - `unattributed_ns`: kernel time with no function open;
+    /// - `folded_calls`: calls whose paths were too deep for a tree of a million nodes: their time is
+    ///   that of the deepest path above them which was kept;
+    /// - `missing_chunks`, `missing_events`, `missing_ns`: what [`Analysis::missing`] sums to.
     pub health: BTreeMap<String, u64>,
+    /// What was left out of a partial result; of regions that this touches, times are those of what
+    /// is there.
+    pub missing: Vec<Missing>,
 }
 
 impl Analysis {
@@ -94,44 +187,80 @@ impl Analysis {
 
 /// Analyses a whole trace.
 ///
-/// `trace` is the file; it is not read if no functions were captured. `symbols` are the functions
-/// in the order of their numbers.
-///
 /// # Errors
-/// Any damage, and any sign that the arguments are not of one run, see [`Error`].
-pub fn analyze(
-    trace: &dyn ReadAt,
-    recording: &Recording,
-    counts: Option<&Counts>,
-    symbols: &[Symbol],
-    progress: Progress<'_>,
-) -> Result<Analysis, Error> {
-    if symbols.len() >= arcs::FUNCTION_LIMIT {
+/// Any damage, unless a partial result was asked for, and any sign that the arguments are not of one
+/// run, see [`Error`].
+pub fn analyze(input: &Input<'_>, progress: Progress<'_>) -> Result<Analysis, Error> {
+    let Input { recording, symbols, .. } = *input;
+    if symbols.len() >= accounts::FUNCTION_LIMIT {
         return Err(Error::TooManyFunctions(symbols.len()));
     }
-    let known = Known {
-        functions: symbols.len(),
-        threads: recording.threads.len(),
-        regions: recording.regions.len(),
-        idle: rows::is_idle,
+    let trace = match recording.capture.functions {
+        true => Some(TraceFile::open(input.trace, recording)?),
+        false => None,
     };
-    let mut replay = Replay::new(&recording.threads, known, &[]);
+    let known = Known::new(input, trace.is_some_and(|trace| trace.wide));
+    let mut stitch = Stitch::new(&known);
+    let mut missing = Vec::new();
     let mut events = 0;
-    if recording.capture.functions {
-        let trace = TraceFile::open(trace, recording)?;
-        let mut reader = trace.reader()?;
-        for number in 0..trace.chunks() {
-            let chunk = reader.read(number)?;
-            replay.chunk(chunk.number, &chunk.header, &chunk.state.stacks, chunk.payload)?;
-            events += u64::from(chunk.header.events);
-            if progress(events).is_break() {
-                return Err(Error::Stopped);
+    let books = match &trace {
+        None => Books::new(known.regions, known.wide),
+        Some(trace) => {
+            let mut failure = None;
+            let each = |number: usize, outcome: crew::Outcome| {
+                let stitched = match outcome {
+                    Ok(record) => {
+                        events += record.events;
+                        stitch.chunk(number, record)
+                    }
+                    Err(error) if input.partial => {
+                        missing.push(Missing::of(recording, number, &error));
+                        stitch.missing();
+                        Ok(())
+                    }
+                    Err(error) => Err(error),
+                };
+                failure = stitched.err().map(|error| error.in_time(recording, number));
+                if failure.is_none() && progress(events).is_break() {
+                    failure = Some(Error::Stopped);
+                }
+                if failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            let books = crew::replay_all(trace, &known, input.threads(), input.partial, each)?;
+            if let Some(error) = failure {
+                return Err(error);
             }
+            books
         }
+    };
+    finish(input, &known, stitch, books, events, missing)
+}
+
+/// Adds up, checks the sums, makes the tables.
+fn finish(
+    input: &Input<'_>,
+    known: &Known,
+    mut stitch: Stitch<'_>,
+    mut books: Books,
+    events: u64,
+    missing: Vec<Missing>,
+) -> Result<Analysis, Error> {
+    stitch.finish();
+    let Stitch { books: stitched, measured, troubles, .. } = stitch;
+    books.merge(stitched);
+    books.tree.settle();
+    if let Some((region, what, sum, busy)) = books.imbalance() {
+        return Err(Error::Unbalanced { region, what, sum, busy });
     }
-    let closing = replay.finish();
-    let health = rows::health(&closing, recording);
-    let tables = rows::tables(closing, recording, counts, symbols, known);
+    let recording = input.recording;
+    let evidence = health::Evidence { recording, books: &books, measured: &measured, troubles, missing: &missing };
+    let health = health::counts(&evidence);
+    // The recorder's word for a region whose end it saw, the trace's for another, or if some is missing.
+    let trusted = |number: usize| match recording.regions.get(number) {
+        Some(region) => region.closed && !missing.iter().any(|missing| missing.touches(region)),
+        None => false,
+    };
+    let tables = rows::tables(books, input, known, &measured, trusted);
     // Those with nothing around them never overlap.
     let outer = || tables.regions.iter().filter(|region| region.depth == 0);
     Ok(Analysis {
@@ -141,6 +270,7 @@ pub fn analyze(
         events,
         lost_events: recording.health.lost_events,
         health,
+        missing,
         tables,
     })
 }

@@ -1,0 +1,50 @@
+//! What can go wrong with a path.
+
+use std::ops::RangeInclusive;
+
+/// What can go wrong with a path.
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    /// A chunk that is needed cannot be read.
+    #[error("{0}")]
+    Trace(#[from] crate::Error),
+    /// The recording has no functions at all.
+    #[error("the recording has no function calls: record with functions to see paths")]
+    NoFunctions,
+    /// No region of that name, or none at all.
+    #[error("the recording has no region \"{name}\"; it has {known}")]
+    NoRegion { name: String, known: String },
+    /// No thread with that pid or name.
+    #[error("the recording has no thread \"{name}\"; it has {known}")]
+    NoThread { name: String, known: String },
+    /// The window ends before it begins.
+    #[error("the window ends ({end} ns) before it begins ({begin} ns)")]
+    Backwards { begin: u64, end: u64 },
+    /// Nothing was recorded then.
+    #[error(
+        "nothing was recorded from {begin} ns to {end} ns; the recording covers {first} ns to {last} ns"
+    )]
+    Outside { begin: u64, end: u64, first: u64, last: u64 },
+    /// No such call begins at that time.
+    #[error("no such call begins at {at} ns in the trace: the profile is of another run, or the thread of another call")]
+    NoCall { at: u64 },
+    /// A call begins there, but not the one that was described.
+    #[error(
+        "the call that begins at {at} ns took {found} ns, not {} to {}: trace and profile are not of one run",
+        expected.start(), expected.end()
+    )]
+    AnotherCall { at: u64, found: u64, expected: RangeInclusive<u64> },
+    /// Fewer calls than the number asked for.
+    #[error("there are only {found} such calls where call {wanted} was asked for")]
+    NoNthCall { wanted: u64, found: u64 },
+    /// Fewer operations than the number asked for.
+    #[error("there are only {found} operations marked in region \"{region}\" where operation {wanted} was asked for")]
+    NoNthOperation { region: String, wanted: u64, found: u64 },
+}
+
+impl PathError {
+    /// Whether it only says that there is no further call.
+    pub(super) fn is_not_found(&self) -> bool {
+        matches!(self, PathError::NoCall { .. } | PathError::NoNthCall { .. })
+    }
+}

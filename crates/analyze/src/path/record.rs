@@ -1,0 +1,242 @@
+//! The entries of one thread under construction.
+
+use super::model::{Entry, EntryKind};
+use kerntune_profile::{FunctionIndex, How as Word};
+use kerntune_trace::How;
+
+/// Stands for a frame that has no entry.
+const NONE: u32 = u32::MAX;
+/// Interrupts within interrupts that are shown beyond the wanted depth.
+const NESTED: u32 = 100;
+
+/// An open call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frame {
+    pub function: u32,
+    pub how: How,
+    net: u64,
+    /// Total time of callees that ended.
+    callees: u64,
+    /// Its entry, or [`NONE`].
+    node: u32,
+    /// The entry of the nearest frame that has one, itself included.
+    home: u32,
+    /// Level of what happens within it.
+    inner: u32,
+}
+
+impl Frame {
+    pub fn new(function: u32, how: How) -> Self {
+        Self { function, how, net: 0, callees: 0, node: NONE, home: NONE, inner: 0 }
+    }
+}
+
+/// How much may be recorded, and how much was not.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    pub left: usize,
+    pub depth: u32,
+    /// Entries left out for want of room.
+    pub more: u64,
+    /// Calls left out because of their depth.
+    pub hidden: u64,
+}
+
+impl Budget {
+    fn take(&mut self) -> bool {
+        let some = self.left > 0;
+        if some {
+            self.left -= 1;
+        } else {
+            self.more += 1;
+        }
+        some
+    }
+}
+
+/// Where a thread is that was switched away.
+#[derive(Debug, Clone, Copy)]
+struct Away {
+    node: u32,
+    since: u64,
+    switches: u64,
+    idle_ns: u64,
+}
+
+/// A thread's stack and what is recorded of it.
+#[derive(Debug, Default)]
+pub(super) struct Thread {
+    pub frames: Vec<Frame>,
+    pub entries: Vec<Entry>,
+    /// Frames below this one are not shown.
+    pub base: usize,
+    /// Shown frames that an interrupt entered.
+    pub interrupts: u32,
+    /// Whether the frames that were open when it first ran have entries.
+    pub introduced: bool,
+    away: Option<Away>,
+}
+
+impl Thread {
+    /// Whether a frame is open that is shown.
+    pub fn is_open(&self) -> bool {
+        self.frames.len() > self.base
+    }
+
+    /// Frames that are open above what is not shown.
+    pub fn depth(&self) -> usize {
+        self.frames.len().saturating_sub(self.base)
+    }
+
+    /// Time for the frame on top; false if there is none.
+    pub fn spend(&mut self, ns: u64) -> bool {
+        let open = self.is_open();
+        match self.frames.last_mut() {
+            Some(top) if open => top.net += ns,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Forgets the times of the frames: the path begins.
+    pub fn reset(&mut self) {
+        for frame in &mut self.frames {
+            *frame = Frame::new(frame.function, frame.how);
+        }
+    }
+
+    /// The frames that are open have entries from here on, as they had not when they began.
+    pub fn introduce(&mut self, budget: &mut Budget) {
+        self.introduced = true;
+        self.interrupts = 0;
+        for at in self.base..self.frames.len() {
+            self.open(at, None, budget);
+        }
+    }
+
+    /// A call begins.
+    pub fn push(&mut self, function: u32, how: How, now: u64, budget: &mut Budget) {
+        self.frames.push(Frame::new(function, how));
+        self.open(self.frames.len() - 1, Some(now), budget);
+    }
+
+    /// Gives the frame at `at` its entry.
+    fn open(&mut self, at: usize, begin_ns: Option<u64>, budget: &mut Budget) {
+        let below = if at > self.base { self.frames.get(at - 1).copied() } else { None };
+        let (level, home) = below.map_or((0, NONE), |frame| (frame.inner, frame.home));
+        let Some(frame) = self.frames.get_mut(at) else { return };
+        let interrupt = frame.how == How::Interrupt;
+        self.interrupts += u32::from(interrupt);
+        (frame.inner, frame.home, frame.node) = (level, home, NONE);
+        if level >= budget.depth && !(interrupt && level < budget.depth + NESTED) {
+            budget.hidden += 1;
+            if let Some(entry) = self.entries.get_mut(home as usize) {
+                entry.hidden = entry.hidden.saturating_add(1);
+            }
+            return;
+        }
+        frame.inner = level + 1;
+        if budget.take() {
+            frame.node = self.entries.len() as u32;
+            frame.home = frame.node;
+            let kind = EntryKind::Call { function: FunctionIndex(frame.function), how: word(frame.how) };
+            self.entries.push(Entry { begin_ns, end_ns: None, ..leaf(kind, level) });
+        }
+    }
+
+    /// The top frame ends, or is no longer followed if no time is given.
+    pub fn pop(&mut self, end_ns: Option<u64>) -> Option<Frame> {
+        let frame = self.frames.pop()?;
+        if self.frames.len() < self.base {
+            return Some(frame);
+        }
+        let total_ns = frame.net + frame.callees;
+        if frame.how == How::Interrupt {
+            self.interrupts = self.interrupts.saturating_sub(1);
+        } else if self.is_open() {
+            if let Some(below) = self.frames.last_mut() {
+                below.callees += total_ns;
+            }
+        }
+        let length = self.entries.len() as u32;
+        if let Some(entry) = self.entries.get_mut(frame.node as usize) {
+            *entry = Entry { end_ns, net_ns: frame.net, total_ns, len: length - frame.node, ..*entry };
+        }
+        Some(frame)
+    }
+
+    /// Something without parts happens.
+    pub fn note(&mut self, kind: EntryKind, now: u64, budget: &mut Budget) {
+        self.leaf(kind, Some(now), Some(now), 0, budget);
+    }
+
+    /// Something without parts, of a length.
+    pub fn leaf(
+        &mut self,
+        kind: EntryKind,
+        begin_ns: Option<u64>,
+        end_ns: Option<u64>,
+        ns: u64,
+        budget: &mut Budget,
+    ) {
+        let level = if self.is_open() { self.frames.last().map_or(0, |frame| frame.inner) } else { 0 };
+        if budget.take() {
+            self.entries.push(Entry { begin_ns, end_ns, net_ns: ns, total_ns: ns, ..leaf(kind, level) });
+        }
+    }
+
+    /// Time that no frame has; goes on with the last entry where that is of the same kind.
+    pub fn homeless(&mut self, kind: EntryKind, from: u64, ns: u64, budget: &mut Budget) {
+        match self.entries.last_mut() {
+            Some(last) if last.kind == kind && last.level == 0 && last.end_ns == Some(from) => {
+                last.end_ns = Some(from + ns);
+                last.net_ns += ns;
+                last.total_ns += ns;
+            }
+            _ => self.leaf(kind, Some(from), Some(from + ns), ns, budget),
+        }
+    }
+
+    /// Another thread runs from here on. `switches` and `idle_ns` are what there was until now.
+    pub fn leave(&mut self, to: u32, now: u64, switches: u64, idle_ns: u64, budget: &mut Budget) {
+        let before = self.entries.len() as u32;
+        self.leaf(EntryKind::Away { switches: 0, idle_ns: 0, to }, Some(now), None, 0, budget);
+        let node = if self.entries.len() as u32 > before { before } else { NONE };
+        self.away = Some(Away { node, since: now, switches, idle_ns });
+    }
+
+    /// It runs again.
+    pub fn come_back(&mut self, now: u64, switches: u64, idle_ns: u64) {
+        let Some(away) = self.away.take() else { return };
+        let Some(entry) = self.entries.get_mut(away.node as usize) else { return };
+        if let EntryKind::Away { to, .. } = entry.kind {
+            let (switches, idle_ns) = (switches - away.switches, idle_ns - away.idle_ns);
+            entry.kind = EntryKind::Away { switches, idle_ns, to };
+        }
+        entry.end_ns = Some(now);
+        (entry.net_ns, entry.total_ns) = (now - away.since, now - away.since);
+    }
+
+    /// Nothing more is known of its frames.
+    pub fn lose(&mut self) {
+        while self.is_open() {
+            self.pop(None);
+        }
+        self.frames.clear();
+        (self.base, self.interrupts, self.introduced, self.away) = (0, 0, false, None);
+    }
+}
+
+fn leaf(kind: EntryKind, level: u32) -> Entry {
+    Entry { kind, level, len: 1, begin_ns: None, end_ns: None, net_ns: 0, total_ns: 0, hidden: 0 }
+}
+
+fn word(how: How) -> Word {
+    match how {
+        How::Call => Word::Call,
+        How::Jump => Word::Jump,
+        How::Interrupt => Word::Interrupt,
+        How::Exception => Word::Exception,
+        How::Syscall => Word::Syscall,
+    }
+}

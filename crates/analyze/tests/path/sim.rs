@@ -1,0 +1,241 @@
+//! Writes a trace event by event, and keeps what any reader should find: for every interval of
+//! time who ran, with which frames open.
+
+use kerntune_analyze::path::{collect, Path, PathError, Selection};
+use kerntune_analyze::TraceFile;
+use kerntune_trace::{
+    encode, Capture, ChunkHeader, ChunkState, Event, Health, How, ModeCounters, OpenStack, Recording, Region,
+    Thread, TraceFileWriter, TraceHeader, VERSION,
+};
+
+/// Functions below this number are the kernel's.
+pub const KERNEL: u32 = 100;
+/// Rows of the table of symbols.
+pub const FUNCTIONS: usize = 120;
+
+/// A frame's life.
+#[derive(Debug, Clone, Copy)]
+pub struct Life {
+    pub thread: usize,
+    pub function: u32,
+    pub how: How,
+    pub begin: u64,
+    pub end: Option<u64>,
+}
+
+/// What was open from when to when on the thread that ran.
+#[derive(Debug, Clone)]
+pub struct Interval {
+    pub from: u64,
+    pub to: u64,
+    pub idle: bool,
+    /// Open frames, as indices of lives.
+    pub stack: Vec<usize>,
+}
+
+pub struct Sim {
+    pub now: u64,
+    pub running: usize,
+    pub user: bool,
+    pub stacks: Vec<Vec<usize>>,
+    pub lives: Vec<Life>,
+    pub intervals: Vec<Interval>,
+    /// When the thread was given the CPU.
+    pub runs: Vec<(u64, usize)>,
+    pub regions: Vec<Region>,
+    open: Vec<u32>,
+    chunks: Vec<(ChunkState, u64, u64, u32, Vec<u8>)>,
+}
+
+impl Sim {
+    /// Thread 0 is the idle task; thread 1 runs, in user mode, in region `r`, from 1,000 ns on.
+    pub fn new(threads: usize) -> Self {
+        let mut sim = Self::silent(threads);
+        sim.begin("r");
+        sim
+    }
+
+    pub fn silent(threads: usize) -> Self {
+        Self {
+            now: 1_000,
+            running: 1,
+            user: true,
+            stacks: vec![Vec::new(); threads],
+            lives: Vec::new(),
+            intervals: Vec::new(),
+            runs: vec![(1_000, 1)],
+            regions: Vec::new(),
+            open: Vec::new(),
+            chunks: Vec::new(),
+        }
+    }
+
+    /// A new chunk begins; without an open region, after a gap.
+    pub fn cut(&mut self) -> &mut Self {
+        let frames = |stack: &Vec<usize>| {
+            stack.iter().map(|&life| (self.lives[life].function, self.lives[life].how)).collect::<Vec<_>>()
+        };
+        let stacks = (self.stacks.iter().enumerate())
+            .filter(|(thread, stack)| !stack.is_empty() || *thread == self.running)
+            .map(|(thread, stack)| OpenStack {
+                thread: thread as u32,
+                running: thread == self.running,
+                frames: frames(stack),
+            })
+            .collect();
+        let state = ChunkState { user: self.user, regions: self.open.clone(), stacks };
+        self.chunks.push((state, self.now, self.now, 0, Vec::new()));
+        self
+    }
+
+    pub fn begin(&mut self, name: &str) -> &mut Self {
+        if self.open.is_empty() {
+            self.cut();
+        }
+        let region = self.regions.len() as u32;
+        self.regions.push(Region {
+            name: name.into(),
+            begin_ns: self.now,
+            elapsed_ns: 0,
+            idle_ns: 0,
+            operations: 0,
+            depth: self.open.len() as u32,
+            closed: false,
+            kernel: ModeCounters::default(),
+            user: ModeCounters::default(),
+        });
+        self.open.push(region);
+        self.at(0, Event::RegionBegin { region })
+    }
+
+    pub fn end(&mut self, delta: u64) -> &mut Self {
+        let region = *self.open.last().unwrap();
+        self.at(delta, Event::RegionEnd { region });
+        self.open.pop();
+        let row = &mut self.regions[region as usize];
+        (row.elapsed_ns, row.closed) = (self.now - row.begin_ns, true);
+        self
+    }
+
+    /// `delta` ns pass outside of every region.
+    pub fn unseen(&mut self, delta: u64) -> &mut Self {
+        self.now += delta;
+        self
+    }
+
+    fn pass(&mut self, delta: u64, idle: bool) {
+        let (from, to) = (self.now, self.now + delta);
+        let stack = self.stacks[self.running].clone();
+        self.intervals.push(Interval { from, to, idle, stack });
+        self.now = to;
+    }
+
+    fn pop(&mut self) -> Option<How> {
+        let life = self.stacks[self.running].pop()?;
+        self.lives[life].end = Some(self.now);
+        Some(self.lives[life].how)
+    }
+
+    pub fn how(&self, at: usize) -> How {
+        self.lives[self.stacks[self.running][at]].how
+    }
+
+    pub fn at(&mut self, delta: u64, event: Event) -> &mut Self {
+        self.pass(delta, false);
+        let chunk = self.chunks.last_mut().unwrap();
+        encode::event(&mut chunk.4, delta, event);
+        chunk.3 += 1;
+        match event {
+            Event::Enter { function, how } => {
+                self.user = function > KERNEL;
+                self.stacks[self.running].push(self.lives.len());
+                let life = Life { thread: self.running, function, how, begin: self.now, end: None };
+                self.lives.push(life);
+            }
+            Event::Exit => while self.pop() == Some(How::Jump) {},
+            Event::Resume => while !matches!(self.pop(), Some(How::Interrupt | How::Exception)) {},
+            Event::Leave => {
+                while self.stacks[self.running].last().is_some_and(|&l| self.lives[l].function <= KERNEL) {
+                    self.pop();
+                }
+                self.user = true;
+            }
+            Event::Unwind { frames } => {
+                for _ in 0..frames {
+                    self.pop();
+                }
+            }
+            Event::Switch { thread } => {
+                (self.running, self.user) = (thread as usize, false);
+                self.runs.push((self.now, self.running));
+            }
+            Event::Idle { ns } => self.pass(ns, true),
+            Event::Operation => self.regions[*self.open.last().unwrap() as usize].operations += 1,
+            _ => {}
+        }
+        let now = self.now;
+        self.chunks.last_mut().unwrap().2 = now;
+        self
+    }
+
+    pub fn enter(&mut self, delta: u64, function: u32, how: How) -> &mut Self {
+        self.at(delta, Event::Enter { function, how })
+    }
+
+    pub fn call(&mut self, delta: u64, function: u32) -> &mut Self {
+        self.enter(delta, function, How::Call)
+    }
+
+    pub fn exit(&mut self, delta: u64) -> &mut Self {
+        self.at(delta, Event::Exit)
+    }
+
+    pub fn switch(&mut self, delta: u64, thread: u32) -> &mut Self {
+        self.at(delta, Event::Switch { thread })
+    }
+
+    /// The trace file and what the recorder says of it.
+    pub fn trace(&self) -> (Vec<u8>, Recording) {
+        let mut writer = TraceFileWriter::new(Vec::new(), TraceHeader { wide: false }).unwrap();
+        for (sequence, (state, begin, end, events, payload)) in self.chunks.iter().enumerate() {
+            let mut raw = Vec::new();
+            state.write(&mut raw);
+            let header = ChunkHeader {
+                vcpu: 0,
+                sequence: sequence as u32,
+                events: *events,
+                begin: *begin,
+                end: *end,
+                state: raw.len() as u32,
+                payload: payload.len() as u32,
+                compressed: 0,
+            };
+            raw.extend_from_slice(payload);
+            writer.chunk(header, &raw).unwrap();
+        }
+        let (bytes, chunks) = writer.finish().unwrap();
+        let thread = |i| Thread { task: 0x1000 + i, pid: i as u32, tgid: i as u32, comm: format!("t{i}") };
+        let recording = Recording {
+            version: VERSION,
+            capture: Capture { functions: true, edges: false, weights: false },
+            kernel_functions: KERNEL,
+            regions: self.regions.clone(),
+            threads: (0..self.stacks.len() as u64).map(thread).collect(),
+            events: chunks.iter().map(|chunk| u64::from(chunk.events)).sum(),
+            chunks,
+            health: Health::default(),
+            notes: Vec::new(),
+        };
+        (bytes, recording)
+    }
+
+    pub fn path(&self, selection: &Selection) -> Result<Path, PathError> {
+        let (bytes, recording) = self.trace();
+        read(&bytes, &recording, selection)
+    }
+}
+
+pub fn read(bytes: &[u8], recording: &Recording, selection: &Selection) -> Result<Path, PathError> {
+    let trace = TraceFile::open(&bytes, recording).unwrap();
+    collect(&trace, FUNCTIONS, selection)
+}

@@ -3,6 +3,7 @@
 use crate::configure::{configure, FinalConfig};
 use crate::kbuild::Kbuild;
 use crate::manifest::{rfc3339, SCHEMA};
+use crate::sources::{self, Sources};
 use crate::store::{DOOMED, KIND, MANIFEST};
 use crate::{
     tools, BuildRequest, CompilerIdentity, ImportedSource, Kernel, KernelManifest, Result, SourceRecord,
@@ -91,7 +92,7 @@ fn kernel_id(
     request: &BuildRequest,
     profile_id: Option<&str>,
 ) -> String {
-    let mut hash = ContentHash::new("kernel/1")
+    let mut hash = ContentHash::new("kernel/2")
         .field("source", source.hash())
         .field("config", &config.hash)
         .field("compiler", &compiler.program)
@@ -212,6 +213,10 @@ impl Attempt<'_> {
         ];
         for (from, to) in outputs {
             take(&build.join(from), &partial.join(to))?;
+        }
+        let located = Sources::of_build(build, self.source.dir())?;
+        if !located.is_empty() {
+            write_atomic(&partial.join(sources::FILE), located.text().as_bytes())?;
         }
         let image = partial.join("bzImage");
         let mut manifest = KernelManifest {

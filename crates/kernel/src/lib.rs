@@ -22,7 +22,7 @@
 //! let mut request = BuildRequest::new("debian:6.12".parse()?, "base");
 //! request.extra = vec!["CONFIG_HZ_1000=y".into()];
 //! let kernel = build(&work, &request, &NoProgress)?;
-//! let symbols = Symbols::load(&kernel.vmlinux())?;
+//! let symbols = kernel.symbols()?;
 //! println!("{} has {} functions", kernel.manifest.id, symbols.functions().len());
 //! # Ok::<(), kerntune_kernel::Error>(())
 //! ```
@@ -35,9 +35,12 @@ mod diagnose;
 mod error;
 pub mod fragment;
 mod kbuild;
+mod locate;
 mod manifest;
+mod objects;
 mod request;
 mod source;
+mod sources;
 mod store;
 mod symbols;
 mod task;

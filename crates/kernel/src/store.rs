@@ -1,7 +1,8 @@
 //! The kernels of a work directory: load, list, find, remove.
 
 use crate::manifest::SCHEMA;
-use crate::{Error, KernelManifest, Result};
+use crate::sources::{self, Sources};
+use crate::{Error, KernelManifest, Result, Symbols};
 use kerntune_work::{IoContext, Staged, WorkDir};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,8 +13,8 @@ pub(crate) const MANIFEST: &str = "kernel.json";
 /// The name, in a partial directory, of what is being deleted: never part of a result.
 pub(crate) const DOOMED: &str = "removed";
 
-/// One built kernel: a directory with `vmlinux`, `bzImage`, `System.map`, `config`, `build.log` and
-/// `kernel.json`.
+/// One built kernel: a directory with `vmlinux`, `bzImage`, `System.map`, `config`, `sources.tsv`,
+/// `build.log` and `kernel.json`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kernel {
     /// The result directory, absolute.
@@ -48,6 +49,20 @@ impl Kernel {
     /// The ELF image with symbols.
     pub fn vmlinux(&self) -> PathBuf {
         self.dir.join("vmlinux")
+    }
+
+    /// Its functions, each with the path of its source file where the build told it.
+    ///
+    /// # Errors
+    /// What is wrong with `vmlinux` or `sources.tsv`; the latter need not be there.
+    pub fn symbols(&self) -> Result<Symbols> {
+        let mut symbols = Symbols::load(&self.vmlinux())?;
+        let path = self.dir.join(sources::FILE);
+        if path.is_file() {
+            let text = fs::read_to_string(&path).at("read", &path)?;
+            symbols.set_files(&Sources::parse(&text, &self.dir)?);
+        }
+        Ok(symbols)
     }
 
     /// The image to boot.
@@ -147,7 +162,7 @@ pub(crate) mod tests {
             label: label.into(),
             aliases: vec![],
             version: "6.12.117".into(),
-            source: SourceRecord { origin: "debian:6.12".into(), hash: "0".into() },
+            source: SourceRecord { origin: "debian:6.12".into(), hash: "0".into(), patches: Vec::new() },
             config_hash: "1".into(),
             compiler: CompilerIdentity { program: "/usr/bin/gcc".into(), version: "gcc 12.2.0".into() },
             cc: "gcc".into(),

@@ -1,5 +1,6 @@
 //! The functions of a kernel, from the symbol table of its `vmlinux`.
 
+use crate::sources::Sources;
 use crate::{Error, Result};
 use kerntune_work::IoContext;
 use object::elf::{self, FileHeader64};
@@ -20,8 +21,10 @@ pub struct Function {
     pub address: u64,
     /// Bytes: the symbol's own size, or up to the next symbol where it has none.
     pub size: u64,
-    /// The source file's name without its directory (`tcp.c`). Symbol tables say this of local
-    /// symbols only; a global function has it if its cold part does.
+    /// The source file from the top of the source tree (`net/ipv4/tcp.c`) if the kernel was built here
+    /// ([`Kernel::symbols`](crate::Kernel::symbols)). Otherwise the name without its directory
+    /// (`tcp.c`), which symbol tables say of local symbols only; a global function has it if its cold
+    /// part does.
     pub file: Option<String>,
     /// For `foo.cold`: the index of `foo`. None if it cannot be told which of several it is.
     pub part_of: Option<usize>,
@@ -64,6 +67,23 @@ impl Symbols {
             return Err(refuse("it has no symbols of functions (stripped?); a kernel's vmlinux has".into()));
         }
         Ok(Self::from_raw(raw, &sections))
+    }
+
+    /// Every symbol in code of an ELF file, in the order of its symbol table.
+    pub(crate) fn raw(vmlinux: &Path) -> Result<Vec<Raw>> {
+        let file = File::open(vmlinux).at("open", vmlinux)?;
+        let (raw, _) = read(&ReadCache::new(file))
+            .map_err(|e| Error::Elf { path: vmlinux.to_owned(), reason: e.to_string() })?;
+        Ok(raw)
+    }
+
+    /// Puts in the paths of source files where they are known.
+    pub(crate) fn set_files(&mut self, sources: &Sources) {
+        for function in &mut self.functions {
+            if let Some(path) = sources.path(function.address) {
+                function.file = Some(path.to_string());
+            }
+        }
     }
 
     /// All functions, by address.
@@ -125,27 +145,28 @@ impl Symbols {
 
 /// A symbol in an executable section.
 #[derive(Debug, Clone)]
-struct Raw {
-    name: String,
-    address: u64,
-    size: u64,
-    section: usize,
-    typed: bool,
+pub(crate) struct Raw {
+    pub name: String,
+    pub address: u64,
+    pub size: u64,
+    pub section: usize,
+    pub typed: bool,
     /// 0 global, 1 weak, 2 local.
-    binding: u8,
+    pub binding: u8,
     /// Which `STT_FILE` symbol it follows, for local ones.
-    scope: Option<(usize, String)>,
+    pub scope: Option<(usize, String)>,
 }
 
-struct CodeSection {
+pub(crate) struct CodeSection {
     name: String,
     start: u64,
     end: u64,
 }
 
-type Read = (Vec<Raw>, HashMap<usize, CodeSection>);
+pub(crate) type Read = (Vec<Raw>, HashMap<usize, CodeSection>);
 
-fn read<'data, R: ReadRef<'data>>(data: R) -> Result<Read, object::read::Error> {
+/// The symbols in executable sections, and these sections by index.
+pub(crate) fn read<'data, R: ReadRef<'data>>(data: R) -> Result<Read, object::read::Error> {
     let header = FileHeader64::<Endianness>::parse(data)?;
     let endian = header.endian()?;
     let sections = header.sections(endian, data)?;

@@ -1,7 +1,9 @@
 //! The whole way from request to kernel against a stand-in source tree: a Makefile that answers to
 //! the targets and variables of Kbuild that we use, in a second instead of minutes.
 
-use kerntune_kernel::{build, find, list, BaseConfig, BuildRequest, Error, Kernel, Source, Symbols};
+use kerntune_kernel::{
+    build, find, list, BaseConfig, BuildRequest, Error, Function, Kernel, Source, Symbols,
+};
 use kerntune_work::{NoProgress, WorkDir};
 use std::fs;
 use std::path::PathBuf;
@@ -22,6 +24,7 @@ olddefconfig:
 vmlinux: $(O)/kernel/fork.o $(O)/kernel/exit.o
 	@test -e GATE/open || { echo 'kernel/exit.c:3:5: error: the gate is closed' >&2; exit 1; }
 	@echo '  LD      vmlinux'
+	@cd $(O) && rm -f vmlinux.a && ar cDPrST vmlinux.a kernel/fork.o kernel/exit.o
 	@$(CC) -nostdlib -static -no-pie -Wl,-e,0 -o $(O)/vmlinux $^
 	@mkdir -p $(O)/arch/x86/kernel
 	@echo 'savedcmd_x := $(CC) -Wp,-MMD,x.d -I$(CURDIR)/include -S -o x.s $(CURDIR)/x.c' > $(O)/arch/x86/kernel/.asm-offsets.s.cmd
@@ -36,6 +39,7 @@ $(O)/kernel/%.o: kernel/%.c
 	@echo compiled $* >> GATE/runs
 	@echo '  CC      kernel/$*.o'
 	@$(CC) $(KCFLAGS) -c -o $@ $<
+	@printf 'savedcmd_x := cc\n\nsource_x := %s\n' '$(CURDIR)/$<' > $(O)/kernel/.$*.o.cmd
 "#;
 
 struct Bench {
@@ -54,8 +58,8 @@ impl Bench {
         }
         bench.write("src/Makefile", &MAKEFILE.replace("GATE", gate.to_str().unwrap()));
         bench.write("src/Kconfig", "config BLOCKED\n\tbool\nconfig TINY\n\tbool\n");
-        bench.write("src/kernel/fork.c", "int copy_process(void) { return 1; }\n");
-        bench.write("src/kernel/exit.c", "int do_exit(void) { return 2; }\n");
+        bench.write("src/kernel/fork.c", "static __attribute__((used, noinline)) int show(void) { return 5; }\nint copy_process(void) { return 1; }\n");
+        bench.write("src/kernel/exit.c", "static __attribute__((used, noinline)) int show(void) { return 6; }\nint do_exit(void) { return 2; }\n");
         bench.write(
             "src/include/linux/kbuild.h",
             "#include <stddef.h>\n#define __used __attribute__((used))\n\
@@ -110,7 +114,16 @@ fn a_kernel_is_built_once_with_its_provenance() {
     assert!(manifest.build_path.ends_with(format!("{}.partial/build", manifest.id)));
     assert!(kernel.build_dir().is_none());
     let symbols = Symbols::load(&kernel.vmlinux()).unwrap();
-    assert_eq!(symbols.functions().len(), 2);
+    assert_eq!(symbols.functions().len(), 4);
+    let files = |symbols: &Symbols| {
+        let file = |f: &Function| format!("{} {}", f.name, f.file.as_deref().unwrap_or("-"));
+        symbols.functions().iter().map(file).collect::<Vec<_>>()
+    };
+    assert_eq!(files(&symbols), ["show fork.c", "copy_process -", "show exit.c", "do_exit -"]);
+    assert_eq!(
+        files(&kernel.symbols().unwrap()),
+        ["show kernel/fork.c", "copy_process kernel/fork.c", "show kernel/exit.c", "do_exit kernel/exit.c"]
+    );
     let log = fs::read_to_string(kernel.dir.join("build.log")).unwrap();
     assert!(log.contains("user kerntune level 0 cflags -O2 -DX=1"), "{log}");
     let config = fs::read_to_string(kernel.config()).unwrap();
@@ -120,7 +133,10 @@ fn a_kernel_is_built_once_with_its_provenance() {
     let mut entries: Vec<_> =
         fs::read_dir(&kernel.dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     entries.sort();
-    assert_eq!(entries, ["System.map", "build.log", "bzImage", "config", "kernel.json", "vmlinux"]);
+    assert_eq!(
+        entries,
+        ["System.map", "build.log", "bzImage", "config", "kernel.json", "sources.tsv", "vmlinux"]
+    );
 
     let before = bench.runs();
     assert_eq!(bench.build(&request).unwrap(), kernel);

@@ -4,7 +4,7 @@ use crate::model::Model;
 use crate::{Error, Result, Session};
 use kerntune_analyze::ReadAt;
 use kerntune_guest::{GuestImage, Workload};
-use kerntune_kernel::{Kernel, Symbols};
+use kerntune_kernel::Kernel;
 use kerntune_machine::{CaptureRequest, Outcome, RunRequest};
 use kerntune_profile::{
     load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Profile, Run, Symbol, ROOM,
@@ -187,7 +187,7 @@ fn analyse(id: &str, request: &RecordRequest, outcome: &Outcome, progress: &dyn 
 /// The kernel's functions as the profile names them; the one past the last stands for code in no
 /// known function, as in the recorder.
 pub fn symbols(kernel: &Kernel) -> Result<Vec<Symbol>> {
-    let table = Symbols::load(&kernel.vmlinux())?;
+    let table = kernel.symbols()?;
     let mut symbols: Vec<Symbol> = table
         .functions()
         .iter()

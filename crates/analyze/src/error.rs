@@ -1,7 +1,9 @@
 //! What can go wrong with an analysis.
 
-/// What can go wrong with an analysis. Damage is never worked around: a profile of a part of a
-/// trace would look like one of all of it.
+use kerntune_trace::Recording;
+
+/// What can go wrong with an analysis. Damage is worked around only where that is asked for: a
+/// profile of a part of a trace looks like one of all of it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The trace could not be read.
@@ -43,10 +45,32 @@ pub enum Error {
     /// Events of several virtual CPUs.
     #[error("chunk {chunk} of the trace is of virtual CPU {vcpu}; this kerntune analyses one CPU: record on a machine with one")]
     SeveralCpus { chunk: usize, vcpu: u32 },
+    /// A chunk's error, with the time that the chunk covers.
+    #[error("{source} (chunk {chunk} covers the virtual time from {begin_ns} to {end_ns} ns)")]
+    InTime { chunk: usize, begin_ns: u64, end_ns: u64, source: Box<Error> },
+    /// Sums that hold by construction do not.
+    #[error(
+        "the net times of {what} in region {region} sum to {sum} ns instead of {busy} ns: this is a bug of \
+         kerntune, the profile was not written; please report it"
+    )]
+    Unbalanced { region: u32, what: &'static str, sum: u64, busy: u64 },
     /// More functions than an arc has room for.
     #[error("the kernel has {0} functions, more than the 2^29 that can be told apart")]
     TooManyFunctions(usize),
     /// The progress callback said so.
     #[error("the analysis was stopped")]
     Stopped,
+}
+
+impl Error {
+    /// Says which time is concerned.
+    pub(crate) fn in_time(self, recording: &Recording, chunk: usize) -> Self {
+        match recording.chunks.get(chunk) {
+            Some(index) => {
+                let (begin_ns, end_ns) = (index.begin_ns, index.end_ns);
+                Self::InTime { chunk, begin_ns, end_ns, source: Box::new(self) }
+            }
+            None => self,
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Replaying events: who has run for how long in which function.
+//! Replaying the events of one chunk: who has run for how long in which function.
 //!
 //! # Clocks
 //!
@@ -18,292 +18,226 @@
 //!
 //! # Where time goes
 //!
-//! Of each interval, exactly one of these gets all: the function on top; user time, if the stack
-//! is empty since the thread went back to user code; unattributed time, if it is empty otherwise.
-//! And exactly one thread: the running one, or the pseudo-thread of all interrupts if an
-//! interrupt's frame is open. Idle time is no interval: it belongs to the region alone.
+//! Of each interval, exactly one of these gets all: the function on top, of the kernel or of user
+//! code; user time, if the stack is empty since the thread went back to user code; unattributed time,
+//! if it is empty otherwise. And exactly one thread: the running one, or the pseudo-thread of all
+//! interrupts if an interrupt's frame is open. And exactly one path: the top frame's, or that of user or
+//! unattributed time below the thread's root. Idle time is no interval: it belongs to the region alone.
+//!
+//! # Chunks
+//!
+//! A chunk says what is open where it begins, so that it is replayed without those before it.
+//! Net times are whole as they are; so are the calls that both begin and end in it. Frames that were
+//! open at its beginning are *carried*: what the chunk adds to them, and in which order they end,
+//! goes into its [`Record`], from which [`crate::stitch`] makes them whole.
 
-use crate::arcs::{ArcKey, NO_CALLER};
-use crate::ledger::{Books, Histograms, Ledger};
-use crate::Error;
-use kerntune_trace::{ChunkHeader, Decoder, Event, How, OpenStack};
+use crate::accounts::{Call, NO_CALLER};
+use crate::books::{Books, Idle, ThreadAccount};
+use crate::known::Known;
+use crate::record::{Opened, Record, RegionPart, ThreadPart};
+use crate::stack::{Ended, Frame, Stack};
+use crate::tree::{self, what};
+use crate::{Chunk, Error};
+use kerntune_trace::{ChunkState, Decoder, Event, How, Weights};
 
-/// More frames than any kernel stack has room for return addresses.
-const DEPTH_LIMIT: usize = 1 << 16;
+/// More frames than any stack has room for return addresses.
+pub(crate) const DEPTH_LIMIT: usize = 1 << 16;
 /// More time than this is no time.
-const TIME_LIMIT: u64 = 1 << 63;
+pub(crate) const TIME_LIMIT: u64 = 1 << 63;
 
-/// An open call.
-#[derive(Debug, Clone, Copy)]
-struct Frame {
-    function: u32,
-    how: How,
-    /// Some of it was not seen: it has net time, but does not count as a call.
-    cut: bool,
-    net: u64,
-    /// Elapsed time of callees that ended.
-    callees: u64,
-    /// The part of `net` that is in the accounts already.
-    credited: u64,
+/// Time of a thread with no frame open.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bare {
+    ns: u64,
+    weights: Weights,
 }
 
-/// A thread's open frames.
-#[derive(Debug, Default)]
-struct Stack {
-    frames: Vec<Frame>,
-    /// How many of them an interrupt entered.
-    interrupts: u32,
+/// What is not yet in the books of a thread: see [`Replay::flush`].
+#[derive(Debug, Clone, Copy, Default)]
+struct Pending {
+    account: ThreadAccount,
+    user: Bare,
+    unattributed: Bare,
 }
 
 /// A region that is open, and what the clocks showed when it began.
 #[derive(Debug, Clone, Copy)]
 struct OpenRegion {
     region: u32,
-    since: Option<(u64, u64)>,
+    busy: u64,
+    idle: u64,
+    began: bool,
 }
 
-/// What the trace says of a region's times, those within it included.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Measured {
-    pub busy: u64,
-    pub idle: u64,
-    /// Whether both its begin and its end were seen.
-    pub whole: bool,
-}
-
-/// What was not as it should be.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Troubles {
-    /// Stacks that were not as the next chunk said.
-    pub stack_mismatches: u64,
-    /// Chunks in which another thread ran than the chunk before ended with.
-    pub running_mismatches: u64,
-    /// Chunks that began at another time than the one before ended.
-    pub clock_mismatches: u64,
-    pub clock_mismatch_ns: u64,
-    /// Events that ended frames that were not there.
-    pub unmatched_exits: u64,
-    /// Calls of which the beginning, the end or something between was not seen.
-    pub cut_calls: u64,
-    /// Time of events outside all regions.
-    pub outside_ns: u64,
-    /// Begins of open regions and ends of others.
-    pub region_mismatches: u64,
-}
-
-/// What recording and symbols have, and so the bounds of what events may name.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Known {
-    /// Functions; the number one past the last stands for code in none of them.
-    pub functions: usize,
-    /// Threads. The numbers after the last are [`Known::interrupt`] and [`Known::nobody`].
-    pub threads: usize,
-    pub regions: usize,
-    /// Whether thread `i` is an idle task: those have no user mode.
-    pub idle: fn(&kerntune_trace::Thread) -> bool,
-}
-
-impl Known {
-    /// The pseudo-thread of all interrupts.
-    pub fn interrupt(&self) -> usize {
-        self.threads
-    }
-
-    /// Stands for the running thread as long as it is not known.
-    pub fn nobody(&self) -> usize {
-        self.threads + 1
-    }
-}
-
-/// The state of an analysis.
+/// Replays chunk after chunk, in any order.
 pub(crate) struct Replay<'a> {
-    threads: &'a [kerntune_trace::Thread],
-    known: Known,
-    ledger: Ledger,
-    books: Books,
+    known: &'a Known,
+    pub books: Books,
+    /// The running thread's stack; its place among the `parked` is empty.
     stack: Stack,
     running: usize,
-    /// Stacks of the threads that do not run.
     parked: Vec<Stack>,
+    /// The threads that ran in this chunk.
+    ran: Vec<u32>,
+    pending: Vec<Pending>,
+    points: Vec<u64>,
     /// The CPU is in user mode, or would be if the stack were empty.
     user: bool,
     open: Vec<OpenRegion>,
-    measured: Vec<Measured>,
-    /// Busy time since the beginning.
-    busy: u64,
+    /// The innermost region.
+    region: u32,
+    interrupt_root: u32,
+    /// Virtual time: now, where the chunk began, and how much of it the CPU was halted.
+    now: u64,
+    start: u64,
     idle: u64,
     /// Busy time that threads' accounts have, and that regions' accounts have.
     charged: u64,
     closed: u64,
-    started: bool,
-    chunk: usize,
-    /// Virtual time where the last chunk ended.
-    end: u64,
-    pub troubles: Troubles,
-}
-
-/// The accounts when everything is replayed.
-pub(crate) struct Closing {
-    pub books: Books,
-    pub histograms: Histograms,
-    pub measured: Vec<Measured>,
-    pub troubles: Troubles,
+    /// The chunk's number, for messages.
+    number: usize,
+    record: Record,
 }
 
 impl<'a> Replay<'a> {
-    /// `open` are the regions that are open where the first chunk begins, outermost first.
-    pub fn new(threads: &'a [kerntune_trace::Thread], known: Known, open: &[u32]) -> Self {
-        let mut books = Books::default();
-        books.regions.resize(known.regions, Default::default());
+    pub fn new(known: &'a Known) -> Self {
+        let threads = known.threads + 2;
         Self {
-            threads,
             known,
-            ledger: Ledger::new(known.functions + 1, known.threads + 2),
-            books,
-            stack: Stack::default(),
+            books: Books::new(known.regions, known.wide),
+            stack: Stack::new(),
             running: known.nobody(),
-            parked: (0..known.threads + 2).map(|_| Stack::default()).collect(),
+            parked: (0..threads).map(|_| Stack::new()).collect(),
+            ran: Vec::new(),
+            pending: vec![Pending::default(); threads],
+            points: vec![0; known.points],
             user: true,
-            open: open.iter().map(|&region| OpenRegion { region, since: None }).collect(),
-            measured: vec![Measured::default(); known.regions],
-            busy: 0,
+            open: Vec::new(),
+            region: known.outside(),
+            interrupt_root: 0,
+            now: 0,
+            start: 0,
             idle: 0,
             charged: 0,
             closed: 0,
-            started: false,
-            chunk: 0,
-            end: 0,
-            troubles: Troubles::default(),
+            number: 0,
+            record: Record::default(),
         }
     }
 
-    /// Replays one chunk.
-    pub fn chunk(
-        &mut self,
-        number: usize,
-        header: &ChunkHeader,
-        stacks: &[OpenStack],
-        payload: &[u8],
-    ) -> Result<(), Error> {
-        self.chunk = number;
-        self.begin_chunk(header, stacks)?;
-        let start = self.busy + self.idle;
-        let mut decoder = Decoder::new(payload);
-        let mut events = 0u64;
-        while let Some((delta, event)) =
-            decoder.next().map_err(|source| Error::Format { chunk: number, source })?
-        {
-            self.event(delta, event)?;
-            events += 1;
+    /// Replays one chunk. After an error the books are of no use.
+    pub fn chunk(&mut self, chunk: Chunk<'_>) -> Result<Record, Error> {
+        self.number = chunk.number;
+        self.begin(&chunk.state, chunk.header.begin)?;
+        let decoder = chunk.decoder();
+        let events = if chunk.wide { self.events::<true>(decoder)? } else { self.events::<false>(decoder)? };
+        if events != u64::from(chunk.header.events) {
+            let expected = chunk.header.events.into();
+            return Err(Error::Contents { chunk: self.number, what: "events", found: events, expected });
         }
-        if events != u64::from(header.events) {
-            let expected = header.events.into();
-            return Err(Error::Contents { chunk: number, what: "events", found: events, expected });
-        }
-        self.end = header.begin.saturating_add(self.busy + self.idle - start);
-        Ok(())
+        Ok(self.end(chunk.header.begin, events, chunk.state))
     }
 
-    /// Takes the header's word for the stacks; counts where ours differ, unless there was a gap.
-    fn begin_chunk(&mut self, header: &ChunkHeader, stacks: &[OpenStack]) -> Result<(), Error> {
-        let contiguous = std::mem::replace(&mut self.started, true) && !self.open.is_empty();
-        if contiguous && header.begin != self.end {
-            self.troubles.clock_mismatches += 1;
-            let by = header.begin.abs_diff(self.end);
-            self.troubles.clock_mismatch_ns = self.troubles.clock_mismatch_ns.saturating_add(by);
+    /// Everything is as the chunk says.
+    fn begin(&mut self, state: &ChunkState, begin: u64) -> Result<(), Error> {
+        if begin >= TIME_LIMIT {
+            return Err(Error::Time { chunk: self.number });
         }
-        if contiguous {
-            self.charge_thread();
-        } else {
-            self.close_ledger();
-        }
-        self.park();
-        let mut said: Vec<&[(u32, How)]> = vec![&[]; self.parked.len()];
-        let mut running = self.known.nobody();
-        for stack in stacks {
+        self.books.tree.settle();
+        self.record = Record::default();
+        (self.now, self.start, self.idle, self.charged, self.closed) = (begin, begin, 0, 0, 0);
+        self.parked.iter_mut().for_each(|stack| stack.reset(&[]));
+        self.ran.clear();
+        self.running = self.known.nobody();
+        for stack in &state.stacks {
             let thread = self.check("thread", stack.thread, self.known.threads)?;
             for (function, _) in &stack.frames {
                 self.check("function", *function, self.known.functions + 1)?;
             }
             if stack.frames.len() > DEPTH_LIMIT {
-                return Err(Error::Depth { chunk: self.chunk, limit: DEPTH_LIMIT });
+                return Err(Error::Depth { chunk: self.number, limit: DEPTH_LIMIT });
             }
-            said[thread] = &stack.frames;
+            self.parked[thread].reset(&stack.frames);
             if stack.running {
-                running = thread;
+                self.running = thread;
             }
         }
-        for (thread, frames) in said.into_iter().enumerate() {
-            self.adopt(thread, frames, contiguous);
+        self.open.clear();
+        for &region in &state.regions {
+            self.check("region", region, self.known.regions)?;
+            self.open.push(OpenRegion { region, busy: 0, idle: 0, began: false });
         }
-        if contiguous && running != self.running {
-            self.troubles.running_mismatches += 1;
-        }
-        let same = contiguous && running == self.running;
-        self.running = running;
-        self.stack = std::mem::take(&mut self.parked[running]);
-        if !same {
-            // A gap ends with a begin mark, which is user code.
-            self.user = self.stack.frames.is_empty();
-        }
+        self.user = state.user;
+        self.enter_region();
+        self.stack = std::mem::replace(&mut self.parked[self.running], Stack::new());
+        self.arrive();
         Ok(())
     }
 
-    /// Makes a parked stack what the chunk says it is.
-    fn adopt(&mut self, thread: usize, said: &[(u32, How)], contiguous: bool) {
-        let stack = &mut self.parked[thread];
-        let ours = || stack.frames.iter().map(|frame| (frame.function, frame.how));
-        if contiguous {
-            if ours().eq(said.iter().copied()) {
-                return;
-            }
-            self.troubles.stack_mismatches += 1;
+    /// The running thread is another one, or the region is.
+    fn arrive(&mut self) {
+        if !self.stack.ran {
+            self.stack.ran = true;
+            self.ran.push(self.running as u32);
         }
-        let kept = ours().zip(said).take_while(|(ours, said)| ours == *said).count();
-        self.troubles.cut_calls += (said.len() - kept) as u64;
-        for frame in stack.frames.drain(..) {
-            self.ledger.add_net(frame.function, frame.net - frame.credited);
-            self.troubles.cut_calls += u64::from(!frame.cut);
-        }
-        stack.interrupts = 0;
-        for &(function, how) in said {
-            stack.interrupts += u32::from(how == How::Interrupt);
-            stack.frames.push(Frame { function, how, cut: true, net: 0, callees: 0, credited: 0 });
+        if self.stack.region != self.region {
+            self.stack.resolve(&mut self.books, self.known, self.running, self.region);
         }
     }
 
-    #[inline]
-    fn event(&mut self, delta: u64, event: Event) -> Result<(), Error> {
-        self.advance(delta)?;
-        match event {
-            Event::Enter { function, how } => self.enter(function, how),
-            Event::Exit => {
-                self.exit();
-                Ok(())
+    fn enter_region(&mut self) {
+        self.region = self.open.last().map_or(self.known.outside(), |open| open.region);
+        self.interrupt_root = self.books.tree.root(self.region, self.known.interrupt_root);
+    }
+
+    fn events<const WIDE: bool>(&mut self, mut decoder: Decoder<'_>) -> Result<u64, Error> {
+        let chunk = self.number;
+        let mut events = 0u64;
+        while let Some((delta, event)) = decoder.next().map_err(|source| Error::Format { chunk, source })? {
+            if WIDE {
+                self.weigh(decoder.weights());
             }
-            rest => self.rare(rest),
+            self.advance(delta)?;
+            match event {
+                Event::Enter { function, how } => self.enter(function, how)?,
+                Event::Exit => self.exit(),
+                rest => self.rare(rest)?,
+            }
+            events += 1;
         }
+        Ok(events)
     }
 
     /// So much time has passed with everything as it is.
     #[inline]
     fn advance(&mut self, delta: u64) -> Result<(), Error> {
-        self.busy = self.busy.saturating_add(delta);
-        if self.busy >= TIME_LIMIT {
-            return Err(Error::Time { chunk: self.chunk });
+        // Neither can be near 2^64.
+        self.now += delta;
+        if self.now >= TIME_LIMIT {
+            return Err(Error::Time { chunk: self.number });
         }
         match self.stack.frames.last_mut() {
             Some(top) => top.net += delta,
-            None => self.advance_without_frames(delta),
+            None => self.bare().ns += delta,
         }
         Ok(())
     }
 
-    fn advance_without_frames(&mut self, delta: u64) {
-        if self.user && !self.threads.get(self.running).is_some_and(self.known.idle) {
-            self.ledger.threads[self.running].user += delta;
+    #[inline]
+    fn weigh(&mut self, weights: Weights) {
+        match self.stack.frames.last() {
+            Some(top) => self.books.tree.add_weights(top.place.node, weights),
+            None => tree::add(&mut self.bare().weights, weights),
+        }
+    }
+
+    /// Whose time it is that passes with an empty stack.
+    fn bare(&mut self) -> &mut Bare {
+        let pending = &mut self.pending[self.running];
+        if self.user && !self.known.idle[self.running] {
+            &mut pending.user
         } else {
-            self.ledger.unattributed += delta;
+            &mut pending.unattributed
         }
     }
 
@@ -313,22 +247,36 @@ impl<'a> Replay<'a> {
             self.check("function", function, self.known.functions)?;
         }
         if self.stack.frames.len() >= DEPTH_LIMIT {
-            return Err(Error::Depth { chunk: self.chunk, limit: DEPTH_LIMIT });
+            return Err(Error::Depth { chunk: self.number, limit: DEPTH_LIMIT });
         }
-        if how == How::Interrupt {
-            self.charge_thread();
-            self.stack.interrupts += 1;
-        }
-        self.user = false;
-        self.stack.frames.push(Frame { function, how, cut: false, net: 0, callees: 0, credited: 0 });
+        let (node, caller) = match self.stack.frames.last() {
+            _ if how == How::Interrupt => {
+                self.interrupt(function);
+                (self.interrupt_root, NO_CALLER)
+            }
+            Some(top) => (top.place.node, top.function),
+            None => (self.stack.root, NO_CALLER),
+        };
+        self.user = self.known.is_user(function);
+        let place = self.books.tree.enter(&mut self.books.accounts, node, caller, function, how);
+        self.stack.frames.push(Frame::new(function, how, place, self.now));
         Ok(())
+    }
+
+    /// An interrupt begins.
+    #[cold]
+    fn interrupt(&mut self, function: u32) {
+        self.charge_thread();
+        self.stack.interrupts += 1;
+        self.record.idles.settle(function, &mut self.books);
+        self.record.first_interrupt.get_or_insert(function);
     }
 
     /// The top frame and the jumps below it end, see [`Event::Exit`].
     #[inline]
     fn exit(&mut self) {
         if self.stack.frames.is_empty() {
-            self.troubles.unmatched_exits += 1;
+            self.record.unmatched_exits += 1;
         }
         while let Some(how) = self.end_top() {
             if how != How::Jump {
@@ -341,66 +289,63 @@ impl<'a> Replay<'a> {
     #[inline]
     fn end_top(&mut self) -> Option<How> {
         let frame = self.stack.frames.pop()?;
-        let elapsed = frame.net + frame.callees;
-        let mut caller = NO_CALLER;
+        let net = frame.credited + frame.net;
+        let elapsed = net + frame.callees;
         if frame.how == How::Interrupt {
             // The frame is gone, but its time is the interrupt's.
             self.charge_thread();
             self.stack.interrupts -= 1;
         } else if let Some(below) = self.stack.frames.last_mut() {
             below.callees += elapsed;
-            caller = below.function;
         }
-        let uncredited = frame.net - frame.credited;
-        if frame.cut || self.open.is_empty() {
-            self.ledger.add_net(frame.function, uncredited);
+        let account = self.books.accounts.get(frame.place.account);
+        account.net = account.net.wrapping_add(frame.net);
+        let node = &mut self.books.tree.nodes[frame.place.node as usize];
+        node.net = node.net.wrapping_add(frame.net);
+        if !frame.carried {
+            node.calls += u64::from(!frame.place.folded);
+            account.count(Call { net, elapsed, begin: frame.begin });
         } else {
-            let arc = ArcKey::new(caller, frame.function, frame.how);
-            self.ledger.add_call(frame.function, arc, uncredited, frame.net, elapsed);
+            self.stack.ended.push(Ended { region: self.region, net, callees: frame.callees });
+        }
+        if self.known.is_user(frame.function) {
+            self.pending[self.running].account.user += frame.net;
         }
         Some(frame.how)
     }
 
+    #[inline(never)]
     fn rare(&mut self, event: Event) -> Result<(), Error> {
         match event {
             Event::Resume => {
                 let is_entry = |frame: &Frame| matches!(frame.how, How::Interrupt | How::Exception);
                 match self.stack.frames.iter().rposition(is_entry) {
                     Some(at) => self.end_down_to(at),
-                    None => self.troubles.unmatched_exits += 1,
+                    None => self.record.unmatched_exits += 1,
                 }
             }
             Event::Leave => {
-                self.end_down_to(0);
+                let user = self.stack.frames.iter().rposition(|frame| self.known.is_user(frame.function));
+                self.end_down_to(user.map_or(0, |at| at + 1));
                 self.user = true;
             }
             Event::Unwind { frames } => match self.stack.frames.len().checked_sub(frames as usize) {
                 Some(left) => self.end_down_to(left),
                 None => {
-                    self.troubles.unmatched_exits += 1;
+                    self.record.unmatched_exits += 1;
                     self.end_down_to(0);
                 }
             },
-            Event::Switch { thread } => {
-                let thread = self.check("thread", thread, self.known.threads)?;
-                self.charge_thread();
-                self.park();
-                self.running = thread;
-                self.stack = std::mem::take(&mut self.parked[thread]);
-                // Only the kernel switches.
-                self.user = false;
-                self.ledger.threads[thread].switches_in += 1;
-            }
-            Event::Idle { ns } => {
-                self.idle = self.idle.saturating_add(ns);
-                if self.idle >= TIME_LIMIT {
-                    return Err(Error::Time { chunk: self.chunk });
-                }
-            }
+            Event::Switch { thread } => self.switch(thread)?,
+            Event::Idle { ns } => self.halted(ns)?,
             Event::RegionBegin { region } => self.begin_region(region)?,
             Event::RegionEnd { region } => self.end_region(region)?,
+            Event::Point { point } => {
+                let point = self.check("point", point, self.known.points)?;
+                self.points[point] += 1;
+            }
             // The recording has counted operations; the others do not come here.
-            Event::Operation | Event::Point { .. } | Event::Enter { .. } | Event::Exit => {}
+            Event::Operation | Event::Enter { .. } | Event::Exit => {}
         }
         Ok(())
     }
@@ -411,79 +356,166 @@ impl<'a> Replay<'a> {
         }
     }
 
+    fn switch(&mut self, thread: u32) -> Result<(), Error> {
+        let known = self.known;
+        let thread = self.check("thread", thread, known.threads)?;
+        let frames = self.stack.frames.iter().rev().map(|frame| (frame.function, frame.how));
+        let (reason, kind) = known.scheduler.why(frames);
+        let (from, to) = (known.comm_of[self.running], known.comm_of[thread]);
+        self.books.count_switch(self.region, from, to, reason, kind);
+        self.charge_thread();
+        self.park();
+        self.running = thread;
+        self.stack = std::mem::replace(&mut self.parked[thread], Stack::new());
+        self.arrive();
+        // Only the kernel switches.
+        self.user = false;
+        self.pending[thread].account.switches_in += 1;
+        Ok(())
+    }
+
+    /// The CPU was halted. The recorder may learn of it only in the interrupt that ended it.
+    fn halted(&mut self, ns: u64) -> Result<(), Error> {
+        self.now = self.now.saturating_add(ns);
+        if self.now >= TIME_LIMIT {
+            return Err(Error::Time { chunk: self.number });
+        }
+        self.idle += ns;
+        let by_interrupt = |frame: &&Frame| frame.how == How::Interrupt;
+        match self.stack.frames.iter().rev().find(by_interrupt) {
+            _ if ns == 0 => {}
+            Some(frame) => self.books.add_idle(self.region, frame.function, Idle::one(ns)),
+            None => self.record.idles.add(self.region, Idle::one(ns)),
+        }
+        Ok(())
+    }
+
     fn begin_region(&mut self, region: u32) -> Result<(), Error> {
         self.check("region", region, self.known.regions)?;
         if self.open.iter().any(|open| open.region == region) {
-            self.troubles.region_mismatches += 1;
+            self.record.region_mismatches += 1;
             return Ok(());
         }
-        self.close_ledger();
-        self.open.push(OpenRegion { region, since: Some((self.busy, self.idle)) });
+        self.flush();
+        self.open.push(OpenRegion { region, busy: self.busy(), idle: self.idle, began: true });
+        self.enter_region();
+        self.arrive();
         Ok(())
     }
 
     fn end_region(&mut self, region: u32) -> Result<(), Error> {
-        let index = self.check("region", region, self.known.regions)?;
+        self.check("region", region, self.known.regions)?;
         let Some(place) = self.open.iter().rposition(|open| open.region == region) else {
-            self.troubles.region_mismatches += 1;
+            self.record.region_mismatches += 1;
             return Ok(());
         };
-        self.close_ledger();
+        self.flush();
         let open = self.open.remove(place);
-        self.measured[index] = self.measure(open, true);
+        let part = self.measure(open, true);
+        self.record.regions.push(part);
+        self.enter_region();
+        self.arrive();
         Ok(())
     }
 
-    fn measure(&self, open: OpenRegion, ended: bool) -> Measured {
-        let (busy, idle) = open.since.unwrap_or_default();
-        Measured { busy: self.busy - busy, idle: self.idle - idle, whole: ended && open.since.is_some() }
+    fn measure(&self, open: OpenRegion, ended: bool) -> RegionPart {
+        let OpenRegion { region, busy, idle, began } = open;
+        RegionPart { region, busy: self.busy() - busy, idle: self.idle - idle, began, ended }
+    }
+
+    /// Busy time since the chunk began.
+    fn busy(&self) -> u64 {
+        self.now - self.start - self.idle
     }
 
     /// Gives the running thread, or the interrupts, the time since this was last done. To be
     /// called before either changes.
     fn charge_thread(&mut self) {
         let thread = if self.stack.interrupts > 0 { self.known.interrupt() } else { self.running };
-        self.ledger.threads[thread].net += self.busy - self.charged;
-        self.charged = self.busy;
+        let busy = self.busy();
+        self.pending[thread].account.net += busy - self.charged;
+        self.charged = busy;
     }
 
     fn park(&mut self) {
-        self.parked[self.running] = std::mem::take(&mut self.stack);
+        self.parked[self.running] = std::mem::replace(&mut self.stack, Stack::new());
     }
 
-    /// The innermost region is about to change: its time goes to its books.
-    fn close_ledger(&mut self) {
+    /// The innermost region is about to change, or the chunk is over: all of its time goes to its books.
+    fn flush(&mut self) {
         self.charge_thread();
-        for stack in self.parked.iter_mut().chain([&mut self.stack]) {
-            for frame in &mut stack.frames {
-                self.ledger.add_net(frame.function, frame.net - frame.credited);
-                frame.credited = frame.net;
+        let Self { known, books, parked, stack, pending, region, .. } = self;
+        let region = *region;
+        let interrupt = known.interrupt() as u32;
+        for &thread in self.ran.iter().chain([&interrupt]) {
+            let at = thread as usize;
+            let stack = if at == self.running { &mut *stack } else { &mut parked[at] };
+            let Pending { mut account, user, unattributed } = std::mem::take(&mut pending[at]);
+            // Those that were not touched in this region have nothing.
+            if stack.region == region {
+                for frame in &mut stack.frames {
+                    let net = std::mem::take(&mut frame.net);
+                    frame.credited += net;
+                    let sum = books.accounts.get(frame.place.account);
+                    sum.net = sum.net.wrapping_add(net);
+                    let node = &mut books.tree.nodes[frame.place.node as usize];
+                    node.net = node.net.wrapping_add(net);
+                    if known.is_user(frame.function) {
+                        account.user += net;
+                    }
+                }
             }
+            for (bare, kind) in [(user, what::USER), (unattributed, what::UNATTRIBUTED)] {
+                if bare.ns > 0 || bare.weights != Weights::NONE {
+                    let leaf = books.tree.leaf(stack.root, kind);
+                    let node = &mut books.tree.nodes[leaf as usize];
+                    node.net = node.net.wrapping_add(bare.ns);
+                    books.tree.add_weights(leaf, bare.weights);
+                }
+            }
+            account.user += user.ns;
+            let sums = &mut books.regions[region as usize];
+            sums.user = sums.user.wrapping_add(user.ns);
+            sums.unattributed = sums.unattributed.wrapping_add(unattributed.ns);
+            books.add_thread(region, thread, account);
         }
-        let region = self.open.last().map(|open| open.region);
-        if region.is_none() {
-            self.troubles.outside_ns += self.busy - self.closed;
+        for (point, count) in self.points.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
+            self.books.add_point(region, point as u32, std::mem::take(count));
         }
-        self.closed = self.busy;
-        self.ledger.close(region, &mut self.books);
+        let busy = self.busy();
+        let sum = &mut self.books.regions[region as usize].busy;
+        *sum = sum.wrapping_add(busy - self.closed);
+        self.closed = busy;
     }
 
-    /// The trace is over.
-    pub fn finish(mut self) -> Closing {
-        self.close_ledger();
+    /// The chunk is over.
+    fn end(&mut self, begin: u64, events: u64, state: ChunkState) -> Record {
+        self.flush();
+        self.park();
         for open in std::mem::take(&mut self.open) {
-            self.measured[open.region as usize] = self.measure(open, false);
+            let part = self.measure(open, false);
+            self.record.regions.push(part);
+            self.record.open.push(open.region);
         }
-        let all = self.parked.iter().chain([&self.stack]);
-        self.troubles.cut_calls += all.flat_map(|s| &s.frames).filter(|frame| !frame.cut).count() as u64;
-        let Self { books, ledger, measured, troubles, .. } = self;
-        Closing { books, histograms: ledger.into_histograms(), measured, troubles }
+        for &thread in &self.ran {
+            let stack = &mut self.parked[thread as usize];
+            let carried = stack.frames.iter().take_while(|frame| frame.carried).count();
+            let (carried, opened) = stack.frames.split_at(carried);
+            self.record.threads.push(ThreadPart {
+                thread,
+                ended: std::mem::take(&mut stack.ended),
+                carried: carried.iter().map(|frame| (frame.credited, frame.callees)).collect(),
+                opened: opened.iter().map(Opened::from).collect(),
+            });
+        }
+        let (end, running, user) = (self.now, self.running, self.user);
+        Record { begin, end, events, state, running, user, ..std::mem::take(&mut self.record) }
     }
 
     fn check(&self, what: &'static str, number: u32, known: usize) -> Result<usize, Error> {
         match number as usize {
             index if index < known => Ok(index),
-            _ => Err(Error::Unknown { chunk: self.chunk, what, number, known }),
+            _ => Err(Error::Unknown { chunk: self.number, what, number, known }),
         }
     }
 }

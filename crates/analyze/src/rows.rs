@@ -1,53 +1,129 @@
-//! From accounts to the profile's rows.
+//! From what was counted to the profile's tables.
 
-use crate::replay::{Closing, Known};
+use crate::accounts::{Account, AccountKey};
+use crate::books::{Books, Rest, ThreadAccount};
+use crate::known::{is_idle, Known, INTERRUPT, UNKNOWN};
+use crate::path_rows;
+use crate::stitch::Measured;
+use crate::Input;
 use kerntune_profile as profile;
 use kerntune_profile::{
-    Address, CallArc, FunctionIndex, FunctionStats, Instructions, Nanoseconds, RegionStats,
-    Symbol, Tables, ThreadKind, ThreadStats,
+    Address, CallArc, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket, IdleStats, Instructions,
+    Nanoseconds, PointStats, RegionStats, SwitchKind, SwitchStats, Symbol, Tables, ThreadKind, ThreadStats,
 };
 use kerntune_trace::counts::{Counts, EdgeKind};
-use kerntune_trace::{Health, How, Recording, Thread};
+use kerntune_trace::How;
 use std::collections::BTreeMap;
 
-/// Whether a thread is an idle task, as opposed to one that was never identified.
-pub(crate) fn is_idle(thread: &Thread) -> bool {
-    thread.pid == 0 && thread.task != 0
+/// All tables. `trusted` says of each region whether the recorder's word for its times is taken.
+pub(crate) fn tables(
+    mut books: Books,
+    input: &Input<'_>,
+    known: &Known,
+    measured: &[Measured],
+    trusted: impl Fn(usize) -> bool,
+) -> Tables {
+    let regions = regions(&books, input, measured, trusted);
+    let rest = books.take_rest();
+    let threads = threads(&books, input, known);
+    let paths = path_rows::rows(&books.tree, known);
+    drop(books.tree);
+    let mut accounts = books.accounts.sorted();
+    accounts.retain(|((region, _), _)| *region < known.outside());
+    let mut tables = Tables {
+        functions: functions(&accounts),
+        arcs: arcs(&accounts),
+        histograms: histograms(&accounts),
+        symbols: input.symbols.to_vec(),
+        threads,
+        regions,
+        paths,
+        ..Tables::default()
+    };
+    drop(accounts);
+    add_rest(&mut tables, rest, input, known);
+    name_the_unknown(&mut tables);
+    if let Some(counts) = input.counts {
+        add_counts(&mut tables, counts);
+    }
+    tables
 }
 
-pub(crate) fn tables(
-    closing: Closing,
-    recording: &Recording,
-    counts: Option<&Counts>,
-    symbols: &[Symbol],
-    known: Known,
-) -> Tables {
-    let regions = regions(&closing, recording);
-    let functions = closing.books.functions.iter().map(|(&(region, function), account)| FunctionStats {
+fn functions(accounts: &[(AccountKey, Account)]) -> Vec<FunctionStats> {
+    let mut totals: BTreeMap<(u32, u32), FunctionTotals> = BTreeMap::new();
+    for ((region, arc), account) in accounts.iter().filter(|(_, a)| a.net > 0 || a.calls > 0) {
+        let function = FunctionIndex(arc.callee());
+        let none = FunctionTotals::none(function);
+        let part = FunctionTotals {
+            calls: account.calls,
+            net_ns: Nanoseconds(account.net),
+            elapsed_ns: Nanoseconds(account.elapsed),
+            max_ns: Nanoseconds(account.max),
+            min_ns: Nanoseconds(account.min),
+            slowest_ns: Nanoseconds(account.slowest),
+            slowest_at_ns: Nanoseconds(account.slowest_at),
+            ..none
+        };
+        totals.entry((*region, function.0)).or_insert(none).add(&part);
+    }
+    let row = |((region, _), t): ((u32, u32), FunctionTotals)| FunctionStats {
         region,
-        function: FunctionIndex(function),
+        function: t.function,
+        calls: t.calls,
+        net_ns: t.net_ns,
+        elapsed_ns: t.elapsed_ns,
+        max_ns: t.max_ns,
+        min_ns: t.min_ns,
+        slowest_ns: t.slowest_ns,
+        slowest_at_ns: t.slowest_at_ns,
+    };
+    totals.into_iter().map(row).collect()
+}
+
+fn arcs(accounts: &[(AccountKey, Account)]) -> Vec<CallArc> {
+    let called = accounts.iter().filter(|(_, account)| account.calls > 0);
+    let row = |((region, arc), account): &(AccountKey, Account)| CallArc {
+        region: *region,
+        caller: FunctionIndex(arc.caller()),
+        callee: FunctionIndex(arc.callee()),
+        how: how(arc.how()),
         calls: account.calls,
-        net_ns: Nanoseconds(account.net),
         elapsed_ns: Nanoseconds(account.elapsed),
-        max_ns: Nanoseconds(account.max),
-        min_ns: Nanoseconds(if account.calls == 0 { 0 } else { account.min }),
-        slowest_ns: Nanoseconds(0),
-        slowest_at_ns: Nanoseconds(0),
-    });
-    let arcs = closing.books.arcs.iter().map(|(&(region, key), &(calls, elapsed))| CallArc {
-        region,
-        caller: FunctionIndex(key.caller()),
-        callee: FunctionIndex(key.callee()),
-        how: how(key.how()),
-        calls,
-        elapsed_ns: Nanoseconds(elapsed),
-    });
-    let threads = closing.books.threads.iter().map(|(&(region, number), account)| {
-        let (kind, pid, tgid, comm) = match recording.threads.get(number as usize) {
+    };
+    called.map(row).collect()
+}
+
+fn histograms(accounts: &[(AccountKey, Account)]) -> Vec<HistogramBucket> {
+    let mut rows = Vec::new();
+    let who = |key: &AccountKey| (key.0, key.1.caller(), key.1.callee());
+    // Arcs that differ only in how they were entered follow each other.
+    for same in accounts.chunk_by(|(a, _), (b, _)| who(a) == who(b)) {
+        let Some(((key, first), rest)) = same.split_first() else { continue };
+        let mut sum = first.histogram.clone();
+        rest.iter().for_each(|(_, account)| sum.merge(&account.histogram));
+        let (region, caller, function) = who(key);
+        rows.extend(sum.rows().map(|(bucket, (count, example))| HistogramBucket {
+            region,
+            caller: FunctionIndex(caller),
+            function: FunctionIndex(function),
+            bucket,
+            count,
+            example_ns: Nanoseconds(example),
+        }));
+    }
+    rows
+}
+
+fn threads(books: &Books, input: &Input<'_>, known: &Known) -> Vec<ThreadStats> {
+    let mut rows: Vec<((u32, u32), ThreadAccount)> = books.threads.iter().map(|(k, a)| (*k, *a)).collect();
+    rows.retain(|((region, _), _)| *region < known.outside());
+    rows.sort_unstable_by_key(|(key, _)| *key);
+    let row = |((region, number), account): ((u32, u32), ThreadAccount)| {
+        let (kind, pid, tgid, comm) = match input.recording.threads.get(number as usize) {
             Some(t) if is_idle(t) => (ThreadKind::Idle, t.pid, t.tgid, t.comm.as_str()),
             Some(t) => (ThreadKind::Thread, t.pid, t.tgid, t.comm.as_str()),
-            None if number as usize == known.interrupt() => (ThreadKind::Interrupt, 0, 0, "[interrupt]"),
-            None => (ThreadKind::Thread, 0, 0, "[unknown]"),
+            None if number as usize == known.interrupt() => (ThreadKind::Interrupt, 0, 0, INTERRUPT),
+            None => (ThreadKind::Thread, 0, 0, UNKNOWN),
         };
         ThreadStats {
             region,
@@ -60,41 +136,22 @@ pub(crate) fn tables(
             user_ns: Nanoseconds(account.user),
             switches_in: account.switches_in,
         }
-    });
-    let mut tables = Tables {
-        functions: functions.collect(),
-        symbols: symbols.to_vec(),
-        arcs: arcs.collect(),
-        threads: threads.collect(),
-        regions,
-        ..Tables::default()
     };
-    name_the_unknown(&mut tables);
-    if let Some(counts) = counts {
-        add_counts(&mut tables, counts);
-    }
-    tables
+    rows.into_iter().map(row).collect()
 }
 
-/// Code in no known function has the number after the last symbol; it gets one if it ran.
-fn name_the_unknown(tables: &mut Tables) {
-    let function = FunctionIndex(tables.symbols.len() as u32);
-    let ran = tables.functions.iter().any(|row| row.function == function)
-        || tables.arcs.iter().any(|row| row.caller == function || row.callee == function);
-    if ran {
-        let name = "[unknown]".to_owned();
-        tables.symbols.push(Symbol { function, name, address: Address(0), size: 0, file: None, module: None });
-    }
-}
-
-fn regions(closing: &Closing, recording: &Recording) -> Vec<RegionStats> {
-    let accounts = closing.books.regions.iter().zip(&closing.measured);
-    let rows = recording.regions.iter().zip(accounts).enumerate();
+fn regions(
+    books: &Books,
+    input: &Input<'_>,
+    measured: &[Measured],
+    trusted: impl Fn(usize) -> bool,
+) -> Vec<RegionStats> {
+    let accounts = books.regions.iter().zip(measured);
+    let rows = input.recording.regions.iter().zip(accounts).enumerate();
     rows.map(|(number, (region, (account, measured)))| {
-        // The recorder's word for a region whose end it saw, the trace's for another.
-        let (elapsed, idle) = match region.closed {
+        let (elapsed, idle) = match trusted(number) {
             true => (region.elapsed_ns, region.idle_ns),
-            false => (measured.busy + measured.idle, measured.idle),
+            false => (measured.busy.saturating_add(measured.idle), measured.idle),
         };
         let (kernel, user) = (region.kernel, region.user);
         RegionStats {
@@ -121,57 +178,53 @@ fn regions(closing: &Closing, recording: &Recording) -> Vec<RegionStats> {
     .collect()
 }
 
-/// Everything that was not as it should be, the recorder's and ours; 0 where it was.
-pub(crate) fn health(closing: &Closing, recording: &Recording) -> BTreeMap<String, u64> {
-    let mut mismatch = 0u64;
-    for (region, measured) in recording.regions.iter().zip(&closing.measured) {
-        if region.closed && measured.whole {
-            let busy = region.elapsed_ns.saturating_sub(region.idle_ns);
-            let by = busy.abs_diff(measured.busy).saturating_add(region.idle_ns.abs_diff(measured.idle));
-            mismatch = mismatch.saturating_add(by);
-        }
+fn add_rest(tables: &mut Tables, rest: Rest, input: &Input<'_>, known: &Known) {
+    let inside = |region: u32| region < known.outside();
+    let comm = |number: u32| known.comms.get(number as usize).cloned().unwrap_or_default();
+    let kind = |taken| if taken { SwitchKind::Preempted } else { SwitchKind::Voluntary };
+    let switches = rest.switches.into_iter().filter(|((region, ..), _)| inside(*region));
+    tables.switches = switches
+        .map(|((region, from, to, reason, taken), count)| SwitchStats {
+            region,
+            from: comm(from),
+            to: comm(to),
+            reason: FunctionIndex(reason),
+            kind: kind(taken),
+            count,
+        })
+        .collect();
+    let idles = rest.idles.into_iter().filter(|((region, ..), _)| inside(*region));
+    tables.idles = idles
+        .map(|((region, waker, bucket), (count, ns))| IdleStats {
+            region,
+            waker: FunctionIndex(waker),
+            bucket,
+            count,
+            idle_ns: Nanoseconds(ns),
+        })
+        .collect();
+    let points = rest.points.into_iter().filter(|((region, _), _)| inside(*region));
+    tables.points = points
+        .filter_map(|((region, point), count)| {
+            let (point, function) = input.points.get(point as usize)?.clone();
+            Some(PointStats { region, point, function, count })
+        })
+        .collect();
+}
+
+/// Code in no known function has the number after the last symbol; it gets one if it ran.
+fn name_the_unknown(tables: &mut Tables) {
+    let function = FunctionIndex(tables.symbols.len() as u32);
+    let ran = tables.functions.iter().any(|row| row.function == function)
+        || tables.arcs.iter().any(|row| row.caller == function || row.callee == function)
+        || tables.paths.iter().any(|row| row.function == function)
+        || tables.switches.iter().any(|row| row.reason == function)
+        || tables.idles.iter().any(|row| row.waker == function);
+    if ran {
+        let name = UNKNOWN.to_owned();
+        let (address, size) = (Address(0), 0);
+        tables.symbols.push(Symbol { function, name, address, size, file: None, module: None });
     }
-    let unclosed = recording.regions.iter().filter(|region| !region.closed).count() as u64;
-    let unattributed = closing.books.regions.iter().map(|region| region.unattributed).sum();
-    let troubles = closing.troubles;
-    // Taken apart by name, so that nothing the recorder learns to count is left out.
-    let Health {
-        lost_events,
-        unmatched_returns,
-        foreign_returns,
-        unwound_frames,
-        uncounted_blocks,
-        uncounted_edges,
-        clock_checks,
-        clock_errors,
-        clock_error_ns,
-        cut_blocks,
-    } = recording.health;
-    [
-        ("lost_events", lost_events),
-        ("unmatched_returns", unmatched_returns),
-        ("foreign_returns", foreign_returns),
-        ("unwound_frames", unwound_frames),
-        ("uncounted_blocks", uncounted_blocks),
-        ("uncounted_edges", uncounted_edges),
-        ("clock_checks", clock_checks),
-        ("clock_errors", clock_errors),
-        ("clock_error_ns", clock_error_ns),
-        ("cut_blocks", cut_blocks),
-        ("stack_mismatches", troubles.stack_mismatches),
-        ("running_mismatches", troubles.running_mismatches),
-        ("clock_mismatches", troubles.clock_mismatches),
-        ("clock_mismatch_ns", troubles.clock_mismatch_ns),
-        ("unmatched_exits", troubles.unmatched_exits),
-        ("cut_calls", troubles.cut_calls),
-        ("outside_ns", troubles.outside_ns),
-        ("region_mismatches", troubles.region_mismatches),
-        ("region_mismatch_ns", mismatch),
-        ("unclosed_regions", unclosed),
-        ("unattributed_ns", unattributed),
-    ]
-    .map(|(name, count)| (name.to_owned(), count))
-    .into()
 }
 
 fn add_counts(tables: &mut Tables, counts: &Counts) {
@@ -194,7 +247,7 @@ fn add_counts(tables: &mut Tables, counts: &Counts) {
         .collect();
 }
 
-fn how(how: How) -> profile::How {
+pub(crate) fn how(how: How) -> profile::How {
     match how {
         How::Call => profile::How::Call,
         How::Jump => profile::How::Jump,

@@ -2,7 +2,7 @@
 
 mod support;
 
-use kerntune_analyze::{analyze, Analysis};
+use kerntune_analyze::{analyze, Analysis, Input};
 use kerntune_profile::{FunctionIndex, How as ProfileHow, ThreadKind};
 use kerntune_trace::{Event, How};
 use std::ops::ControlFlow;
@@ -10,7 +10,11 @@ use support::{symbols, Writer};
 
 fn run(writer: &mut Writer) -> Analysis {
     let (bytes, recording) = writer.finish();
-    analyze(&bytes[..], &recording, None, &symbols(32), &mut |_| ControlFlow::Continue(())).unwrap()
+    let (bytes, symbols) = (&bytes[..], symbols(32));
+    let input = |threads| Input { threads, ..Input::new(&bytes, &recording, &symbols) };
+    let run = |threads| analyze(&input(threads), &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(run(1), run(3));
+    run(1)
 }
 
 /// Calls, net, elapsed, max and min of a function in a region.
@@ -69,7 +73,8 @@ fn nested_calls() {
     assert_eq!(thread(&a, ThreadKind::Thread, 1), (46, 13));
     assert_eq!((a.elapsed_ns.0, a.busy_ns.0, a.idle_ns.0, a.events), (46, 46, 0, 10));
     let buckets: Vec<_> = a.tables.histograms.iter().map(|h| (h.function.0, h.bucket, h.count)).collect();
-    assert_eq!(buckets, [(1, 12, 1), (2, 5, 1), (3, 4, 1), (3, 6, 1)]);
+    // By caller: elapsed 33, then 6 below 1, 9 below 1, 4 below 2.
+    assert_eq!(buckets, [(2, 8, 1), (3, 6, 1), (3, 4, 1), (1, 16, 1)]);
     assert_eq!(a.health["cut_calls"], 0);
     assert_sums(&a);
 }

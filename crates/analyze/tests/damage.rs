@@ -2,14 +2,28 @@
 
 mod support;
 
-use kerntune_analyze::{analyze, analyze_chunks, Analysis, Error};
-use kerntune_trace::{Event, How, OpenStack, Recording, CHUNK_HEADER_BYTES};
+use kerntune_analyze::{analyze, Analysis, Error, Input};
+use kerntune_trace::{ChunkState, Event, How, OpenStack, Recording, CHUNK_HEADER_BYTES};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 use support::{symbols, Writer};
 
+fn run_with(bytes: &[u8], recording: &Recording, threads: usize, partial: bool) -> Result<Analysis, Error> {
+    let symbols = symbols(8);
+    let input = Input { threads, partial, ..Input::new(&bytes, recording, &symbols) };
+    analyze(&input, &mut |_| ControlFlow::Continue(()))
+}
+
 fn run(bytes: &[u8], recording: &Recording) -> Result<Analysis, Error> {
-    analyze(bytes, recording, None, &symbols(8), &mut |_| ControlFlow::Continue(()))
+    run_with(bytes, recording, 1, false)
+}
+
+/// What is wrong with a chunk, without the time that it covers.
+fn inner(error: Error) -> Error {
+    match error {
+        Error::InTime { source, .. } => *source,
+        other => other,
+    }
 }
 
 /// Three chunks, two regions, two threads.
@@ -28,7 +42,8 @@ fn a_trace_that_ends_early_is_refused_wherever_it_ends() {
     assert!(run(&bytes, &recording).is_ok());
     for length in 0..bytes.len() {
         let error = run(&bytes[..length], &recording).unwrap_err().to_string();
-        assert!(length < 16 || error.contains("of 3 chunks; record again"), "{length}: {error}");
+        let missing = error.contains("of 3 chunks; record again (chunk ") && error.contains("covers the virtual time");
+        assert!(length < 16 || missing, "{length}: {error}");
     }
 }
 
@@ -45,7 +60,8 @@ fn files_of_two_runs_are_refused() {
     assert!(error.contains("names thread 2 in chunk 1, of which the recording has 2"), "{error}");
 
     let (bytes, recording) = writer().finish();
-    let result = analyze(&bytes[..], &recording, None, &symbols(2), &mut |_| ControlFlow::Continue(()));
+    let (bytes, symbols) = (&bytes[..], symbols(2));
+    let result = analyze(&Input::new(&bytes, &recording, &symbols), &mut |_| ControlFlow::Continue(()));
     assert!(result.unwrap_err().to_string().contains("names function 3"));
     assert!(run(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0", &recording)
         .unwrap_err()
@@ -57,52 +73,24 @@ fn files_of_two_runs_are_refused() {
 fn another_cpu_is_refused() {
     let (mut bytes, recording) = writer().finish();
     bytes[16 + 4] = 1;
-    assert!(matches!(run(&bytes, &recording), Err(Error::SeveralCpus { chunk: 0, vcpu: 1 })));
+    let error = inner(run(&bytes, &recording).unwrap_err());
+    assert!(matches!(error, Error::SeveralCpus { chunk: 0, vcpu: 1 }));
 }
 
 #[test]
 fn the_callback_stops_the_analysis() {
     let (bytes, recording) = writer().finish();
-    let mut seen = Vec::new();
-    let result = analyze(&bytes[..], &recording, None, &symbols(8), &mut |events| {
-        seen.push(events);
-        if seen.len() == 2 {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
-    assert!(matches!(result, Err(Error::Stopped)));
-    assert_eq!(seen, [3, 8]);
-}
-
-#[test]
-fn a_chunk_can_be_analysed_on_its_own() {
-    let (bytes, recording) = writer().finish();
-    let from = |chunk: usize| {
-        let start = recording.chunks[chunk].offset as usize;
-        let end = recording.chunks.len();
-        analyze_chunks(&bytes[start..], chunk..end, &recording, &symbols(8), &mut |_| {
-            ControlFlow::Continue(())
-        })
-        .unwrap()
-    };
-    let all = run(&bytes, &recording).unwrap();
-    assert_eq!(from(1).events, all.events - 3);
-    let net = |a: &Analysis| a.tables.functions.iter().map(|r| r.net_ns.0).sum::<u64>();
-    let rest = |a: &Analysis| a.tables.regions.iter().map(|r| r.user_ns.0 + r.unattributed_ns.0).sum::<u64>();
-    assert_eq!(net(&all) + rest(&all), 80);
-    assert_eq!(net(&from(1)) + rest(&from(1)), 65, "without the 15 of the first chunk");
-    assert_eq!(net(&from(2)) + rest(&from(2)), 35);
-    let calls = |a: &Analysis, f: u32| {
-        a.tables.functions.iter().filter(|r| r.function.0 == f).map(|r| r.calls).sum::<u64>()
-    };
-    assert_eq!([calls(&all, 2), calls(&all, 3), calls(&all, 4)], [1, 1, 1]);
-    assert_eq!([calls(&from(1), 2), calls(&from(1), 3), calls(&from(1), 4)], [0, 1, 1]);
-    assert_eq!(from(1).health["stack_mismatches"], 0);
-    // Region `two` begins in this chunk, region `one` was open before it.
-    let regions: Vec<u32> = from(2).tables.functions.iter().map(|r| r.region).collect();
-    assert!(regions.contains(&0) && regions.contains(&1), "{regions:?}");
+    let (bytes, symbols) = (&bytes[..], symbols(8));
+    for threads in [1, 2, 5] {
+        let mut seen = Vec::new();
+        let input = Input { threads, ..Input::new(&bytes, &recording, &symbols) };
+        let result = analyze(&input, &mut |events| {
+            seen.push(events);
+            if seen.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert!(matches!(result, Err(Error::Stopped)));
+        assert_eq!(seen, [3, 8]);
+    }
 }
 
 #[test]
@@ -123,32 +111,33 @@ fn a_stack_that_is_not_as_the_next_chunk_says_is_counted() {
     assert_eq!(analysis.tables.regions[0].busy_ns.0, 105);
 }
 
-/// A trace of one chunk with these stacks and events, with a recording that fits it.
-fn forged(stacks: &[u8], payload: &[u8], events: u32) -> (Vec<u8>, Recording) {
+/// A trace of one chunk with this state and these events, with a recording that fits it.
+fn forged(stacks: Vec<OpenStack>, payload: &[u8], events: u32) -> (Vec<u8>, Recording) {
     let (bytes, mut recording) = Writer::new(3).begin(0, "r").end(1).finish();
-    let mut raw = stacks.to_vec();
-    raw.extend_from_slice(payload);
-    let body = zstd::bulk::compress(&raw, 1).unwrap();
+    let mut raw = Vec::new();
+    ChunkState { user: true, regions: Vec::new(), stacks }.write(&mut raw);
     let mut header = kerntune_trace::ChunkHeader::parse(&bytes[16..16 + CHUNK_HEADER_BYTES]).unwrap();
-    header.events = events;
-    (header.stacks, header.payload, header.compressed) =
-        (stacks.len() as u32, payload.len() as u32, body.len() as u32);
-    recording.chunks[0].events = events;
-    let mut trace = bytes[..16].to_vec();
-    trace.extend_from_slice(&header.to_bytes());
-    trace.extend_from_slice(&body);
+    (header.events, header.state, header.payload) = (events, raw.len() as u32, payload.len() as u32);
+    raw.extend_from_slice(payload);
+    let trace = kerntune_trace::TraceHeader { wide: false };
+    let mut writer = kerntune_trace::TraceFileWriter::new(Vec::new(), trace).unwrap();
+    writer.chunk(header, &raw).unwrap();
+    let (trace, chunks) = writer.finish().unwrap();
+    recording.chunks = chunks;
     (trace, recording)
+}
+
+fn stack(thread: u32, frames: Vec<(u32, How)>) -> OpenStack {
+    OpenStack { thread, running: thread == 1, frames }
 }
 
 #[test]
 fn endless_stacks_and_times_are_refused() {
-    let mut stacks = Vec::new();
-    OpenStack::write(1, true, &vec![(1, How::Call); 70_000], &mut stacks);
-    let (trace, recording) = forged(&stacks, &[], 0);
-    assert!(matches!(run(&trace, &recording), Err(Error::Depth { .. })));
+    let error = |trace: &[u8], recording: &Recording| inner(run(trace, recording).unwrap_err());
+    let (trace, recording) = forged(vec![stack(1, vec![(1, How::Call); 70_000])], &[], 0);
+    assert!(matches!(error(&trace, &recording), Error::Depth { .. }));
 
-    let (mut payload, mut stacks) = (Vec::new(), Vec::new());
-    OpenStack::write(1, true, &[], &mut stacks);
+    let mut payload = Vec::new();
     for _ in 0..3 {
         kerntune_trace::encode::event(
             &mut payload,
@@ -156,15 +145,15 @@ fn endless_stacks_and_times_are_refused() {
             Event::Enter { function: 1, how: How::Call },
         );
     }
-    let (trace, recording) = forged(&stacks, &payload, 3);
-    assert!(matches!(run(&trace, &recording), Err(Error::Time { .. })));
+    let (trace, recording) = forged(vec![stack(1, vec![])], &payload, 3);
+    assert!(matches!(error(&trace, &recording), Error::Time { .. }));
 
     let mut payload = Vec::new();
     for _ in 0..2 {
         kerntune_trace::encode::event(&mut payload, 0, Event::Idle { ns: u64::MAX / 2 });
     }
-    let (trace, recording) = forged(&stacks, &payload, 2);
-    assert!(matches!(run(&trace, &recording), Err(Error::Time { .. })));
+    let (trace, recording) = forged(vec![stack(1, vec![])], &payload, 2);
+    assert!(matches!(error(&trace, &recording), Error::Time { .. }));
 }
 
 proptest! {
@@ -176,6 +165,7 @@ proptest! {
             bytes[place] = value;
         }
         let _ = run(&bytes, &recording);
+        let _ = run_with(&bytes, &recording, 2, true);
     }
 
     #[test]
@@ -183,10 +173,8 @@ proptest! {
         codes in prop::collection::vec((0u64..1 << 62, 0u8..11, 0u32..5), 0..60),
         frames in prop::collection::vec((0u32..4, 0u32..9), 0..5),
     ) {
-        let mut stacks = Vec::new();
-        for (thread, function) in frames {
-            OpenStack::write(thread, thread == 1, &[(function, How::Jump), (function, How::Interrupt)], &mut stacks);
-        }
+        let open = |&(thread, function): &_| stack(thread, vec![(function, How::Jump), (function, How::Interrupt)]);
+        let stacks = frames.iter().map(open).collect();
         let mut payload = Vec::new();
         for (delta, code, argument) in &codes {
             let enter = |how| Event::Enter { function: *argument, how };
@@ -205,7 +193,8 @@ proptest! {
             };
             kerntune_trace::encode::event(&mut payload, delta >> (argument * 12), event);
         }
-        let (trace, recording) = forged(&stacks, &payload, codes.len() as u32);
+        let (trace, recording) = forged(stacks, &payload, codes.len() as u32);
         let _ = run(&trace, &recording);
+        let _ = run_with(&trace, &recording, 2, true);
     }
 }

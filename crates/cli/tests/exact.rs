@@ -114,11 +114,9 @@ fn calls_agree_with_the_kernels_own_function_profiler() {
     let recording = outcome.recording.as_ref().unwrap();
     let symbols = kerntune_tune::record::symbols(&kernel).unwrap();
     let trace = std::fs::File::open(outcome.trace()).unwrap();
+    let input = kerntune_analyze::Input::new(&trace, recording, &symbols);
     let analysis =
-        kerntune_analyze::analyze(std::io::BufReader::new(trace), recording, None, &symbols, &mut |_| {
-            std::ops::ControlFlow::Continue(())
-        })
-        .unwrap();
+        kerntune_analyze::analyze(&input, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
     let mut ours: BTreeMap<&str, u64> = BTreeMap::new();
     for row in &analysis.tables.functions {
         *ours.entry(analysis.tables.name(row.function)).or_default() += row.calls;

@@ -2,7 +2,7 @@
 
 use crate::model::Model;
 use crate::{Error, Result, Session};
-use kerntune_analyze::ReadAt;
+use kerntune_analyze::{Input, ReadAt};
 use kerntune_guest::{GuestImage, Workload};
 use kerntune_kernel::Kernel;
 use kerntune_machine::{CaptureRequest, Outcome, RunRequest};
@@ -159,7 +159,8 @@ fn analyse(id: &str, request: &RecordRequest, outcome: &Outcome, progress: &dyn 
             ControlFlow::Continue(())
         }
     };
-    let analysis = kerntune_analyze::analyze(&*trace, recording, counts.as_ref(), &symbols, &mut tell);
+    let input = Input { counts: counts.as_ref(), ..Input::new(&*trace, recording, &symbols) };
+    let analysis = kerntune_analyze::analyze(&input, &mut tell);
     progress.end();
     interrupt::check()?;
     let analysis = analysis?;

@@ -1,12 +1,13 @@
 //! Writes traces as the recorder does: stacks are followed always, events are written while a
-//! region is open, each chunk begins with the stacks that are open.
+//! region is open, each chunk begins with what is going on.
 #![allow(dead_code)]
 
 use kerntune_profile::{Address, FunctionIndex, Symbol};
 use kerntune_trace::{
-    encode, Capture, ChunkHeader, ChunkIndex, Event, Health, How, ModeCounters, OpenStack, Recording, Region,
-    Thread, TraceHeader, VERSION,
+    encode, Capture, ChunkHeader, ChunkState, Event, Health, How, ModeCounters, OpenStack, Recording, Region,
+    Thread, TraceFileWriter, TraceHeader, Weights, VERSION,
 };
+use std::io::Write;
 
 /// What happened, for those who replay it in another way.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,27 +17,48 @@ pub enum Step {
         running: usize,
         stacks: Vec<Vec<(u32, How)>>,
     },
-    Event(u64, Event),
+    Event(u64, Weights, Event),
 }
 
-pub struct Writer {
+/// Functions above this number are user code's.
+pub const KERNEL_FUNCTIONS: u32 = 32;
+
+pub struct Writer<W: Write = Vec<u8>> {
     pub stacks: Vec<Vec<(u32, How)>>,
     pub running: usize,
     pub steps: Vec<Step>,
     pub recording: Recording,
+    pub user: bool,
+    /// What comes with the next event of a wide trace.
+    pub weights: Weights,
+    /// Whether to keep `steps`.
+    pub keep: bool,
     open: Vec<(usize, u64, u64)>,
     now: u64,
     idle: u64,
-    bytes: Vec<u8>,
-    payload: Vec<u8>,
-    header_stacks: Vec<u8>,
+    wide: bool,
+    file: Option<TraceFileWriter<W>>,
+    raw: Vec<u8>,
+    state: usize,
+    chunks: u32,
     events: u32,
     begin: u64,
 }
 
 impl Writer {
-    /// Thread 0 is the idle task; thread 1 runs, in user mode.
     pub fn new(threads: usize) -> Self {
+        Self::into(Vec::new(), threads, false)
+    }
+
+    /// Its events carry weights.
+    pub fn wide(threads: usize) -> Self {
+        Self::into(Vec::new(), threads, true)
+    }
+}
+
+impl<W: Write> Writer<W> {
+    /// Thread 0 is the idle task; thread 1 runs, in user mode.
+    pub fn into(sink: W, threads: usize, wide: bool) -> Self {
         let thread = |i| Thread { task: 0x1000 + i, pid: i as u32, tgid: i as u32, comm: format!("t{i}") };
         Self {
             stacks: vec![Vec::new(); threads],
@@ -44,7 +66,8 @@ impl Writer {
             steps: Vec::new(),
             recording: Recording {
                 version: VERSION,
-                capture: Capture { functions: true, edges: false },
+                capture: Capture { functions: true, edges: false, weights: wide },
+                kernel_functions: KERNEL_FUNCTIONS,
                 regions: Vec::new(),
                 threads: (0..threads as u64).map(thread).collect(),
                 chunks: Vec::new(),
@@ -52,12 +75,17 @@ impl Writer {
                 health: Health::default(),
                 notes: Vec::new(),
             },
+            user: true,
+            weights: Weights::NONE,
+            keep: true,
             open: Vec::new(),
             now: 1_000_000,
             idle: 0,
-            bytes: TraceHeader.to_bytes().to_vec(),
-            payload: Vec::new(),
-            header_stacks: Vec::new(),
+            wide,
+            file: Some(TraceFileWriter::new(sink, TraceHeader { wide }).unwrap()),
+            raw: Vec::new(),
+            state: 0,
+            chunks: 0,
             events: 0,
             begin: 0,
         }
@@ -89,6 +117,8 @@ impl Writer {
         self.now += delta;
         let first = self.open.is_empty();
         if first {
+            // A mark is user code.
+            self.user = true;
             self.begin_chunk();
             self.steps.push(Step::Start { running: self.running, stacks: self.stacks.clone() });
         }
@@ -136,15 +166,22 @@ impl Writer {
     }
 
     pub fn payload_bytes(&self) -> usize {
-        self.payload.len()
+        self.raw.len() - self.state
     }
 
-    /// The trace file and what the recorder says of it.
-    pub fn finish(&mut self) -> (Vec<u8>, Recording) {
+    /// Virtual time.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// The trace file and what the recorder says of it. Nothing can be written afterwards.
+    pub fn finish(&mut self) -> (W, Recording) {
         if self.events > 0 {
             self.close_chunk();
         }
-        (self.bytes.clone(), self.recording.clone())
+        let (sink, chunks) = self.file.take().unwrap().finish().unwrap();
+        self.recording.chunks = chunks;
+        (sink, self.recording.clone())
     }
 
     fn follow(&mut self, event: Event) {
@@ -157,7 +194,10 @@ impl Writer {
                 let at = stack.iter().rposition(entry).expect("well-formed");
                 stack.truncate(at);
             }
-            Event::Leave => stack.clear(),
+            Event::Leave => {
+                let user = stack.iter().rposition(|&(function, _)| function > KERNEL_FUNCTIONS);
+                stack.truncate(user.map_or(0, |at| at + 1));
+            }
             Event::Unwind { frames } => stack.truncate(stack.len() - frames as usize),
             Event::Switch { thread } => self.running = thread as usize,
             Event::Idle { ns } => {
@@ -169,45 +209,55 @@ impl Writer {
     }
 
     fn write(&mut self, delta: u64, event: Event) {
-        encode::event(&mut self.payload, delta, event);
-        self.steps.push(Step::Event(delta, event));
+        let weights = std::mem::replace(&mut self.weights, Weights::NONE);
+        match self.wide {
+            true => encode::wide_event(&mut self.raw, delta, weights, event),
+            false => encode::event(&mut self.raw, delta, event),
+        }
+        match event {
+            Event::Enter { function, .. } => self.user = function > KERNEL_FUNCTIONS,
+            Event::Switch { .. } => self.user = false,
+            Event::Leave => self.user = true,
+            _ => {}
+        }
+        if self.keep {
+            self.steps.push(Step::Event(delta, weights, event));
+        }
         self.events += 1;
         self.recording.events += 1;
     }
 
     fn begin_chunk(&mut self) {
         self.begin = self.now;
-        self.header_stacks.clear();
-        for (i, frames) in self.stacks.iter().enumerate() {
-            if !frames.is_empty() || i == self.running {
-                OpenStack::write(i as u32, i == self.running, frames, &mut self.header_stacks);
-            }
-        }
+        let stack = |(i, frames): (usize, &Vec<(u32, How)>)| OpenStack {
+            thread: i as u32,
+            running: i == self.running,
+            frames: frames.clone(),
+        };
+        let stacks = self.stacks.iter().enumerate().map(stack);
+        let state = ChunkState {
+            user: self.user,
+            regions: self.open.iter().map(|(region, ..)| *region as u32).collect(),
+            stacks: stacks.filter(|stack| stack.running || !stack.frames.is_empty()).collect(),
+        };
+        self.raw.clear();
+        state.write(&mut self.raw);
+        self.state = self.raw.len();
     }
 
     fn close_chunk(&mut self) {
-        let mut raw = self.header_stacks.clone();
-        raw.extend_from_slice(&self.payload);
-        let body = zstd::bulk::compress(&raw, 1).unwrap();
         let header = ChunkHeader {
             vcpu: 0,
-            sequence: self.recording.chunks.len() as u32,
+            sequence: self.chunks,
             events: self.events,
             begin: self.begin,
             end: self.now,
-            stacks: self.header_stacks.len() as u32,
-            payload: self.payload.len() as u32,
-            compressed: body.len() as u32,
+            state: self.state as u32,
+            payload: self.payload_bytes() as u32,
+            compressed: 0,
         };
-        self.recording.chunks.push(ChunkIndex {
-            offset: self.bytes.len() as u64,
-            begin_ns: self.begin,
-            end_ns: self.now,
-            events: self.events,
-        });
-        self.bytes.extend_from_slice(&header.to_bytes());
-        self.bytes.extend_from_slice(&body);
-        self.payload.clear();
+        self.file.as_mut().unwrap().chunk(header, &self.raw).unwrap();
+        self.chunks += 1;
         self.events = 0;
     }
 }
@@ -220,6 +270,7 @@ pub fn symbols(count: u32) -> Vec<Symbol> {
         address: Address(0xffff_ffff_8100_0000 + 16 * u64::from(i)),
         size: 16,
         file: None,
+        module: None,
     };
     (0..count).map(symbol).collect()
 }

@@ -1,0 +1,172 @@
+//! Many workers replay chunks, one stitches them, in their order.
+
+use crate::books::Books;
+use crate::known::Known;
+use crate::record::Record;
+use crate::replay::Replay;
+use crate::{ChunkReader, Error, TraceFile};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Chunks that may be done before one that is not, for each worker.
+const AHEAD: usize = 4;
+
+/// What became of a chunk.
+pub(crate) type Outcome = Result<Record, Error>;
+
+/// Replays all chunks with so many threads, and hands their records to `each` in order, on this thread,
+/// until it breaks. Returns what was counted.
+pub(crate) fn replay_all(
+    trace: &TraceFile<'_>,
+    known: &Known,
+    threads: usize,
+    partial: bool,
+    mut each: impl FnMut(usize, Outcome) -> ControlFlow<()>,
+) -> Result<Books, Error> {
+    let chunks = trace.chunks();
+    let threads = threads.clamp(1, chunks.max(1));
+    if threads == 1 {
+        let mut worker = Worker::new(trace, known, partial)?;
+        for number in 0..chunks {
+            if each(number, worker.chunk(number)).is_break() {
+                break;
+            }
+        }
+        return Ok(worker.replay.books);
+    }
+    let workers = (0..threads).map(|_| Worker::new(trace, known, partial)).collect::<Result<Vec<_>, _>>()?;
+    let window = Window::new(chunks, AHEAD * threads);
+    std::thread::scope(|scope| {
+        let work = |mut worker: Worker<'_>| {
+            let _leaving = Leaving(&window);
+            while let Some(number) = window.take() {
+                window.put(number, worker.chunk(number));
+            }
+            worker.replay.books
+        };
+        let crew: Vec<_> = workers.into_iter().map(|worker| scope.spawn(move || work(worker))).collect();
+        for number in 0..chunks {
+            let Some(outcome) = window.next(number) else { break };
+            if each(number, outcome).is_break() {
+                break;
+            }
+        }
+        window.stop();
+        let mut books: Option<Books> = None;
+        for worker in crew {
+            let more = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            match &mut books {
+                Some(sum) => sum.merge(more),
+                None => books = Some(more),
+            }
+        }
+        Ok(books.unwrap_or_else(|| Books::new(known.regions, known.wide)))
+    })
+}
+
+struct Worker<'a> {
+    reader: ChunkReader<'a>,
+    known: &'a Known,
+    replay: Replay<'a>,
+    partial: bool,
+}
+
+impl<'a> Worker<'a> {
+    fn new(trace: &TraceFile<'a>, known: &'a Known, partial: bool) -> Result<Self, Error> {
+        Ok(Self { reader: trace.reader()?, known, replay: Replay::new(known), partial })
+    }
+
+    fn chunk(&mut self, number: usize) -> Outcome {
+        let chunk = self.reader.read(number)?;
+        if !self.partial {
+            return self.replay.chunk(chunk);
+        }
+        // What a chunk that turns out to be damaged has counted must not be kept.
+        let fresh = Books::new(self.known.regions, self.known.wide);
+        let mut books = std::mem::replace(&mut self.replay.books, fresh);
+        let outcome = self.replay.chunk(chunk);
+        match outcome {
+            Ok(_) => books.merge(std::mem::replace(&mut self.replay.books, Books::new(0, false))),
+            Err(_) => self.replay = Replay::new(self.known),
+        }
+        self.replay.books = books;
+        outcome
+    }
+}
+
+/// The chunks between the first that is not stitched and the last that a worker may take.
+struct Window {
+    chunks: usize,
+    width: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// The next chunk to be taken.
+    taken: usize,
+    /// The next chunk to be stitched.
+    stitched: usize,
+    done: BTreeMap<usize, Outcome>,
+    stop: bool,
+}
+
+impl Window {
+    fn new(chunks: usize, width: usize) -> Self {
+        Self { chunks, width, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until something is so.
+    fn when(&self, so: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let unwell = |state: &mut State| !so(state);
+        self.changed.wait_while(self.lock(), unwell).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A chunk to work on; `None` when there is nothing left to do.
+    fn take(&self) -> Option<usize> {
+        let ready = |s: &State| s.stop || s.taken >= self.chunks || s.taken < s.stitched + self.width;
+        let mut state = self.when(ready);
+        if state.stop || state.taken >= self.chunks {
+            return None;
+        }
+        state.taken += 1;
+        Some(state.taken - 1)
+    }
+
+    fn put(&self, number: usize, outcome: Outcome) {
+        self.lock().done.insert(number, outcome);
+        self.changed.notify_all();
+    }
+
+    /// Waits for a chunk; `None` if it will not come.
+    fn next(&self, number: usize) -> Option<Outcome> {
+        let mut state = self.when(|s| s.stop || s.done.contains_key(&number));
+        let outcome = state.done.remove(&number);
+        state.stitched = number + 1;
+        drop(state);
+        self.changed.notify_all();
+        outcome
+    }
+
+    fn stop(&self) {
+        self.lock().stop = true;
+        self.changed.notify_all();
+    }
+}
+
+/// Lets nobody wait for a worker that panicked.
+struct Leaving<'a>(&'a Window);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The tree of call paths while it grows.
+//!
+//! A node stands for one way to reach a function in one region. Looking up a callee is what an
+//! analysis does most: a node remembers the child that was asked for last, and the others are found
+//! in one hash table.
+//!
+//! # Bounds
+//!
+//! A tree with more than [`NODE_LIMIT`] nodes is cut at the greatest depth at which it has no more;
+//! what lies deeper belongs to its ancestor there. Parts of a tree that grew apart were cut no deeper
+//! than all of it will be, so that the whole does not depend on how it was parted.
+
+use crate::accounts::{Accounts, ArcKey};
+use crate::hash::{mix, Mixed};
+use kerntune_trace::{How, Weights};
+use std::collections::HashMap;
+
+/// Nodes that are kept: about 50 bytes each.
+const NODE_LIMIT: usize = 1 << 20;
+
+/// [`Node::parent`] of a root, and [`Node::account`] of a node without one.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// What a node stands for, beside [`Node::function`]: how the function was entered, or one of these.
+pub(crate) mod what {
+    pub const USER: u8 = 5;
+    pub const UNATTRIBUTED: u8 = 6;
+    pub const ROOT: u8 = 7;
+}
+
+/// A path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Node {
+    pub region: u32,
+    pub parent: u32,
+    /// The function; of a root, its number in [`crate::known::Known::roots`].
+    pub function: u32,
+    account: u32,
+    last_child: u32,
+    depth: u16,
+    /// [`How`] or one of [`what`].
+    pub what: u8,
+    pub net: u64,
+    pub calls: u64,
+}
+
+/// Where a call is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub node: u32,
+    pub account: u32,
+    /// The node is not the call's own but the deepest that was kept above it.
+    pub folded: bool,
+}
+
+impl Place {
+    /// Nowhere yet.
+    pub const NOWHERE: Self = Self { node: 0, account: 0, folded: false };
+}
+
+/// All regions' trees.
+pub(crate) struct Tree {
+    /// The first stands for no node.
+    pub nodes: Vec<Node>,
+    /// Of each node, if the trace has weights.
+    pub weights: Vec<Weights>,
+    slots: Vec<u32>,
+    roots: HashMap<(u32, u32), u32, Mixed>,
+    /// Nodes at this depth have no children.
+    depth_limit: u16,
+    node_limit: usize,
+    wide: bool,
+}
+
+const NO_NODE: Node = Node {
+    region: NONE,
+    parent: NONE,
+    function: NONE,
+    account: NONE,
+    last_child: 0,
+    depth: 0,
+    what: u8::MAX,
+    net: 0,
+    calls: 0,
+};
+
+impl Tree {
+    pub fn new(wide: bool) -> Self {
+        Self::with_limit(wide, NODE_LIMIT)
+    }
+
+    fn with_limit(wide: bool, node_limit: usize) -> Self {
+        let weights = if wide { vec![Weights::NONE] } else { Vec::new() };
+        let (slots, roots) = (vec![0; 1 << 12], HashMap::default());
+        Self { nodes: vec![NO_NODE], weights, slots, roots, depth_limit: u16::MAX, node_limit, wide }
+    }
+
+    /// The root of a region with a number of [`crate::known::Known::roots`].
+    pub fn root(&mut self, region: u32, root: u32) -> u32 {
+        if let Some(&found) = self.roots.get(&(region, root)) {
+            return found;
+        }
+        let number = self.push(Node { region, function: root, what: what::ROOT, ..NO_NODE });
+        self.roots.insert((region, root), number);
+        number
+    }
+
+    /// The child of `parent` for a function that `caller` entered.
+    #[inline]
+    pub fn enter(&mut self, accounts: &mut Accounts, parent: u32, caller: u32, function: u32, how: How) -> Place {
+        let last = self.nodes[parent as usize].last_child;
+        let child = &self.nodes[last as usize];
+        if child.function == function && child.what == how as u8 {
+            return Place { node: last, account: child.account, folded: false };
+        }
+        self.enter_another(accounts, parent, caller, function, how)
+    }
+
+    #[inline(never)]
+    fn enter_another(
+        &mut self,
+        accounts: &mut Accounts,
+        parent: u32,
+        caller: u32,
+        function: u32,
+        how: How,
+    ) -> Place {
+        let region = self.nodes[parent as usize].region;
+        if self.nodes[parent as usize].depth >= self.depth_limit {
+            let account = accounts.number((region, ArcKey::new(caller, function, how)));
+            return Place { node: parent, account, folded: true };
+        }
+        let node = self.child(parent, function, how as u8, |region| {
+            accounts.number((region, ArcKey::new(caller, function, how)))
+        });
+        let found = &mut self.nodes[node as usize];
+        let place = Place { node, account: found.account, folded: false };
+        self.nodes[parent as usize].last_child = node;
+        place
+    }
+
+    /// The child for user mode or unattributed time below a root.
+    pub fn leaf(&mut self, root: u32, what: u8) -> u32 {
+        match self.depth_limit {
+            0 => root,
+            _ => self.child(root, NONE, what, |_| NONE),
+        }
+    }
+
+    fn child(&mut self, parent: u32, function: u32, what: u8, account: impl FnOnce(u32) -> u32) -> u32 {
+        if 2 * self.nodes.len() >= self.slots.len() {
+            self.grow();
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = slot(parent, function, what) & mask;
+        loop {
+            let number = self.slots[at];
+            if number == 0 {
+                break;
+            }
+            let node = &self.nodes[number as usize];
+            if node.parent == parent && node.function == function && node.what == what {
+                return number;
+            }
+            at = (at + 1) & mask;
+        }
+        let above = self.nodes[parent as usize];
+        let (region, depth) = (above.region, above.depth + 1);
+        let number = self.push(Node { region, parent, function, account: account(region), depth, what, ..NO_NODE });
+        self.slots[at] = number;
+        number
+    }
+
+    fn push(&mut self, node: Node) -> u32 {
+        self.nodes.push(node);
+        if self.wide {
+            self.weights.push(Weights::NONE);
+        }
+        self.nodes.len() as u32 - 1
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.slots = vec![0; 2 * self.slots.len()];
+        self.fill_slots();
+    }
+
+    fn fill_slots(&mut self) {
+        let mask = self.slots.len() - 1;
+        for (number, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.parent != NONE) {
+            let mut at = slot(node.parent, node.function, node.what) & mask;
+            while self.slots[at] != 0 {
+                at = (at + 1) & mask;
+            }
+            self.slots[at] = number as u32;
+        }
+    }
+
+    #[inline]
+    pub fn add_weights(&mut self, node: u32, weights: Weights) {
+        if let Some(sum) = self.weights.get_mut(node as usize) {
+            add(sum, weights);
+        }
+    }
+
+    /// Cuts a tree that has grown too large. All numbers of nodes change.
+    pub fn settle(&mut self) {
+        if self.nodes.len() <= self.node_limit {
+            return;
+        }
+        let mut at_depth: Vec<usize> = Vec::new();
+        for node in &self.nodes {
+            let depth = node.depth as usize;
+            if depth >= at_depth.len() {
+                at_depth.resize(depth + 1, 0);
+            }
+            at_depth[depth] += 1;
+        }
+        let mut sum = 0;
+        let fits = at_depth.iter().take_while(|&&count| {
+            sum += count;
+            sum <= self.node_limit
+        });
+        self.cut(fits.count().saturating_sub(1).min(u16::MAX as usize) as u16);
+    }
+
+    fn cut(&mut self, depth: u16) {
+        let old = std::mem::replace(self, Self::with_limit(self.wide, self.node_limit));
+        self.depth_limit = depth.min(old.depth_limit);
+        self.merge(&old, |account| account);
+    }
+
+    /// Adds another tree; `account` has the numbers that its accounts have here.
+    pub fn merge(&mut self, other: &Self, account: impl Fn(u32) -> u32) {
+        if other.depth_limit < self.depth_limit {
+            self.cut(other.depth_limit);
+        }
+        // Parents come before children.
+        let mut here = vec![0u32; other.nodes.len()];
+        for (at, node) in other.nodes.iter().enumerate().skip(1) {
+            let folded;
+            (here[at], folded) = if node.what == what::ROOT {
+                (self.root(node.region, node.function), false)
+            } else {
+                let parent = here[node.parent as usize];
+                match self.nodes[parent as usize].depth >= self.depth_limit {
+                    true => (parent, true),
+                    false => (self.child(parent, node.function, node.what, |_| account(node.account)), false),
+                }
+            };
+            let sum = &mut self.nodes[here[at] as usize];
+            sum.net = sum.net.wrapping_add(node.net);
+            sum.calls += if folded { 0 } else { node.calls };
+            if let Some(weights) = other.weights.get(at) {
+                self.add_weights(here[at], *weights);
+            }
+        }
+    }
+}
+
+#[inline]
+fn slot(parent: u32, function: u32, what: u8) -> usize {
+    (mix(u64::from(parent) << 8 | u64::from(what), function.into()) >> 32) as usize
+}
+
+pub(crate) fn add(sum: &mut Weights, more: Weights) {
+    sum.taken_branches = sum.taken_branches.wrapping_add(more.taken_branches);
+    sum.l1i_misses = sum.l1i_misses.wrapping_add(more.l1i_misses);
+    sum.itlb_misses = sum.itlb_misses.wrapping_add(more.itlb_misses);
+}

@@ -4,6 +4,7 @@
 //! cargo run --release --example build_kernel -p kerntune-kernel -- WORKDIR SOURCE LABEL [OPTION…]
 //!   --compiler NAME     gcc, gcc-13, clang-19
 //!   --config FILE       a full .config instead of ours
+//!   --patch FILE        a patch for the source
 //!   --fragment FILE     a config fragment
 //!   --extra LINE        a config line that has to take
 //!   --kcflag FLAG       a flag for every kernel object
@@ -67,6 +68,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         match option.as_str() {
             "--compiler" => request.compiler = next("NAME")?.parse()?,
             "--config" => request.base = BaseConfig::File(next("FILE")?.into()),
+            "--patch" => request.patches.push(next("FILE")?.into()),
             "--fragment" => request.fragments.push(next("FILE")?.into()),
             "--extra" => request.extra.push(next("LINE")?),
             "--kcflag" => request.kcflags.push(next("FLAG")?),

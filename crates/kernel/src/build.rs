@@ -18,6 +18,9 @@ use std::time::{Instant, SystemTime};
 /// `=y` and 1,436 objects.
 const OBJECTS_PER_OPTION: f64 = 1.75;
 
+/// The directory of a kernel that holds the patches of its source.
+const PATCHES: &str = "patches";
+
 /// What a kernel needs besides a compiler, with the Debian packages.
 const TOOLS: &[(&str, &str)] =
     &[("make", "make"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("perl", "perl")];
@@ -37,7 +40,8 @@ pub fn build(work: &WorkDir, request: &BuildRequest, progress: &dyn Progress) ->
     tools::plain_path(work.root())?;
     tools::require(TOOLS)?;
     let compiler = request.compiler.identify()?;
-    let source = ImportedSource::import(work, &request.source, progress)?;
+    let source = ImportedSource::import(work, &request.source, progress)?
+        .patched(work, &request.patches, progress)?;
     let config = configure(work, &source, &compiler, request, progress)?;
     for warning in &config.warnings {
         progress.note(&format!("warning: {warning}"));
@@ -228,6 +232,7 @@ impl Attempt<'_> {
             source: SourceRecord {
                 origin: self.source.origin().to_string(),
                 hash: self.source.hash().to_string(),
+                patches: self.keep_patches(partial)?,
             },
             config_hash: self.config.hash.clone(),
             compiler: self.compiler.clone(),
@@ -254,6 +259,19 @@ impl Attempt<'_> {
         }
         write_json(&partial.join(MANIFEST), &manifest)?;
         Ok(())
+    }
+
+    /// Copies of the patches, so that the kernel can be built again without the user's files.
+    fn keep_patches(&self, partial: &Path) -> Result<Vec<PathBuf>> {
+        let mut kept = Vec::new();
+        for (number, from) in (1..).zip(&self.request.patches) {
+            let name = from.file_name().unwrap_or_default().to_string_lossy();
+            let to = PathBuf::from(PATCHES).join(format!("{number:02}-{name}"));
+            fs::create_dir_all(partial.join(PATCHES)).at("create", partial.join(PATCHES))?;
+            fs::copy(from, partial.join(&to)).at("copy", from)?;
+            kept.push(to);
+        }
+        Ok(kept)
     }
 
     fn publish(self, partial: &Path, build: &Path) -> Result<Kernel> {

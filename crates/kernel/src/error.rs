@@ -17,6 +17,9 @@ pub enum Error {
     /// The tarball did not unpack.
     #[error("cannot unpack {tarball}: {message}")]
     Unpack { tarball: PathBuf, message: String },
+    /// A patch does not fit the source.
+    #[error("{patch} does not apply to this source:\n{first}")]
+    Patch { patch: PathBuf, first: String },
     /// A directory without a kernel in it.
     #[error("{dir} is not a Linux source tree: {reason}")]
     NotKernelTree { dir: PathBuf, reason: String },

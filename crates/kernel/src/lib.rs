@@ -38,6 +38,7 @@ mod kbuild;
 mod locate;
 mod manifest;
 mod objects;
+mod patch;
 mod request;
 mod source;
 mod sources;

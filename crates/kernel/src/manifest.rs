@@ -66,8 +66,11 @@ pub struct KernelManifest {
 pub struct SourceRecord {
     /// As the user named it: `debian:6.12`, a path.
     pub origin: String,
-    /// Over its content.
+    /// Over its content, patches included.
     pub hash: String,
+    /// Patches that were applied, in order: files beside this manifest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patches: Vec<PathBuf>,
 }
 
 /// `time` as RFC 3339 in UTC with whole seconds.

@@ -19,6 +19,8 @@ pub enum BaseConfig {
 pub struct BuildRequest {
     /// Kernel source.
     pub source: Source,
+    /// Patches for it (`-p1`), in order. By content part of the id.
+    pub patches: Vec<PathBuf>,
     /// What the configuration starts from.
     pub base: BaseConfig,
     /// The user's config fragments, in order; the later line wins.
@@ -57,6 +59,7 @@ impl BuildRequest {
     pub fn new(source: Source, label: impl Into<String>) -> Self {
         Self {
             source,
+            patches: Vec::new(),
             base: BaseConfig::Ours,
             fragments: Vec::new(),
             extra: Vec::new(),

@@ -1,6 +1,6 @@
 //! Where kernel source comes from, and what names its content.
 
-use crate::{tools, Error, Result};
+use crate::{patch, tools, Error, Result};
 use kerntune_work::{ContentHash, IoContext, Job, Progress, WorkDir};
 use std::fmt;
 use std::fs;
@@ -79,6 +79,8 @@ pub struct ImportedSource {
     dir: PathBuf,
     hash: String,
     version: String,
+    /// The tree is a copy of ours.
+    patched: bool,
 }
 
 impl ImportedSource {
@@ -105,7 +107,20 @@ impl ImportedSource {
         tools::plain_path(&dir)?;
         let version = read_version(&dir)?;
         check_clean(&dir)?;
-        Ok(Self { origin: source.clone(), dir, hash, version })
+        Ok(Self { origin: source.clone(), dir, hash, version, patched: false })
+    }
+
+    /// The same with patches applied, in order, to a copy in the work directory.
+    ///
+    /// # Errors
+    /// [`Error::Patch`] with the first hunk that does not fit.
+    pub fn patched(self, work: &WorkDir, patches: &[PathBuf], progress: &dyn Progress) -> Result<Self> {
+        if patches.is_empty() {
+            return Ok(self);
+        }
+        let (dir, hash) = patch::patched(work, &self, patches, progress)?;
+        let version = read_version(&dir)?;
+        Ok(Self { dir, hash, version, patched: true, ..self })
     }
 
     /// The top of the tree, absolute. Builds never write into it.
@@ -131,7 +146,7 @@ impl ImportedSource {
     /// An error if a source used in place is no longer what was imported.
     pub(crate) fn check_unchanged(&self) -> Result<()> {
         match &self.origin {
-            Source::Directory(_) if hash_directory(&self.dir)? != self.hash => {
+            Source::Directory(_) if !self.patched && hash_directory(&self.dir)? != self.hash => {
                 Err(Error::SourceChanged { dir: self.dir.clone() })
             }
             _ => Ok(()),

@@ -233,3 +233,30 @@ fn a_changed_source_is_another_kernel() {
     let error = find(&bench.work, "base").unwrap_err();
     assert!(matches!(&error, Error::AmbiguousKernel { candidates, .. } if candidates.len() == 2), "{error}");
 }
+
+#[test]
+fn a_patched_kernel_has_another_id_and_keeps_its_patches() {
+    let bench = Bench::new();
+    let plain = bench.build(&bench.request("base")).unwrap();
+    bench.write(
+        "one.patch",
+        "--- a/kernel/fork.c\n+++ b/kernel/fork.c\n@@ -1 +1 @@\n-int copy_process(void) { return 1; }\n\
+         +int copy_process(void) { return 100; }\n",
+    );
+    let mut request = bench.request("patched");
+    request.patches = vec![bench.path("one.patch")];
+    let patched = bench.build(&request).unwrap();
+    assert_ne!(patched.manifest.id, plain.manifest.id);
+    assert_ne!(patched.manifest.source.hash, plain.manifest.source.hash);
+    assert_eq!(patched.manifest.source.patches, [PathBuf::from("patches/01-one.patch")]);
+    // The user's tree is as it was, and the kernel's own copy of the patch makes the same kernel.
+    assert!(fs::read_to_string(bench.path("src/kernel/fork.c")).unwrap().contains("return 1;"));
+    fs::rename(bench.path("one.patch"), bench.path("moved")).unwrap();
+    request.patches = vec![patched.dir.join("patches/01-one.patch")];
+    assert_eq!(bench.build(&request).unwrap().manifest.id, patched.manifest.id);
+
+    bench.write("two.patch", "--- a/kernel/exit.c\n+++ b/kernel/exit.c\n@@ -1 +1 @@\n-int other;\n+int new;\n");
+    request.patches.push(bench.path("two.patch"));
+    let error = bench.build(&request).unwrap_err().to_string();
+    assert!(error.contains("two.patch") && error.contains("-int other;"), "{error}");
+}

@@ -25,6 +25,7 @@ pub struct Optimized {
 pub fn request_of(kernel: &Kernel) -> Result<BuildRequest> {
     let manifest = &kernel.manifest;
     let mut request = BuildRequest::new(manifest.source.origin.parse()?, manifest.label.clone());
+    request.patches = manifest.source.patches.iter().map(|name| kernel.dir.join(name)).collect();
     request.base = BaseConfig::File(kernel.config());
     request.compiler = manifest.cc.parse::<Compiler>()?;
     request.kcflags.clone_from(&manifest.kcflags);

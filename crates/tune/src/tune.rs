@@ -87,6 +87,9 @@ impl TuneRequest<'_> {
         for fragment in &request.fragments {
             hash = hash.file("fragment", fragment)?;
         }
+        for patch in &request.patches {
+            hash = hash.file("patch", patch)?;
+        }
         Ok(hash.finish())
     }
 }

@@ -98,7 +98,7 @@ fn manifest(compiler: CompilerIdentity, build_path: PathBuf) -> KernelManifest {
         label: "base-gcov".into(),
         aliases: vec![],
         version: "6.12.117".into(),
-        source: SourceRecord { origin: "debian:6.12".into(), hash: "0".into() },
+        source: SourceRecord { origin: "debian:6.12".into(), hash: "0".into(), patches: Vec::new() },
         config_hash: "1".into(),
         compiler,
         cc: "gcc".into(),

@@ -3,6 +3,8 @@
 //! | module | format |
 //! |---|---|
 //! | [`gcda`] | GCC's `.gcda`, the counters of an instrumented program or kernel |
+//! | [`mcrae`] | McRae's hardware profiler: names files and dumps (in) |
+//! | [`gmon`] | `gmon.out` of `gcc -pg`, BSD kernels and GNU gprof (in and out) |
 //! | [`uftrace`] | traces in uftrace's format (out) |
 //!
 //! ```
@@ -20,6 +22,8 @@
 //! ```
 
 pub mod gcda;
+pub mod gmon;
+pub mod mcrae;
 pub mod uftrace;
 
 /// What can be wrong with foreign bytes. The caller knows the file and adds its name.

@@ -1,0 +1,51 @@
+//! The formats of 4.2BSD (and its `kgmon`) and of 4.4BSD.
+
+use super::read::Bytes;
+use super::*;
+
+/// 4.4BSD's mark of a header that says its rate (`GMONVERSION`).
+const BSD_44: u32 = 0x0005_1879;
+/// Unused words of 4.4BSD's header after version and rate.
+const SPARE: u64 = 3;
+
+/// A header has no magic number in 4.2BSD: it is one if its numbers fit each other and the file.
+pub(super) fn parse(bytes: &[u8], target: Target) -> Result<Gmon> {
+    let not = || Error::NotGmon { found: bytes.iter().take(4).copied().collect() };
+    let mut input = Bytes { bytes, at: 0, target };
+    let what = "the header of BSD";
+    let header =
+        |input: &mut Bytes| Ok::<_, Error>((input.address(what)?, input.address(what)?, input.u32(what)?));
+    let (low, high, length) = header(&mut input).map_err(|_| not())?;
+    let begin = input.at;
+    let mut rate = BSD_RATE;
+    if input.u32(what) == Ok(BSD_44) {
+        rate = input.u32(what)?;
+        input.take(SPARE, 4, what)?;
+    } else if target.wide {
+        // The header is a C structure of 8-byte alignment.
+        input.at = begin;
+        input.take(1, 4, what).map_err(|_| not())?;
+    } else {
+        input.at = begin;
+    }
+    let samples = u64::from(length).checked_sub(input.at as u64);
+    let fits = |samples: &u64| *samples <= input.left() as u64 && samples % 2 == 0;
+    let samples =
+        samples.filter(fits).filter(|_| low < high && i32::try_from(rate).is_ok_and(|rate| rate > 0));
+    let bins = input.bins(samples.ok_or_else(not)? / 2)?;
+    let histogram = Histogram {
+        low,
+        high,
+        rate,
+        dimension: Histogram::dimension_of("seconds"),
+        abbreviation: b's',
+        bins,
+    };
+    let mut records = vec![Record::Histogram(histogram)];
+    while !input.is_done() {
+        let (from, to, count) =
+            (input.address("an arc")?, input.address("an arc")?, input.address("an arc")?);
+        records.push(Record::Arc(RawArc { from, to, count }));
+    }
+    Ok(Gmon { records })
+}

@@ -1,0 +1,127 @@
+//! GNU's format, and numbers out of bytes for both.
+
+use super::*;
+
+/// Bytes with a position; every read says what for.
+pub(super) struct Bytes<'a> {
+    pub bytes: &'a [u8],
+    pub at: usize,
+    pub target: Target,
+}
+
+impl<'a> Bytes<'a> {
+    pub fn is_done(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    pub fn left(&self) -> usize {
+        self.bytes.len().saturating_sub(self.at)
+    }
+
+    /// The next `count` items of `size` bytes; nothing is allocated for what is not there.
+    pub fn take(&mut self, count: u64, size: u64, what: &'static str) -> Result<&'a [u8]> {
+        let needed = count.saturating_mul(size);
+        let left = self.left() as u64;
+        let taken = usize::try_from(needed).ok().and_then(|needed| self.bytes.get(self.at..)?.get(..needed));
+        let Some(taken) = taken else {
+            return Err(Error::Truncated { at: self.bytes.len(), what, needed: needed.saturating_sub(left) });
+        };
+        self.at += taken.len();
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N]> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N as u64, 1, what)?);
+        Ok(array)
+    }
+
+    pub fn u32(&mut self, what: &'static str) -> Result<u32> {
+        let bytes = self.array(what)?;
+        Ok(match self.target.byte_order {
+            ByteOrder::Little => u32::from_le_bytes(bytes),
+            ByteOrder::Big => u32::from_be_bytes(bytes),
+        })
+    }
+
+    pub fn address(&mut self, what: &'static str) -> Result<u64> {
+        if !self.target.wide {
+            return Ok(self.u32(what)?.into());
+        }
+        let bytes = self.array(what)?;
+        Ok(match self.target.byte_order {
+            ByteOrder::Little => u64::from_le_bytes(bytes),
+            ByteOrder::Big => u64::from_be_bytes(bytes),
+        })
+    }
+
+    pub fn bins(&mut self, count: u64) -> Result<Vec<u16>> {
+        let order = self.target.byte_order;
+        let bytes = self.take(count, 2, "the bins of a histogram")?;
+        let bin = |pair: &[u8]| {
+            let pair = [pair.first().copied().unwrap_or(0), pair.get(1).copied().unwrap_or(0)];
+            match order {
+                ByteOrder::Little => u16::from_le_bytes(pair),
+                ByteOrder::Big => u16::from_be_bytes(pair),
+            }
+        };
+        Ok(bytes.chunks_exact(2).map(bin).collect())
+    }
+}
+
+pub(super) fn parse(bytes: &[u8], target: Target) -> Result<Gmon> {
+    let mut input = Bytes { bytes, at: MAGIC.len(), target };
+    let version = input.u32("the header")?;
+    if version != VERSION {
+        return Err(Error::Version(version));
+    }
+    input.take(HEADER as u64 - 8, 1, "the header")?;
+    let mut records = Vec::new();
+    while !input.is_done() {
+        let at = input.at;
+        let [tag] = input.array("a record's tag")?;
+        records.push(match tag {
+            TAG_HISTOGRAM => Record::Histogram(histogram(&mut input, at)?),
+            TAG_ARC => Record::Arc(RawArc {
+                from: input.address("an arc")?,
+                to: input.address("an arc")?,
+                count: input.u32("an arc")?.into(),
+            }),
+            TAG_BLOCKS => Record::Blocks(blocks(&mut input)?),
+            other => {
+                let what = format!("a record of unknown kind {other} (0 histogram, 1 arc, 2 basic blocks)");
+                return Err(Error::Damaged { at, what });
+            }
+        });
+    }
+    Ok(Gmon { records })
+}
+
+fn histogram(input: &mut Bytes, at: usize) -> Result<Histogram> {
+    let what = "the header of a histogram";
+    let (low, high) = (input.address(what)?, input.address(what)?);
+    let (count, rate) = (input.u32(what)?, input.u32(what)?);
+    let dimension = input.array(what)?;
+    let [abbreviation] = input.array(what)?;
+    let damaged = |what: String| Err(Error::Damaged { at, what });
+    if i32::try_from(count).is_err() || i32::try_from(rate).is_err() {
+        return damaged(format!("a histogram of {count} bins with {rate} ticks per unit"));
+    }
+    if count > 0 && (low >= high || rate == 0) {
+        return damaged(format!("a histogram from {low:#x} to {high:#x} with {rate} ticks per unit"));
+    }
+    Ok(Histogram { low, high, rate, dimension, abbreviation, bins: input.bins(count.into())? })
+}
+
+fn blocks(input: &mut Bytes) -> Result<Vec<(u64, u64)>> {
+    let what = "a table of basic blocks";
+    let count = input.u32(what)?;
+    let size = if input.target.wide { 16 } else { 8 };
+    let taken = input.take(count.into(), size, what)?;
+    let mut rows = Bytes { bytes: taken, at: 0, target: input.target };
+    let mut blocks = Vec::new();
+    while !rows.is_done() {
+        blocks.push((rows.address(what)?, rows.address(what)?));
+    }
+    Ok(blocks)
+}

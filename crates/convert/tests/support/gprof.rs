@@ -1,0 +1,218 @@
+//! Runs GNU gprof, reads what it prints, and holds a call graph against it.
+#![allow(dead_code)] // each test program uses its own part
+
+use kerntune_analyze::graph::{CallGraph, Share};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+/// `gprof -b` with more arguments; standard output.
+pub fn gprof(arguments: &[&Path]) -> String {
+    let output = Command::new("gprof").arg("-b").args(arguments).output().expect("gprof of binutils");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.is_empty(), "gprof {arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A line of an entry: times in gprof's unit, calls.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Line {
+    pub own: f64,
+    pub descendants: f64,
+    pub calls: u64,
+    /// Behind `/` or `+`.
+    pub other: u64,
+}
+
+/// An entry of the call graph.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Entry {
+    pub line: Line,
+    pub cycle: Option<usize>,
+    pub parents: BTreeMap<String, Line>,
+    pub children: BTreeMap<String, Line>,
+}
+
+/// What gprof printed.
+#[derive(Debug, Default)]
+pub struct Printed {
+    /// Own time, calls, total time per call, by name.
+    pub flat: BTreeMap<String, (f64, u64, f64)>,
+    /// What times per call were multiplied by for print.
+    pub scale: f64,
+    pub entries: BTreeMap<String, Entry>,
+    /// Cycles by number: the line of the whole, the names of the members.
+    pub cycles: BTreeMap<usize, (Line, BTreeSet<String>)>,
+}
+
+pub fn parse(text: &str) -> Printed {
+    let mut printed = Printed::default();
+    let (flat, graph) = text.split_at(text.find("Call graph").expect("gprof prints a call graph"));
+    for line in flat.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let Some(unit) = words.iter().find_map(|word| word.strip_suffix("/call")) {
+            // A letter for the scale, if any, before the letter of the unit.
+            let prefix = unit.chars().rev().nth(1).unwrap_or(' ');
+            let scales = [
+                ('T', 1e-12),
+                ('G', 1e-9),
+                ('M', 1e-6),
+                ('K', 1e-3),
+                (' ', 1.0),
+                ('m', 1e3),
+                ('u', 1e6),
+                ('n', 1e9),
+                ('p', 1e12),
+            ];
+            printed.scale = scales.iter().find(|(letter, _)| *letter == prefix).unwrap().1;
+        }
+        let number = |at: usize| words.get(at).and_then(|word| word.parse::<f64>().ok());
+        if let (Some(_), Some(_), Some(own), Some(name)) = (number(0), number(1), number(2), words.last()) {
+            let calls = if words.len() == 7 { words[3].parse().unwrap() } else { 0 };
+            let per_call = number(5).filter(|_| words.len() == 7).unwrap_or(0.0) / printed.scale;
+            printed.flat.insert((*name).to_string(), (own, calls, per_call));
+        }
+    }
+    let body = graph.split("name\n").nth(1).unwrap();
+    for block in body.split("-----------------------------------------------\n") {
+        if block.starts_with('\u{c}') || block.contains("Index by function name") {
+            break;
+        }
+        entry(block, &mut printed);
+    }
+    printed
+}
+
+fn entry(block: &str, printed: &mut Printed) {
+    let Some(main) = block.lines().find(|line| line.starts_with('[')) else { return };
+    let (above, below) = block.split_once(main).unwrap();
+    let words: Vec<&str> = main.split_whitespace().skip(2).collect();
+    if let Some(at) = main.find("<cycle ").filter(|_| main.contains(" as a whole>")) {
+        let number: usize = main[at + 7..].split_whitespace().next().unwrap().parse().unwrap();
+        let members = below.lines().map(|line| arc(line).0).filter(|name| !name.is_empty()).collect();
+        printed.cycles.insert(number, (times(&words).0, members));
+        return;
+    }
+    let (line, rest) = times(&words);
+    let cycle = rest
+        .iter()
+        .position(|word| *word == "<cycle")
+        .map(|at| rest[at + 1].trim_end_matches('>').parse().unwrap());
+    let arcs = |lines: &str| lines.lines().map(arc).filter(|(name, _)| !name.is_empty()).collect();
+    let entry = Entry { line, cycle, parents: arcs(above), children: arcs(below) };
+    printed.entries.insert(rest[0].to_string(), entry);
+}
+
+/// Name and numbers of a parent, child or member; no name for gprof's own `<spontaneous>`.
+fn arc(line: &str) -> (String, Line) {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (line, rest) = times(&words);
+    // Only a function of that name has a number.
+    let name = if rest.len() < 2 { "" } else { rest[0] };
+    (name.to_string(), line)
+}
+
+/// Times if there are two, calls if there are any, and what follows.
+fn times<'a>(words: &'a [&'a str]) -> (Line, &'a [&'a str]) {
+    let mut line = Line::default();
+    let mut rest = words;
+    if let [own, descendants, ..] = rest {
+        if own.contains('.') && own.parse::<f64>().is_ok() {
+            (line.own, line.descendants) = (own.parse().unwrap(), descendants.parse().unwrap());
+            rest = &rest[2..];
+        }
+    }
+    if let Some(first) = rest.first() {
+        let parts: Vec<u64> = first.split(['/', '+']).map_while(|part| part.parse().ok()).collect();
+        if let Some(&calls) = parts.first() {
+            (line.calls, line.other) = (calls, parts.get(1).copied().unwrap_or(0));
+            rest = &rest[1..];
+        }
+    }
+    (line, rest)
+}
+
+/// How much was compared.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Compared {
+    pub functions: usize,
+    pub arcs: usize,
+    pub cycles: usize,
+    pub recursive: usize,
+}
+
+/// Holds every function, arc and cycle against gprof's, and the other way round. `name` is what
+/// gprof calls a function (none for the caller of what nothing calls), `unit_ns` the nanoseconds of
+/// its unit of time. Times may differ by the last digit that gprof prints.
+pub fn compare(
+    graph: &CallGraph,
+    printed: &Printed,
+    name: impl Fn(Option<usize>) -> String,
+    unit_ns: f64,
+) -> Compared {
+    let mut compared = Compared::default();
+    let same = |ours: u64, theirs: f64, what: &str| {
+        let ours = ours as f64 / unit_ns;
+        assert!((ours - theirs).abs() <= 0.011 + 1e-7 * theirs, "{what}: {ours} here, {theirs} in gprof");
+    };
+    for (at, function) in graph.functions.iter().enumerate().filter(|(_, function)| !function.is_idle()) {
+        let own = name(Some(at));
+        let entry = printed.entries.get(&own).unwrap_or_else(|| panic!("gprof has no entry for {own}"));
+        same(function.self_ns, entry.line.own, &own);
+        same(function.descendants_ns, entry.line.descendants, &own);
+        assert_eq!(
+            (function.calls, function.self_calls),
+            (entry.line.calls, entry.line.other),
+            "calls of {own}"
+        );
+        assert_eq!(function.cycle.is_some(), entry.cycle.is_some(), "cycle of {own}");
+        let (flat, calls, per_call) = printed.flat.get(&own).copied().unwrap_or_default();
+        same(function.self_ns, flat, &own);
+        assert_eq!(function.calls, calls, "calls of {own} in the flat profile");
+        if let Some(each) = function.total_ns().checked_div(calls) {
+            let each = each as f64 / unit_ns;
+            let digit = 0.0051 / printed.scale + 0.01;
+            assert!((each - per_call).abs() <= digit, "{own} per call: {each}, {per_call} ± {digit}");
+        }
+        let arcs = |arcs: &[usize],
+                    theirs: &BTreeMap<String, Line>,
+                    end: &dyn Fn(&Share) -> Option<usize>| {
+            let ours: Vec<&Share> = arcs
+                .iter()
+                .map(|arc| &graph.arcs[*arc])
+                .filter(|arc| arc.caller != Some(arc.callee))
+                .collect();
+            for arc in &ours {
+                let other = name(end(arc));
+                let what = format!("{own} and {other}");
+                let line = theirs.get(&other).unwrap_or_else(|| panic!("gprof has no arc between {what}"));
+                same(arc.self_ns, line.own, &what);
+                same(arc.descendants_ns, line.descendants, &what);
+                let total = if graph.is_inner(arc) { 0 } else { graph.calls_from_outside(arc.callee) };
+                assert_eq!((arc.calls, total), (line.calls, line.other), "calls between {what}");
+            }
+            let others = theirs.keys().filter(|other| **other != own).count();
+            assert_eq!(ours.len(), others, "arcs of {own}: {theirs:?}");
+            ours.len()
+        };
+        arcs(&function.parents, &entry.parents, &|arc| arc.caller);
+        compared.arcs += arcs(&function.children, &entry.children, &|arc| Some(arc.callee));
+        compared.functions += 1;
+        compared.recursive += usize::from(function.self_calls > 0);
+    }
+    let theirs: BTreeSet<(u64, u64, BTreeSet<String>)> =
+        printed.cycles.values().map(|(line, members)| (line.calls, line.other, members.clone())).collect();
+    for cycle in &graph.cycles {
+        let members: BTreeSet<String> = cycle.members.iter().map(|member| name(Some(*member))).collect();
+        let found = printed.cycles.values().find(|(_, theirs)| *theirs == members);
+        let (line, _) = found.unwrap_or_else(|| panic!("gprof has no cycle {members:?}"));
+        same(cycle.self_ns, line.own, "a cycle");
+        same(cycle.descendants_ns, line.descendants, "a cycle");
+        assert_eq!((cycle.calls, cycle.inner_calls), (line.calls, line.other), "calls of {members:?}");
+    }
+    assert_eq!(graph.cycles.len(), theirs.len(), "{theirs:?}");
+    let extra: Vec<_> = printed.entries.keys().filter(|entry| **entry != name(None)).collect();
+    assert_eq!(extra.len(), compared.functions, "gprof has entries of its own");
+    compared.cycles = graph.cycles.len();
+    compared
+}

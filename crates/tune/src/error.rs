@@ -23,12 +23,26 @@ pub enum Error {
     Refused(#[from] kerntune_optimize::gcc_pgo::Refused),
     #[error(transparent)]
     Model(#[from] kerntune_layout::Error),
+    #[error(transparent)]
+    Names(#[from] kerntune_convert::mcrae::NamesError),
+    /// A dump of McRae's profiler that is none.
+    #[error("{}: {source}", dump.display())]
+    Dump { dump: std::path::PathBuf, source: kerntune_convert::mcrae::DumpError },
+    /// A dump that cannot be replayed.
+    #[error("{}: {source}", dump.display())]
+    Replay { dump: std::path::PathBuf, source: kerntune_convert::mcrae::ReplayError },
     /// A run during which no region was opened.
     #[error("the run `{run}` of workload `{workload}` marked no region, so nothing was recorded: give its steps a `region`, or mark operations in the program (guest/kt_mark.h)")]
     NothingRecorded { workload: String, run: String },
     /// The recorder says that it missed something.
     #[error("{lost} events were lost in the recording; its figures would be wrong. This is a bug of the recorder: keep {path}")]
     LostEvents { lost: u64, path: std::path::PathBuf },
+    /// A profile that was made without a trace.
+    #[error("{} has no trace: it was merged, imported or recorded without functions. Reports of its tables work (functions, graph, subsystems …); for single calls record again", profile.display())]
+    NoTrace { profile: std::path::PathBuf },
+    /// An output that would overwrite something.
+    #[error("{} is there already; remove it or name another", path.display())]
+    Exists { path: std::path::PathBuf },
 }
 
 /// Shorthand of this crate.

@@ -12,10 +12,13 @@
 
 pub mod compare;
 mod error;
+pub mod export;
+pub mod import_mcrae;
 pub mod model;
 pub mod optimize;
 mod plan;
 pub mod record;
+pub mod run_files;
 mod session;
 pub mod train;
 mod tune;

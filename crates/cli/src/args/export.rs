@@ -7,6 +7,17 @@ use std::path::PathBuf;
 pub enum ExportFormat {
     /// Self times and arcs for GNU gprof (gmon.out), with the symbols that go with them
     Gmon(ExportGmon),
+    /// The trace as a data directory for uftrace (report, graph, tui, dump --chrome …)
+    Uftrace(ExportUftrace),
+}
+
+#[derive(Debug, Args)]
+pub struct ExportUftrace {
+    /// Beginning of an id, directory, or `latest`
+    pub profile: String,
+    /// The directory to make, for `uftrace report -d`
+    #[arg(long, default_value = "uftrace.data", value_name = "DIR")]
+    pub output: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@
 
 mod frames;
 
-pub use frames::records;
+pub use frames::{records, ExportError};
 
 use std::fmt::Write;
 

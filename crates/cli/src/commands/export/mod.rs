@@ -1,6 +1,7 @@
 //! `kerntune export`: one file per format.
 
 mod gmon;
+mod uftrace;
 
 use crate::args::{ExportFormat, Global};
 use crate::exit::{Exit, Failure};
@@ -9,5 +10,6 @@ use crate::output::Output;
 pub fn run(global: &Global, format: &ExportFormat, output: &Output) -> Result<Exit, Failure> {
     match format {
         ExportFormat::Gmon(options) => gmon::run(global, options, output),
+        ExportFormat::Uftrace(options) => uftrace::run(global, options, output),
     }
 }

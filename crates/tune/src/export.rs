@@ -1,0 +1,69 @@
+//! Profiles and traces for other programs.
+
+use crate::run_files::RunFiles;
+use crate::{Error, Result};
+use kerntune_analyze::TraceFile;
+use kerntune_convert::uftrace::{self, ExportError};
+use kerntune_profile::Profile;
+use kerntune_work::{interrupt, write_atomic, IoContext, Progress};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// Writes the trace of the profile in `directory` as a uftrace data directory, which must not be
+/// there yet. Returns the number of records.
+pub fn uftrace(profile: &Profile, directory: &Path, output: &Path, progress: &dyn Progress) -> Result<u64> {
+    if output.exists() {
+        return Err(Error::Exists { path: output.to_owned() });
+    }
+    let run = RunFiles::open(directory)?;
+    let partial = aside(output);
+    if partial.exists() {
+        fs::remove_dir_all(&partial).at("remove", &partial)?;
+    }
+    fs::create_dir_all(&partial).at("create", &partial)?;
+    let tasks = uftrace::tasks(&run.recording.threads);
+    let names = profile.tables.symbols.iter().map(|symbol| symbol.name.as_str());
+    for (name, bytes) in uftrace::files(&tasks, names) {
+        write_atomic(&partial.join(name), &bytes)?;
+    }
+    let paths: Vec<PathBuf> =
+        tasks.iter().map(|task| partial.join(format!("{}.dat", task.tid))).collect();
+    for path in &paths {
+        // uftrace wants a file of every thread, also of one that did nothing.
+        fs::write(path, []).at("write", path)?;
+    }
+    let trace = TraceFile::open(&run.trace, &run.recording)?;
+    progress.begin("writing uftrace's records", Some(trace.chunks() as u64));
+    let mut append = |thread: usize, bytes: &[u8]| {
+        // Opened each time: a trace has more threads than a process may have open files.
+        OpenOptions::new().append(true).open(&paths[thread])?.write_all(bytes)
+    };
+    let mut tell = |done| {
+        progress.at(done);
+        if interrupt::is_set() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let done = uftrace::records(&trace, &mut append, &mut tell);
+    progress.end();
+    interrupt::check()?;
+    let count = done.map_err(|error| match error {
+        ExportError::Trace(error) => Error::Analyze(error),
+        ExportError::Write(source) => {
+            kerntune_work::Error::Io { action: "write", path: partial.clone(), source }.into()
+        }
+        ExportError::Stopped => kerntune_work::Error::Interrupted.into(),
+    })?;
+    fs::rename(&partial, output).at("create", output)?;
+    Ok(count)
+}
+
+fn aside(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_owned();
+    name.push(".partial");
+    name.into()
+}

@@ -1,0 +1,47 @@
+//! What a recording left beside its profile's tables, in `run/`.
+
+use crate::{Error, Result};
+use kerntune_trace::{files, Recording};
+use kerntune_work::IoContext;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// The directory in a profile's.
+pub const RUN: &str = "run";
+
+/// A trace with what the recorder said of it.
+pub struct RunFiles {
+    /// `trace.kt`.
+    pub trace: File,
+    /// `recording.json`.
+    pub recording: Recording,
+}
+
+impl RunFiles {
+    /// Opens those of the profile in `profile`.
+    ///
+    /// # Errors
+    /// [`Error::NoTrace`] if it was made without one: merged, imported without events, or recorded
+    /// with `--no-functions`.
+    pub fn open(profile: &Path) -> Result<Self> {
+        let none = || Error::NoTrace { profile: profile.to_owned() };
+        let run = profile.join(RUN);
+        let path = run.join(files::RECORDING);
+        let bytes = match fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(none()),
+            other => other.at("read", &path)?,
+        };
+        let recording: Recording = serde_json::from_slice(&bytes)
+            .map_err(|source| kerntune_work::Error::Json { path: path.clone(), source })?;
+        if !recording.capture.functions {
+            return Err(none());
+        }
+        let path = run.join(files::TRACE);
+        let trace = match File::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(none()),
+            other => other.at("open", &path)?,
+        };
+        Ok(Self { trace, recording })
+    }
+}

@@ -6,6 +6,7 @@ mod comparison;
 mod escape;
 mod functions;
 mod join;
+pub mod profile;
 mod runs;
 
 use crate::Result;
@@ -86,14 +87,9 @@ pub fn report(input: &HtmlInput) -> Result<String> {
     section("repeat", "Repeat it", runs::commands(input.commands));
 
     let mut page = String::with_capacity(main.len() + CSS.len() + SCRIPT.len() + 4096);
-    let title = Escaped(if input.title.is_empty() { "kerntune report" } else { input.title });
-    let _ = write!(
-        page,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"generator\" content=\"kerntune\">\n<title>{title}</title>\n\
-         <style>\n{CSS}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
-    );
+    let title = if input.title.is_empty() { "kerntune report" } else { input.title };
+    head(&mut page, title, "", &[CSS]);
+    let _ = write!(page, "<body>\n<header>\n<h1>{}</h1>\n", Escaped(title));
     page.push_str(&subtitle(input));
     if let Some(comparison) = input.comparison {
         page.push_str(&summary(comparison));
@@ -108,6 +104,18 @@ pub fn report(input: &HtmlInput) -> Result<String> {
     }
     let _ = write!(page, "<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
     Ok(page)
+}
+
+/// Everything before the body; `meta` is markup.
+fn head(page: &mut String, title: &str, meta: &str, styles: &[&str]) {
+    let _ = write!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"generator\" content=\"kerntune\">\n{meta}<title>{}</title>\n<style>\n{}</style>\n</head>\n",
+        Escaped(title),
+        styles.concat(),
+    );
 }
 
 fn subtitle(input: &HtmlInput) -> String {

@@ -1,0 +1,65 @@
+// The timeline's data with sums for fast drawing. Position `u` counts recorded time only: gaps
+// between recorded stretches have no width.
+kt.moments = () => {
+  const time = kt.data.time;
+  if (!time || time.spans.length === 0) return null;
+  let length = 0;
+  const spans = time.spans.map(([begin, end, first, bins]) => {
+    const span = { begin, end, first, bins, u: length };
+    length += end - begin;
+    return span;
+  });
+  const toU = (t) => {
+    for (const span of spans) if (t < span.end) return span.u + Math.max(0, t - span.begin);
+    return length;
+  };
+  const toTime = (u) => {
+    const span = spans.find((s) => u < s.u + s.end - s.begin) || spans[spans.length - 1];
+    return span.begin + Math.min(span.end - span.begin, u - span.u);
+  };
+  // Running sums over bins by lane, kernel and user apart.
+  const last = spans[spans.length - 1];
+  const count = last.first + last.bins;
+  const edges = new Float64Array(count + 1);
+  for (const span of spans) {
+    for (let n = 0; n <= span.bins; n++) edges[span.first + n] = span.u + (span.end - span.begin) * n / span.bins;
+  }
+  const sums = time.lanes.map(() => [new Float64Array(count + 1), new Float64Array(count + 1)]);
+  for (let i = 0, bin = 0; i < time.bins.b.length; i++) {
+    bin += time.bins.b[i];
+    const l = time.bins.l[i];
+    sums[l >> 1][l & 1][bin + 1] += time.bins.n[i];
+  }
+  for (const pair of sums) for (const sum of pair) for (let n = 0; n < count; n++) sum[n + 1] += sum[n];
+  // Time of a lane up to `u`, within a bin in proportion.
+  const upTo = (sum, u, hint) => {
+    let low = hint || 0, high = count;
+    while (low < high) { const m = (low + high) >> 1; if (edges[m + 1] <= u) low = m + 1; else high = m; }
+    if (low >= count) return sum[count];
+    const part = (u - edges[low]) / (edges[low + 1] - edges[low] || 1);
+    return sum[low] + (sum[low + 1] - sum[low]) * Math.max(0, part);
+  };
+  const slices = (columns) => {
+    const out = [];
+    for (let i = 0, at = 0; i < columns.b.length; i++) {
+      at += columns.b[i];
+      out.push({ begin: at, end: at + columns.n[i], lane: columns.l[i] >> 1, user: columns.l[i] & 1 });
+      at += columns.n[i];
+    }
+    return out.map((s) => ({ ...s, u0: toU(s.begin), u1: toU(s.begin) + s.end - s.begin }));
+  };
+  const windows = time.windows.map((w, number) => {
+    const calls = [];
+    const c = w.calls;
+    for (let i = 0, at = w.begin; i < c.b.length; i++) {
+      at += c.b[i];
+      const u0 = toU(at);
+      calls.push({ begin: at, end: at + c.n[i], u0, u1: u0 + c.n[i], lane: c.l[i], depth: c.k[i], f: c.f[i], how: kt.data.hows[c.h[i]], cut: c.x[i] });
+    }
+    const u0 = toU(w.begin);
+    return { ...w, number, calls, slices: slices(w.slices), u0, u1: u0 + w.end - w.begin };
+  });
+  const regions = time.regions.map(([name, begin, end, depth, operations]) =>
+    ({ name, begin, end, depth, operations, u0: toU(begin), u1: toU(end) }));
+  return { spans, length, toU, toTime, count, edges, sums, upTo, slices: slices(time.slices), windows, regions, lanes: time.lanes };
+};

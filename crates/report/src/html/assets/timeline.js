@@ -1,0 +1,344 @@
+// Who had the CPU when: a lane for each thread, for interrupts and for idle. Where single calls are
+// known and wide enough, they are drawn below their lane.
+kt.timeline = () => {
+  const canvas = byId("timeline"), status = byId("time-status"), m = kt.moments();
+  if (!m) return;
+  byId("time").hidden = false;
+  const LEFT = 142, AXIS = 22, REGION = 17, BAND = 20, CALL = 16, GAP = 7;
+  const COLOURS = { kernel: "#77aadd", user: kt.SPECIAL.user, interrupt: kt.SPECIAL.interrupt, idle: "#aeb4bb", halted: "#aeb4bb" };
+  let width = 0, u0 = 0, u1 = m.length, places = [], drawn = [], zones = [], detailed = [];
+
+  const plot = () => Math.max(50, width - LEFT);
+  const x = (u) => LEFT + (u - u0) / (u1 - u0) * plot();
+  const colour = (lane, user) => {
+    const kind = m.lanes[lane].kind;
+    return kind === "interrupt" ? COLOURS.interrupt : kind === "idle" ? COLOURS.idle : user ? COLOURS.user : COLOURS.kernel;
+  };
+  // Windows whose calls are worth drawing now.
+  const open = () => m.windows.filter((w) => w.calls.length > 0 && w.u1 > u0 && w.u0 < u1 && (w.u1 - w.u0) / (u1 - u0) * plot() > 120);
+  const arrange = () => {
+    const seen = new Map();
+    detailed = open();
+    for (const w of detailed) for (const c of w.calls) {
+      if (c.u1 >= u0 && c.u0 <= u1) seen.set(c.lane, Math.max(seen.get(c.lane) || 0, c.depth + 1));
+    }
+    let y = AXIS + REGION + 4;
+    places = m.lanes.map((lane, at) => {
+      const place = { y, rows: seen.get(at) || 0 };
+      y += BAND + place.rows * CALL + GAP;
+      return place;
+    });
+    return y + 2;
+  };
+  const step = (length, room) => {
+    const rough = length / room;
+    const size = 10 ** Math.floor(Math.log10(rough));
+    return [1, 2, 5, 10].map((n) => n * size).find((s) => s >= rough) || size * 10;
+  };
+  const axis = (g) => {
+    const ink = kt.css("--ink"), quiet = kt.css("--quiet"), rule = kt.css("--rule");
+    g.font = "11px system-ui, sans-serif";
+    const by = Math.max(1, step(u1 - u0, plot() / 110));
+    let free = LEFT, first = null;
+    for (const span of m.spans) {
+      const end = span.u + span.end - span.begin;
+      if (end < u0 || span.u > u1) continue;
+      const from = Math.max(span.u, u0), to = Math.min(end, u1);
+      if (span.u > u0) {
+        g.strokeStyle = quiet;
+        g.setLineDash([2, 3]);
+        g.beginPath();
+        g.moveTo(x(span.u), 2);
+        g.lineTo(x(span.u), canvas.clientHeight);
+        g.stroke();
+        g.setLineDash([]);
+      }
+      const t0 = span.begin + from - span.u, t1 = span.begin + to - span.u;
+      for (let t = Math.ceil(t0 / by) * by; t <= t1; t += by) {
+        const at = x(span.u + t - span.begin);
+        g.strokeStyle = rule;
+        g.beginPath();
+        g.moveTo(at + 0.5, AXIS - 4);
+        g.lineTo(at + 0.5, canvas.clientHeight);
+        g.stroke();
+        // The first one in full, the others by what they are later if that is shorter.
+        let text;
+        if (first === null || by >= 1e6) text = (t / 1e9).toFixed(Math.max(0, Math.ceil(9 - Math.log10(by)))) + " s";
+        else text = "+" + kt.ns(t - first);
+        const w = g.measureText(text).width;
+        const left = Math.max(LEFT, Math.min(at - w / 2, width - w));
+        if (left > free) {
+          g.fillStyle = first === null ? ink : quiet;
+          g.fillText(text, left, AXIS / 2);
+          free = left + w + 12;
+          if (first === null) first = t;
+        }
+      }
+    }
+  };
+  const regions = (g) => {
+    const ink = kt.css("--ink");
+    g.font = "11px system-ui, sans-serif";
+    let free = LEFT;
+    m.regions.filter((r) => r.depth === 0).forEach((r, at) => {
+      const a = Math.max(LEFT, x(r.u0)), b = Math.min(width, x(r.u1));
+      if (b <= LEFT || a >= width || b - a < 0.5) return;
+      g.fillStyle = at % 2 ? kt.css("--same-soft") : kt.css("--rule");
+      g.fillRect(a, AXIS, b - a, REGION - 2);
+      zones.push({ x0: a, x1: b, y0: AXIS, y1: AXIS + REGION, head: "region " + r.name, lines: [["begins", kt.moment(r.begin)], ["elapsed", kt.ns(r.end - r.begin)], ["operations", kt.grouped(r.operations)]], go: [r.u0, r.u1] });
+      const letters = Math.floor((b - Math.max(a, free) - 8) / 6.2);
+      const text = kt.cut(r.name, letters);
+      if (text && letters >= 3) {
+        g.fillStyle = ink;
+        g.fillText(text, Math.max(a, free) + 4, AXIS + REGION / 2 - 1);
+        free = Math.max(a, free) + 8 + g.measureText(text).width;
+      }
+    });
+  };
+  // Shares of time per pixel from the running sums.
+  const density = (g, lane, y) => {
+    const [kernel, user] = m.sums[lane];
+    const per = (u1 - u0) / plot();
+    let begin = 0, h0 = -1, h1 = -1;
+    const flush = (end) => {
+      if (h0 + h1 <= 0) return;
+      const a = LEFT + begin, w = end - begin;
+      if (h0 > 0) { g.fillStyle = colour(lane, 0); g.fillRect(a, y + BAND - h0, w, h0); }
+      if (h1 > 0) { g.fillStyle = colour(lane, 1); g.fillRect(a, y + BAND - h0 - h1, w, h1); }
+    };
+    let k = m.upTo(kernel, u0), s = m.upTo(user, u0);
+    for (let px = 0; px < plot(); px++) {
+      const end = u0 + (px + 1) * per;
+      const k1 = m.upTo(kernel, end), s1 = m.upTo(user, end);
+      const a = (k1 - k) / per * BAND, b = (s1 - s) / per * BAND;
+      // Never less than a hairline, so that what is rare is not invisible.
+      const r0 = a > 0.01 ? Math.max(1, Math.round(a * 2) / 2) : 0, r1 = b > 0.01 ? Math.max(1, Math.round(b * 2) / 2) : 0;
+      if (r0 !== h0 || r1 !== h1) { flush(px); begin = px; h0 = r0; h1 = r1; }
+      k = k1; s = s1;
+    }
+    flush(plot());
+  };
+  const solid = (g, slices) => {
+    for (const s of slices) {
+      if (s.u1 < u0 || s.u0 > u1) continue;
+      const a = Math.max(LEFT, x(s.u0)), b = Math.min(width, x(s.u1));
+      if (b - a < 0.5) continue;
+      const y = places[s.lane].y;
+      g.fillStyle = colour(s.lane, s.user);
+      g.fillRect(a, y, Math.max(1, b - a - (b - a > 4 ? 0.5 : 0)), BAND);
+      const lane = m.lanes[s.lane];
+      const what = lane.kind === "thread" || lane.kind === "others" ? (s.user ? "user mode" : "kernel") : lane.name;
+      zones.push({ x0: a, x1: b, y0: y, y1: y + BAND, head: lane.name, lines: [["", what], ["from", kt.moment(s.begin)], ["for", kt.ns(s.end - s.begin)]] });
+    }
+  };
+  const calls = (g, w, letter) => {
+    g.font = kt.FONT;
+    const last = new Map();
+    for (const c of w.calls) {
+      if (c.u1 < u0 || c.u0 > u1) continue;
+      const a = Math.max(LEFT, x(c.u0)), b = Math.min(width, x(c.u1));
+      const y = places[c.lane].y + BAND + 1 + c.depth * CALL;
+      const row = c.lane * 1000 + c.depth;
+      if (b - a < 0.7) {
+        // Several calls in one pixel are one line.
+        if (last.get(row) >= a) continue;
+        last.set(row, a + 0.8);
+      }
+      g.fillStyle = kt.colour(c.f, c.how);
+      g.fillRect(a, y, Math.max(0.8, b - a - (b - a > 3 ? 1 : 0)), CALL - 1);
+      if (c.how === "interrupt" && b - a > 2) { g.fillStyle = "#a33b12"; g.fillRect(a, y, Math.min(3, b - a), CALL - 1); }
+      if (b - a > 4 * letter) {
+        const text = kt.cut(kt.name(c.f), Math.floor((b - a - 7) / letter));
+        g.fillStyle = "#14171b";
+        if (text) g.fillText(text, a + (c.how === "interrupt" ? 5 : 3), y + CALL / 2);
+      }
+      if (c.f === kt.state.fn) { g.strokeStyle = kt.css("--ink"); g.lineWidth = 1.5; g.strokeRect(a + 0.75, y + 0.75, Math.max(1, b - a - 2.5), CALL - 2.5); }
+      drawn.push({ x0: a, x1: Math.max(b, a + 1), y0: y, y1: y + CALL, call: c });
+    }
+    // Where a thread was off the CPU in the middle of its calls, they are only waiting.
+    g.fillStyle = kt.css("--veil");
+    for (const [lane, place] of places.entries()) {
+      if (!place.rows || m.lanes[lane].kind !== "thread") continue;
+      let from = w.u0;
+      const veil = (to) => {
+        const a = Math.max(LEFT, x(from)), b = Math.min(width, x(to));
+        if (b - a > 0.5) g.fillRect(a, place.y + BAND + 1, b - a, place.rows * CALL);
+      };
+      for (const s of w.slices) {
+        // Interrupts lie on the stack of the thread that they hit.
+        if (s.lane !== lane && m.lanes[s.lane].kind !== "interrupt") continue;
+        veil(s.u0);
+        from = Math.max(from, s.u1);
+      }
+      veil(w.u1);
+    }
+  };
+  const draw = () => {
+    const began = performance.now();
+    width = canvas.clientWidth;
+    const height = arrange();
+    const { draw: g } = kt.fit(canvas, height);
+    drawn = [];
+    zones = [];
+    const ink = kt.css("--ink"), quiet = kt.css("--quiet"), letter = kt.letter();
+    axis(g);
+    regions(g);
+    g.save();
+    g.beginPath();
+    g.rect(LEFT, 0, plot(), height);
+    g.clip();
+    const dark = kt.isDark();
+    g.globalAlpha = dark ? 0.86 : 1;
+    places.forEach((place, lane) => {
+      g.fillStyle = kt.css("--panel");
+      g.fillRect(LEFT, place.y, plot(), BAND);
+    });
+    // Bins are averages: paler where single stretches can be told apart.
+    const binWidth = m.length / m.count / (u1 - u0) * plot();
+    g.globalAlpha = (dark ? 0.86 : 1) * (binWidth > 3 ? 0.5 : 1);
+    places.forEach((place, lane) => density(g, lane, place.y));
+    g.globalAlpha = dark ? 0.86 : 1;
+    if (binWidth > 1) solid(g, m.slices);
+    for (const w of detailed) {
+      const a = Math.max(LEFT, x(w.u0)), b = Math.min(width, x(w.u1));
+      g.fillStyle = kt.css("--panel");
+      for (const place of places) g.fillRect(a, place.y, b - a, BAND);
+      solid(g, w.slices);
+      calls(g, w, letter);
+    }
+    g.globalAlpha = 1;
+    // Windows that are too narrow now: a tick to find them by.
+    g.fillStyle = kt.css("--focus");
+    for (const w of m.windows) {
+      if (w.u1 < u0 || w.u0 > u1) continue;
+      const a = x(w.u0), b = Math.max(a + 2, x(w.u1));
+      g.fillRect(a, AXIS + REGION - 1, b - a, 3);
+    }
+    g.restore();
+    m.lanes.forEach((lane, at) => {
+      const place = places[at];
+      g.fillStyle = ink;
+      g.font = "12px system-ui, sans-serif";
+      const pid = lane.pid ? " " + lane.pid : "";
+      const name = kt.cut(lane.name, 18 - pid.length);
+      g.fillText(name, 0, place.y + BAND / 2);
+      g.fillStyle = quiet;
+      g.font = "11px system-ui, sans-serif";
+      if (pid) g.fillText(pid, g.measureText(name).width * 12 / 11 + 4, place.y + BAND / 2);
+      const share = (m.upTo(m.sums[at][0], u1) - m.upTo(m.sums[at][0], u0) + m.upTo(m.sums[at][1], u1) - m.upTo(m.sums[at][1], u0)) / (u1 - u0);
+      const text = kt.percent(share, 1);
+      g.fillText(text, LEFT - 8 - g.measureText(text).width, place.y + BAND / 2 + (pid || name.length > 12 ? 0 : 0));
+    });
+    say(binWidth);
+    root.dataset.timelineMs = (performance.now() - began).toFixed(1);
+  };
+  const say = (binWidth) => {
+    const from = m.toTime(u0), to = m.toTime(u1);
+    const words = ["From " + kt.moment(from) + ", " + kt.ns(u1 - u0) + " wide. "];
+    if (detailed.length > 0) {
+      const cut = detailed.filter((w) => !w.whole);
+      words.push(detailed.length === 1 ? "Single calls: " + detailed[0].label + (cut.length ? " (up to the limit of calls)" : "") + "." : detailed.length + " windows of single calls.");
+    } else if (binWidth > 3) {
+      words.push("No call detail here; see ");
+      words.push(kt.make("code", {}, "kerntune report " + kt.data.id + " path --from " + Math.round(from) + " --to " + Math.round(to)));
+    } else words.push("Blue ticks: windows with single calls.");
+    status.replaceChildren(...words);
+  };
+  const soon = kt.soon(draw);
+  const show = (a, b) => {
+    const least = Math.min(20, m.length);
+    let length = Math.min(m.length, Math.max(least, b - a));
+    const begin = Math.max(0, Math.min((a + b - length) / 2, m.length - length));
+    u0 = begin;
+    u1 = begin + length;
+    kt.set(length >= m.length ? { from: null, to: null } : { from: m.toTime(u0), to: m.toTime(u0) + length });
+    soon();
+  };
+  const zoom = (factor, at) => {
+    const middle = at === undefined ? (u0 + u1) / 2 : at;
+    show(middle - (middle - u0) * factor, middle + (u1 - middle) * factor);
+  };
+  const toWindow = (w) => { const edge = (w.u1 - w.u0) * 0.02; show(w.u0 - edge, w.u1 + edge); };
+  kt.showTime = (begin, end) => { const a = m.toU(begin); show(a - (end - begin) * 0.05, a + (end - begin) * 1.05); };
+  kt.windowOf = (begin, f) => m.windows.find((w) => w.function === f && w.begin === begin) || m.windows.find((w) => w.begin <= begin && begin < w.end && w.calls.length > 0);
+
+  const choice = byId("window");
+  choice.append(kt.make("option", { value: "" }, "…"), ...m.windows.map((w, at) => kt.make("option", { value: String(at) }, w.label)));
+  choice.addEventListener("change", () => { if (choice.value !== "") toWindow(m.windows[Number(choice.value)]); });
+  byId("zoom-in").addEventListener("click", () => zoom(0.5));
+  byId("zoom-out").addEventListener("click", () => zoom(2));
+  byId("zoom-all").addEventListener("click", () => show(0, m.length));
+  kt.swatches(byId("time-legend"), [["kernel", COLOURS.kernel], ["user", COLOURS.user], ["interrupt", COLOURS.interrupt], ["idle", COLOURS.idle], ["window of single calls", "var(--focus)"]]);
+
+  const under = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const px = event.clientX - box.left, py = event.clientY - box.top;
+    const hit = (r) => r.x0 <= px && px <= r.x1 && r.y0 <= py && py < r.y1;
+    return { px, u: u0 + (px - LEFT) / plot() * (u1 - u0), call: drawn.findLast(hit), zone: zones.findLast(hit) };
+  };
+  let drag = null;
+  canvas.addEventListener("mousedown", (event) => { drag = { x: event.clientX, u0, u1, moved: false }; });
+  window.addEventListener("mouseup", () => { setTimeout(() => { drag = null; }); });
+  window.addEventListener("mousemove", (event) => {
+    if (!drag) return;
+    const by = (drag.x - event.clientX) / plot() * (drag.u1 - drag.u0);
+    if (Math.abs(event.clientX - drag.x) > 3) drag.moved = true;
+    if (drag.moved) { kt.untip(); show(drag.u0 + by, drag.u1 + by); }
+  });
+  canvas.addEventListener("mousemove", (event) => {
+    if (drag && drag.moved) return;
+    const { call, zone } = under(event);
+    canvas.style.cursor = call || zone && zone.go ? "pointer" : "grab";
+    if (call) {
+      const c = call.call;
+      const lines = [["elapsed", kt.ns(c.end - c.begin) + (c.cut ? " in this window" : "")], ["begins", kt.moment(c.begin)], ["on the stack of", m.lanes[c.lane].name], ["came to run by", c.how]];
+      if (kt.file(c.f)) lines.push(["source", kt.file(c.f)]);
+      kt.tip(event.clientX, event.clientY, kt.name(c.f), lines);
+    } else if (zone) kt.tip(event.clientX, event.clientY, zone.head, zone.lines);
+    else kt.untip();
+  });
+  canvas.addEventListener("mouseleave", kt.untip);
+  canvas.addEventListener("click", (event) => {
+    if (drag && drag.moved) return;
+    const { call, zone } = under(event);
+    if (call && call.call.f >= 0) kt.set({ fn: call.call.f });
+    else if (zone && zone.go) show(...zone.go);
+  });
+  canvas.addEventListener("dblclick", (event) => {
+    const { call, u } = under(event);
+    if (call) { const { u0: a, u1: b } = call.call; show(a - (b - a) * 0.05, b + (b - a) * 0.05); }
+    else zoom(0.25, u);
+  });
+  canvas.addEventListener("wheel", (event) => {
+    // Without a key the wheel scrolls the page.
+    if (!event.ctrlKey && !event.metaKey && !event.shiftKey) return;
+    event.preventDefault();
+    if (event.shiftKey) { const by = (event.deltaY || event.deltaX) / 1000 * (u1 - u0); show(u0 + by, u1 + by); }
+    else zoom(Math.exp(event.deltaY / 300), under(event).u);
+  }, { passive: false });
+  canvas.addEventListener("keydown", (event) => {
+    const by = (u1 - u0) / 8;
+    const next = (forward) => {
+      const order = m.windows.filter((w) => w.calls.length > 0).sort((a, b) => a.u0 - b.u0);
+      const middle = (u0 + u1) / 2;
+      const found = forward ? order.find((w) => (w.u0 + w.u1) / 2 > middle + 1) : order.reverse().find((w) => (w.u0 + w.u1) / 2 < middle - 1);
+      if (found) toWindow(found);
+    };
+    const act = { ArrowLeft: () => show(u0 - by, u1 - by), ArrowRight: () => show(u0 + by, u1 + by), "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), w: () => zoom(0.5), s: () => zoom(2), a: () => show(u0 - by, u1 - by), d: () => show(u0 + by, u1 + by), 0: () => show(0, m.length), Home: () => show(0, m.length), n: () => next(true), p: () => next(false) }[event.key];
+    if (!act || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    act();
+  });
+  kt.on(["fn"], soon);
+  kt.on(["region"], () => {
+    const name = kt.view.about.name;
+    const found = m.regions.find((r) => r.name === name);
+    if (found) show(found.u0, found.u1); else show(0, m.length);
+  });
+  if (kt.state.from !== null) { const a = m.toU(kt.state.from); show(a, a + kt.state.to - kt.state.from); }
+  kt.redraw(canvas, soon);
+  draw();
+  kt.measureTime = () => { const at = performance.now(); draw(); return performance.now() - at; };
+  kt.timeShow = show;
+  kt.timeModel = m;
+};

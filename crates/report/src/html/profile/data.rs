@@ -1,0 +1,343 @@
+//! The document that the page's scripts read, column by column: `assets/data.js` is the other side.
+
+use super::groups::Groups;
+use super::moments::{Moments, TimeData};
+use super::tree::{trees, Key, Node};
+use super::Timeline;
+use crate::view::View;
+use crate::Result;
+use kerntune_profile::{FunctionTotals, How, Profile, Tables};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Nodes smaller than one part in so many of their region are not told apart.
+const PARTS: u64 = 20_000;
+/// Nodes of all trees together; with more, `PARTS` is made smaller.
+const NODES: usize = 150_000;
+/// Callers that a histogram tells apart; the others are one.
+const HISTOGRAM_CALLERS: usize = 6;
+
+/// No function: nothing called it.
+const NONE: i64 = -1;
+/// What a node or a caller stands for that is no function.
+mod code {
+    pub const USER: i64 = -2;
+    pub const INTERRUPT: i64 = -3;
+    pub const IDLE: i64 = -4;
+    pub const UNATTRIBUTED: i64 = -5;
+    pub const SMALLER: i64 = -6;
+    /// Callers that are not told apart.
+    pub const OTHERS: i64 = -7;
+    /// Threads of the name `THREAD - code`.
+    pub const THREAD: i64 = -16;
+}
+
+#[derive(Serialize)]
+pub(super) struct Document {
+    pub id: String,
+    pub emulator: bool,
+    /// Whether paths carry branches and misses.
+    pub weights: bool,
+    names: Vec<String>,
+    /// By function: its row in `files`; none is -1.
+    file: Vec<i64>,
+    /// By function: its row in `modules`; none is -1.
+    module: Vec<i64>,
+    files: Vec<String>,
+    modules: Vec<String>,
+    comms: Vec<String>,
+    hows: Vec<&'static str>,
+    views: Vec<ViewData>,
+    groups: Vec<Group>,
+    pub time: Option<TimeData>,
+    #[serde(skip)]
+    pub pruning: Pruning,
+}
+
+/// What was cut from the trees.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Pruning {
+    pub nodes: usize,
+    pub kept: usize,
+    pub parts: u64,
+}
+
+#[derive(Serialize)]
+struct ViewData {
+    name: Option<String>,
+    groups: Vec<u32>,
+    elapsed: u64,
+    busy: u64,
+    idle: u64,
+    user: u64,
+}
+
+#[derive(Serialize, Default)]
+struct Group {
+    tree: TreeColumns,
+    functions: FunctionColumns,
+    arcs: ArcColumns,
+    histograms: HistogramColumns,
+}
+
+/// Preorder. `d` depth, `f` function or code, `h` how, `c` calls, `w` own weights.
+#[derive(Serialize, Default)]
+struct TreeColumns {
+    d: Vec<u32>,
+    f: Vec<i64>,
+    h: Vec<u8>,
+    c: Vec<u64>,
+    w: Vec<Vec<u64>>,
+}
+
+#[derive(Serialize, Default)]
+struct FunctionColumns {
+    f: Vec<i64>,
+    calls: Vec<u64>,
+    net: Vec<u64>,
+    elapsed: Vec<u64>,
+    max: Vec<u64>,
+    min: Vec<u64>,
+    slowest: Vec<u64>,
+    at: Vec<u64>,
+}
+
+#[derive(Serialize, Default)]
+struct ArcColumns {
+    from: Vec<i64>,
+    to: Vec<i64>,
+    h: Vec<u8>,
+    calls: Vec<u64>,
+    elapsed: Vec<u64>,
+}
+
+/// `f` function, `c` caller, `b` bucket, `n` calls.
+#[derive(Serialize, Default)]
+struct HistogramColumns {
+    f: Vec<i64>,
+    c: Vec<i64>,
+    b: Vec<u32>,
+    n: Vec<u64>,
+}
+
+/// Functions and their numbers on the page: those that are there, by net time.
+pub(super) struct Numbers(HashMap<u32, i64>);
+
+impl Numbers {
+    pub fn of(&self, function: u32) -> i64 {
+        self.0.get(&function).copied().unwrap_or(NONE)
+    }
+}
+
+/// Puts everything together.
+pub(super) fn document(
+    profile: &Profile,
+    region: Option<&str>,
+    timeline: Option<&Timeline>,
+) -> Result<Document> {
+    let tables = &profile.tables;
+    let groups = Groups::new(profile, region)?;
+    let trees = trees(&tables.paths, &groups);
+    let mut parts = PARTS;
+    while parts > 100 && trees.iter().map(|tree| tree.visible(parts)).sum::<usize>() > NODES {
+        parts /= 2;
+    }
+    let pruned: Vec<Vec<Node>> = trees.iter().map(|tree| tree.pruned(parts)).collect();
+    let pruning = Pruning {
+        nodes: trees.iter().map(|tree| tree.len()).sum(),
+        kept: pruned.iter().flatten().filter(|node| node.key != Key::Smaller).count(),
+        parts,
+    };
+    let moments = timeline.map(Moments::new);
+    let (order, numbers) = numbers(tables, &groups, &pruned, moments.as_ref());
+
+    let mut comms = Strings::default();
+    let mut out: Vec<Group> = (0..groups.count).map(|_| Group::default()).collect();
+    for (group, nodes) in out.iter_mut().zip(&pruned) {
+        group.tree = tree_columns(nodes, &numbers, &mut comms, profile.manifest.capture.weights);
+    }
+    for (at, group) in out.iter_mut().enumerate() {
+        let is_of = |region: u32| groups.group(region) == Some(at as u32);
+        group.functions = function_columns(&tables.totals(is_of), &numbers);
+    }
+    arc_columns(tables, &groups, &numbers, &mut out);
+    histogram_columns(tables, &groups, &numbers, &mut out);
+
+    let (mut files, mut modules) = (Strings::default(), Strings::default());
+    let symbol = |function: &u32| tables.symbols.get(*function as usize);
+    let column = |strings: &mut Strings, of: fn(&kerntune_profile::Symbol) -> Option<&String>| {
+        order.iter().map(|f| symbol(f).and_then(of).map_or(NONE, |text| strings.at(text))).collect()
+    };
+    let file = column(&mut files, |symbol| symbol.file.as_ref());
+    let module = column(&mut modules, |symbol| symbol.module.as_ref());
+    Ok(Document {
+        id: profile.manifest.id.clone(),
+        emulator: profile.manifest.machine == "emulator",
+        weights: profile.manifest.capture.weights,
+        names: order.iter().map(|f| tables.name(kerntune_profile::FunctionIndex(*f)).into()).collect(),
+        file,
+        module,
+        files: files.all,
+        modules: modules.all,
+        comms: comms.all,
+        hows: How::ALL.iter().map(|how| how.word()).collect(),
+        views: views(profile, &groups)?,
+        groups: out,
+        time: moments.map(|moments| moments.columns(tables, &numbers)),
+        pruning,
+    })
+}
+
+fn views(profile: &Profile, groups: &Groups) -> Result<Vec<ViewData>> {
+    let view = |view: &super::groups::GroupView| {
+        let times = View::new(profile, view.name.as_deref())?.times;
+        Ok(ViewData {
+            name: view.name.clone(),
+            groups: view.groups.clone(),
+            elapsed: times.elapsed,
+            busy: times.busy,
+            idle: times.idle,
+            user: times.user,
+        })
+    };
+    groups.views.iter().map(view).collect()
+}
+
+/// Texts that are named by number.
+#[derive(Default)]
+struct Strings {
+    all: Vec<String>,
+    known: HashMap<String, i64>,
+}
+
+impl Strings {
+    fn at(&mut self, text: &str) -> i64 {
+        if let Some(&at) = self.known.get(text) {
+            return at;
+        }
+        let at = self.all.len() as i64;
+        self.all.push(text.into());
+        self.known.insert(text.into(), at);
+        at
+    }
+}
+
+fn numbers(
+    tables: &Tables,
+    groups: &Groups,
+    trees: &[Vec<Node>],
+    moments: Option<&Moments>,
+) -> (Vec<u32>, Numbers) {
+    let is_wanted = |region: u32| groups.group(region).is_some();
+    let mut net: BTreeMap<u32, u64> =
+        tables.totals(is_wanted).iter().map(|row| (row.function.get(), row.net_ns.get())).collect();
+    let mut others: BTreeSet<u32> = BTreeSet::new();
+    for arc in tables.arcs.iter().filter(|arc| is_wanted(arc.region)) {
+        others.extend(arc.caller.known().map(|f| f.get()));
+        others.insert(arc.callee.get());
+    }
+    for node in trees.iter().flatten() {
+        if let Key::Function(function) = node.key {
+            others.insert(function);
+        }
+    }
+    others.extend(moments.into_iter().flat_map(Moments::functions));
+    for function in others {
+        net.entry(function).or_insert(0);
+    }
+    let mut order: Vec<(u32, u64)> = net.into_iter().collect();
+    order.sort_by_key(|&(function, net)| (std::cmp::Reverse(net), function));
+    let order: Vec<u32> = order.into_iter().map(|(function, _)| function).collect();
+    let numbers = order.iter().enumerate().map(|(at, function)| (*function, at as i64)).collect();
+    (order, Numbers(numbers))
+}
+
+fn tree_columns(nodes: &[Node], numbers: &Numbers, comms: &mut Strings, weights: bool) -> TreeColumns {
+    let function = |node: &Node| match node.key {
+        Key::Function(function) => numbers.of(function),
+        Key::Thread(comm) => code::THREAD - comms.at(comm),
+        Key::Interrupt => code::INTERRUPT,
+        Key::Idle => code::IDLE,
+        Key::User => code::USER,
+        Key::Unattributed => code::UNATTRIBUTED,
+        Key::Smaller => code::SMALLER,
+    };
+    let columns = if weights { super::tree::WEIGHTS } else { 1 };
+    TreeColumns {
+        d: nodes.iter().map(|node| node.depth).collect(),
+        f: nodes.iter().map(function).collect(),
+        h: nodes.iter().map(|node| node.how as u8).collect(),
+        c: nodes.iter().map(|node| node.calls).collect(),
+        w: (0..columns).map(|at| nodes.iter().map(|node| node.own[at]).collect()).collect(),
+    }
+}
+
+fn function_columns(rows: &[FunctionTotals], numbers: &Numbers) -> FunctionColumns {
+    let column = |of: fn(&FunctionTotals) -> u64| rows.iter().map(of).collect();
+    FunctionColumns {
+        f: rows.iter().map(|row| numbers.of(row.function.get())).collect(),
+        calls: column(|row| row.calls),
+        net: column(|row| row.net_ns.get()),
+        elapsed: column(|row| row.elapsed_ns.get()),
+        max: column(|row| row.max_ns.get()),
+        min: column(|row| row.min_ns.get()),
+        slowest: column(|row| row.slowest_ns.get()),
+        at: column(|row| row.slowest_at_ns.get()),
+    }
+}
+
+fn arc_columns(tables: &Tables, groups: &Groups, numbers: &Numbers, out: &mut [Group]) {
+    let mut arcs: BTreeMap<(u32, i64, i64, How), (u64, u64)> = BTreeMap::new();
+    for arc in &tables.arcs {
+        let Some(group) = groups.group(arc.region) else { continue };
+        let caller = arc.caller.known().map_or(NONE, |f| numbers.of(f.get()));
+        let sums = arcs.entry((group, caller, numbers.of(arc.callee.get()), arc.how)).or_default();
+        sums.0 = sums.0.saturating_add(arc.calls);
+        sums.1 = sums.1.saturating_add(arc.elapsed_ns.get());
+    }
+    for ((group, from, to, how), (calls, elapsed)) in arcs {
+        let Some(Group { arcs, .. }) = out.get_mut(group as usize) else { continue };
+        arcs.from.push(from);
+        arcs.to.push(to);
+        arcs.h.push(how as u8);
+        arcs.calls.push(calls);
+        arcs.elapsed.push(elapsed);
+    }
+}
+
+fn histogram_columns(tables: &Tables, groups: &Groups, numbers: &Numbers, out: &mut [Group]) {
+    // The callers that make the most calls keep their names.
+    let mut calls: BTreeMap<(u32, i64), BTreeMap<i64, u64>> = BTreeMap::new();
+    let rows = || {
+        tables.histograms.iter().filter_map(|row| {
+            let caller = row.caller.known().map_or(NONE, |f| numbers.of(f.get()));
+            Some((groups.group(row.region)?, numbers.of(row.function.get()), caller, row))
+        })
+    };
+    for (group, function, caller, row) in rows() {
+        let sum = calls.entry((group, function)).or_default().entry(caller).or_default();
+        *sum = sum.saturating_add(row.count);
+    }
+    let named: HashMap<(u32, i64), BTreeSet<i64>> = calls
+        .into_iter()
+        .map(|(key, callers)| {
+            let mut callers: Vec<_> = callers.into_iter().collect();
+            callers.sort_by_key(|&(caller, calls)| (std::cmp::Reverse(calls), caller));
+            (key, callers.into_iter().take(HISTOGRAM_CALLERS).map(|(caller, _)| caller).collect())
+        })
+        .collect();
+    let mut buckets: BTreeMap<(u32, i64, i64, u32), u64> = BTreeMap::new();
+    for (group, function, caller, row) in rows() {
+        let is_named = named.get(&(group, function)).is_some_and(|callers| callers.contains(&caller));
+        let caller = if is_named { caller } else { code::OTHERS };
+        let count = buckets.entry((group, function, caller, row.bucket)).or_default();
+        *count = count.saturating_add(row.count);
+    }
+    for ((group, function, caller, bucket), count) in buckets {
+        let Some(Group { histograms, .. }) = out.get_mut(group as usize) else { continue };
+        histograms.f.push(function);
+        histograms.c.push(caller);
+        histograms.b.push(bucket);
+        histograms.n.push(count);
+    }
+}

@@ -1,0 +1,20 @@
+//! Data into a page: JSON, zlib, base64. What comes out has no character that means anything in
+//! HTML, whatever names the data holds.
+
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine;
+use flate2::write::ZlibEncoder;
+use flate2::Compression;
+use serde::Serialize;
+use std::io::Write;
+
+/// The packed document.
+pub(super) fn pack(document: &impl Serialize) -> std::io::Result<String> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(6));
+    {
+        let mut buffered = std::io::BufWriter::with_capacity(1 << 16, &mut encoder);
+        serde_json::to_writer(&mut buffered, document)?;
+        buffered.flush()?;
+    }
+    Ok(STANDARD.encode(encoder.finish()?))
+}

@@ -1,9 +1,11 @@
 //! The command line.
 
+mod call_graph;
 mod export;
 mod import;
 mod report;
 
+pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use export::{ExportFormat, ExportGmon};
 pub use import::{ImportFormat, ImportGmon};
 pub use report::{FunctionTable, Report, ReportKind};

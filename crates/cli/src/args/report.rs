@@ -1,6 +1,6 @@
 //! `kerntune report`: one kind of report each.
 
-use super::Json;
+use super::{GraphTable, Json};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
@@ -40,4 +40,8 @@ pub enum ReportKind {
     },
     /// Each function's calls, elapsed and net time (McRae's summary)
     Functions(FunctionTable),
+    /// Each function's own time and calls, greatest time first (gprof's flat profile)
+    Flat(Box<GraphTable>),
+    /// Callers and callees of each function and cycle, with the time they hand up (gprof's call graph)
+    Graph(Box<GraphTable>),
 }

@@ -1,5 +1,7 @@
 //! `kerntune report`.
 
+mod call_graph;
+
 use super::work;
 use crate::args::{FunctionTable, Global, Report, ReportKind};
 use crate::exit::{Exit, Failure};
@@ -25,6 +27,8 @@ pub fn run(global: &Global, options: &Report, output: &Output) -> Result<Exit, F
             false => summary::text(&profile, output.style())?,
         }),
         Some(ReportKind::Functions(table)) => functions(&profile, table, output)?,
+        Some(ReportKind::Flat(table)) => call_graph::flat(&profile, table, output)?,
+        Some(ReportKind::Graph(table)) => call_graph::graph(&profile, table, output)?,
     }
     Ok(Exit::Ok)
 }

@@ -36,6 +36,7 @@ mod histogram;
 mod manifest;
 mod merge;
 mod parquet_file;
+mod scope;
 mod shelf;
 mod store;
 mod tables;
@@ -43,12 +44,16 @@ mod totals;
 mod units;
 mod words;
 
-pub use difference::{difference, Difference, FunctionDifference};
+pub use difference::{
+    difference, difference_within, source_name, Difference, FunctionDifference, PathDifference, PathFigures,
+    PathLabel,
+};
 pub use error::{Error, Result};
 pub use histogram::{bounds, bucket_of, BUCKETS};
 pub use manifest::{rfc3339, Capture, KernelId, Manifest, TableFile, SCHEMA_NAME, SCHEMA_VERSION};
 pub use merge::merge;
 pub use parquet_file::ColumnType;
+pub use scope::{Scope, ScopeTotals};
 pub use shelf::{find, list, remove, Entry, Listing, ROOM};
 pub use store::{load_manifest, verify, MANIFEST_FILE};
 pub use tables::{

@@ -60,11 +60,11 @@ fn a_difference_is_by_name_over_all_regions() {
     other.tables.functions[0].net_ns = ns(25);
     let functions = difference(&base, &other).functions;
     assert_eq!(functions.len(), 2);
-    assert_eq!((functions[0].name.as_str(), functions[0].other), ("do_syscall_64", None));
+    assert_eq!((functions[0].name.as_str(), functions[0].totals[1]), ("do_syscall_64", None));
     assert_eq!(functions[0].net_change(), -60);
     assert_eq!(functions[1].name, "show");
     assert_eq!((functions[1].net_change(), functions[1].calls_change()), (-15, 0));
-    assert_eq!(functions[1].base.unwrap().calls, 6);
+    assert_eq!(functions[1].totals[0].unwrap().calls, 6);
 }
 
 /// Functions of up to three regions with small numbers.
@@ -83,6 +83,8 @@ fn any_profile() -> impl Strategy<Value = Profile> {
                 elapsed_ns: ns(2 * net),
                 max_ns: ns(net.min(calls * net)),
                 min_ns: ns(net.min(calls * net) / 2),
+                slowest_ns: ns(2 * net.min(calls * net)),
+                slowest_at_ns: ns(calls),
             })
             .collect();
         profile
@@ -105,6 +107,10 @@ proptest! {
             |t| t.edges.iter().map(|r| r.count).sum(),
             |t| t.blocks.iter().map(|r| r.count).sum(),
             |t| t.histograms.iter().map(|r| r.count).sum(),
+            |t| t.paths.iter().map(|r| r.calls + r.net_ns.0 + r.taken_branches + r.l1i_misses).sum(),
+            |t| t.switches.iter().map(|r| r.count).sum(),
+            |t| t.idles.iter().map(|r| r.count + r.idle_ns.0).sum(),
+            |t| t.points.iter().map(|r| r.count).sum(),
         ] {
             prop_assert_eq!(of(&sum.tables), weigh(&of));
         }

@@ -98,7 +98,7 @@ fn damaged_and_foreign_manifests_are_refused() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, &text[..text.len() / 2]).unwrap();
     assert!(refusal(dir.path()).contains("manifest.json is damaged"));
-    fs::write(&path, text.replace("kerntune-profile/1", "kerntune-profile/9")).unwrap();
+    fs::write(&path, text.replace(SCHEMA_NAME, "kerntune-profile/9")).unwrap();
     assert!(refusal(dir.path()).contains("is of schema \"kerntune-profile/9\""));
     fs::write(&path, "[]").unwrap();
     assert!(refusal(dir.path()).contains("is of schema \"\""));

@@ -9,7 +9,9 @@ pub fn ns(n: u64) -> Nanoseconds {
 
 pub fn symbol(function: u32, name: &str, address: u64) -> Symbol {
     let file = (function % 2 == 0).then(|| format!("kernel/{name}.c"));
-    Symbol { function: FunctionIndex(function), name: name.into(), address: Address(address), size: 16, file }
+    let module = (function == 2).then(|| "/usr/bin/rr".to_string());
+    let (function, address) = (FunctionIndex(function), Address(address));
+    Symbol { function, name: name.into(), address, size: 16, file, module }
 }
 
 pub fn region(region: u32, name: &str, depth: u32, elapsed: u64) -> RegionStats {
@@ -45,7 +47,7 @@ pub fn sample(id: &str) -> Profile {
     manifest.busy_ns = ns(290);
     manifest.events = 7;
     manifest.health.insert("stack_mismatches".into(), 0);
-    manifest.capture = Capture { functions: true, edges: true, model: false };
+    manifest.capture = Capture { functions: true, edges: true, model: false, weights: true };
     manifest.exact = true;
     let stats = |region, function, [calls, net, elapsed, max, min]: [u64; 5]| FunctionStats {
         region,
@@ -55,6 +57,8 @@ pub fn sample(id: &str) -> Profile {
         elapsed_ns: ns(elapsed),
         max_ns: ns(max),
         min_ns: ns(min),
+        slowest_ns: ns(elapsed / 2),
+        slowest_at_ns: ns(1_000 + calls),
     };
     let thread = |region, thread, kind, pid, net| ThreadStats {
         region,
@@ -74,6 +78,20 @@ pub fn sample(id: &str) -> Profile {
         how,
         calls: 2,
         elapsed_ns: ns(90),
+    };
+    let path = |path, parent, kind, function, net| PathNode {
+        region: 0,
+        path,
+        parent,
+        kind,
+        comm: if kind == PathKind::Thread { "t17".into() } else { String::new() },
+        function: f(function),
+        how: How::Call,
+        calls: u64::from(function != u32::MAX),
+        net_ns: ns(net),
+        taken_branches: 2 * net,
+        l1i_misses: 3 * net,
+        itlb_misses: net,
     };
     let tables = Tables {
         functions: vec![
@@ -109,7 +127,36 @@ pub fn sample(id: &str) -> Profile {
             instructions: Instructions(4),
             bytes: 12,
         }],
-        histograms: vec![HistogramBucket { function: f(1), bucket: bucket_of(ns(8)), count: 6 }],
+        histograms: vec![HistogramBucket {
+            region: 0,
+            caller: f(0),
+            function: f(1),
+            bucket: bucket_of(ns(8)),
+            count: 6,
+            example_ns: ns(1_005),
+        }],
+        paths: vec![
+            path(0, PathNode::ROOT, PathKind::Thread, u32::MAX, 0),
+            path(1, 0, PathKind::Function, 0, 60),
+            path(2, 1, PathKind::Function, 1, 40),
+            path(3, PathNode::ROOT, PathKind::Interrupt, u32::MAX, 5),
+        ],
+        switches: vec![SwitchStats {
+            region: 0,
+            from: "t17".into(),
+            to: "swapper".into(),
+            reason: f(1),
+            kind: SwitchKind::Voluntary,
+            count: 3,
+        }],
+        idles: vec![IdleStats {
+            region: 0,
+            waker: FunctionIndex::NONE,
+            bucket: bucket_of(ns(10)),
+            count: 1,
+            idle_ns: ns(10),
+        }],
+        points: vec![PointStats { region: 1, point: "show+0x4".into(), function: f(1), count: 9 }],
     };
     Profile { manifest, tables }
 }

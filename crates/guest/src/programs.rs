@@ -37,9 +37,10 @@ pub(crate) const INIT: Program = Program {
 };
 
 /// What workloads may run.
-const PROGRAMS: [Program; 2] = [
+const PROGRAMS: [Program; 3] = [
     Program { name: "rr", files: sources!["kt_mark.h", "rr.c"] },
     Program { name: "kt-mark", files: sources!["kt_mark.h", "mark.c"] },
+    Program { name: "tagged", files: sources!["kt_mark.h", "kt_tags.h", "tagged.c", "tagged_tags.h"] },
 ];
 
 /// The names that a workload may use.
@@ -152,6 +153,45 @@ mod tests {
             let mark = [0x0f, 0x1f, 0x80, kind, 0x00, 0x54, 0x4b];
             assert!(code.windows(7).any(|window| window == mark), "kind {kind}");
         }
+    }
+
+    /// The trigger is one instruction with the tag in its address, as the recorder looks for it, in C,
+    /// C++ and assembler; with the other places it compiles.
+    #[test]
+    fn triggers_are_what_the_recorder_looks_for() {
+        const C: &str = "#define KT_TAG_f 1386\n#include \"kt_tags.h\"\nKT_TAG_SCOPE(f)\nint g(int);\n\
+                         int f(int x);\nint f(int x) { KT_FUNCTION(f); if (x) return x; return g(x); }\n";
+        const ASM: &str =
+            "#define KT_TAG_f 1386\n#include \"kt_tags.h\"\nf: KT_ENTER(f)\n KT_EXIT(f)\n ret\n";
+        let dir = tempfile::tempdir().unwrap();
+        let (_, header) = PROGRAMS[2].files.iter().find(|(path, _)| *path == "kt_tags.h").unwrap();
+        for (name, text) in [("kt_tags.h", *header), ("x.c", C), ("x.cc", C), ("x.S", ASM)] {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        let compile = |flags: &str, source: &str| {
+            let mut command = Command::new("gcc");
+            command.current_dir(dir.path()).args(["-Wall", "-Wextra", "-Werror"]);
+            command.args(flags.split_whitespace()).args(["-c", "-o", "x.o", source]);
+            let (end, output) = Job::new(command).output().unwrap();
+            assert!(end.success(), "{flags} {source}: {output}");
+            std::fs::read(dir.path().join("x.o")).unwrap()
+        };
+        let testb = |tag: u8| [0x84, 0x04, 0x25, tag, 0x05, 0x54, 0x4b];
+        let out = |tag: u8| [0xb8, tag, 0x05, 0x00, 0x00, 0x66, 0xe7, 0x80];
+        let has = |code: &[u8], what: &[u8]| code.windows(what.len()).any(|window| window == what);
+        for source in ["x.c", "x.cc", "x.S"] {
+            for level in ["-O0", "-O2"] {
+                let code = compile(&format!("{level} -DKT_TAGS_MEMORY=0x4b540000"), source);
+                // 1386 at the entry, 1387 on the way out.
+                assert!(has(&code, &testb(0x6a)) && has(&code, &testb(0x6b)), "{source} {level}");
+                for place in ["MEMORY=base -DKT_TAGS_RELATIVE -fPIE", "PORT=0x3f8", "UART=0x3f8"] {
+                    compile(&format!("{level} -DKT_TAGS_{place}"), source);
+                }
+                compile(level, source);
+            }
+        }
+        let code = compile("-O2 -DKT_TAGS_PORT=0x80", "x.c");
+        assert!(has(&code, &out(0x6a)) && has(&code, &out(0x6b)));
     }
 
     #[test]

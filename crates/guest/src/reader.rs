@@ -180,7 +180,7 @@ impl Reader<'_> {
                 continue;
             }
             let message = format!("kerntune has no guest program \"{}\"", item.value);
-            let help = format!("it has {}; host programs go into `binaries`", known.join(" and "));
+            let help = format!("it has {}; host programs go into `binaries`", known.join(", "));
             self.source.problem(item.span, "programs", message).help(help);
         }
         all

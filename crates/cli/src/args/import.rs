@@ -9,6 +9,8 @@ use std::path::PathBuf;
 pub enum ImportFormat {
     /// gmon.out of a kernel or program that was built with -pg (GNU's format, or 4.2BSD's)
     Gmon(ImportGmon),
+    /// Dump of McRae's hardware profiler, or of a window watched with record --tags (docs/mcrae.md)
+    Mcrae(ImportMcrae),
 }
 
 #[derive(Debug, Args)]
@@ -19,6 +21,25 @@ pub struct ImportGmon {
     /// The gmon.out that it wrote; several are added up
     #[arg(value_name = "GMON", required = true)]
     pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+#[derive(Debug, Args)]
+pub struct ImportMcrae {
+    /// Names files (NAME/TAG lines), one or several, and then the dump: records of 5 bytes, or lines
+    /// TAG TIME
+    #[arg(value_name = "NAMES… DUMP", required = true, num_args = 2.., value_parser = clap::value_parser!(PathBuf))]
+    pub files: Vec<PathBuf>,
+    /// The most significant byte of tags and times comes first
+    #[arg(long)]
+    pub big_endian: bool,
+    /// Only the first N records: a memory that was not full ends with those of an earlier capture
+    #[arg(long, value_name = "N")]
+    pub records: Option<usize>,
+    /// The kernel that ran, for the functions' source files: label, beginning of an id, or directory
+    #[arg(long)]
+    pub kernel: Option<String>,
     #[command(flatten)]
     pub format: Json,
 }

@@ -3,12 +3,16 @@
 mod call_graph;
 mod export;
 mod import;
+mod path;
 mod report;
+mod tags;
 
 pub use call_graph::{GraphTable, Propagate, TableUnit};
-pub use export::{ExportFormat, ExportGmon};
-pub use import::{ImportFormat, ImportGmon};
-pub use report::{FunctionTable, Report, ReportKind};
+pub use export::{ExportFormat, ExportGmon, ExportUftrace};
+pub use import::{ImportFormat, ImportGmon, ImportMcrae};
+pub use path::CodePath;
+pub use report::{FunctionTable, HtmlReport, Report, ReportKind};
+pub use tags::Tags;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kerntune_kernel::Source;
@@ -74,6 +78,8 @@ pub enum Command {
     /// Make a profile from another tool's file
     #[command(subcommand)]
     Import(ImportFormat),
+    /// Keep a names file of event tags for McRae's profiler: extend it, write it as a C header
+    Tags(Tags),
     /// Rebuild a kernel for a workload
     Optimize(Optimize),
     /// Run a workload on two kernels and compare them exactly
@@ -100,6 +106,9 @@ pub struct Build {
     /// debian:VERSION, a source directory, or a source tarball
     #[arg(long, default_value = "debian:6.12", value_name = "SOURCE")]
     pub source: Source,
+    /// A patch for the source (-p1); may be repeated, applied in order to a copy
+    #[arg(long, value_name = "FILE")]
+    pub patch: Vec<PathBuf>,
     /// A whole .config to build instead of the small virtual-machine one
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -9,6 +9,7 @@ pub mod optimize;
 pub mod profile;
 pub mod record;
 pub mod report;
+pub mod tags;
 pub mod tune;
 pub mod workload;
 
@@ -36,6 +37,7 @@ fn build_request(build: &Build, label: &str) -> Result<BuildRequest, Failure> {
     if let Some(config) = &build.config {
         request.base = BaseConfig::File(config.clone());
     }
+    request.patches.clone_from(&build.patch);
     request.fragments.clone_from(&build.fragment);
     request.extra.clone_from(&build.set);
     request.compiler = build.compiler.parse().map_err(Failure::usage)?;

@@ -182,6 +182,9 @@ mod tests {
         let names = Names::parse([("names", names.as_str())]).unwrap();
         assert_eq!(added("include/linux/kt_tag_names.h"), header("names", &names).unwrap());
         assert_eq!(added("include/linux/kt_tags.h"), read("guest/kt_tags.h"));
+        let text = read("guest/tagged.names");
+        let names = Names::parse([("tagged.names", text.as_str())]).unwrap();
+        assert_eq!(read("guest/tagged_tags.h"), header("tagged.names", &names).unwrap());
     }
 
     proptest! {

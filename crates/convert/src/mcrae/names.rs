@@ -15,6 +15,15 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The word for it in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Function => "function",
+            Self::ContextSwitch => "context-switch",
+            Self::Inline => "inline",
+        }
+    }
+
     /// How a names file writes it after the tag.
     pub fn modifier(self) -> &'static str {
         match self {

@@ -100,6 +100,8 @@ pub struct Imported<W> {
     pub functions: Vec<(String, u16)>,
     /// The inline points by number.
     pub points: Vec<String>,
+    /// The function that each of them is in: the one that was open last whenever it was passed.
+    pub functions_of_points: Vec<Option<u32>>,
     /// What was not as it should be.
     pub troubles: Troubles,
 }
@@ -111,7 +113,7 @@ pub struct Imported<W> {
 pub fn replay<W: Write>(names: &Names, dump: &Dump, out: W) -> Result<Imported<W>, ReplayError> {
     let mut machine = Machine::new(names, &dump.records);
     machine.run()?;
-    let Machine { processes, steps, mut troubles, now, .. } = machine;
+    let Machine { processes, steps, mut troubles, now, within, .. } = machine;
     let processes = processes.into_all();
     let first = dump.records.first().copied();
     if troubles.unknown_tags.values().sum::<u64>() == dump.records.len() as u64 {
@@ -155,6 +157,7 @@ pub fn replay<W: Write>(names: &Names, dump: &Dump, out: W) -> Result<Imported<W
         recording,
         functions: kinds.functions.iter().map(name).collect(),
         points: kinds.points.iter().map(|number| name(number).0).collect(),
+        functions_of_points: within.into_iter().map(Option::flatten).collect(),
         troubles,
     })
 }
@@ -201,12 +204,16 @@ struct Machine<'a> {
     told: u64,
     steps: Vec<Step>,
     troubles: Troubles,
+    /// For each point that was passed the function around it, if that was always the same.
+    within: Vec<Option<Option<u32>>>,
 }
 
 impl<'a> Machine<'a> {
     fn new(names: &'a Names, records: &'a [Record]) -> Self {
+        let kinds = Kinds::of(names);
         Self {
-            kinds: Kinds::of(names),
+            within: vec![None; kinds.points.len()],
+            kinds,
             names,
             records,
             processes: Processes::new(),
@@ -251,7 +258,7 @@ impl<'a> Machine<'a> {
             last = record.time;
             match self.role(record.tag) {
                 None => *self.troubles.unknown_tags.entry(record.tag).or_default() += 1,
-                Some(Role::Point(point)) => self.step(Event::Point { point: point as u32 }),
+                Some(Role::Point(point)) => self.pass_point(point),
                 Some(Role::Entry(function)) if self.is_switch(function) => self.leave(at, function)?,
                 Some(Role::Exit(function)) if self.is_switch(function) => self.go_on(at, function),
                 Some(Role::Entry(function)) => self.enter(at, function)?,
@@ -316,6 +323,16 @@ impl<'a> Machine<'a> {
         }
         stack.push(function as u32);
         Ok(())
+    }
+
+    fn pass_point(&mut self, point: usize) {
+        self.step(Event::Point { point: point as u32 });
+        let around = self.processes.get(self.running).stack.last().copied();
+        match &mut self.within[point] {
+            unknown @ None => *unknown = Some(around),
+            Some(before) if *before != around => *before = None,
+            Some(_) => {}
+        }
     }
 
     fn enter(&mut self, at: usize, function: usize) -> Result<(), ReplayError> {

@@ -8,7 +8,7 @@ use kerntune_convert::gcda::ByteOrder;
 use kerntune_convert::gmon::{self, Gmon, Target};
 use kerntune_kernel::Symbols;
 use kerntune_profile::{
-    load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Nanoseconds, Profile, Symbol, ROOM,
+    load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Nanoseconds, Profile, Run, Symbol, ROOM,
 };
 use kerntune_report::summary;
 use kerntune_work::{ContentHash, IoContext};
@@ -45,6 +45,7 @@ pub fn run(global: &Global, options: &ImportGmon, output: &Output) -> Result<Exi
             manifest.events = imported.ticks;
             manifest.capture.functions = true;
             manifest.exact = false;
+            manifest.run = Run::Measured;
             manifest.health.insert("calls_of_unknown_code".into(), imported.lost_calls);
             manifest.sources = options.files.iter().map(|file| format!("gmon: {}", file.display())).collect();
             Profile { manifest, tables: imported.tables }.save(staged.path())?;

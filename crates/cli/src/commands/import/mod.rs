@@ -1,6 +1,7 @@
 //! `kerntune import`: one file per format.
 
 mod gmon;
+mod mcrae;
 
 use crate::args::{Global, ImportFormat};
 use crate::exit::{Exit, Failure};
@@ -9,5 +10,6 @@ use crate::output::Output;
 pub fn run(global: &Global, format: &ImportFormat, output: &Output) -> Result<Exit, Failure> {
     match format {
         ImportFormat::Gmon(options) => gmon::run(global, options, output),
+        ImportFormat::Mcrae(options) => mcrae::run(global, options, output),
     }
 }

@@ -1,0 +1,30 @@
+//! `kerntune tags`.
+
+use super::Json;
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct Tags {
+    /// The names file; made if it is not there
+    pub file: PathBuf,
+    /// Functions that are to have tags; with --from-symbols, patterns (`tcp_*`)
+    pub names: Vec<String>,
+    /// Take the functions of this ELF file that a NAME matches
+    #[arg(long, value_name = "VMLINUX")]
+    pub from_symbols: Option<PathBuf>,
+    /// A point inside of a function; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub inline: Vec<String>,
+    /// A function that switches between processes; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub context_switch: Vec<String>,
+    /// The first tag of a new file
+    #[arg(long, value_name = "TAG", default_value_t = 2)]
+    pub first: u16,
+    /// Write the tags for C and assembler (guest/kt_tags.h)
+    #[arg(long, value_name = "FILE")]
+    pub header: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: Json,
+}

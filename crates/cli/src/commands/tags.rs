@@ -1,0 +1,148 @@
+//! `kerntune tags`.
+
+use crate::args::Tags;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use kerntune_convert::mcrae::{header, Edited, Kind, Name, Wanted};
+use kerntune_kernel::Symbols;
+use kerntune_work::{write_atomic, IoContext};
+use serde_json::json;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+pub fn run(options: &Tags, output: &Output) -> Result<Exit, Failure> {
+    let file = options.file.display().to_string();
+    let text = match fs::read_to_string(&options.file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        other => other.at("read names file", &options.file)?,
+    };
+    let mut wanted: Vec<Wanted> = Vec::new();
+    let mut want = |names: Vec<String>, kind| {
+        wanted.extend(names.into_iter().map(|name| Wanted { name, kind }));
+    };
+    // What was named by itself comes before what a pattern finds, which it may be among.
+    want(options.context_switch.clone(), Kind::ContextSwitch);
+    match &options.from_symbols {
+        Some(vmlinux) => want(matching(vmlinux, &options.names)?, Kind::Function),
+        None => want(options.names.clone(), Kind::Function),
+    }
+    want(options.inline.clone(), Kind::Inline);
+    let edited = Edited::new(&file, &text, &wanted, options.first).map_err(Failure::usage)?;
+    let tags = match &options.header {
+        Some(path) => Some((path, header(&name_of(&options.file), &edited.names).map_err(Failure::usage)?)),
+        None => None,
+    };
+    if edited.text != text {
+        write_atomic(&options.file, edited.text.as_bytes())?;
+    }
+    if let Some((path, text)) = tags {
+        // Untouched if it is the same: make would compile everything again.
+        if fs::read_to_string(path).ok().as_deref() != Some(text.as_str()) {
+            write_atomic(path, text.as_bytes())?;
+        }
+    }
+    show(&edited, options, output);
+    Ok(Exit::Ok)
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn show(edited: &Edited, options: &Tags, output: &Output) {
+    if options.format.json {
+        let name = |name: &Name| json!({ "name": name.name, "tag": name.tag, "kind": name.kind.word() });
+        output.json(&json!({
+            "schema": "kerntune-tags/1",
+            "file": options.file,
+            "names": edited.names.all().len(),
+            "added": edited.added().iter().map(name).collect::<Vec<_>>(),
+        }));
+        return;
+    }
+    for name in edited.added() {
+        output.print(&format!("{}/{}{}", name.name, name.tag, name.kind.modifier()));
+    }
+    let (added, all) = (edited.added().len(), edited.names.all().len());
+    output.note(&format!("{added} added, {all} names in {}", options.file.display()));
+}
+
+/// The functions of an ELF file that a pattern matches, each once, by address.
+fn matching(vmlinux: &Path, patterns: &[String]) -> Result<Vec<String>, Failure> {
+    if patterns.is_empty() {
+        return Err(Failure::usage(
+            "--from-symbols takes patterns, such as 'tcp_*' or '*' for all functions",
+        ));
+    }
+    let symbols = Symbols::load(vmlinux)?;
+    let mut found = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    let mut used = vec![false; patterns.len()];
+    for function in symbols.functions().iter().filter(|function| function.part_of.is_none()) {
+        let mut hit = false;
+        for (pattern, used) in patterns.iter().zip(&mut used) {
+            if matches(pattern, &function.name) {
+                (hit, *used) = (true, true);
+            }
+        }
+        if hit && seen.insert(function.name.clone()) {
+            found.push(function.name.clone());
+        }
+    }
+    if let Some(at) = used.iter().position(|used| !used) {
+        let message = format!("no function of {} matches {}", vmlinux.display(), patterns[at]);
+        return Err(Failure::usage(message));
+    }
+    Ok(found)
+}
+
+/// Shell patterns with `*` and `?`.
+fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut p, mut n) = (0, 0);
+    // Where to go on when what follows the last star does not fit: it takes one byte more.
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, n));
+                p += 1;
+            }
+            Some(&byte) if byte == b'?' || byte == name[n] => (p, n) = (p + 1, n + 1),
+            _ => match star {
+                Some((at, taken)) => {
+                    star = Some((at, taken + 1));
+                    (p, n) = (at + 1, taken + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&byte| byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn patterns_match_as_in_a_shell() {
+        for (pattern, name, expected) in [
+            ("tcp_*", "tcp_v4_rcv", true),
+            ("tcp_*", "__tcp_push", false),
+            ("*tcp*rcv", "tcp_v4_do_rcv", true),
+            ("*tcp*rcv", "tcp_rcv_established", false),
+            ("a*a*a", "aXaa", true),
+            ("a*a*a", "aa", false),
+            ("?p_rcv", "ip_rcv", true),
+            ("?p_rcv", "p_rcv", false),
+            ("*", "", true),
+            ("", "", true),
+            ("ip_rcv", "ip_rcv", true),
+            ("ip_rcv", "ip_rcv_core", false),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}

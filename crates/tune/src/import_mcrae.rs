@@ -1,0 +1,238 @@
+//! A dump of McRae's profiler → a profile with a trace, as if it had been recorded here.
+
+use crate::record::Recorded;
+use crate::run_files::RUN;
+use crate::{Error, Result};
+use kerntune_analyze::Input;
+use kerntune_convert::mcrae::{replay, Dump, Imported, Kind, Names, Order, Record, Troubles, FULL};
+use kerntune_kernel::Kernel;
+use kerntune_profile::{
+    load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Profile, Run, Symbol, ROOM,
+};
+use kerntune_trace::files;
+use kerntune_work::{interrupt, write_json, ContentHash, IoContext, Progress, WorkDir};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// What manifests and tables call this machine.
+pub const MACHINE: &str = "mcrae";
+
+/// What to import.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Names files, one after the other.
+    pub names: &'a [PathBuf],
+    /// The dump.
+    pub dump: &'a Path,
+    /// Of its bytes.
+    pub order: Order,
+    /// Only so many records from its beginning: a memory that was not full ends with old ones.
+    pub records: Option<usize>,
+    /// The kernel that ran, if it is here: it knows the functions' source files.
+    pub kernel: Option<&'a Kernel>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Import {
+    /// The profile.
+    pub recorded: Recorded,
+    /// Records in the dump.
+    pub records: usize,
+    /// What was not as it should be.
+    pub troubles: Troubles,
+}
+
+impl Import {
+    /// What a reader of the profile has to know, in words.
+    pub fn notes(&self) -> Vec<String> {
+        let troubles = &self.troubles;
+        let mut notes = Vec::new();
+        if self.records == FULL {
+            notes.push(format!(
+                "{FULL} records fill the profiler's memory: what came after them is not there"
+            ));
+        }
+        if !troubles.unknown_tags.is_empty() {
+            let mut tags: Vec<_> = troubles.unknown_tags.iter().collect();
+            tags.sort_by_key(|&(tag, count)| (std::cmp::Reverse(*count), *tag));
+            let total: u64 = troubles.unknown_tags.values().sum();
+            let told: Vec<String> =
+                tags.iter().take(5).map(|(tag, count)| format!("{tag} ({count} times)")).collect();
+            let more = if tags.len() > 5 { format!(" and {} more", tags.len() - 5) } else { String::new() };
+            notes.push(format!(
+                "{total} records have a tag that no names file has: {}{more}",
+                told.join(", ")
+            ));
+        }
+        let mut say = |count: u64, what: &str| {
+            if count > 0 {
+                notes.push(format!("{count} {what}"));
+            }
+        };
+        say(troubles.unmatched_exits, "exits of functions that were not open were passed over");
+        say(troubles.unwound_calls, "calls have no exit and end with the function that made them");
+        say(troubles.repeated_switches, "context switches within another one were passed over");
+        say(
+            troubles.uncertain_switches,
+            "context switches do not tell for sure which process goes on: the one that waited longest was taken",
+        );
+        let seconds = f64::from(troubles.longest_gap_us) / 1e6;
+        if seconds > 8.0 {
+            notes.push(format!(
+                "{seconds:.1} s pass between two records: the timer begins again after 16.8 s, and whole rounds are not seen"
+            ));
+        }
+        notes
+    }
+}
+
+/// Imports a dump, or finds the profile that the same files made before.
+pub fn import(work: &WorkDir, request: &Request, progress: &dyn Progress) -> Result<Import> {
+    let texts: Vec<(String, String)> = request
+        .names
+        .iter()
+        .map(|path| Ok((path.display().to_string(), fs::read_to_string(path).at("read names file", path)?)))
+        .collect::<Result<_>>()?;
+    let names = Names::parse(texts.iter().map(|(file, text)| (file.as_str(), text.as_str())))?;
+    let bytes = fs::read(request.dump).at("read dump", request.dump)?;
+    let dump_error = |source| Error::Dump { dump: request.dump.to_owned(), source };
+    let mut dump = Dump::read(&bytes, request.order).map_err(dump_error)?;
+    if let Some(limit) = request.records {
+        dump.records.truncate(limit);
+    }
+    let records = dump.records.len();
+    let id = name(request, &texts, &dump.records);
+    let replay_error = |source| Error::Replay { dump: request.dump.to_owned(), source };
+
+    let staged = work.stage(ROOM, &id)?;
+    if let Some(done) = staged.already() {
+        let troubles = replay(&names, &dump, std::io::sink()).map_err(replay_error)?.troubles;
+        let recorded = Recorded { path: done.to_owned(), manifest: load_manifest(done)? };
+        let _ = fs::remove_dir(staged.path());
+        return Ok(Import { recorded, records, troubles });
+    }
+    staged.clear()?;
+    let run = staged.path().join(RUN);
+    fs::create_dir(&run).at("create", &run)?;
+    let path = run.join(files::TRACE);
+    let out = BufWriter::new(File::create(&path).at("create", &path)?);
+    let imported = replay(&names, &dump, out).map_err(replay_error)?;
+    write_json(&run.join(files::RECORDING), &imported.recording)?;
+    let profile = analyse(&id, request, &names, &imported, &path, progress)?;
+    let manifest = profile.save(staged.path())?;
+    Ok(Import {
+        recorded: Recorded { path: staged.publish()?, manifest },
+        records,
+        troubles: imported.troubles,
+    })
+}
+
+/// The profile's name: everything that decides what it shows.
+fn name(request: &Request, texts: &[(String, String)], records: &[Record]) -> String {
+    let mut hash = ContentHash::new("mcrae/1");
+    for (_, text) in texts {
+        hash = hash.field("names", text);
+    }
+    hash.field("dump", Dump { records: records.to_vec() }.to_bytes())
+        .field("workload", workload(request.dump))
+        .field("kernel", request.kernel.map_or("", |kernel| &kernel.manifest.id))
+        .finish()
+}
+
+/// The dump's file name.
+fn workload(dump: &Path) -> String {
+    dump.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn analyse<W>(
+    id: &str,
+    request: &Request,
+    names: &Names,
+    imported: &Imported<W>,
+    trace: &Path,
+    progress: &dyn Progress,
+) -> Result<Profile> {
+    let symbols = symbols(imported, request.kernel)?;
+    let within = |function: Option<u32>| function.map_or(FunctionIndex::NONE, FunctionIndex);
+    let points: Vec<(String, FunctionIndex)> = imported
+        .points
+        .iter()
+        .zip(&imported.functions_of_points)
+        .map(|(name, function)| (name.clone(), within(*function)))
+        .collect();
+    let file = File::open(trace).at("open", trace)?;
+    progress.begin("analysing the dump", Some(imported.recording.events));
+    let mut tell = |done| {
+        progress.at(done);
+        if interrupt::is_set() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let input = Input { points: &points, ..Input::new(&file, &imported.recording, &symbols) };
+    let analysis = kerntune_analyze::analyze(&input, &mut tell);
+    progress.end();
+    interrupt::check()?;
+    let kernel = match request.kernel.map(|kernel| &kernel.manifest) {
+        Some(m) => KernelId { id: m.id.clone(), label: m.label.clone(), version: m.version.clone() },
+        None => KernelId {
+            id: hash_of(request.names)?,
+            label: workload(&request.names[0]),
+            version: String::new(),
+        },
+    };
+    let mut manifest = Manifest::new(id, kernel, workload(request.dump), MACHINE);
+    manifest.run = Run::Measured;
+    manifest.recorded = rfc3339(SystemTime::now());
+    manifest.capture = kerntune_profile::Capture { functions: true, ..Default::default() };
+    manifest.health.extend(imported.troubles.health());
+    for path in request.names.iter().map(PathBuf::as_path).chain([request.dump]) {
+        let hash = ContentHash::new("file/1").file("content", path)?.finish();
+        let what = if path == request.dump { "dump" } else { "names" };
+        manifest.sources.push(format!("{what} {} ({hash})", path.display()));
+    }
+    let switches = names.all().iter().filter(|name| name.kind == Kind::ContextSwitch);
+    let switches: Vec<&str> = switches.map(|name| name.name.as_str()).collect();
+    if !switches.is_empty() {
+        manifest.sources.push(format!("context switch: {}", switches.join(", ")));
+    }
+    let tables = analysis?.describe(&mut manifest);
+    Ok(Profile { manifest, tables })
+}
+
+fn hash_of(files: &[PathBuf]) -> Result<String> {
+    let mut hash = ContentHash::new("names/1");
+    for path in files {
+        hash = hash.file("names", path)?;
+    }
+    Ok(hash.finish())
+}
+
+/// The functions as the profile names them. On the profiler's side a function is at its tag.
+fn symbols<W>(imported: &Imported<W>, kernel: Option<&Kernel>) -> Result<Vec<Symbol>> {
+    let mut sources = HashMap::new();
+    if let Some(kernel) = kernel {
+        for function in kernel.symbols()?.functions() {
+            sources.entry(function.name.clone()).or_insert_with(|| function.file.clone());
+        }
+    }
+    let known = imported.functions.iter().map(|(name, tag)| (name.clone(), u64::from(*tag), 2));
+    let unknown = ("[unknown code]".to_owned(), 0, 0);
+    Ok((0..)
+        .zip(known.chain([unknown]))
+        .map(|(at, (name, address, size))| Symbol {
+            function: FunctionIndex(at),
+            file: sources.get(&name).cloned().flatten(),
+            name,
+            address: Address(address),
+            size,
+            module: None,
+        })
+        .collect())
+}

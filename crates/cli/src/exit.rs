@@ -45,6 +45,11 @@ impl Failure {
         Self { exit: Exit::Usage, message: message.to_string() }
     }
 
+    /// The recording cannot be read.
+    pub fn recording(error: impl StdError + 'static) -> Self {
+        Self::new(Exit::Recording, error)
+    }
+
     /// A full disk is a full disk, whoever noticed it.
     fn new(exit: Exit, error: impl StdError + 'static) -> Self {
         let mut cause: Option<&(dyn StdError + 'static)> = Some(&error);
@@ -119,6 +124,16 @@ impl From<kerntune_profile::Error> for Failure {
 impl From<kerntune_report::Error> for Failure {
     fn from(error: kerntune_report::Error) -> Self {
         Self::new(Exit::Usage, error)
+    }
+}
+
+impl From<kerntune_analyze::path::PathError> for Failure {
+    fn from(error: kerntune_analyze::path::PathError) -> Self {
+        use kerntune_analyze::path::PathError;
+        match error {
+            PathError::Trace(_) | PathError::AnotherCall { .. } => Self::new(Exit::Recording, error),
+            other => Self::new(Exit::Usage, other),
+        }
     }
 }
 

@@ -5,6 +5,8 @@
 //! - [`summary`]: what a profile is of, how it went, figures per region; text and JSON.
 //! - [`comparison`]: two kernels against each other, text (its JSON is
 //!   [`kerntune_compare::Comparison::to_json`]).
+//! - [`path`]: what ran when, call by call (McRae's Figure 4), text and JSON.
+//! - [`names`]: a function by its name.
 //! - [`html`]: all of it on one self-contained page.
 //!
 //! Text is coloured and cut to a width only where a [`Style`] says so. Every JSON document
@@ -29,6 +31,8 @@ pub mod functions;
 pub mod graph;
 mod health;
 pub mod html;
+pub mod names;
+pub mod path;
 mod style;
 pub mod summary;
 mod unit;
@@ -55,6 +59,17 @@ pub enum Error {
     Sort {
         /// The word.
         word: String,
+    },
+    /// A function's name that is none, or several functions'.
+    #[error("{0}")]
+    Name(#[from] names::NameError),
+    /// Nothing to choose a call from.
+    #[error("no call of {function} ended{}: there is none to show", .region.as_ref().map_or(String::new(), |name| format!(" in region {name}")))]
+    NoCalls {
+        /// The function.
+        function: String,
+        /// The regions that were looked at; all if none.
+        region: Option<String>,
     },
     /// A set of functions with nothing in it.
     #[error("no function matches \"{pattern}\": give a name, a pattern with * and ?, or a directory of the source (net/ipv4)")]

@@ -138,3 +138,18 @@ pub(crate) fn share(part: u64, whole: u64) -> f64 {
         100.0 * part as f64 / whole as f64
     }
 }
+
+/// For each region whether it is of this name or within one that is; all if no name is given.
+pub(crate) fn wanted_regions(profile: &Profile, name: Option<&str>) -> Result<Vec<bool>> {
+    let tables = &profile.tables;
+    let Some(name) = name else { return Ok(vec![true; tables.regions.len()]) };
+    let mut wanted = vec![false; tables.regions.len()];
+    for row in tables.regions.iter().filter(|row| row.name == name) {
+        let within = tables.within(row.region);
+        wanted.iter_mut().take(within.end as usize).skip(within.start as usize).for_each(|region| *region = true);
+    }
+    match wanted.contains(&true) {
+        true => Ok(wanted),
+        false => Err(Error::no_region(name, profile)),
+    }
+}

@@ -1,6 +1,6 @@
 //! `kerntune report`: one kind of report each.
 
-use super::{GraphTable, Json};
+use super::{CodePath, GraphTable, Json};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
@@ -40,6 +40,8 @@ pub enum ReportKind {
     },
     /// Each function's calls, elapsed and net time (McRae's summary)
     Functions(FunctionTable),
+    /// What ran when, call by call: one call, one operation or a window (McRae's code path trace)
+    Path(Box<CodePath>),
     /// Each function's own time and calls, greatest time first (gprof's flat profile)
     Flat(Box<GraphTable>),
     /// Callers and callees of each function and cycle, with the time they hand up (gprof's call graph)

@@ -2,6 +2,8 @@
 
 mod call_graph;
 
+mod path;
+
 use super::work;
 use crate::args::{FunctionTable, Global, Report, ReportKind};
 use crate::exit::{Exit, Failure};
@@ -27,6 +29,7 @@ pub fn run(global: &Global, options: &Report, output: &Output) -> Result<Exit, F
             false => summary::text(&profile, output.style())?,
         }),
         Some(ReportKind::Functions(table)) => functions(&profile, table, output)?,
+        Some(ReportKind::Path(options)) => path::run(&profile, &entry.path, options, output)?,
         Some(ReportKind::Flat(table)) => call_graph::flat(&profile, table, output)?,
         Some(ReportKind::Graph(table)) => call_graph::graph(&profile, table, output)?,
     }

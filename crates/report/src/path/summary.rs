@@ -1,0 +1,121 @@
+//! What is said before the path itself.
+
+use super::Shown;
+use crate::style::{printable, Role, Style};
+use crate::unit::TimeUnit;
+use crate::view::share;
+use kerntune_analyze::path::EntryKind;
+use kerntune_compare::number::{fixed, grouped};
+
+/// A time as exactly as a reader can use it: `23,318 ns`.
+pub(super) fn exact(ns: u64) -> String {
+    let unit = TimeUnit::for_largest(ns);
+    format!("{} {}", unit.format(ns), unit.name())
+}
+
+const LEGEND: [&str; 2] = [
+    "sec:milli micro nano  (net, total)  > at least: not seen whole  ×N so often in a row",
+    "-> call  ~> tail call  => system call  <- return  == point  ?! exception  !! interrupt",
+];
+
+/// Title, sums and legend.
+pub(super) fn head(shown: &Shown, style: Style) -> String {
+    let path = shown.path;
+    let totals = &path.totals;
+    let wall = path.end_ns.saturating_sub(path.begin_ns);
+    let mut out = style.paint(Role::Head, &format!("Path of {}", printable(shown.title))) + "\n\n";
+    let mut line = |head: &str, value: String| out += &format!("{head:<20} = {value}\n");
+    let part = |ns: u64| format!("{:>15}  ({:>6}%)", exact(ns), fixed(share(ns, wall), 2));
+    if !path.threads.is_empty() {
+        let all: Vec<String> = path.threads.iter().map(|thread| shown.thread(thread.thread)).collect();
+        let more = if all.len() > 6 { format!(" and {} more", all.len() - 6) } else { String::new() };
+        line(if all.len() == 1 { "Thread" } else { "Threads" }, all[..all.len().min(6)].join(", ") + &more);
+    }
+    let regions: Vec<&str> = (shown.recording.regions.iter())
+        .filter(|r| r.begin_ns <= path.begin_ns && path.begin_ns <= r.begin_ns.saturating_add(r.elapsed_ns))
+        .map(|r| r.name.as_str())
+        .collect();
+    let region = regions.last().map_or(String::new(), |name| format!(", in region {}", printable(name)));
+    line("Begins at", format!("{} ns{region}", grouped(path.begin_ns)));
+    match path.call_entry() {
+        Some(call) => {
+            let at_least = if call.complete() { "" } else { ", its end was not recorded" };
+            line("From entry to exit", format!("{:>15}{at_least}", exact(wall)));
+            line("Elapsed time", part(call.total_ns));
+            line("Net time", part(call.net_ns));
+            let of_call = |kind: &EntryKind| matches!(kind, EntryKind::Away { .. });
+            let thread = path.threads.iter().find(|thread| Some(thread.thread) == path.call);
+            let away = thread.into_iter().flat_map(|thread| &thread.entries).filter(|e| of_call(&e.kind));
+            let away: u64 = away.map(|entry| entry.total_ns).sum();
+            let rest = wall.saturating_sub(call.total_ns).saturating_sub(away);
+            for (head, ns) in [("Interrupts", rest), ("Off the CPU", away)] {
+                if ns > 0 {
+                    line(head, part(ns));
+                }
+            }
+        }
+        None => {
+            line("Elapsed time", format!("{:>15}", exact(wall)));
+            line("Accumulated run time", part(totals.busy_ns));
+            for (head, ns) in [
+                ("Idle time", totals.idle_ns),
+                ("User time", totals.user_ns),
+                ("Interrupts", totals.interrupt_ns),
+                ("No function known", totals.unattributed_ns),
+            ] {
+                if ns > 0 {
+                    line(head, part(ns));
+                }
+            }
+        }
+    }
+    let mut what = vec![format!("{} (depth {})", grouped(totals.calls), totals.depth)];
+    for (count, one, many) in [
+        (totals.syscalls, "system call", "system calls"),
+        (totals.exceptions, "exception", "exceptions"),
+        (totals.interrupts, "interrupt", "interrupts"),
+        (totals.switches, "context switch", "context switches"),
+    ] {
+        if count > 0 {
+            what.push(format!("{} {}", grouped(count), if count == 1 { one } else { many }));
+        }
+    }
+    line("Calls", what.join(", "));
+    if shown.profile.manifest.exact {
+        let with = if path.call.is_some() && totals.interrupt_ns > 0 { "; with interrupts" } else { "" };
+        line("Instructions", format!("{} (one takes 1 ns{with})", grouped(totals.busy_ns)));
+    }
+    let weights = totals.weights;
+    if weights.taken_branches > 0 {
+        let misses = format!(
+            "{} L1I misses, {} iTLB misses (model)",
+            grouped(weights.l1i_misses),
+            grouped(weights.itlb_misses)
+        );
+        line("Branches taken", format!("{}, {misses}", grouped(weights.taken_branches)));
+    }
+    let legend = LEGEND.map(|line| style.paint(Role::Faint, line) + "\n").concat();
+    out + "\n" + &legend + "\n"
+}
+
+/// What was left out.
+pub(super) fn tail(shown: &Shown, style: Style) -> String {
+    let path = shown.path;
+    let mut out = String::new();
+    let mut line = |text: String| {
+        out += &style.paint(Role::Faint, &text);
+        out.push('\n');
+    };
+    if path.stopped {
+        line("… and so on: no more entries were read (--top); the selection goes on after this".into());
+    } else if path.more > 0 {
+        line(format!("… {} more entries (--top)", grouped(path.more)));
+    }
+    if path.hidden > 0 {
+        line(format!("{} calls are deeper than what is shown (--depth)", grouped(path.hidden)));
+    }
+    if path.threads.is_empty() {
+        line("no thread that was asked for ran in this time".into());
+    }
+    out
+}

@@ -87,7 +87,7 @@ pub fn table(profile: &Profile, options: &GraphOptions, style: Style) -> Result<
         ]);
     }
     out += &table.render(style);
-    if rows.len() < ran {
+    if rows.len() < ran && options.functions.is_empty() {
         let rest = format!("{} more functions (--top)\n", grouped((ran - rows.len()) as u64));
         out += &style.paint(Role::Faint, &rest);
     }

@@ -172,7 +172,7 @@ pub fn table(profile: &Profile, options: &GraphOptions, style: Style) -> Result<
     let mut out = format!("Time in functions    = {total}  (handed to callers {how})\n\n");
     let unit = listing.unit(options, entries.iter().map(|entry| listing.total(*entry)).max().unwrap_or(0));
     out += &columns(&listing, &entries, unit, style);
-    if entries.len() < listing.entries.len() {
+    if entries.len() < listing.entries.len() && options.functions.is_empty() {
         let rest = grouped((listing.entries.len() - entries.len()) as u64);
         out += &style.paint(Role::Faint, &format!("{rest} more entries (--top, --min-percent)\n"));
     }

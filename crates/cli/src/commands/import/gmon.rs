@@ -8,7 +8,8 @@ use kerntune_convert::gcda::ByteOrder;
 use kerntune_convert::gmon::{self, Gmon, Target};
 use kerntune_kernel::Symbols;
 use kerntune_profile::{
-    load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Nanoseconds, Profile, Run, Symbol, ROOM,
+    load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Nanoseconds, Profile, Run, Symbol,
+    ROOM,
 };
 use kerntune_report::summary;
 use kerntune_work::{ContentHash, IoContext};

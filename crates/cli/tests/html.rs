@@ -1,0 +1,60 @@
+//! `kerntune report PROFILE html` on a profile with its trace beside it, both made up.
+
+#[path = "../../report/tests/synthetic/mod.rs"]
+mod synthetic;
+
+use std::fs;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// A work directory with the profile; `trace` keeps the recording beside it.
+fn work(run: &synthetic::Run, trace: bool) -> TempDir {
+    let work = tempfile::tempdir().unwrap();
+    let profile = work.path().join("profiles/p-synthetic");
+    fs::create_dir_all(profile.join("run")).unwrap();
+    run.profile.save(&profile).unwrap();
+    if trace {
+        fs::write(profile.join("run/trace.kt"), &run.trace).unwrap();
+        fs::write(profile.join("run/recording.json"), serde_json::to_vec(&run.recording).unwrap()).unwrap();
+    }
+    work
+}
+
+fn html(work: &TempDir, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kerntune"));
+    command.arg("--dir").arg(work.path()).args(["report", "p-synthetic", "html", "--output"]);
+    command.arg(work.path().join("page.html")).args(more).output().unwrap()
+}
+
+fn page(work: &TempDir) -> String {
+    fs::read_to_string(work.path().join("page.html")).unwrap()
+}
+
+#[test]
+fn the_page_has_a_timeline_where_there_is_a_trace() {
+    let run = synthetic::run(100);
+    let whole = work(&run, true);
+    let output = html(&whole, &[]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(page(&whole).contains("Timeline: time by thread"));
+
+    let bare = work(&run, false);
+    assert!(html(&bare, &["--region", "open"]).status.success());
+    assert!(page(&bare).contains("Timeline: none"));
+    assert!(page(&bare).contains("<title>Kernel profile of made-up: open</title>"));
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    let run = synthetic::run(100);
+    let whole = work(&run, true);
+    let output = html(&whole, &["--region", "udp"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no region \"udp\""));
+
+    let trace = whole.path().join("profiles/p-synthetic/run/trace.kt");
+    fs::write(&trace, &run.trace[..run.trace.len() / 2]).unwrap();
+    let output = html(&whole, &[]);
+    assert_eq!(output.status.code(), Some(6), "{output:?}");
+    assert!(!whole.path().join("page.html").exists());
+}

@@ -1,19 +1,26 @@
-//! How fast traces are analysed: makes one in memory and analyses it.
+//! How fast traces are analysed, and in how much memory: makes one and analyses it.
 //!
-//! `cargo run --release -p kerntune-analyze --example analyze_bench [-- MILLIONS_OF_EVENTS]`
+//! `cargo run --release -p kerntune-analyze --example analyze_bench -- [MILLIONS] [THREADS] [wide] [random]
+//! [file=PATH]`: so many million events (20), so many threads (1). With a file, the trace is written there
+//! and read from there, otherwise both in memory. A file that exists is analysed as it is.
 //!
-//! The trace has the shape of a kernel's: about 2,000 functions, unevenly often; 20 threads;
-//! system calls of 100 to 200 events; now and then an interrupt, a page fault, a tail call, a switch.
+//! The trace has the shape of a kernel's: 2,000 functions in twelve layers, each of which calls the same
+//! others nearly each time; 20 threads; 40 system calls of 100 to 1,000 events; now and then an interrupt,
+//! a page fault, a tail call, a switch. With `random`, functions call whatever they like instead, so that
+//! nearly every path is a new one: no kernel is like that, it shows what happens when the tree is full.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use kerntune_trace::{Event, How};
+use kerntune_analyze::{Input, ReadAt};
+use kerntune_trace::{Event, How, Recording, Weights};
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::time::Instant;
 use support::{symbols, Writer};
 
-const FUNCTIONS: u32 = 50_000;
+const FUNCTIONS: u32 = APART * LAYER * LAYERS;
 const THREADS: u32 = 20;
 /// Payload bytes of a chunk, as in the recorder.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -28,82 +35,157 @@ impl Random {
         self.0 ^= self.0 << 17;
         (((self.0 >> 32) * u64::from(limit)) >> 32) as u32
     }
-
-    /// A function that `caller` calls: one of eight, the first ones mostly, two of them leaves
-    /// that many call.
-    fn callee(&mut self, caller: u32) -> u32 {
-        let caller = caller / 25;
-        match self.below(8).min(self.below(8)) {
-            choice @ 0..=1 => 25 * ((caller + choice * 17) % 40),
-            choice => 25 * ((caller * 7 + choice * 31 + 11) % 2_000),
-        }
-    }
 }
 
-fn make(events: u64) -> Writer {
-    let mut w = Writer::new(THREADS as usize);
+/// Functions of a layer, and their distance from each other.
+const LAYER: u32 = 170;
+const APART: u32 = 25;
+const LAYERS: u32 = 12;
+
+/// What function number `f` calls, one after another: up to four of the next layer or the last.
+fn body(f: u32) -> Vec<u32> {
+    let (number, layer) = (f / APART, f / APART / LAYER);
+    let mut random = Random(u64::from(number + 1) * 0x9e37_79b9_7f4a_7c15);
+    random.below(2);
+    let calls = if layer + 1 < LAYERS { [1, 2, 2, 4][random.below(4) as usize] } else { 0 };
+    let callee = |_| {
+        let to = if random.below(10) < 3 { LAYERS - 1 } else { layer + 1 };
+        APART * (to * LAYER + random.below(LAYER) * random.below(LAYER) / LAYER)
+    };
+    (0..calls).map(callee).collect()
+}
+
+fn make<W: Write>(sink: W, events: u64, wide: bool, wild: bool) -> Result<(W, Recording), std::io::Error> {
+    let mut w = Writer::into(sink, THREADS as usize, wide);
+    // What happened step by step is for the tests.
+    w.keep = false;
+    w.recording.kernel_functions = FUNCTIONS;
     let mut random = Random(88_172_645_463_325_252);
+    let bodies: Vec<Vec<u32>> = (0..LAYERS * LAYER).map(|number| body(number * APART)).collect();
+    // How far each open frame has come.
+    let mut done: Vec<Vec<usize>> = vec![Vec::new(); THREADS as usize];
     w.begin(0, "all");
     while w.recording.events < events {
         let delta = u64::from(random.below(30) + 5);
-        let depth = w.stacks[w.running].len();
-        let top = w.stacks[w.running].last().map_or(0, |frame| frame.0);
-        let function = random.callee(top);
-        let how = match random.below(1_000) {
-            0..=3 => How::Interrupt,
-            4 => How::Exception,
-            5..=60 => How::Jump,
-            _ => How::Call,
+        let running = w.running;
+        let depth = w.stacks[running].len();
+        done[running].resize(depth, 0);
+        let next = match (w.stacks[running].last(), done[running].last_mut()) {
+            (Some(_), _) if wild => {
+                (random.below(depth as u32) < 6).then(|| APART * random.below(LAYER * LAYERS))
+            }
+            (Some((top, _)), Some(at)) => {
+                let body = &bodies[(top / APART) as usize];
+                *at += 1 + usize::from(random.below(10) == 0);
+                body.get(*at - 1).copied()
+            }
+            _ => None,
         };
+        let handler = APART * (LAYER * 7 + random.below(6));
         let event = match (depth, random.below(1_000)) {
-            (0, _) => Event::Enter { function: 25, how: How::Syscall },
-            (_, 0..=4) => Event::Switch { thread: 1 + random.below(THREADS - 1) },
-            (_, 5..=11) => Event::Leave,
-            (1..=5, _) => Event::Enter { function, how },
-            (6..=25, n) if n % 2 == 0 => Event::Enter { function, how },
-            _ => Event::Exit,
+            (0, _) => Event::Enter { function: APART * random.below(40), how: How::Syscall },
+            (_, 0..=2) => Event::Switch { thread: 1 + random.below(THREADS - 1) },
+            (_, 3..=5) => Event::Enter { function: handler, how: How::Interrupt },
+            (_, 6) => Event::Enter { function: handler, how: How::Exception },
+            _ => match (next, w.stacks[running].last()) {
+                (Some(function), Some((top, _))) => {
+                    let how = if (top ^ function) % 16 == 1 { How::Jump } else { How::Call };
+                    Event::Enter { function, how }
+                }
+                (_, Some((_, How::Interrupt | How::Exception))) => Event::Resume,
+                (_, Some((_, How::Syscall))) => Event::Leave,
+                _ => Event::Exit,
+            },
         };
+        if wide {
+            let l1i_misses = u64::from(random.below(8) == 0);
+            w.weights = Weights { taken_branches: delta / 6, l1i_misses, itlb_misses: 0 };
+        }
         w.at(delta, event);
         if w.payload_bytes() >= CHUNK_BYTES {
             w.cut();
         }
-        // What happened step by step is for the tests.
-        w.steps.clear();
     }
     w.end(1);
-    w
+    Ok(w.finish())
 }
 
-/// CPU time of this thread so far: on a machine that does other work, wall time says little.
+/// CPU time of this process so far: on a machine that does other work, wall time says little.
 fn cpu_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1e9
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // utime and stime, in 1/100 s, are fields 14 and 15; the name before them may hold anything.
+    let rest = text.rsplit(')').next().unwrap_or_default();
+    rest.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>()
+        / 100.0
+}
+
+/// The most memory that this process had resident, in MiB, since the last [`forget_peak`].
+fn peak_mib() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+    line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
+fn forget_peak() {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let millions: u64 = std::env::args().nth(1).map_or(Ok(20), |text| text.parse())?;
-    let (bytes, recording) = make(millions * 1_000_000).finish();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let numbers: Vec<u64> = arguments.iter().filter_map(|text| text.parse().ok()).collect();
+    let events = numbers.first().unwrap_or(&20) * 1_000_000;
+    let threads = *numbers.get(1).unwrap_or(&1) as usize;
+    let has = |word: &str| arguments.iter().any(|text| text == word);
+    let (wide, wild) = (has("wide"), has("random"));
+    let path = arguments.iter().find_map(|text| text.strip_prefix("file="));
+    let (trace, bytes, recording): (Box<dyn ReadAt>, u64, Recording) = match path {
+        None => {
+            let (bytes, recording) = make(Vec::new(), events, wide, wild)?;
+            let leaked: &'static [u8] = Vec::leak(bytes);
+            (Box::new(leaked), leaked.len() as u64, recording)
+        }
+        Some(path) => {
+            let index = format!("{path}.json");
+            if !std::path::Path::new(&index).exists() {
+                let (file, recording) = make(BufWriter::new(File::create(path)?), events, wide, wild)?;
+                file.into_inner()?.sync_all()?;
+                std::fs::write(&index, serde_json::to_vec(&recording)?)?;
+            }
+            let recording = serde_json::from_slice(&std::fs::read(&index)?)?;
+            let file = File::open(path)?;
+            let length = file.metadata()?.len();
+            (Box::new(file), length, recording)
+        }
+    };
     let symbols = symbols(FUNCTIONS);
     println!(
-        "{} events, {} chunks, {:.1} MB ({:.2} bytes/event)",
+        "{} events, {} chunks, {:.1} MB ({:.2} bytes/event), {} MiB resident at most so far",
         recording.events,
         recording.chunks.len(),
-        bytes.len() as f64 / 1e6,
-        bytes.len() as f64 / recording.events as f64
+        bytes as f64 / 1e6,
+        bytes as f64 / recording.events as f64,
+        peak_mib()
     );
     for _ in 0..3 {
+        forget_peak();
         let (started, cpu) = (Instant::now(), cpu_seconds());
-        let analysis = kerntune_analyze::analyze(&bytes[..], &recording, None, &symbols, &mut |_| {
-            ControlFlow::Continue(())
-        })?;
+        let input = Input { threads, ..Input::new(&*trace, &recording, &symbols) };
+        let analysis = kerntune_analyze::analyze(&input, &mut |_| ControlFlow::Continue(()))?;
         let seconds = started.elapsed().as_secs_f64();
         let cpu = cpu_seconds() - cpu;
+        let million = analysis.events as f64 / 1e6;
         let rows = &analysis.tables;
         println!(
-            "{seconds:.2} s, {cpu:.2} s of CPU, {:.1} M events per s of CPU; {} functions, {} arcs, busy {} ns",
-            analysis.events as f64 / cpu / 1e6,
+            "{threads} threads: {seconds:.2} s, {cpu:.2} s of CPU, {:.1} M events/s, {:.1} M events per s of CPU, {} MiB; \
+             {} functions, {} arcs, {} buckets, {} paths, folded {}, busy {} ns",
+            million / seconds,
+            million / cpu,
+            peak_mib(),
             rows.functions.len(),
             rows.arcs.len(),
+            rows.histograms.len(),
+            rows.paths.len(),
+            analysis.health["folded_calls"],
             analysis.busy_ns
         );
     }

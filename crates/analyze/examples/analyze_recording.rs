@@ -9,7 +9,6 @@ use kerntune_profile::{Address, FunctionIndex, KernelId, Manifest, Profile, Symb
 use kerntune_trace::counts::Counts;
 use kerntune_trace::{files, RecorderSpec, Recording};
 use std::fs::{self, File};
-use std::io::BufReader;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -29,17 +28,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         address: Address(function.address),
         size: function.size,
         file: None,
+        module: None,
     };
     let symbols: Vec<Symbol> = spec.functions.iter().enumerate().map(symbol).collect();
     let counts = match recording.capture.edges {
         true => Some(Counts::parse(&fs::read(dir.join(files::COUNTS))?)?),
         false => None,
     };
-    let trace = BufReader::new(File::open(dir.join(files::TRACE))?);
+    let trace = File::open(dir.join(files::TRACE))?;
     let started = Instant::now();
-    let analysis = kerntune_analyze::analyze(trace, &recording, counts.as_ref(), &symbols, &mut |_| {
-        ControlFlow::Continue(())
-    })?;
+    let input = kerntune_analyze::Input {
+        counts: counts.as_ref(),
+        partial: true,
+        ..kerntune_analyze::Input::new(&trace, &recording, &symbols)
+    };
+    let analysis = kerntune_analyze::analyze(&input, &mut |_| ControlFlow::Continue(()))?;
+    for missing in &analysis.missing {
+        println!("  chunk {} is missing: {}", missing.chunk, missing.reason);
+    }
     println!("{} events in {:.2} s", analysis.events, started.elapsed().as_secs_f64());
     for (name, count) in analysis.health.iter().filter(|(_, count)| **count != 0) {
         println!("  {name} {count}");

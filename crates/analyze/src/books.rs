@@ -139,7 +139,9 @@ impl Books {
         }
         for (region, account) in self.regions.iter().enumerate() {
             let functions = functions[region].wrapping_add(account.user).wrapping_add(account.unattributed);
-            for (what, sum) in [("functions", functions), ("threads", threads[region]), ("paths", paths[region])] {
+            for (what, sum) in
+                [("functions", functions), ("threads", threads[region]), ("paths", paths[region])]
+            {
                 if sum != account.busy {
                     return Some((region as u32, what, sum, account.busy));
                 }

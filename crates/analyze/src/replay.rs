@@ -191,9 +191,13 @@ impl<'a> Replay<'a> {
     }
 
     fn events<const WIDE: bool>(&mut self, mut decoder: Decoder<'_>) -> Result<u64, Error> {
-        let chunk = self.number;
         let mut events = 0u64;
-        while let Some((delta, event)) = decoder.next().map_err(|source| Error::Format { chunk, source })? {
+        loop {
+            let (delta, event) = match decoder.next() {
+                Ok(Some(next)) => next,
+                Ok(None) => return Ok(events),
+                Err(source) => return Err(Error::Format { chunk: self.number, source }),
+            };
             if WIDE {
                 self.weigh(decoder.weights());
             }
@@ -205,7 +209,6 @@ impl<'a> Replay<'a> {
             }
             events += 1;
         }
-        Ok(events)
     }
 
     /// So much time has passed with everything as it is.

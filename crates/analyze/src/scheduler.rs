@@ -1,7 +1,7 @@
 //! Why a thread lost the CPU, told from its stack.
 
 use crate::accounts::NO_CALLER;
-use kerntune_profile::{Symbol, SwitchKind};
+use kerntune_profile::{SwitchKind, Symbol};
 use kerntune_trace::How;
 
 /// What a function has to do with the scheduler.
@@ -18,14 +18,16 @@ enum Part {
 }
 
 /// Functions of the scheduler, whatever file they are said to be in.
-const INSIDE: &[&str] = &["__switch_to_asm", "__switch_to", "__schedule", "schedule", "io_schedule", "yield", "yield_to"];
+const INSIDE: &[&str] =
+    &["__switch_to_asm", "__switch_to", "__schedule", "schedule", "io_schedule", "yield", "yield_to"];
 const INSIDE_BEGINS: &[&str] = &["schedule_", "io_schedule_", "__schedule_"];
 /// Of these, the ones by which the kernel offers or takes the CPU.
 const TAKES: &[&str] = &["_cond_resched", "__cond_resched", "dynamic_cond_resched", "__might_resched"];
 const TAKES_BEGINS: &[&str] = &["preempt_schedule", "__cond_resched_", "dynamic_preempt_schedule"];
 /// The ways out of interrupts and system calls. Where its work loop is inlined, `do_syscall_64` calls
 /// the scheduler itself, and has no other reason to.
-const OUT: &[&str] = &["raw_irqentry_exit_cond_resched", "dynamic_irqentry_exit_cond_resched", "do_syscall_64"];
+const OUT: &[&str] =
+    &["raw_irqentry_exit_cond_resched", "dynamic_irqentry_exit_cond_resched", "do_syscall_64"];
 const OUT_BEGINS: &[&str] = &["irqentry_exit", "exit_to_user_mode", "syscall_exit_to_user_mode"];
 /// The scheduler's sources, and its one file that is the idle task's own code.
 const SOURCES: &str = "kernel/sched/";
@@ -133,17 +135,33 @@ mod tests {
                 "sk_wait_data",
                 Voluntary,
             ),
-            (&["folio_wait_bit_common", "io_schedule", "schedule", "__schedule"], "folio_wait_bit_common", Voluntary),
+            (
+                &["folio_wait_bit_common", "io_schedule", "schedule", "__schedule"],
+                "folio_wait_bit_common",
+                Voluntary,
+            ),
             (&["ep_poll", "schedule_hrtimeout_range", "schedule", "__schedule"], "ep_poll", Voluntary),
             (&["shrink_node", "__cond_resched", "__schedule", "__switch_to_asm"], "shrink_node", Preempted),
             (&["vfs_write", "preempt_schedule_notrace", "__schedule"], "vfs_write", Preempted),
             (
-                &["vfs_write", "sysvec_apic_timer_interrupt!", "irqentry_exit", "preempt_schedule_irq", "__schedule"],
+                &[
+                    "vfs_write",
+                    "sysvec_apic_timer_interrupt!",
+                    "irqentry_exit",
+                    "preempt_schedule_irq",
+                    "__schedule",
+                ],
                 "irqentry_exit",
                 Preempted,
             ),
             (
-                &["do_syscall_64", "syscall_exit_to_user_mode", "exit_to_user_mode_loop", "schedule", "__schedule"],
+                &[
+                    "do_syscall_64",
+                    "syscall_exit_to_user_mode",
+                    "exit_to_user_mode_loop",
+                    "schedule",
+                    "__schedule",
+                ],
                 "exit_to_user_mode_loop",
                 Preempted,
             ),

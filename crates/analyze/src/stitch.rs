@@ -159,7 +159,8 @@ impl<'a> Stitch<'a> {
                 resolved = Some(ended.region);
                 found = vec![Place::NOWHERE; stack.len()];
                 let root = books.tree.root(ended.region, known.root_of[thread]);
-                let frames = stack.iter().zip(&mut found).map(|(frame, place)| (frame.function, frame.how, place));
+                let frames =
+                    stack.iter().zip(&mut found).map(|(frame, place)| (frame.function, frame.how, place));
                 places(frames, books, known, root, ended.region);
             }
             let (Some(frame), Some(place)) = (stack.pop(), found.pop()) else { return };

@@ -107,7 +107,14 @@ impl Tree {
 
     /// The child of `parent` for a function that `caller` entered.
     #[inline]
-    pub fn enter(&mut self, accounts: &mut Accounts, parent: u32, caller: u32, function: u32, how: How) -> Place {
+    pub fn enter(
+        &mut self,
+        accounts: &mut Accounts,
+        parent: u32,
+        caller: u32,
+        function: u32,
+        how: How,
+    ) -> Place {
         let last = self.nodes[parent as usize].last_child;
         let child = &self.nodes[last as usize];
         if child.function == function && child.what == how as u8 {
@@ -166,7 +173,8 @@ impl Tree {
         }
         let above = self.nodes[parent as usize];
         let (region, depth) = (above.region, above.depth + 1);
-        let number = self.push(Node { region, parent, function, account: account(region), depth, what, ..NO_NODE });
+        let number =
+            self.push(Node { region, parent, function, account: account(region), depth, what, ..NO_NODE });
         self.slots[at] = number;
         number
     }
@@ -267,4 +275,92 @@ pub(crate) fn add(sum: &mut Weights, more: Weights) {
     sum.taken_branches = sum.taken_branches.wrapping_add(more.taken_branches);
     sum.l1i_misses = sum.l1i_misses.wrapping_add(more.l1i_misses);
     sum.itlb_misses = sum.itlb_misses.wrapping_add(more.itlb_misses);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accounts::NO_CALLER;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    /// Makes one call of a path below a root, with a net time for each function of it.
+    fn call(tree: &mut Tree, accounts: &mut Accounts, root: u32, path: &[u32]) {
+        let (mut node, mut caller) = (tree.root(0, root), NO_CALLER);
+        for &function in path {
+            let place = tree.enter(accounts, node, caller, function, How::Call);
+            accounts.get(place.account).calls += 1;
+            let found = &mut tree.nodes[place.node as usize];
+            found.calls += u64::from(!place.folded);
+            found.net += u64::from(function) + 1;
+            (node, caller) = (place.node, function);
+        }
+    }
+
+    /// Root and functions of each node, with calls and net time.
+    fn contents(tree: &Tree) -> BTreeMap<(u32, Vec<u32>), (u64, u64)> {
+        let mut paths: Vec<(u32, Vec<u32>)> = vec![(0, Vec::new())];
+        for node in &tree.nodes[1..] {
+            paths.push(match node.what {
+                what::ROOT => (node.function, Vec::new()),
+                _ => {
+                    let (root, mut path) = paths[node.parent as usize].clone();
+                    path.push(node.function);
+                    (root, path)
+                }
+            });
+        }
+        paths
+            .into_iter()
+            .zip(&tree.nodes)
+            .skip(1)
+            .map(|(path, node)| (path, (node.calls, node.net)))
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a_tree_is_cut_alike_however_it_was_parted(
+            calls in prop::collection::vec((0u32..2, prop::collection::vec(0u32..4, 0..7), 0usize..3), 0..60),
+            limit in 3usize..60,
+            settle in any::<bool>(),
+        ) {
+            let mut whole = (Tree::with_limit(false, limit), Accounts::default());
+            let mut parts: Vec<_> = (0..3).map(|_| (Tree::with_limit(false, limit), Accounts::default())).collect();
+            let mut all: BTreeMap<(u32, Vec<u32>), (u64, u64)> = BTreeMap::new();
+            for (root, path, part) in &calls {
+                for (tree, accounts) in [&mut whole, &mut parts[*part]] {
+                    if settle {
+                        tree.settle();
+                    }
+                    call(tree, accounts, *root, path);
+                }
+                for depth in 0..=path.len() {
+                    let sum = all.entry((*root, path[..depth].to_vec())).or_default();
+                    if let Some(function) = depth.checked_sub(1).map(|last| path[last]) {
+                        *sum = (sum.0 + 1, sum.1 + u64::from(function) + 1);
+                    }
+                }
+            }
+            whole.0.settle();
+            let (mut tree, mut accounts) = (Tree::with_limit(false, limit), Accounts::default());
+            for (part, more) in parts {
+                let numbers = accounts.merge(more);
+                tree.merge(&part, |account| numbers[account as usize]);
+            }
+            tree.settle();
+            // What is expected: the greatest depth that fits, deeper paths' time given to those above.
+            let fits = |depth: usize| all.keys().filter(|(_, path)| path.len() <= depth).count() < limit;
+            let depth = (0..8).take_while(|depth| fits(*depth)).last().unwrap_or(0);
+            let mut expected: BTreeMap<(u32, Vec<u32>), (u64, u64)> = BTreeMap::new();
+            for ((root, path), (calls, net)) in all {
+                let kept = path.len() <= depth;
+                let path = path[..path.len().min(depth)].to_vec();
+                let sum = expected.entry((root, path)).or_default();
+                *sum = (sum.0 + if kept { calls } else { 0 }, sum.1 + net);
+            }
+            prop_assert_eq!(&contents(&whole.0), &expected);
+            prop_assert_eq!(&contents(&tree), &expected);
+        }
+    }
 }

@@ -3,15 +3,18 @@
 mod support;
 
 use kerntune_analyze::{analyze, Analysis, Input};
-use kerntune_profile::{FunctionIndex, How as ProfileHow, ThreadKind};
-use kerntune_trace::{Event, How};
+use kerntune_profile::{
+    bucket_of, FunctionIndex, How as ProfileHow, Nanoseconds, PathKind, SwitchKind, ThreadKind,
+};
+use kerntune_trace::{Event, How, Weights};
 use std::ops::ControlFlow;
 use support::{symbols, Writer};
 
 fn run(writer: &mut Writer) -> Analysis {
     let (bytes, recording) = writer.finish();
     let (bytes, symbols) = (&bytes[..], symbols(32));
-    let input = |threads| Input { threads, ..Input::new(&bytes, &recording, &symbols) };
+    let points = [("f2+0x4".to_owned(), FunctionIndex(2)), ("net/f3.c:7".to_owned(), FunctionIndex(3))];
+    let input = |threads| Input { threads, points: &points, ..Input::new(&bytes, &recording, &symbols) };
     let run = |threads| analyze(&input(threads), &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(run(1), run(3));
     run(1)
@@ -37,6 +40,36 @@ fn thread(analysis: &Analysis, kind: ThreadKind, pid: u32) -> (u64, u64) {
     rows.fold((0, 0), |sum, r| (sum.0 + r.net_ns.0, sum.1 + r.user_ns.0))
 }
 
+/// A region's paths with calls and net time, but for those with neither: `t1/f1/f2!` is an interrupt `f2`
+/// (`*` an exception, `~` a jump, `:` a system call) in `f1` in a thread `t1`.
+fn paths(analysis: &Analysis, region: u32) -> Vec<(String, u64, u64)> {
+    let t = &analysis.tables;
+    let mut names: Vec<String> = Vec::new();
+    for row in &t.paths {
+        let above = names.get(row.parent as usize).map(|above| format!("{above}/")).unwrap_or_default();
+        let mark = match row.how {
+            ProfileHow::Call => "",
+            ProfileHow::Jump => "~",
+            ProfileHow::Interrupt => "!",
+            ProfileHow::Exception => "*",
+            ProfileHow::Syscall => ":",
+        };
+        names.push(match row.kind {
+            PathKind::Thread => row.comm.clone(),
+            PathKind::Function => format!("{above}f{}{mark}", row.function.0),
+            kind => format!("{above}{kind}"),
+        });
+    }
+    let here = t.paths.iter().zip(names).filter(|(row, _)| row.region == region);
+    here.map(|(row, name)| (name, row.calls, row.net_ns.0)).filter(|(_, calls, ns)| calls + ns > 0).collect()
+}
+
+fn assert_paths(analysis: &Analysis, region: u32, expected: &[(&str, u64, u64)]) {
+    let expected: Vec<_> =
+        expected.iter().map(|(name, calls, ns)| ((*name).to_owned(), *calls, *ns)).collect();
+    assert_eq!(paths(analysis, region), expected);
+}
+
 /// The sum rule, for each region on its own; and nothing to complain of.
 fn assert_sums(analysis: &Analysis) {
     let t = &analysis.tables;
@@ -48,6 +81,8 @@ fn assert_sums(analysis: &Analysis) {
         let threads = t.threads.iter().filter(|r| within.contains(&r.region)).map(|r| r.net_ns.0);
         assert_eq!(functions.sum::<u64>() + rest.sum::<u64>(), region.busy_ns.0, "{}", region.name);
         assert_eq!(threads.sum::<u64>(), region.busy_ns.0, "{}", region.name);
+        let paths = t.paths.iter().filter(|r| within.contains(&r.region)).map(|r| r.net_ns.0);
+        assert_eq!(paths.sum::<u64>(), region.busy_ns.0, "{}", region.name);
     }
     for (name, count) in &analysis.health {
         if !["cut_calls", "unattributed_ns", "unclosed_regions"].contains(&name.as_str()) {
@@ -270,5 +305,235 @@ fn a_region_without_an_end_has_the_traces_times() {
     let a = run(&mut w);
     assert_eq!((a.elapsed_ns.0, a.busy_ns.0, a.idle_ns.0), (118, 18, 100));
     assert_eq!(a.health["unclosed_regions"], 1);
+    assert_sums(&a);
+}
+
+#[test]
+fn interrupts_within_interrupts_within_an_exception_within_a_system_call() {
+    let mut w = Writer::new(2);
+    w.begin(0, "r").enter(1, 1, How::Syscall).call(2, 2).enter(4, 7, How::Exception).call(8, 3);
+    w.enter(16, 9, How::Interrupt).call(32, 4).enter(64, 8, How::Interrupt).call(128, 4).exit(256);
+    w.at(512, Event::Resume).exit(1024).at(2048, Event::Resume).exit(4096).at(8192, Event::Resume);
+    w.exit(16384).at(32768, Event::Leave).end(65536);
+    let a = run(&mut w);
+    assert_paths(
+        &a,
+        0,
+        &[
+            ("t1/f1:", 1, 2 + 32768),
+            ("t1/f1:/f2", 1, 4 + 16384),
+            ("t1/f1:/f2/f7*", 1, 8 + 8192),
+            ("t1/f1:/f2/f7*/f3", 1, 16 + 4096),
+            ("t1/user", 0, 1 + 65536),
+            ("interrupt/f8!", 1, 128 + 512),
+            ("interrupt/f8!/f4", 1, 256),
+            ("interrupt/f9!", 1, 32 + 2048),
+            ("interrupt/f9!/f4", 1, 64 + 1024),
+        ],
+    );
+    // The exception is its victim's own; the interrupts are nobody's, not even each other's.
+    assert_eq!(function(&a, 0, 7), Some([1, 8200, 8200 + 4112, 8200, 8200]));
+    assert_eq!(function(&a, 0, 9), Some([1, 2080, 2080 + 1088, 2080, 2080]));
+    assert_eq!(thread(&a, ThreadKind::Interrupt, 0), (640 + 256 + 2080 + 1088, 0));
+    assert_sums(&a);
+}
+
+#[test]
+fn a_switch_in_the_middle_of_a_stack_and_back() {
+    let mut w = Writer::new(3);
+    w.begin(0, "r").enter(0, 1, How::Syscall).call(1, 2).at(2, Event::Switch { thread: 2 });
+    w.enter(4, 3, How::Call).call(8, 2).enter(16, 9, How::Interrupt).at(32, Event::Switch { thread: 1 });
+    w.exit(64).at(128, Event::Switch { thread: 2 }).at(256, Event::Resume).exit(512).exit(1024);
+    w.at(2048, Event::Switch { thread: 1 }).at(4096, Event::Leave).end(8192);
+    let a = run(&mut w);
+    assert_paths(
+        &a,
+        0,
+        &[
+            ("t1/f1:", 1, 1 + 128 + 4096),
+            ("t1/f1:/f2", 1, 2 + 64),
+            ("t1/user", 0, 8192),
+            ("t2/f3", 1, 8 + 1024),
+            ("t2/f3/f2", 1, 16 + 512),
+            ("t2/unattributed", 0, 4 + 2048),
+            ("interrupt/f9!", 1, 32 + 256),
+        ],
+    );
+    let switches: Vec<_> = (a.tables.switches.iter())
+        .map(|r| (r.from.as_str(), r.to.as_str(), r.reason.0, r.kind, r.count))
+        .collect();
+    assert_eq!(
+        switches,
+        [
+            ("t1", "t2", 1, SwitchKind::Voluntary, 1),
+            ("t1", "t2", 2, SwitchKind::Voluntary, 1),
+            ("t2", "t1", 9, SwitchKind::Preempted, 1),
+            ("t2", "t1", NONE, SwitchKind::Voluntary, 1),
+        ]
+    );
+    assert_sums(&a);
+}
+
+#[test]
+fn tail_calls_and_unwinding_lie_below_each_other() {
+    let mut w = Writer::new(2);
+    w.begin(0, "r").enter(0, 1, How::Syscall).call(1, 2).enter(2, 3, How::Jump).enter(4, 4, How::Jump);
+    w.exit(8).call(16, 5).call(32, 6).call(64, 7).at(128, Event::Unwind { frames: 2 }).exit(0);
+    w.at(256, Event::Leave).end(0);
+    let a = run(&mut w);
+    assert_paths(
+        &a,
+        0,
+        &[
+            ("t1/f1:", 1, 1 + 16 + 256),
+            ("t1/f1:/f2", 1, 2),
+            ("t1/f1:/f2/f3~", 1, 4),
+            ("t1/f1:/f2/f3~/f4~", 1, 8),
+            ("t1/f1:/f5", 1, 32),
+            ("t1/f1:/f5/f6", 1, 64),
+            ("t1/f1:/f5/f6/f7", 1, 128),
+        ],
+    );
+    assert_sums(&a);
+}
+
+#[test]
+fn a_path_is_in_each_region_that_it_passes() {
+    let mut w = Writer::new(3);
+    // Thread 2 waits in the kernel meanwhile, and ends its call in the outer region.
+    w.begin(0, "outer").at(0, Event::Switch { thread: 2 }).call(1, 3).at(2, Event::Switch { thread: 1 });
+    w.enter(4, 1, How::Syscall).call(8, 2).begin(16, "inner").exit(32).call(64, 2).end(128).exit(256);
+    w.at(512, Event::Switch { thread: 2 }).exit(1024).at(2048, Event::Switch { thread: 1 }).exit(4096).end(0);
+    let a = run(&mut w);
+    assert_paths(
+        &a,
+        0,
+        &[
+            ("t1/f1:", 1, 8 + 512 + 4096),
+            ("t1/f1:/f2", 1, 16 + 256),
+            ("t1/unattributed", 0, 4),
+            ("t2/f3", 1, 2 + 1024),
+            ("t2/unattributed", 0, 1 + 2048),
+        ],
+    );
+    assert_paths(&a, 1, &[("t1/f1:", 0, 64), ("t1/f1:/f2", 1, 32 + 128)]);
+    assert_sums(&a);
+}
+
+#[test]
+fn user_functions_lie_below_system_calls() {
+    let mut w = Writer::new(2);
+    let (main, helper) = (33, 34);
+    w.begin(0, "r").call(2, main).call(4, helper).enter(8, 1, How::Syscall).call(16, 2).exit(32);
+    w.at(64, Event::Leave).exit(128).enter(256, 9, How::Interrupt).at(512, Event::Leave);
+    w.enter(1024, 7, How::Exception).at(2048, Event::Leave).exit(4096).end(8192);
+    let (bytes, recording) = w.finish();
+    let (bytes, symbols) = (&bytes[..], symbols(35));
+    let input = Input::new(&bytes, &recording, &symbols);
+    let a = analyze(&input, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_paths(
+        &a,
+        0,
+        &[
+            ("t1/f33", 1, 4 + 256 + 1024 + 4096),
+            ("t1/f33/f34", 1, 8 + 128),
+            ("t1/f33/f34/f1:", 1, 16 + 64),
+            ("t1/f33/f34/f1:/f2", 1, 32),
+            ("t1/f33/f7*", 1, 2048),
+            ("t1/user", 0, 2 + 8192),
+            ("interrupt/f9!", 1, 512),
+        ],
+    );
+    // The system call and the page fault are the callers'; the interrupt is not.
+    assert_eq!(function(&a, 0, helper), Some([1, 136, 136 + 112, 136, 136]));
+    assert_eq!(function(&a, 0, main), Some([1, 5380, 5380 + 248 + 2048, 5380, 5380]));
+    assert_eq!(arc(&a, helper, 1, ProfileHow::Syscall), Some((1, 112)));
+    let kernel = 16 + 32 + 64 + 2048;
+    let user = 2 + 8192 + 136 + 5380;
+    assert_eq!(thread(&a, ThreadKind::Thread, 1), (user + kernel, user));
+    assert_eq!(a.tables.regions[0].user_ns.0, 2 + 8192, "outside of traced functions");
+    assert_sums(&a);
+}
+
+#[test]
+fn calls_that_span_chunks_are_whole() {
+    let mut w = Writer::new(3);
+    w.begin(0, "r").enter(0, 1, How::Syscall).cut().call(1, 2).call(2, 3).cut().exit(4).cut();
+    let slow = w.now() - 4 - 2;
+    w.at(8, Event::Switch { thread: 2 }).cut().at(16, Event::Switch { thread: 1 }).cut().exit(32).cut();
+    w.call(64, 2).exit(1).at(128, Event::Leave).end(0);
+    let a = run(&mut w);
+    assert_eq!(function(&a, 0, 3), Some([1, 4, 4, 4, 4]));
+    assert_eq!(function(&a, 0, 2), Some([2, 2 + 8 + 32 + 1, 46 + 1, 42, 1]));
+    assert_eq!(function(&a, 0, 1), Some([1, 1 + 64 + 128, 193 + 47, 193, 193]));
+    assert_eq!(arc(&a, 1, 2, ProfileHow::Call), Some((2, 47)));
+    let two = a.tables.functions.iter().find(|r| r.function.0 == 2).unwrap();
+    assert_eq!((two.slowest_ns.0, two.slowest_at_ns.0), (46, slow));
+    let buckets: Vec<_> = (a.tables.histograms.iter())
+        .filter(|h| h.function.0 == 2)
+        .map(|h| (h.caller.0, h.bucket, h.count, h.example_ns.0))
+        .collect();
+    let second = slow + 2 + 4 + 8 + 16 + 32 + 64;
+    let bucket = |ns| bucket_of(Nanoseconds(ns));
+    assert_eq!(buckets, [(1, bucket(1), 1, second), (1, bucket(46), 1, slow)]);
+    assert_eq!(a.health["cut_calls"], 0);
+    assert_sums(&a);
+}
+
+#[test]
+fn idle_periods_have_a_length_and_what_ended_them() {
+    let mut w = Writer::new(2);
+    w.begin(0, "r").at(0, Event::Switch { thread: 0 }).call(1, 11).at(2, Event::Idle { ns: 1000 });
+    w.enter(4, 9, How::Interrupt).at(0, Event::Resume);
+    // The recorder learns of it when the handler reads the clock.
+    w.at(0, Event::Idle { ns: 0 }).enter(8, 8, How::Interrupt).at(1, Event::Idle { ns: 5000 });
+    w.at(0, Event::Resume).at(0, Event::Idle { ns: 1000 }).cut().enter(16, 9, How::Interrupt);
+    w.at(0, Event::Resume).at(0, Event::Idle { ns: 70 }).at(0, Event::Switch { thread: 1 }).end(0);
+    let a = run(&mut w);
+    let bucket = |ns| bucket_of(Nanoseconds(ns));
+    let rows: Vec<_> = (a.tables.idles.iter()).map(|r| (r.waker.0, r.bucket, r.count, r.idle_ns.0)).collect();
+    assert_eq!(rows, [(8, bucket(5000), 1, 5000), (9, bucket(1000), 2, 2000), (NONE, bucket(70), 1, 70)]);
+    assert_eq!(a.idle_ns.0, 7070);
+    assert_sums(&a);
+}
+
+#[test]
+fn points_are_counted_by_region() {
+    let mut w = Writer::new(2);
+    w.begin(0, "a")
+        .enter(0, 1, How::Syscall)
+        .at(1, Event::Point { point: 1 })
+        .at(1, Event::Point { point: 0 });
+    w.begin(0, "b").at(1, Event::Point { point: 1 }).cut().at(1, Event::Point { point: 1 }).end(0).end(0);
+    let a = run(&mut w);
+    let rows: Vec<_> =
+        (a.tables.points.iter()).map(|r| (r.region, r.point.as_str(), r.function.0, r.count)).collect();
+    assert_eq!(rows, [(0, "f2+0x4", 2, 1), (0, "net/f3.c:7", 3, 1), (1, "net/f3.c:7", 3, 2)]);
+}
+
+#[test]
+fn weights_go_where_net_time_goes() {
+    let mut w = Writer::wide(2);
+    let weigh = |w: &mut Writer, taken_branches, l1i_misses, itlb_misses| {
+        w.weights = Weights { taken_branches, l1i_misses, itlb_misses };
+    };
+    w.begin(0, "r");
+    weigh(&mut w, 1, 0, 0); // of user mode
+    w.enter(10, 1, How::Syscall);
+    weigh(&mut w, 2, 3, 0);
+    w.call(0, 2);
+    weigh(&mut w, 4, 0, 5);
+    w.enter(20, 9, How::Interrupt);
+    weigh(&mut w, 8, 7, 0);
+    w.at(30, Event::Resume);
+    weigh(&mut w, 16, 0, 0);
+    w.cut().exit(40);
+    weigh(&mut w, 32, 0, 1);
+    w.at(50, Event::Leave).end(0);
+    let a = run(&mut w);
+    let rows: Vec<_> = (a.tables.paths.iter().filter(|r| r.kind != PathKind::Thread && r.taken_branches > 0))
+        .map(|r| (r.function.0, r.taken_branches, r.l1i_misses, r.itlb_misses))
+        .collect();
+    assert_eq!(rows, [(1, 34, 3, 1), (2, 20, 0, 5), (NONE, 1, 0, 0), (9, 8, 7, 0)]);
     assert_sums(&a);
 }

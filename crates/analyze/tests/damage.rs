@@ -42,7 +42,8 @@ fn a_trace_that_ends_early_is_refused_wherever_it_ends() {
     assert!(run(&bytes, &recording).is_ok());
     for length in 0..bytes.len() {
         let error = run(&bytes[..length], &recording).unwrap_err().to_string();
-        let missing = error.contains("of 3 chunks; record again (chunk ") && error.contains("covers the virtual time");
+        let missing =
+            error.contains("of 3 chunks; record again (chunk ") && error.contains("covers the virtual time");
         assert!(length < 16 || missing, "{length}: {error}");
     }
 }
@@ -86,7 +87,11 @@ fn the_callback_stops_the_analysis() {
         let input = Input { threads, ..Input::new(&bytes, &recording, &symbols) };
         let result = analyze(&input, &mut |events| {
             seen.push(events);
-            if seen.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if seen.len() == 2 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         });
         assert!(matches!(result, Err(Error::Stopped)));
         assert_eq!(seen, [3, 8]);
@@ -154,6 +159,83 @@ fn endless_stacks_and_times_are_refused() {
     }
     let (trace, recording) = forged(vec![stack(1, vec![])], &payload, 2);
     assert!(matches!(error(&trace, &recording), Error::Time { .. }));
+}
+
+/// Four chunks: a call of 1 that spans them all, a call of 2 in each, an interrupt in the third.
+fn four_chunks() -> (Vec<u8>, Recording) {
+    let mut w = Writer::new(3);
+    w.begin(0, "one").enter(1, 1, How::Syscall).call(2, 2).exit(4).cut();
+    w.call(8, 2).exit(16).call(32, 3).cut();
+    w.exit(64).call(128, 2).exit(256).enter(512, 4, How::Interrupt).at(1024, Event::Resume).cut();
+    w.call(2048, 2).exit(4096).at(8192, Event::Leave).end(0);
+    let (bytes, recording) = w.finish();
+    assert_eq!(recording.chunks.len(), 4);
+    (bytes, recording)
+}
+
+#[test]
+fn a_partial_result_is_exact_but_for_what_is_missing() {
+    let (mut bytes, recording) = four_chunks();
+    let (from, to) = (recording.chunks[1].offset as usize, recording.chunks[2].offset as usize);
+    bytes[to - 3] ^= 0x10;
+    let error = run(&bytes, &recording).unwrap_err().to_string();
+    assert!(error.contains("damaged in chunk 1") && error.contains("from 1000007 to 1000063 ns"), "{error}");
+    assert!(to > from);
+
+    let one = run_with(&bytes, &recording, 1, true).unwrap();
+    assert_eq!(run_with(&bytes, &recording, 3, true).unwrap(), one);
+    let [missing] = &one.missing[..] else { panic!("{:?}", one.missing) };
+    assert_eq!(
+        (missing.chunk, missing.begin_ns, missing.end_ns, missing.events),
+        (1, 1_000_007, 1_000_063, 3)
+    );
+    assert!(missing.reason.contains("chunk 1"), "{}", missing.reason);
+    let health = |name: &str| one.health[name];
+    assert_eq!([health("missing_chunks"), health("missing_events"), health("missing_ns")], [1, 3, 56]);
+    // Before: the call of 1 was open. After: 1 and 3 were.
+    assert_eq!(health("cut_calls"), 3);
+    assert_eq!((health("stack_mismatches"), health("clock_mismatches")), (0, 0));
+    let function = |f: u32| {
+        let row = one.tables.functions.iter().find(|row| row.function.0 == f)?;
+        Some((row.calls, row.net_ns.0))
+    };
+    assert_eq!(function(1), Some((0, 2 + 128 + 512 + 2048 + 8192)));
+    assert_eq!(function(2), Some((3, 4 + 256 + 4096)));
+    assert_eq!(function(3), Some((0, 64)));
+    assert_eq!(function(4), Some((1, 1024)));
+    let all = 16383;
+    assert_eq!((one.busy_ns.0, one.tables.regions[0].busy_ns.0), (all - 56, all - 56));
+    assert_eq!(one.tables.paths.iter().map(|row| row.net_ns.0).sum::<u64>(), all - 56);
+    assert_eq!(one.events, recording.events - 3);
+}
+
+#[test]
+fn a_partial_result_of_a_trace_that_is_cut_off_ends_there() {
+    let (bytes, recording) = four_chunks();
+    let ends: Vec<usize> = recording.chunks.iter().skip(1).map(|c| c.offset as usize).collect();
+    for length in 16..bytes.len() {
+        let whole = ends.iter().filter(|end| **end <= length).count();
+        let analysis = run_with(&bytes[..length], &recording, 2, true).unwrap();
+        let missing: Vec<usize> = analysis.missing.iter().map(|missing| missing.chunk).collect();
+        assert_eq!(missing, (whole..4).collect::<Vec<_>>(), "{length}");
+        assert_eq!(analysis.busy_ns.0, [0, 7, 63, 63 + 1984][whole], "{length}");
+    }
+    assert!(run_with(&bytes[..9], &recording, 2, true).is_err(), "not even a header");
+}
+
+#[test]
+fn what_turns_out_to_be_damaged_late_is_not_counted_at_all() {
+    // Good events, then one that names an unknown thread: the checksum is right, the contents are not.
+    let mut payload = Vec::new();
+    let enter = Event::Enter { function: 1, how: How::Syscall };
+    for (delta, event) in [(5, enter), (6, Event::Exit), (7, Event::Switch { thread: 99 })] {
+        kerntune_trace::encode::event(&mut payload, delta, event);
+    }
+    let (trace, recording) = forged(vec![stack(1, vec![])], &payload, 3);
+    let analysis = run_with(&trace, &recording, 1, true).unwrap();
+    assert_eq!(analysis.missing.len(), 1);
+    assert!(analysis.tables.functions.is_empty() && analysis.tables.paths.is_empty());
+    assert!(analysis.tables.threads.is_empty() && analysis.busy_ns.0 == 0);
 }
 
 proptest! {

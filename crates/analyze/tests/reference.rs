@@ -1,17 +1,19 @@
 //! Random traces against a second implementation that is as close to the definition as can be:
-//! segments with clocks, maps for everything, each interval looked at on its own.
+//! segments with clocks, maps for everything, each interval looked at on its own. And however a trace
+//! is cut into chunks, and however many threads there are, the tables are the same.
 
 mod support;
 
-use kerntune_analyze::{analyze, Analysis};
-use kerntune_profile::bucket_of;
-use kerntune_trace::{Event, How};
+use kerntune_analyze::{analyze, Analysis, Input};
+use kerntune_profile::{bucket_of, FunctionIndex, Nanoseconds, PathKind, PathNode, SwitchKind, Tables};
+use kerntune_trace::{Event, How, Recording, Weights};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use support::{symbols, Step, Writer};
+use support::{symbols, Step, Writer, KERNEL_FUNCTIONS};
 
 const FUNCTIONS: u32 = 6;
+const USER_FUNCTIONS: u32 = 3;
 const THREADS: usize = 3;
 const NONE: u32 = u32::MAX;
 
@@ -19,22 +21,35 @@ struct Frame {
     function: u32,
     how: How,
     seen: bool,
+    begin: u64,
     /// What the segment's clock showed at entry.
     entry: u64,
     callees: u64,
 }
 
+/// A step of a path: kind, name, function, how.
+type Link = (PathKind, String, u32, u8);
+
+/// Calls, elapsed, max, min; slowest, and when it began.
+type Calls = ([u64; 4], (u64, u64));
+
 /// What the tables have, in maps: all by region first.
 #[derive(Debug, Default, PartialEq)]
 struct Sums {
     net: BTreeMap<(u32, u32), u64>,
-    /// Calls, elapsed, max, min.
-    calls: BTreeMap<(u32, u32), (u64, u64, u64, u64)>,
+    calls: BTreeMap<(u32, u32), Calls>,
     arcs: BTreeMap<(u32, u32, u32, u8), (u64, u64)>,
     /// By thread; the pseudo-thread of interrupts has the number after the last.
     threads: BTreeMap<(u32, u32), (u64, u64, u64)>,
+    user: BTreeMap<u32, u64>,
     unattributed: BTreeMap<u32, u64>,
-    histograms: BTreeMap<(u32, u32), u64>,
+    /// By caller, function and bucket: how many, and when the first began.
+    histograms: BTreeMap<(u32, u32, u32, u32), (u64, u64)>,
+    /// Calls, net time, branches and misses.
+    paths: BTreeMap<(u32, Vec<Link>), [u64; 5]>,
+    idles: BTreeMap<(u32, u32, u32), (u64, u64)>,
+    switches: BTreeMap<(u32, String, String, u32, SwitchKind), u64>,
+    points: BTreeMap<(u32, String), u64>,
 }
 
 #[derive(Default)]
@@ -44,8 +59,15 @@ struct Reference {
     clocks: Vec<Vec<u64>>,
     running: usize,
     user: bool,
+    now: u64,
     regions: Vec<u32>,
+    /// Idle periods that nothing has ended yet: region and length.
+    halts: Vec<(u32, u64)>,
     sums: Sums,
+}
+
+fn is_user(function: u32) -> bool {
+    function > KERNEL_FUNCTIONS
 }
 
 impl Reference {
@@ -53,59 +75,102 @@ impl Reference {
         let mut reference = Self::default();
         for step in steps {
             match step {
-                Step::Start { running, stacks } => reference.start(*running, stacks),
-                Step::Event(delta, event) => {
-                    reference.pass(*delta);
+                Step::Start { now, running, stacks } => reference.start(*now, *running, stacks),
+                Step::Event(delta, weights, event) => {
+                    reference.pass(*delta, *weights);
                     reference.happen(*event);
                 }
             }
         }
+        reference.wake(NONE);
         reference.sums
     }
 
-    fn start(&mut self, running: usize, stacks: &[Vec<(u32, How)>]) {
-        let unseen = |&(function, how): &_| Frame { function, how, seen: false, entry: 0, callees: 0 };
+    fn start(&mut self, now: u64, running: usize, stacks: &[Vec<(u32, How)>]) {
+        self.wake(NONE);
+        self.now = now;
+        let unseen =
+            |&(function, how): &_| Frame { function, how, seen: false, begin: 0, entry: 0, callees: 0 };
         self.stacks = stacks.iter().map(|frames| frames.iter().map(unseen).collect()).collect();
         let segments =
             |frames: &Vec<(u32, How)>| frames.iter().filter(|(_, how)| *how == How::Interrupt).count() + 1;
         self.clocks = stacks.iter().map(|frames| vec![0; segments(frames)]).collect();
         self.running = running;
-        self.user = stacks[running].is_empty();
+        self.user = true;
     }
 
-    fn pass(&mut self, ns: u64) {
+    /// The path of the running thread's top frame, or of so many frames of it.
+    fn path(&self, frames: usize) -> Vec<Link> {
+        let mut path = vec![match self.running {
+            0 => (PathKind::Idle, String::new(), NONE, 0),
+            thread => (PathKind::Thread, format!("t{thread}"), NONE, 0),
+        }];
+        for frame in &self.stacks[self.running][..frames] {
+            if frame.how == How::Interrupt {
+                path = vec![(PathKind::Interrupt, String::new(), NONE, 0)];
+            }
+            path.push((PathKind::Function, String::new(), frame.function, frame.how as u8));
+        }
+        path
+    }
+
+    fn pass(&mut self, ns: u64, weights: Weights) {
+        self.now += ns;
         *self.clocks[self.running].last_mut().unwrap() += ns;
         let Some(&region) = self.regions.last() else { return };
         let interrupts = self.clocks[self.running].len() - 1;
         let thread = if interrupts > 0 { THREADS } else { self.running } as u32;
-        let user = self.stacks[self.running].is_empty() && self.user && self.running != 0;
+        let stack = &self.stacks[self.running];
+        let bare_user = stack.is_empty() && self.user && self.running != 0;
+        let user = bare_user || stack.last().is_some_and(|top| is_user(top.function));
+        let mut path = self.path(stack.len());
+        match stack.last() {
+            Some(_) => {}
+            None if bare_user => path.push((PathKind::User, String::new(), NONE, 0)),
+            None => path.push((PathKind::Unattributed, String::new(), NONE, 0)),
+        }
+        if ns > 0 || weights != Weights::NONE {
+            let sums = self.sums.paths.entry((region, path)).or_default();
+            sums[1] += ns;
+            sums[2] += weights.taken_branches;
+            sums[3] += weights.l1i_misses;
+            sums[4] += weights.itlb_misses;
+        }
         if ns > 0 {
             let sums = self.sums.threads.entry((region, thread)).or_default();
             sums.0 += ns;
             sums.1 += if user { ns } else { 0 };
             match self.stacks[self.running].last() {
                 Some(top) => *self.sums.net.entry((region, top.function)).or_default() += ns,
-                None if user => {}
+                None if user => *self.sums.user.entry(region).or_default() += ns,
                 None => *self.sums.unattributed.entry(region).or_default() += ns,
             }
         }
     }
 
+    fn wake(&mut self, waker: u32) {
+        for (region, ns) in std::mem::take(&mut self.halts) {
+            let sum = self.sums.idles.entry((region, waker, bucket_of(Nanoseconds(ns)))).or_default();
+            *sum = (sum.0 + 1, sum.1 + ns);
+        }
+    }
+
     fn happen(&mut self, event: Event) {
+        let running = self.running;
         match event {
             Event::Enter { function, how } => {
-                self.user = false;
-                let clocks = &mut self.clocks[self.running];
+                self.user = is_user(function);
                 if how == How::Interrupt {
-                    clocks.push(0);
+                    self.clocks[running].push(0);
+                    self.wake(function);
                 }
-                let entry = *clocks.last().unwrap();
-                self.stacks[self.running].push(Frame { function, how, seen: true, entry, callees: 0 });
+                let (begin, entry) = (self.now, *self.clocks[running].last().unwrap());
+                self.stacks[running].push(Frame { function, how, seen: true, begin, entry, callees: 0 });
             }
             Event::Exit => while self.end() == How::Jump && !self.stacks[self.running].is_empty() {},
             Event::Resume => while !matches!(self.end(), How::Interrupt | How::Exception) {},
             Event::Leave => {
-                while !self.stacks[self.running].is_empty() {
+                while self.stacks[running].last().is_some_and(|top| !is_user(top.function)) {
                     self.end();
                 }
                 self.user = true;
@@ -114,19 +179,45 @@ impl Reference {
                 self.end();
             }),
             Event::Switch { thread } => {
-                self.running = thread as usize;
-                self.user = false;
                 if let Some(&region) = self.regions.last() {
                     self.sums.threads.entry((region, thread)).or_default().2 += 1;
+                    let comm = |thread: usize| format!("t{thread}");
+                    let reason = self.stacks[running].last().map_or(NONE, |top| top.function);
+                    let kind = match self.clocks[running].len() {
+                        1 => SwitchKind::Voluntary,
+                        _ => SwitchKind::Preempted,
+                    };
+                    let key = (region, comm(running), comm(thread as usize), reason, kind);
+                    *self.sums.switches.entry(key).or_default() += 1;
+                }
+                self.running = thread as usize;
+                self.user = false;
+            }
+            Event::Idle { ns } => {
+                self.now += ns;
+                let region = *self.regions.last().unwrap();
+                let entry = self.stacks[running].iter().rev().find(|frame| frame.how == How::Interrupt);
+                let entry = entry.map(|frame| frame.function);
+                if ns > 0 {
+                    let others = std::mem::replace(&mut self.halts, vec![(region, ns)]);
+                    if let Some(function) = entry {
+                        self.wake(function);
+                    }
+                    self.halts.extend(others);
                 }
             }
             Event::RegionBegin { region } => self.regions.push(region),
             Event::RegionEnd { region } => self.regions.retain(|r| *r != region),
-            Event::Idle { .. } | Event::Operation => {}
+            Event::Point { point } => {
+                let region = *self.regions.last().unwrap();
+                *self.sums.points.entry((region, format!("p{point}"))).or_default() += 1;
+            }
+            Event::Operation => {}
         }
     }
 
     fn end(&mut self) -> How {
+        let path = self.path(self.stacks[self.running].len());
         let clocks = &mut self.clocks[self.running];
         let frame = self.stacks[self.running].pop().unwrap();
         let elapsed = clocks.last().unwrap() - frame.entry;
@@ -140,27 +231,49 @@ impl Reference {
         if frame.seen {
             let net = elapsed - frame.callees;
             let region = *self.regions.last().unwrap();
-            let sum = self.sums.calls.entry((region, frame.function)).or_insert((0, 0, 0, u64::MAX));
-            *sum = (sum.0 + 1, sum.1 + elapsed, sum.2.max(net), sum.3.min(net));
+            let none = ([0, 0, 0, u64::MAX], (0, u64::MAX));
+            let (sum, slowest) = self.sums.calls.entry((region, frame.function)).or_insert(none);
+            *sum = [sum[0] + 1, sum[1] + elapsed, sum[2].max(net), sum[3].min(net)];
+            if elapsed > slowest.0 || (elapsed == slowest.0 && frame.begin < slowest.1) {
+                *slowest = (elapsed, frame.begin);
+            }
             let arc = (region, caller, frame.function, frame.how as u8);
             let sum = self.sums.arcs.entry(arc).or_default();
             *sum = (sum.0 + 1, sum.1 + elapsed);
-            let bucket = bucket_of(kerntune_profile::Nanoseconds(net));
-            *self.sums.histograms.entry((frame.function, bucket)).or_default() += 1;
+            let bucket = (region, caller, frame.function, bucket_of(Nanoseconds(elapsed)));
+            let sum = self.sums.histograms.entry(bucket).or_insert((0, u64::MAX));
+            *sum = (sum.0 + 1, sum.1.min(frame.begin));
+            self.sums.paths.entry((region, path)).or_default()[0] += 1;
         }
         frame.how
     }
 }
 
-fn sums_of(analysis: &Analysis) -> Sums {
-    let t = &analysis.tables;
+fn sums_of(t: &Tables) -> Sums {
     let how = |how: kerntune_profile::How| kerntune_profile::How::ALL.iter().position(|h| *h == how).unwrap();
     let functions = || t.functions.iter().map(|r| ((r.region, r.function.0), r));
+    let path = |row: &PathNode| {
+        let mut path = Vec::new();
+        let mut at = Some(row);
+        while let Some(row) = at {
+            path.push((row.kind, row.comm.clone(), row.function.0, how(row.how) as u8));
+            at = t.paths.get(row.parent as usize);
+        }
+        path.reverse();
+        path
+    };
+    let numbers = |r: &PathNode| [r.calls, r.net_ns.0, r.taken_branches, r.l1i_misses, r.itlb_misses];
+    let times = |get: fn(&kerntune_profile::RegionStats) -> Nanoseconds| {
+        t.regions.iter().map(move |r| (r.region, get(r).0)).filter(|(_, ns)| *ns > 0).collect()
+    };
     Sums {
         net: functions().filter(|(_, r)| r.net_ns.0 > 0).map(|(key, r)| (key, r.net_ns.0)).collect(),
         calls: functions()
             .filter(|(_, r)| r.calls > 0)
-            .map(|(key, r)| (key, (r.calls, r.elapsed_ns.0, r.max_ns.0, r.min_ns.0)))
+            .map(|(key, r)| {
+                let sums = [r.calls, r.elapsed_ns.0, r.max_ns.0, r.min_ns.0];
+                (key, (sums, (r.slowest_ns.0, r.slowest_at_ns.0)))
+            })
             .collect(),
         arcs: (t.arcs.iter())
             .map(|r| ((r.region, r.caller.0, r.callee.0, how(r.how) as u8), (r.calls, r.elapsed_ns.0)))
@@ -168,31 +281,51 @@ fn sums_of(analysis: &Analysis) -> Sums {
         threads: (t.threads.iter())
             .map(|r| ((r.region, r.thread), (r.net_ns.0, r.user_ns.0, r.switches_in)))
             .collect(),
-        unattributed: (t.regions.iter().filter(|r| r.unattributed_ns.0 > 0))
-            .map(|r| (r.region, r.unattributed_ns.0))
+        user: times(|r| r.user_ns),
+        unattributed: times(|r| r.unattributed_ns),
+        histograms: (t.histograms.iter())
+            .map(|r| ((r.region, r.caller.0, r.function.0, r.bucket), (r.count, r.example_ns.0)))
             .collect(),
-        histograms: t.histograms.iter().map(|r| ((r.function.0, r.bucket), r.count)).collect(),
+        paths: (t.paths.iter())
+            .filter(|r| numbers(r) != [0; 5])
+            .map(|r| ((r.region, path(r)), numbers(r)))
+            .collect(),
+        idles: (t.idles.iter()).map(|r| ((r.region, r.waker.0, r.bucket), (r.count, r.idle_ns.0))).collect(),
+        switches: (t.switches.iter())
+            .map(|r| ((r.region, r.from.clone(), r.to.clone(), r.reason.0, r.kind), r.count))
+            .collect(),
+        points: t.points.iter().map(|r| ((r.region, r.point.clone()), r.count)).collect(),
     }
 }
 
 /// Makes something well-formed of three random numbers.
-fn step(w: &mut Writer, delta: u64, choice: u8, argument: u32) {
+fn step(w: &mut Writer, delta: u64, choice: u8, argument: u32, cuts: bool) {
     let depth = w.stacks[w.running].len() as u32;
+    let top = w.stacks[w.running].last().copied();
+    let in_user = w.user && top.is_none_or(|(function, _)| is_user(function));
     let function = argument % FUNCTIONS;
     let entered = w.stacks[w.running].iter().any(|(_, h)| matches!(h, How::Interrupt | How::Exception));
     let enter = |how| Event::Enter { function, how };
+    w.weights = Weights {
+        taken_branches: u64::from(argument >> 8) % 5,
+        l1i_misses: u64::from(argument >> 16) % 3,
+        itlb_misses: u64::from(argument >> 24) % 2,
+    };
     let event = match choice {
+        0..=14 if in_user && w.running != 0 => {
+            Event::Enter { function: KERNEL_FUNCTIONS + 1 + argument % USER_FUNCTIONS, how: How::Call }
+        }
         0..=29 => enter(How::Call),
         30..=35 if depth > 0 => enter(How::Jump),
         36..=43 => enter(How::Interrupt),
         44..=47 => enter(How::Exception),
-        48..=51 if depth == 0 => enter(How::Syscall),
+        48..=51 if depth == 0 || in_user => enter(How::Syscall),
         52..=79 if depth > 0 => Event::Exit,
         80..=85 if entered => Event::Resume,
         86..=88 => Event::Leave,
         89..=90 => Event::Unwind { frames: argument % (depth + 1) },
         91..=97 => Event::Switch { thread: argument % THREADS as u32 },
-        98..=99 => Event::Idle { ns: argument.into() },
+        98..=99 => Event::Idle { ns: u64::from(argument % 7) * u64::from(argument) },
         100..=104 if w.open_regions() < 3 => {
             w.begin(delta, ["a", "b"][argument as usize % 2]);
             return;
@@ -202,37 +335,63 @@ fn step(w: &mut Writer, delta: u64, choice: u8, argument: u32) {
             return;
         }
         109..=115 => {
-            w.cut();
+            if cuts {
+                w.cut();
+            }
             return;
         }
+        116..=117 if w.open_regions() > 0 => Event::Point { point: argument % 2 },
         _ => Event::Operation,
     };
     w.at(delta, event);
 }
 
-fn any_trace() -> impl Strategy<Value = Writer2> {
-    let steps = prop::collection::vec((0u64..40, 0u8..120, any::<u32>()), 0..400);
-    (steps, any::<bool>()).prop_map(|(steps, in_region)| {
-        let mut w = Writer::new(THREADS);
-        if in_region {
-            w.begin(3, "first");
-        }
-        for (delta, choice, argument) in steps {
-            step(&mut w, delta, choice, argument);
-        }
-        while w.open_regions() > 0 {
-            w.end(1);
-        }
-        Writer2(w)
-    })
+/// What a trace is made of, and whether it is wide.
+type Plan = (Vec<(u64, u8, u32)>, bool, bool);
+
+fn write((steps, in_region, wide): &Plan, cuts: bool) -> Writer {
+    let mut w = if *wide { Writer::wide(THREADS) } else { Writer::new(THREADS) };
+    if *in_region {
+        w.begin(3, "first");
+    }
+    for (delta, choice, argument) in steps {
+        step(&mut w, *delta, *choice, *argument, cuts);
+    }
+    while w.open_regions() > 0 {
+        w.end(1);
+    }
+    w
 }
 
-/// A writer that can be shown.
-struct Writer2(Writer);
+fn any_plan() -> impl Strategy<Value = Plan> {
+    let steps = prop::collection::vec((0u64..40, 0u8..120, any::<u32>()), 0..400);
+    (steps, any::<bool>(), any::<bool>())
+}
 
-impl std::fmt::Debug for Writer2 {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(&self.0.steps).finish()
+fn run(bytes: &[u8], recording: &Recording, threads: usize) -> Analysis {
+    let symbols = symbols(KERNEL_FUNCTIONS + 1 + USER_FUNCTIONS);
+    let points = [("p0".to_owned(), FunctionIndex(0)), ("p1".to_owned(), FunctionIndex(1))];
+    let input = Input { points: &points, threads, ..Input::new(&bytes, recording, &symbols) };
+    analyze(&input, &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+/// The sum rule in each region on its own.
+fn assert_sums(t: &Tables) {
+    for region in &t.regions {
+        let here = |r: u32| r == region.region;
+        let within = t.within(region.region);
+        let inner: u64 = (t.regions.iter())
+            .filter(|r| within.contains(&r.region) && r.depth == region.depth + 1)
+            .map(|r| r.busy_ns.0)
+            .sum();
+        let own = region.busy_ns.0 - inner;
+        let net: u64 = t.functions.iter().filter(|r| here(r.region)).map(|r| r.net_ns.0).sum();
+        let threads: u64 = t.threads.iter().filter(|r| here(r.region)).map(|r| r.net_ns.0).sum();
+        let paths: u64 = t.paths.iter().filter(|r| here(r.region)).map(|r| r.net_ns.0).sum();
+        assert_eq!(net + region.user_ns.0 + region.unattributed_ns.0, own);
+        assert_eq!((threads, paths), (own, own));
+        let idle: u64 = t.idles.iter().filter(|r| within.contains(&r.region)).map(|r| r.idle_ns.0).sum();
+        assert_eq!(idle, region.idle_ns.0);
     }
 }
 
@@ -240,30 +399,43 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_analysis_is_the_reference(mut trace in any_trace()) {
-        let (bytes, recording) = trace.0.finish();
-        let symbols = symbols(FUNCTIONS);
-        let analysis =
-            analyze(&bytes[..], &recording, None, &symbols, &mut |_| ControlFlow::Continue(())).unwrap();
-        prop_assert_eq!(sums_of(&analysis), Reference::of(&trace.0.steps));
-
+    fn the_analysis_is_the_reference(plan in any_plan()) {
+        let mut trace = write(&plan, true);
+        let (bytes, recording) = trace.finish();
+        let analysis = run(&bytes, &recording, 1);
         let t = &analysis.tables;
-        for region in &t.regions {
-            let within = t.within(region.region);
-            let inside = |r: u32| within.contains(&r);
-            let net: u64 = t.functions.iter().filter(|r| inside(r.region)).map(|r| r.net_ns.0).sum();
-            let rest: u64 = t.regions.iter().filter(|r| inside(r.region))
-                .map(|r| r.user_ns.0 + r.unattributed_ns.0).sum();
-            let threads: u64 = t.threads.iter().filter(|r| inside(r.region)).map(|r| r.net_ns.0).sum();
-            prop_assert_eq!(net + rest, region.busy_ns.0);
-            prop_assert_eq!(threads, region.busy_ns.0);
+        let reference = Reference::of(&trace.steps);
+        let mut sums = sums_of(t);
+        if !plan.2 {
+            // A trace that is not wide has no weights: the reference was told of them all the same.
+            let paths = reference.paths.iter().map(|(key, n)| (key.clone(), [n[0], n[1], 0, 0, 0]));
+            let paths: BTreeMap<_, _> = paths.filter(|(_, n)| *n != [0; 5]).collect();
+            prop_assert_eq!(&sums.paths, &paths);
+            sums.paths = reference.paths.clone();
         }
+        prop_assert_eq!(sums, reference);
+        assert_sums(t);
         for name in ["stack_mismatches", "running_mismatches", "clock_mismatches", "unmatched_exits",
-            "outside_ns", "region_mismatches", "region_mismatch_ns"] {
+            "outside_ns", "region_mismatches", "region_mismatch_ns", "folded_calls", "missing_ns"] {
             prop_assert_eq!(analysis.health[name], 0, "{}", name);
         }
         let counted: u64 = t.histograms.iter().map(|r| r.count).sum();
         prop_assert_eq!(counted, t.functions.iter().map(|r| r.calls).sum::<u64>());
         prop_assert_eq!(counted, t.arcs.iter().map(|r| r.calls).sum::<u64>());
+        prop_assert_eq!(counted, t.paths.iter().map(|r| r.calls).sum::<u64>());
+        // Rows are in one order: regions, then depth first.
+        prop_assert!(t.paths.iter().zip(0..).all(|(r, at)| r.path == at && (r.parent == NONE || r.parent < at)));
+        prop_assert!(t.paths.is_sorted_by_key(|r| r.region));
+    }
+
+    #[test]
+    fn cuts_and_threads_change_nothing(plan in any_plan()) {
+        let (bytes, recording) = write(&plan, true).finish();
+        let one = run(&bytes, &recording, 1);
+        for threads in [2, 5] {
+            prop_assert_eq!(&run(&bytes, &recording, threads), &one);
+        }
+        let (bytes, recording) = write(&plan, false).finish();
+        prop_assert_eq!(&run(&bytes, &recording, 1), &one);
     }
 }

@@ -146,8 +146,9 @@ impl<'a> Decoder<'a> {
     }
 
     /// The next event with the number of instructions since the one before it; `None` at the end.
-    #[allow(clippy::should_implement_trait)]
-    #[inline]
+    // Inlined always: to hand the result over in memory takes longer than to read the event.
+    #[allow(clippy::should_implement_trait, clippy::inline_always)]
+    #[inline(always)]
     pub fn next(&mut self) -> Result<Option<(u64, Event)>, Error> {
         if self.at == self.bytes.len() {
             return Ok(None);
@@ -172,6 +173,7 @@ impl<'a> Decoder<'a> {
         Ok(Weights { taken_branches: first >> 1, l1i_misses, itlb_misses })
     }
 
+    #[inline(never)]
     fn other(&mut self) -> Result<Event, Error> {
         let at = self.at;
         Ok(match self.byte()? {
@@ -201,6 +203,22 @@ impl<'a> Decoder<'a> {
     /// LEB128, at most 64 bits.
     #[inline]
     fn number(&mut self) -> Result<u64, Error> {
+        // Most have one byte or two.
+        if let Some(&[low, high]) = self.bytes.get(self.at..self.at + 2) {
+            if low < 0x80 {
+                self.at += 1;
+                return Ok(low.into());
+            }
+            if high < 0x80 {
+                self.at += 2;
+                return Ok(u64::from(low & 0x7f) | u64::from(high) << 7);
+            }
+        }
+        self.long_number()
+    }
+
+    #[inline(never)]
+    fn long_number(&mut self) -> Result<u64, Error> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;

@@ -12,8 +12,9 @@ use std::io::Write;
 /// What happened, for those who replay it in another way.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// A chunk begins after a gap, or the first: the running thread and everyone's frames.
+    /// A chunk begins after a gap, or the first: the time, the running thread and everyone's frames.
     Start {
+        now: u64,
         running: usize,
         stacks: Vec<Vec<(u32, How)>>,
     },
@@ -120,7 +121,11 @@ impl<W: Write> Writer<W> {
             // A mark is user code.
             self.user = true;
             self.begin_chunk();
-            self.steps.push(Step::Start { running: self.running, stacks: self.stacks.clone() });
+            self.steps.push(Step::Start {
+                now: self.now,
+                running: self.running,
+                stacks: self.stacks.clone(),
+            });
         }
         let region = self.recording.regions.len();
         self.recording.regions.push(Region {

@@ -131,7 +131,7 @@ fn first_failure(output: &str, rejected: &str) -> String {
             .iter()
             .any(|sign| line.contains(sign))
     };
-    let Some(at) = lines.iter().position(|line| failed(&line)) else {
+    let Some(at) = lines.iter().position(failed) else {
         return lines.last().unwrap_or(&"patch gave no reason").to_string();
     };
     let file = lines[..at].iter().rev().find(|line| line.starts_with("patching file"));

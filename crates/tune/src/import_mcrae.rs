@@ -1,7 +1,7 @@
 //! A dump of McRae's profiler → a profile with a trace, as if it had been recorded here.
 
 use crate::record::Recorded;
-use crate::run_files::RUN;
+use crate::run_files::{POINTS, RUN};
 use crate::{Error, Result};
 use kerntune_analyze::Input;
 use kerntune_convert::mcrae::{replay, Dump, Imported, Kind, Names, Order, Record, Troubles, FULL};
@@ -123,6 +123,7 @@ pub fn import(work: &WorkDir, request: &Request, progress: &dyn Progress) -> Res
     let out = BufWriter::new(File::create(&path).at("create", &path)?);
     let imported = replay(&names, &dump, out).map_err(replay_error)?;
     write_json(&run.join(files::RECORDING), &imported.recording)?;
+    write_json(&run.join(POINTS), &imported.points)?;
     let profile = analyse(&id, request, &names, &imported, &path, progress)?;
     let manifest = profile.save(staged.path())?;
     Ok(Import {

@@ -10,6 +10,9 @@ use std::path::Path;
 /// The directory in a profile's.
 pub const RUN: &str = "run";
 
+/// Names of the inline points by number, a list of strings, where they are not those of addresses.
+pub const POINTS: &str = "points.json";
+
 /// A trace with what the recorder said of it.
 pub struct RunFiles {
     /// `trace.kt`.

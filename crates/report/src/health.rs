@@ -1,11 +1,22 @@
 //! What was not as it should be, in words.
 
+use crate::style::{printable, Role};
+use crate::Style;
 use kerntune_compare::number::grouped;
 use kerntune_profile::Profile;
 
 /// Counts of [`kerntune_profile::Manifest::health`] that are not faults: how much was checked or
 /// put right, calls that were open when recording began or paused, and what has a line of its own.
-const HARMLESS: [&str; 5] = ["clock_checks", "cut_blocks", "cut_calls", "unattributed_ns", "lost_events"];
+const HARMLESS: [&str; 8] = [
+    "clock_checks",
+    "cut_blocks",
+    "cut_calls",
+    "unattributed_ns",
+    "lost_events",
+    "open_at_begin",
+    "open_at_end",
+    "timer_wraps",
+];
 
 /// One note for each thing that a reader has to know; none when all is well.
 pub(crate) fn notes(profile: &Profile) -> Vec<String> {
@@ -28,12 +39,28 @@ pub(crate) fn notes(profile: &Profile) -> Vec<String> {
     notes
 }
 
+/// The notes as lines after an empty one; nothing if all is well.
+pub(crate) fn text(profile: &Profile, style: Style) -> String {
+    let line = |note: String| format!("{}  {}\n", style.paint(Role::Bad, "note"), printable(&note));
+    let lines: String = notes(profile).into_iter().map(line).collect();
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("\n{lines}")
+    }
+}
+
 fn note(what: &str, count: u64, events: u64) -> String {
     let (count, events) = (grouped(count), grouped(events));
     match what {
         "unmatched_returns" => {
             format!("{count} returns (of {events} events) could not be matched with a call.")
         }
+        "unknown_tags" => format!("{count} records (of {events} events) have a tag that no names file has."),
+        "uncertain_switches" => {
+            format!("{count} context switches do not tell for sure which process went on.")
+        }
+        "repeated_switches" => format!("{count} context switches began within another one."),
         "foreign_returns" => {
             format!(
                 "{count} returns (of {events} events) were by code reached through a jump into a function."

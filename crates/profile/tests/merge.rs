@@ -53,6 +53,53 @@ fn functions_are_matched_by_address_and_name() {
 }
 
 #[test]
+fn paths_are_matched_from_the_root_and_weighted() {
+    let row = |path, parent, kind, function, [calls, net, branches]: [u64; 3]| PathNode {
+        region: 0,
+        path,
+        parent,
+        kind,
+        comm: if kind == PathKind::Thread { "t17".into() } else { String::new() },
+        function: FunctionIndex(function),
+        how: How::Call,
+        calls,
+        net_ns: ns(net),
+        taken_branches: branches,
+        l1i_misses: 0,
+        itlb_misses: 1,
+    };
+    let root = |path| row(path, PathNode::ROOT, PathKind::Thread, u32::MAX, [0, 0, 0]);
+    let (mut one, mut other) = (sample("p"), sample("q"));
+    // t17 → 0 → 1, and another t17 in which 1 is called by 0, by 1, and by nobody.
+    one.tables.paths = vec![
+        root(0),
+        row(1, 0, PathKind::Function, 0, [1, 10, 2]),
+        row(2, 1, PathKind::Function, 1, [2, 20, 4]),
+    ];
+    other.tables.paths = vec![
+        root(0),
+        row(1, 0, PathKind::Function, 1, [5, 50, 10]),
+        row(2, 1, PathKind::Function, 1, [6, 60, 12]),
+        row(3, 0, PathKind::Function, 0, [7, 70, 14]),
+        row(4, 3, PathKind::Function, 1, [8, 80, 16]),
+    ];
+    let sum = merge(&[(&one, 3), (&other, 2)]).unwrap().tables.paths;
+    let rows: Vec<_> = (sum.iter())
+        .map(|r| (r.parent, r.function.0, r.calls, r.net_ns.0, r.taken_branches, r.itlb_misses))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            (PathNode::ROOT, u32::MAX, 0, 0, 0, 5),
+            (0, 0, 3 + 14, 30 + 140, 6 + 28, 5),
+            (1, 1, 6 + 16, 60 + 160, 12 + 32, 5),
+            (0, 1, 10, 100, 20, 2),
+            (3, 1, 12, 120, 24, 2),
+        ]
+    );
+}
+
+#[test]
 fn a_difference_is_by_name_over_all_regions() {
     let base = sample("p");
     let mut other = sample("q");

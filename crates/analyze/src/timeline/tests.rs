@@ -20,8 +20,11 @@ fn enter(function: u32, how: How) -> Event {
     Event::Enter { function, how }
 }
 
-fn state(user: bool, stacks: &[(u32, bool, &[(u32, How)])]) -> ChunkState {
-    let open = |&(thread, running, frames): &(u32, bool, &[(u32, How)])| OpenStack {
+/// Thread, whether it runs, its frames.
+type Open<'a> = (u32, bool, &'a [(u32, How)]);
+
+fn state(user: bool, stacks: &[Open]) -> ChunkState {
+    let open = |&(thread, running, frames): &Open| OpenStack {
         thread,
         running,
         frames: frames.to_vec(),

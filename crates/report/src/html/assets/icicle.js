@@ -51,6 +51,7 @@ kt.icicle = () => {
     const began = performance.now();
     const width = canvas.clientWidth;
     layout(width);
+    root.dataset.icicleLayoutMs = (performance.now() - began).toFixed(1);
     const { draw: g } = kt.fit(canvas, Math.max(4, rows.length) * ROW + 1);
     g.font = kt.FONT;
     const letter = kt.letter(), paper = kt.css("--paper"), mark = kt.css("--mark");

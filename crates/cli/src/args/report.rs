@@ -46,4 +46,17 @@ pub enum ReportKind {
     Flat(Box<GraphTable>),
     /// Callers and callees of each function and cycle, with the time they hand up (gprof's call graph)
     Graph(Box<GraphTable>),
+    /// One page with pictures: call tree, timeline down to single calls, callers and callees, histograms
+    Html(HtmlReport),
+}
+
+/// Where the page goes and what of the profile is on it.
+#[derive(Debug, Clone, Args)]
+pub struct HtmlReport {
+    /// File to write; it needs nothing else to be read
+    #[arg(long, short, value_name = "FILE")]
+    pub output: std::path::PathBuf,
+    /// Only what happened in the regions of this name
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
 }

@@ -2,6 +2,7 @@
 
 mod call_graph;
 
+mod html;
 mod path;
 
 use super::work;
@@ -28,6 +29,7 @@ pub fn run(global: &Global, options: &Report, output: &Output) -> Result<Exit, F
             true => summary::json(&profile)?,
             false => summary::text(&profile, output.style())?,
         }),
+        Some(ReportKind::Html(options)) => return html::run(&entry.path, &profile, options, output),
         Some(ReportKind::Functions(table)) => functions(&profile, table, output)?,
         Some(ReportKind::Path(options)) => path::run(&profile, &entry.path, options, output)?,
         Some(ReportKind::Flat(table)) => call_graph::flat(&profile, table, output)?,

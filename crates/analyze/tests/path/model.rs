@@ -1,10 +1,12 @@
 //! Random traces: every figure again, from the definition instead of by passing times on.
 
-use crate::sim::{Life, Sim, KERNEL};
+use crate::sim::{Life, Sim, FUNCTIONS, KERNEL};
 use kerntune_analyze::path::{fold, unfolded, CallStart, Entry, EntryKind, LineKind, Selection, Span};
-use kerntune_profile::FunctionIndex;
+use kerntune_analyze::{Analysis, Input};
+use kerntune_profile::{bounds, Address, FunctionIndex, Symbol};
 use kerntune_trace::{Event, How};
 use proptest::prelude::*;
+use std::ops::ControlFlow;
 
 /// Builds a well-formed trace of random steps.
 fn random(steps: &[(u8, u32, u64)]) -> Sim {
@@ -126,7 +128,44 @@ fn check_window(sim: &Sim, begin: u64, end: u64) {
     }
 }
 
+fn analyse(sim: &Sim) -> Analysis {
+    let symbol = |at: u32| Symbol {
+        function: FunctionIndex(at),
+        name: format!("f{at}"),
+        address: Address(16 * u64::from(at)),
+        size: 16,
+        file: None,
+        module: None,
+    };
+    let symbols: Vec<Symbol> = (0..FUNCTIONS as u32).map(symbol).collect();
+    let (bytes, recording) = sim.trace();
+    let source = bytes.as_slice();
+    let points = vec![("point".to_string(), FunctionIndex(0)); 12];
+    let input = Input { threads: 1, points: &points, ..Input::new(&source, &recording, &symbols) };
+    kerntune_analyze::analyze(&input, &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
 proptest! {
+    /// The slowest calls and the examples that a profile names are found in its trace.
+    #[test]
+    fn what_the_profile_names_is_there(steps in steps()) {
+        let sim = random(&steps);
+        let tables = analyse(&sim).tables;
+        let find = |function, begin_ns, elapsed| {
+            let call = CallStart::At { function, begin_ns, elapsed_ns: Some(elapsed) };
+            sim.path(&Selection { span: Span::Call(call), ..Selection::default() }).map(|path| path.call_ns())
+        };
+        for row in tables.functions.iter().filter(|row| row.calls > 0) {
+            let took = row.slowest_ns.get();
+            prop_assert_eq!(find(row.function, row.slowest_at_ns.get(), took..=took).ok(), Some(took));
+        }
+        for row in &tables.histograms {
+            let (low, high) = bounds(row.bucket);
+            let found = find(row.function, row.example_ns.get(), low.get()..=high.get());
+            prop_assert!(found.is_ok(), "{row:?}: {found:?}");
+        }
+    }
+
     #[test]
     fn whole_traces(steps in steps()) {
         check_window(&random(&steps), 0, u64::MAX);

@@ -11,7 +11,7 @@ pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use export::{ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae};
 pub use path::CodePath;
-pub use report::{FunctionTable, HtmlReport, HtmlReport, Report, ReportKind};
+pub use report::{FunctionTable, HtmlReport, Report, ReportKind};
 pub use tags::Tags;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};

@@ -11,7 +11,10 @@ pub enum PathError {
     /// The recording has no functions at all.
     #[error("the recording has no function calls: record with functions to see paths")]
     NoFunctions,
-    /// No region of that name, or none at all.
+    /// No region at all, so no operation either.
+    #[error("the recording has no regions: choose a call or a window of time")]
+    NoRegions,
+    /// No region of that name.
     #[error("the recording has no region \"{name}\"; it has {known}")]
     NoRegion { name: String, known: String },
     /// No thread with that pid or name.

@@ -185,9 +185,12 @@ fn first_region<'a>(recording: &'a Recording, name: Option<&str>) -> Result<&'a 
         Some(name) => all.iter().find(|region| region.name == name),
         None => all.iter().find(|region| region.operations > 0).or(all.first()),
     };
-    found.ok_or_else(|| PathError::NoRegion {
-        name: name.unwrap_or_default().into(),
-        known: known(all.iter().map(|region| region.name.clone())),
+    found.ok_or_else(|| match name {
+        None => PathError::NoRegions,
+        Some(name) => {
+            let known = known(all.iter().map(|region| region.name.clone()));
+            PathError::NoRegion { name: name.into(), known }
+        }
     })
 }
 

@@ -1,0 +1,159 @@
+//! `kerntune report PROFILE path` on a profile with a small trace beside it.
+
+use kerntune_profile::{
+    Address, FunctionIndex, FunctionStats, KernelId, Manifest, Nanoseconds, Profile, Symbol, Tables,
+};
+use kerntune_trace::{
+    encode, files, Capture, ChunkHeader, ChunkState, Event, Health, How, OpenStack, Recording, Thread,
+    TraceFileWriter, TraceHeader, VERSION,
+};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const NAMES: [&str; 4] = ["tcp_sendmsg", "lock_sock_nested", "cleanup", "cleanup"];
+
+/// `tcp_sendmsg` twice: 30 ns at 1,010 ns, 50 ns at 1,050 ns.
+fn write(dir: &Path) {
+    let stack = OpenStack { thread: 0, running: true, frames: Vec::new() };
+    let mut raw = Vec::new();
+    ChunkState { user: true, regions: vec![], stacks: vec![stack] }.write(&mut raw);
+    let state = raw.len() as u32;
+    let call = |function| Event::Enter { function, how: How::Call };
+    let events =
+        [(10, call(0)), (5, call(1)), (15, Event::Exit), (10, Event::Exit), (10, call(0)), (50, Event::Exit)];
+    events.iter().for_each(|&(delta, event)| encode::event(&mut raw, delta, event));
+    let header = ChunkHeader {
+        vcpu: 0,
+        sequence: 0,
+        events: events.len() as u32,
+        begin: 1_000,
+        end: 1_100,
+        state,
+        payload: raw.len() as u32 - state,
+        compressed: 0,
+    };
+    let mut writer = TraceFileWriter::new(Vec::new(), TraceHeader { wide: false }).unwrap();
+    writer.chunk(header, &raw).unwrap();
+    let (trace, chunks) = writer.finish().unwrap();
+    let recording = Recording {
+        version: VERSION,
+        capture: Capture { functions: true, edges: false, weights: false },
+        kernel_functions: NAMES.len() as u32,
+        regions: vec![],
+        threads: vec![Thread { task: 1, pid: 57, tgid: 57, comm: "rr".into() }],
+        chunks,
+        events: events.len() as u64,
+        health: Health::default(),
+        notes: vec![],
+    };
+    let run = dir.join("run");
+    fs::create_dir(&run).unwrap();
+    fs::write(run.join(files::TRACE), trace).unwrap();
+    fs::write(run.join(files::RECORDING), serde_json::to_vec(&recording).unwrap()).unwrap();
+    let symbol = |at: usize| Symbol {
+        function: FunctionIndex(at as u32),
+        name: NAMES[at].into(),
+        address: Address(0x1000 + at as u64),
+        size: 1,
+        file: None,
+        module: None,
+    };
+    let slowest = FunctionStats {
+        region: 0,
+        function: FunctionIndex(0),
+        calls: 2,
+        net_ns: Nanoseconds(65),
+        elapsed_ns: Nanoseconds(80),
+        max_ns: Nanoseconds(50),
+        min_ns: Nanoseconds(15),
+        slowest_ns: Nanoseconds(50),
+        slowest_at_ns: Nanoseconds(1_050),
+    };
+    let region = region();
+    let tables = Tables {
+        symbols: (0..NAMES.len()).map(symbol).collect(),
+        functions: vec![slowest],
+        regions: vec![region],
+        ..Tables::default()
+    };
+    let kernel = KernelId { id: "k".into(), label: "k".into(), version: "6.12".into() };
+    Profile { manifest: Manifest::new("p1", kernel, "rr", "emulator"), tables }.save(dir).unwrap();
+}
+
+fn region() -> kerntune_profile::RegionStats {
+    kerntune_profile::RegionStats {
+        region: 0,
+        name: "all".into(),
+        begin_ns: Nanoseconds(1_000),
+        elapsed_ns: Nanoseconds(100),
+        busy_ns: Nanoseconds(100),
+        idle_ns: Nanoseconds(0),
+        user_ns: Nanoseconds(20),
+        unattributed_ns: Nanoseconds(0),
+        operations: 0,
+        depth: 0,
+        kernel_instructions: Default::default(),
+        user_instructions: Default::default(),
+        kernel_taken_branches: 0,
+        user_taken_branches: 0,
+        kernel_l1i_misses: 0,
+        user_l1i_misses: 0,
+        kernel_itlb_misses: 0,
+        user_itlb_misses: 0,
+    }
+}
+
+fn path(dir: &Path, options: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kerntune"));
+    let work = dir.join("work");
+    command.arg("--dir").arg(work).arg("report").arg(format!("{}/", dir.display())).arg("path");
+    command.args(options).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn calls_are_found_and_what_is_not_there_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path());
+    let lines = |options: &[&str]| {
+        let text = said(&path(dir.path(), options));
+        let is_entry = |line: &&str| line.starts_with("0:0");
+        let entries: Vec<String> = text.lines().filter(is_entry).map(String::from).collect();
+        assert!(!entries.is_empty(), "{text}");
+        entries
+    };
+    assert_eq!(lines(&["--worst", "tcp_sendmsg"]), ["0:000 000 000  -> tcp_sendmsg (50 ns)"]);
+    let first =
+        ["0:000 000 000  -> tcp_sendmsg (15 ns, 30 total)", "0:000 000 005    -> lock_sock_nested (15 ns)"];
+    assert_eq!(lines(&["--function", "tcp_sendmsg"]), first);
+    assert_eq!(lines(&["--at", "1010"]), first);
+    assert_eq!(lines(&["--function", "tcp_sendmsg", "--nth", "2", "--thread", "rr"]).len(), 1);
+    assert_eq!(
+        lines(&["--from", "1us", "--to", "1.04us"])[1..2],
+        ["0:000 000 010  -> tcp_sendmsg (15 ns, 30 total)"]
+    );
+    let json = path(dir.path(), &["--worst", "tcp_sendmsg", "--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(json["threads"][0]["entries"][0]["total_ns"], 50);
+    for (options, status, words) in [
+        (vec!["--worst", "tcp_sendmesg"], 2, "did you mean tcp_sendmsg"),
+        (vec!["--worst", "cleanup"], 2, "cleanup@0x1002, cleanup@0x1003"),
+        (vec!["--worst", "lock_sock_nested"], 2, "no call of lock_sock_nested ended"),
+        (vec![], 2, "no regions: choose a call or a window"),
+        (vec!["--from", "1us", "--to", "2us", "--thread", "nginx"], 2, "it has rr [57]"),
+        (vec!["--function", "tcp_sendmsg", "--nth", "9"], 2, "only 2 such calls"),
+        (vec!["--from", "1us"], 2, "--to"),
+        (vec!["--worst", "tcp_sendmsg", "--nth", "2"], 2, "cannot be used with"),
+    ] {
+        let output = path(dir.path(), &options);
+        assert_eq!(output.status.code(), Some(status), "{options:?}: {}", said(&output));
+        assert!(said(&output).contains(words), "{options:?}: {}", said(&output));
+    }
+    fs::remove_dir_all(dir.path().join("run")).unwrap();
+    let output = path(dir.path(), &["--worst", "tcp_sendmsg"]);
+    assert!(!output.status.success() && said(&output).contains("has no trace"), "{}", said(&output));
+}

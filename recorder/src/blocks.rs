@@ -38,6 +38,13 @@ impl BlockInfo {
         self.offsets.len() as u64
     }
 
+    /// The address of the instruction that has `rest` instructions to the end, itself included.
+    #[inline]
+    pub fn address_of(&self, rest: u64) -> Option<u64> {
+        let index = self.instructions().checked_sub(rest)?;
+        self.offsets.get(index as usize).map(|&offset| self.start + u64::from(offset))
+    }
+
     /// The number of instructions before the one at `address`, if there is one.
     pub fn position(&self, address: u64) -> Option<u64> {
         let offset = u16::try_from(address.checked_sub(self.start)?).ok()?;
@@ -135,6 +142,8 @@ mod tests {
         });
         assert_eq!(blocks.get(id).and_then(|b| b.position(103)), Some(1));
         assert_eq!(blocks.get(id).and_then(|b| b.position(104)), None);
+        let at = |rest| blocks.get(id).and_then(|b| b.address_of(rest));
+        assert_eq!([at(4), at(3), at(1), at(0)], [None, Some(100), Some(107), None]);
         assert!(blocks.may_resume_at(107) && !blocks.may_resume_at(100));
         let part = blocks.prefix(id, 2).unwrap();
         let part = blocks.get(part).unwrap();

@@ -7,6 +7,8 @@ use kerntune_trace::{FunctionKind, FunctionSpec};
 pub struct Functions {
     addresses: Vec<u64>,
     kinds: Vec<FunctionKind>,
+    skip: Vec<bool>,
+    selection: bool,
     end: u64,
 }
 
@@ -20,6 +22,8 @@ impl Functions {
         Ok(Self {
             addresses: list.iter().map(|f| f.address).collect(),
             kinds: list.iter().map(|f| f.kind).collect(),
+            skip: list.iter().map(|f| f.skip && !is_pillar(f.kind)).collect(),
+            selection: list.iter().any(|f| f.skip),
             end: last.address + last.size.max(1),
         })
     }
@@ -32,6 +36,16 @@ impl Functions {
     /// What part a function plays.
     pub fn kind(&self, function: u32) -> FunctionKind {
         self.kinds.get(function as usize).copied().unwrap_or(FunctionKind::Plain)
+    }
+
+    /// Whether some functions are not traced.
+    pub fn is_selection(&self) -> bool {
+        self.selection
+    }
+
+    /// Whether a function is traced. Code in no known function is if all functions are.
+    pub fn traced(&self, function: u32) -> bool {
+        self.skip.get(function as usize).map_or(!self.selection, |skip| !skip)
     }
 
     /// The function that code at `address` belongs to; split-off parts belong to their owner.
@@ -57,5 +71,33 @@ impl Functions {
     /// Whether `address` is in the kernel image's own code.
     pub fn covers(&self, address: u64) -> bool {
         self.addresses.first().is_some_and(|&first| first <= address) && address < self.end
+    }
+}
+
+/// What is always traced: threads and stacks are known by it.
+fn is_pillar(kind: FunctionKind) -> bool {
+    use FunctionKind::*;
+    matches!(kind, Interrupt | Exception | Syscall | SwitchTo)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_go_with_their_owner_and_pillars_cannot_be_skipped() {
+        let spec = |address, kind, skip| FunctionSpec { address, size: 16, kind, skip };
+        let functions = Functions::new(&[
+            spec(0x100, FunctionKind::Syscall, true),
+            spec(0x200, FunctionKind::Plain, true),
+            spec(0x300, FunctionKind::Part(3), true),
+            spec(0x400, FunctionKind::Plain, false),
+        ])
+        .unwrap();
+        let traced = |address| functions.traced(functions.containing(address));
+        assert_eq!([0x100, 0x20f, 0x305, 0x400, 0x999].map(traced), [true, false, true, true, false]);
+        assert_eq!(functions.starting(0x300), None);
+        let all = Functions::new(&[spec(0x100, FunctionKind::Plain, false)]).unwrap();
+        assert!(all.traced(all.unknown()) && !all.is_selection());
     }
 }

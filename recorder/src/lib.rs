@@ -5,23 +5,34 @@
 //! [`kerntune_trace::RecorderSpec`]. What it writes is described in [`kerntune_trace`].
 //!
 //! - `ffi`: everything that is `unsafe`: the plugin API, found at run time, and the callbacks.
-//! - `translate`: which instructions of a block are worth watching (pure).
+//! - `translate`, `plan`: which instructions of a block are worth watching, and how (pure).
 //! - [`Recorder`]: what the watched instructions mean (pure, but for the trace's writer thread).
 //!
 //! Needs `-icount` (so that instructions are time), one virtual CPU, and plugin API 4 (QEMU 9.2+).
 
 mod blocks;
+mod calls;
 mod clock;
 mod edges;
 mod ffi;
+mod finish;
+mod follow;
 mod functions;
+mod marks;
+mod plan;
 mod recorder;
 mod regions;
+#[cfg(test)]
+mod simulation;
+mod tags;
 mod threads;
 mod translate;
+mod user;
 mod writer;
 
+pub use plan::{Action, Callback, Hook};
 pub use recorder::{Board, Cpu, Recorder, Register};
+pub use translate::Insn;
 
 /// Why the recorder cannot start or go on.
 #[derive(Debug)]

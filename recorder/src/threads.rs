@@ -6,14 +6,24 @@ use std::collections::HashMap;
 /// An open frame.
 pub type Frame = (u32, How);
 
-/// A thread and the frames that it has open.
+/// A thread and the frames that it has open: user frames, then the kernel's.
 pub struct Stack {
     /// Who it is.
     pub thread: Thread,
     /// Open frames, outermost first.
     pub frames: Vec<Frame>,
-    /// For each open interrupt or exception frame, whether a call was under way.
+    /// For each open interrupt or exception frame, the call flag ([`crate::plan`]) when it came.
     pub interrupted_calls: Vec<u64>,
+    /// How many of the frames are user frames.
+    user: usize,
+    /// Whether the first kernel frame stands for code that is not traced; no return ends it.
+    root: bool,
+    /// Whether the thread went back to user code and has not been seen in the kernel since.
+    pub in_user: bool,
+    /// Where user code was left, and the call flag of that moment.
+    left: (u64, u64),
+    /// The program was replaced: user frames end with the system call.
+    pub exec: bool,
 }
 
 /// Frames for which a stack has room at once; deeper ones make it grow.
@@ -21,7 +31,64 @@ const DEPTH: usize = 256;
 
 impl Stack {
     fn new(thread: Thread) -> Self {
-        Self { thread, frames: Vec::with_capacity(DEPTH), interrupted_calls: Vec::with_capacity(8) }
+        Self {
+            thread,
+            frames: Vec::with_capacity(DEPTH),
+            interrupted_calls: Vec::with_capacity(8),
+            user: 0,
+            root: false,
+            in_user: false,
+            left: (0, 1),
+            exec: false,
+        }
+    }
+
+    /// A function is entered.
+    #[inline]
+    pub fn push(&mut self, function: u32, how: How) {
+        self.frames.push((function, how));
+    }
+
+    /// A user function is entered.
+    #[inline]
+    pub fn push_user(&mut self, function: u32, how: How) {
+        self.frames.push((function, how));
+        self.user = self.frames.len();
+    }
+
+    /// Puts a frame for what is not traced below those that will come.
+    pub fn push_root(&mut self, function: u32) {
+        self.frames.push((function, How::Jump));
+        self.root = true;
+    }
+
+    /// Whether no kernel frame is open.
+    #[inline]
+    pub fn kernel_is_empty(&self) -> bool {
+        self.frames.len() == self.user
+    }
+
+    /// User code is left at `address`, with this call flag.
+    pub fn leave_user(&mut self, address: u64, call: u64) {
+        self.left = (address, call);
+    }
+
+    /// The call flag for user code that goes on at `address`. Elsewhere than where it was left begins
+    /// what nothing of the stack jumped to: a signal's handler, a program, a thread.
+    pub fn enter_user(&mut self, address: u64) -> u64 {
+        match self.left {
+            (left, call) if left == address => call,
+            _ => 1,
+        }
+    }
+
+    /// The frames that a return of kernel or user code cannot end.
+    fn floor(&self, user: bool) -> usize {
+        if user {
+            0
+        } else {
+            self.user + usize::from(self.root)
+        }
     }
 }
 
@@ -97,50 +164,62 @@ impl Threads {
 }
 
 impl Stack {
-    /// A `ret` inside `function`.
+    /// A `ret` inside `function`, of user code or the kernel's.
     #[inline]
-    pub fn ret(&mut self, function: u32) -> Return {
+    pub fn ret(&mut self, function: u32, user: bool) -> Return {
         let mut result = Return { unwound: 0, popped: false, foreign: false };
-        match self.frames.last() {
+        let floor = self.floor(user);
+        match self.frames.get(floor..).and_then(<[Frame]>::last) {
             Some(&(top, _)) if top == function => {}
-            Some(_) => match self.frames_above(function) {
+            Some(_) => match self.frames_above(function, floor) {
                 Some(above) => {
-                    self.truncate(self.frames.len() - above);
+                    self.frames.truncate(self.frames.len() - above);
                     result.unwound = above as u32;
                 }
                 None => result.foreign = true,
             },
             None => return result,
         }
-        let (ended, by_call) = self.pop_call();
+        let (ended, by_call) = self.pop_call(floor);
         result.popped = by_call;
         if !by_call {
             result.unwound += ended;
         }
+        self.user = self.user.min(self.frames.len());
         result
     }
 
+    /// Traced code jumped to code that is not traced: ends what its return would have ended.
+    pub fn left(&mut self, user: bool) -> Return {
+        let floor = self.floor(user);
+        let (ended, by_call) = self.pop_call(floor);
+        self.user = self.user.min(self.frames.len());
+        Return { unwound: if by_call { 0 } else { ended }, popped: by_call && ended != 0, foreign: false }
+    }
+
     /// Pops what one return ends: the jumps on top and the frame that made them. An interrupt's or
-    /// system call's frame is never ended by a return. How many frames, and whether the last of
-    /// them is one that a return ends.
-    fn pop_call(&mut self) -> (u32, bool) {
+    /// system call's frame is never ended by a return, nor are those below `floor`. How many
+    /// frames, and whether the last of them is one that a return ends.
+    fn pop_call(&mut self, floor: usize) -> (u32, bool) {
         let mut ended = 0;
-        while let Some(&(_, how)) = self.frames.last() {
+        while self.frames.len() > floor {
+            let Some(&(_, how)) = self.frames.last() else { break };
             if matches!(how, How::Interrupt | How::Exception | How::Syscall) {
                 return (ended, false);
             }
             self.frames.pop();
             ended += 1;
             if how != How::Jump {
-                break;
+                return (ended, true);
             }
         }
-        (ended, true)
+        // A reader would go on through the root's frame, which is a jump, and the frames of user code.
+        (ended, floor == 0)
     }
 
     /// How many frames lie above the topmost frame of `function`, within the current interrupt.
-    fn frames_above(&self, function: u32) -> Option<usize> {
-        for (above, &(f, how)) in self.frames.iter().rev().enumerate() {
+    fn frames_above(&self, function: u32, floor: usize) -> Option<usize> {
+        for (above, &(f, how)) in self.frames.get(floor..)?.iter().rev().enumerate() {
             if f == function {
                 return Some(above);
             }
@@ -151,30 +230,33 @@ impl Stack {
         None
     }
 
-    fn truncate(&mut self, length: usize) {
-        self.frames.truncate(length);
-    }
-
-    /// `iretq`: ends the topmost interrupt or exception. Returns the call that it interrupted,
-    /// or `None` if there was none: the thread is back in user code, and all frames are gone.
+    /// `iretq`: ends the topmost interrupt or exception. Returns the call flag that it saved, or
+    /// `None` if there was none: the thread is back in user code, and all kernel frames are gone.
     pub fn resume(&mut self) -> Option<u64> {
         let is_interrupt = |&(_, how): &Frame| matches!(how, How::Interrupt | How::Exception);
         let at = self.frames.iter().rposition(is_interrupt);
-        self.frames.truncate(at.unwrap_or(0));
+        self.frames.truncate(at.unwrap_or(0).max(self.user));
         let call = self.interrupted_calls.pop();
-        if self.frames.is_empty() {
-            self.interrupted_calls.clear();
+        if self.kernel_is_empty() {
+            self.clear();
             return None;
         }
         Some(call.unwrap_or(0))
     }
 
-    /// Back to user code: no frame is left. Returns how many there were.
+    /// No kernel frame is left. Returns how many there were.
     pub fn clear(&mut self) -> usize {
-        let open = self.frames.len();
-        self.frames.clear();
+        let open = self.frames.len() - self.user;
+        self.frames.truncate(self.user);
         self.interrupted_calls.clear();
+        self.root = false;
         open
+    }
+
+    /// No user frame is left; there must be no kernel frame. Returns how many there were.
+    pub fn clear_user(&mut self) -> usize {
+        self.frames.clear();
+        std::mem::take(&mut self.user)
     }
 }
 
@@ -191,34 +273,81 @@ mod tests {
     #[test]
     fn a_return_ends_the_jumps_that_led_to_it() {
         let mut s = stack(&[(1, How::Syscall), (2, How::Call), (3, How::Jump), (4, How::Jump)]);
-        assert_eq!(s.ret(4), Return { unwound: 0, popped: true, foreign: false });
+        assert_eq!(s.ret(4, false), Return { unwound: 0, popped: true, foreign: false });
         assert_eq!(s.frames, [(1, How::Syscall)]);
     }
 
     #[test]
     fn a_return_does_not_end_an_interrupt() {
         let mut s = stack(&[(1, How::Interrupt), (2, How::Jump)]);
-        assert_eq!(s.ret(2), Return { unwound: 1, popped: false, foreign: false });
+        assert_eq!(s.ret(2, false), Return { unwound: 1, popped: false, foreign: false });
         assert_eq!(s.frames, [(1, How::Interrupt)]);
-        assert_eq!(s.ret(1), Return { unwound: 0, popped: false, foreign: false });
+        assert_eq!(s.ret(1, false), Return { unwound: 0, popped: false, foreign: false });
         // A thread begins with a jump to nowhere's frame: its return ends it.
         let mut s = stack(&[(1, How::Jump)]);
-        assert_eq!(s.ret(1), Return { unwound: 0, popped: true, foreign: false });
+        assert_eq!(s.ret(1, false), Return { unwound: 0, popped: true, foreign: false });
     }
 
     #[test]
     fn a_return_of_a_lower_frame_unwinds_but_not_through_an_interrupt() {
         let mut s = stack(&[(1, How::Call), (2, How::Call), (3, How::Call)]);
-        assert_eq!(s.ret(2), Return { unwound: 1, popped: true, foreign: false });
+        assert_eq!(s.ret(2, false), Return { unwound: 1, popped: true, foreign: false });
         assert_eq!(s.frames, [(1, How::Call)]);
         let mut s = stack(&[(1, How::Call), (9, How::Interrupt), (3, How::Call)]);
-        assert_eq!(s.ret(1), Return { unwound: 0, popped: true, foreign: true });
+        assert_eq!(s.ret(1, false), Return { unwound: 0, popped: true, foreign: true });
         assert_eq!(s.frames, [(1, How::Call), (9, How::Interrupt)]);
         s.interrupted_calls.push(5);
         assert_eq!(s.resume(), Some(5));
         assert_eq!(s.frames, [(1, How::Call)]);
         assert_eq!(s.resume(), None);
         assert!(s.frames.is_empty());
+    }
+
+    #[test]
+    fn the_kernel_does_not_touch_user_frames() {
+        let mut s = stack(&[]);
+        s.push_user(90, How::Call);
+        s.push_user(91, How::Jump);
+        s.push(1, How::Syscall);
+        s.push(2, How::Call);
+        assert_eq!(s.ret(91, false), Return { unwound: 0, popped: true, foreign: true });
+        assert_eq!(s.ret(2, false), Return { unwound: 0, popped: false, foreign: true });
+        assert_eq!(s.clear(), 1);
+        assert_eq!(s.ret(2, false), Return { unwound: 0, popped: false, foreign: false });
+        s.push(3, How::Exception);
+        assert_eq!(s.resume(), None);
+        assert_eq!(s.frames, [(90, How::Call), (91, How::Jump)]);
+        // The tail call returns with its caller; then nothing is left.
+        assert_eq!(s.ret(91, true), Return { unwound: 0, popped: true, foreign: false });
+        assert!(s.frames.is_empty() && s.kernel_is_empty());
+        assert_eq!(s.ret(90, true), Return { unwound: 0, popped: false, foreign: false });
+    }
+
+    #[test]
+    fn what_is_not_traced_ends_with_the_system_call_only() {
+        let mut s = stack(&[]);
+        s.push_root(7);
+        s.push(1, How::Call);
+        assert!(s.left(false).popped);
+        assert_eq!(s.left(false), Return { unwound: 0, popped: false, foreign: false });
+        s.push(2, How::Jump);
+        // An exit would make readers end the root, too.
+        assert_eq!(s.ret(2, false), Return { unwound: 1, popped: false, foreign: false });
+        s.push(3, How::Interrupt);
+        s.interrupted_calls.push(1);
+        assert_eq!(s.resume(), Some(1));
+        assert_eq!(s.frames, [(7, How::Jump)]);
+        assert_eq!(s.clear(), 1);
+        assert!(s.kernel_is_empty());
+    }
+
+    #[test]
+    fn user_code_goes_on_with_its_flag_or_begins_anew() {
+        let mut s = stack(&[]);
+        assert_eq!(s.enter_user(0x1000), 1, "a new thread");
+        s.leave_user(0x2000, 0);
+        assert_eq!(s.enter_user(0x2000), 0);
+        assert_eq!(s.enter_user(0x3000), 1, "a signal's handler");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Knows x86-64; another architecture is another file like this one.
 
 use crate::blocks::Flow;
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use kerntune_trace::counts::EdgeKind;
 use kerntune_trace::mark::{self, Mark};
 
@@ -24,7 +24,8 @@ impl Insn {
         self.address + self.length as u64
     }
 
-    fn decode(&self) -> Instruction {
+    /// What the bytes say.
+    pub fn decode(&self) -> Instruction {
         let bytes = &self.bytes[..self.length.min(16)];
         Decoder::with_ip(64, bytes, self.address, DecoderOptions::NONE).decode()
     }
@@ -36,6 +37,8 @@ impl Insn {
 pub enum Ending {
     /// A call; the target if it is in the instruction.
     Call { target: Option<u64> },
+    /// A jump, always or on a condition; the target if it is in the instruction.
+    Jump { target: Option<u64> },
     /// A near return.
     Return,
     /// `iretq`.
@@ -76,12 +79,17 @@ pub fn ending(last: &Insn) -> (Ending, Flow) {
         }
         FlowControl::IndirectCall => (Ending::Call { target: None }, branch(EdgeKind::IndirectCall)),
         FlowControl::Return => (Ending::Return, branch(EdgeKind::Return)),
-        FlowControl::UnconditionalBranch => (Ending::Other, branch(EdgeKind::Jump)),
-        FlowControl::IndirectBranch => (Ending::Other, branch(EdgeKind::IndirectJump)),
-        FlowControl::ConditionalBranch => (Ending::Other, branch(EdgeKind::Conditional)),
+        FlowControl::UnconditionalBranch => (jump(&insn), branch(EdgeKind::Jump)),
+        FlowControl::IndirectBranch => (Ending::Jump { target: None }, branch(EdgeKind::IndirectJump)),
+        FlowControl::ConditionalBranch => (jump(&insn), branch(EdgeKind::Conditional)),
         FlowControl::Next | FlowControl::XbeginXabortXend => (Ending::Other, Flow::Straight),
         FlowControl::Interrupt | FlowControl::Exception => (Ending::Other, Flow::Opaque),
     }
+}
+
+fn jump(insn: &Instruction) -> Ending {
+    let near = matches!(insn.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64);
+    Ending::Jump { target: near.then(|| insn.near_branch_target()) }
 }
 
 /// A mark, if the instruction is one.
@@ -120,7 +128,10 @@ mod tests {
         assert_eq!(ending(&insn(&[0x48, 0x0f, 0x07])).0, Ending::SystemReturn);
         assert_eq!(ending(&insn(&[0xf4])).0, Ending::Halt);
         assert_eq!(ending(&insn(&[0x0f, 0x31])), (Ending::ReadClock, Flow::Straight));
-        assert_eq!(ending(&insn(&[0x74, 0x10])).1, Flow::Branch(EdgeKind::Conditional));
+        let conditional =
+            (Ending::Jump { target: Some(0xffff_ffff_8100_0012) }, Flow::Branch(EdgeKind::Conditional));
+        assert_eq!(ending(&insn(&[0x74, 0x10])), conditional);
+        assert_eq!(ending(&insn(&[0xff, 0xe0])).0, Ending::Jump { target: None });
         assert_eq!(ending(&insn(&[0x90])), (Ending::Other, Flow::Straight));
         assert_eq!(ending(&insn(&[0x06])), (Ending::Other, Flow::Opaque), "not an instruction");
     }

@@ -4,6 +4,7 @@ use crate::threads::Threads;
 use crate::Failure;
 use kerntune_trace::{
     encode, files, ChunkHeader, ChunkIndex, ChunkState, Event, OpenStack, TraceFileWriter, TraceHeader,
+    Weights,
 };
 use std::fs::File;
 use std::io::BufWriter;
@@ -31,6 +32,7 @@ struct OpenIdle {
 /// Collects events into chunks and hands full ones to a thread that compresses and writes.
 pub struct TraceWriter {
     buffer: Vec<u8>,
+    wide: bool,
     state: usize,
     events: u32,
     sequence: u32,
@@ -46,8 +48,8 @@ pub struct TraceWriter {
 }
 
 impl TraceWriter {
-    /// Begins the trace file in `directory`.
-    pub fn create(directory: &Path) -> Result<Self, Failure> {
+    /// Begins the trace file in `directory`; a wide one has weights with every event.
+    pub fn create(directory: &Path, wide: bool) -> Result<Self, Failure> {
         let path = directory.join(files::TRACE);
         let file =
             File::create(&path).map_err(|e| Failure(format!("cannot create {}: {e}", path.display())))?;
@@ -58,9 +60,10 @@ impl TraceWriter {
         }
         let thread = std::thread::Builder::new()
             .name("kerntune-trace".into())
-            .spawn(move || write_chunks(file, &full_rx, &empty_tx))?;
+            .spawn(move || write_chunks(file, wide, &full_rx, &empty_tx))?;
         Ok(Self {
             buffer: Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 4),
+            wide,
             state: 0,
             events: 0,
             sequence: 0,
@@ -100,24 +103,29 @@ impl TraceWriter {
         self.last_instructions = instructions;
     }
 
-    /// Appends one event. True when the chunk is full and has to be closed.
+    /// Appends one event, in a wide trace with these weights. True when the chunk is full and has to be closed.
     #[inline]
-    pub fn push(&mut self, instructions: u64, event: Event) -> bool {
+    pub fn push(&mut self, instructions: u64, weights: Weights, event: Event) -> bool {
         let delta = instructions.saturating_sub(self.last_instructions);
         self.last_instructions = instructions;
         self.now_ns += delta;
-        encode::event(&mut self.buffer, delta, event);
+        if self.wide {
+            encode::wide_event(&mut self.buffer, delta, weights, event);
+        } else {
+            encode::event(&mut self.buffer, delta, event);
+        }
         self.events += 1;
         self.buffer.len() - self.state >= CHUNK_BYTES
     }
 
     /// Notes where the CPU halts; [`Self::idle`] fills in for how long.
-    pub fn halt(&mut self, instructions: u64) {
-        self.push(instructions, Event::Idle { ns: 0 });
+    pub fn halt(&mut self, instructions: u64, weights: Weights) {
+        self.push(instructions, weights, Event::Idle { ns: 0 });
         self.open_idle = Some(OpenIdle { sequence: self.sequence, at: self.buffer.len() - 8 });
     }
 
-    /// The CPU was halted for `ns`. If the chunk in which it halted is gone, it is said here.
+    /// The CPU was halted for `ns`. If the chunk in which it halted is gone, it is said here; what
+    /// passed since the event before is left to the next one.
     pub fn idle(&mut self, instructions: u64, ns: u64) {
         match self.open_idle.take() {
             Some(open) if open.sequence == self.sequence => {
@@ -127,7 +135,7 @@ impl TraceWriter {
                 self.now_ns += ns;
             }
             _ => {
-                self.push(instructions, Event::Idle { ns });
+                self.push(instructions, Weights::NONE, Event::Idle { ns });
                 self.now_ns += ns;
             }
         }
@@ -182,11 +190,12 @@ impl TraceWriter {
 
 fn write_chunks(
     file: File,
+    wide: bool,
     full: &Receiver<Chunk>,
     empty: &SyncSender<Vec<u8>>,
 ) -> std::io::Result<Vec<ChunkIndex>> {
     let out = BufWriter::with_capacity(1 << 20, file);
-    let mut trace = TraceFileWriter::new(out, TraceHeader { wide: false })?;
+    let mut trace = TraceFileWriter::new(out, TraceHeader { wide })?;
     while let Ok(Chunk { header, raw }) = full.recv() {
         trace.chunk(header, &raw)?;
         let _ = empty.try_send(raw);
@@ -205,9 +214,9 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("kerntune-writer-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         std::os::unix::fs::symlink("/dev/full", dir.join(files::TRACE)).unwrap();
-        let mut writer = TraceWriter::create(&dir).unwrap();
+        let mut writer = TraceWriter::create(&dir, false).unwrap();
         writer.begin(0, 0, true, [].into_iter(), &Threads::new());
-        writer.push(1, Event::Operation);
+        writer.push(1, Weights::NONE, Event::Operation);
         let message = writer.finish().unwrap_err().0;
         std::fs::remove_dir_all(dir).unwrap();
         assert!(message.contains("No space left on device"), "{message}");

@@ -68,7 +68,7 @@ fn the_guest_does_not_notice_the_recorder() {
     };
     let model = kerntune_tune::model::find("generic").unwrap().text;
     let without = run(None);
-    let with = run(Some(CaptureRequest { functions: true, edges: true, model: Some(model) }));
+    let with = run(Some(CaptureRequest { functions: true, edges: true, model: Some(model), ..Default::default() }));
     assert_eq!(without.len(), 11, "{without:?}");
     for (row, nanoseconds) in &without {
         // One nanosecond is one instruction.
@@ -104,7 +104,7 @@ fn calls_agree_with_the_kernels_own_function_profiler() {
     let run = directory.path().join("run");
     std::fs::create_dir(&run).unwrap();
     let request = RunRequest {
-        capture: Some(CaptureRequest { functions: true, edges: false, model: None }),
+        capture: Some(CaptureRequest { functions: true, ..CaptureRequest::default() }),
         collect: Collect { gcov: false, ftrace: true },
         ..RunRequest::new(&kernel, &image.initramfs, "measured")
     };

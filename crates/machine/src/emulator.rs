@@ -1,12 +1,14 @@
 //! QEMU with TCG, made to repeat.
 
 use crate::console::Console;
+use crate::points::Point;
 use crate::recorder::{find_recorder, recorder_spec};
+use crate::user_binary::UserBinary;
 use crate::{results, Error, Result};
 use kerntune_guest::{boot_options, Collect, Said, PORT_NAME};
 use kerntune_kernel::Kernel;
 use kerntune_trace::counts::Counts;
-use kerntune_trace::{files, Recording, RECORDER_FAILED};
+use kerntune_trace::{files, Recording, TagWindow, RECORDER_FAILED};
 use kerntune_work::{write_json, IoContext, Job, JobEnd, Progress};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,6 +37,17 @@ pub struct CaptureRequest {
     pub edges: bool,
     /// A front-end model's TOML text, if its misses are wanted.
     pub model: Option<String>,
+    /// Branches and misses with every event; needs functions and a model.
+    pub weights: bool,
+    /// For each of the kernel's functions whether it is left out ([`crate::Selection`]); all are
+    /// traced if this is empty.
+    pub skip: Vec<bool>,
+    /// Inline points.
+    pub points: Vec<Point>,
+    /// Binaries whose user functions are traced.
+    pub binaries: Vec<UserBinary>,
+    /// Where event tags of McRae's profiler are said.
+    pub tags: Option<TagWindow>,
 }
 
 /// One run of a guest.

@@ -3,6 +3,8 @@
 //! One machine so far: the [`Emulator`], QEMU's TCG with `-icount` and everything pinned that
 //! makes runs differ, so that two runs are the same to the instruction. Start from
 //! [`Emulator::find`], [`RunRequest`] and [`Emulator::run`]; what comes back is an [`Outcome`].
+//! [`Selection`], [`resolve_points`] and [`load_user_binary`] make what a [`CaptureRequest`] asks for
+//! out of what users say.
 //!
 //! ```no_run
 //! use kerntune_machine::{Emulator, RunRequest};
@@ -16,13 +18,25 @@
 //! # }
 //! ```
 
+mod code;
 mod console;
 mod emulator;
 mod error;
+mod lines;
+mod pattern;
+mod points;
 mod recorder;
 mod results;
+mod selection;
+#[cfg(test)]
+mod test_program;
+mod user_binary;
 mod x86_64;
 
 pub use emulator::{CaptureRequest, Emulator, Outcome, RunRequest};
 pub use error::{Error, Result};
+pub use lines::LineError;
+pub use points::{resolve as resolve_points, Point, PointError};
 pub use recorder::{find_recorder, recorder_spec};
+pub use selection::{near as suggestions, Selection, SelectionError};
+pub use user_binary::{load as load_user_binary, UserBinary, UserBinaryError};

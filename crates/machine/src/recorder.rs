@@ -32,18 +32,23 @@ pub fn recorder_spec(kernel: &Kernel, capture: &CaptureRequest, output: &Path) -
     let task = &kernel.manifest.task;
     // Offsets in a structure of some kilobytes.
     let offset = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    let left_out = |at: usize| capture.skip.get(at).copied().unwrap_or(false);
+    let functions = symbols.functions().iter().zip(x86_64::kinds(symbols.functions())).enumerate();
     Ok(RecorderSpec {
         version: VERSION,
         output: output.display().to_string(),
-        capture: Capture { functions: capture.functions, edges: capture.edges, weights: false },
-        binaries: Vec::new(),
-        points: Vec::new(),
-        tags: None,
-        functions: symbols
-            .functions()
-            .iter()
-            .map(|f| FunctionSpec { address: f.address, size: f.size, kind: x86_64::kind(f), skip: false })
+        capture: Capture { functions: capture.functions, edges: capture.edges, weights: capture.weights },
+        functions: functions
+            .map(|(at, (f, kind))| FunctionSpec {
+                address: f.address,
+                size: f.size,
+                kind,
+                skip: left_out(at),
+            })
             .collect(),
+        binaries: capture.binaries.iter().map(|binary| binary.spec.clone()).collect(),
+        points: capture.points.iter().map(|point| point.address).collect(),
+        tags: capture.tags,
         task: TaskOffsets {
             pid: offset(task.pid_offset),
             tgid: offset(task.tgid_offset),

@@ -125,6 +125,10 @@ pub struct Health {
     pub foreign_returns: u64,
     /// Frames that ended without a return of their own.
     pub unwound_frames: u64,
+    /// Returns of user functions of whose calls nothing was seen: a forked child goes on inside of
+    /// its parent's functions, code whose memory was changed comes back to code that was not.
+    #[serde(default)]
+    pub headless_returns: u64,
     /// Blocks for which there was no counter left.
     pub uncounted_blocks: u64,
     /// Edges for which there was no counter left.

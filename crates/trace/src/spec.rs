@@ -50,7 +50,10 @@ pub struct FunctionSpec {
     pub size: u64,
     /// What part it plays.
     pub kind: FunctionKind,
-    /// Not to be traced: it is as if the function were a part of its callers.
+    /// Not to be traced: it is as if the function were a part of its callers. Says nothing of the
+    /// kinds by which threads and stacks are known: interrupts, exceptions, system calls, switches.
+    /// Where any function is skipped, code in no known function is, too, and the number of that
+    /// stands for what a thread does when none of its open functions is traced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip: bool,
 }
@@ -122,6 +125,8 @@ pub enum FunctionKind {
     SwitchTo,
     /// A retpoline thunk: its `ret` is a jump.
     Thunk,
+    /// Replaces the program that a thread runs: its user frames end with the system call.
+    Exec,
 }
 
 /// Byte offsets inside `struct task_struct`.

@@ -28,8 +28,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("plain emulation (A/A)", None),
         ("counters only", Some(CaptureRequest::default())),
         ("functions", Some(CaptureRequest { functions: true, ..CaptureRequest::default() })),
-        ("functions and edges", Some(CaptureRequest { functions: true, edges: true, model: None })),
-        ("functions, edges and model", Some(CaptureRequest { functions: true, edges: true, model })),
+        ("functions and edges", Some(CaptureRequest { functions: true, edges: true, ..CaptureRequest::default() })),
+        ("functions, edges and model", Some(CaptureRequest { functions: true, edges: true, model, ..CaptureRequest::default() })),
     ];
     let mut ratios = vec![Vec::new(); configurations.len()];
     for round in 1..=rounds {

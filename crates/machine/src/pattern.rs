@@ -1,0 +1,118 @@
+//! Patterns for names and source paths (pure).
+
+/// What one pattern stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pattern {
+    /// A function's name, with `*` and `?`.
+    Name(String),
+    /// A source file's path from the top of the source tree, or a directory's, with `*` and `?`.
+    Path(String),
+    /// A source file's name without its directory.
+    File(String),
+}
+
+impl Pattern {
+    /// `tcp_*` is a name, what has a slash (`net/`, `net/ipv4/tcp.c`) a path, and `tcp.c` a file.
+    pub fn parse(text: &str) -> Self {
+        let text = text.trim();
+        if text.contains('/') {
+            Self::Path(text.trim_matches('/').to_string())
+        } else if [".c", ".S", ".h"].iter().any(|end| text.ends_with(end)) {
+            Self::File(text.to_string())
+        } else {
+            Self::Name(text.to_string())
+        }
+    }
+
+    /// Whether a function of these names, of that source file, is meant.
+    pub fn matches<'a>(&self, mut names: impl Iterator<Item = &'a str>, file: Option<&str>) -> bool {
+        match self {
+            Self::Name(pattern) => names.any(|name| glob(pattern, name)),
+            Self::File(pattern) => {
+                file.is_some_and(|file| glob(pattern, file.rsplit('/').next().unwrap_or(file)))
+            }
+            // A directory's pattern takes what is below it.
+            Self::Path(pattern) => file.is_some_and(|file| {
+                let ends = file.match_indices('/').map(|(end, _)| end).chain([file.len()]);
+                ends.into_iter().any(|end| glob(pattern, &file[..end]))
+            }),
+        }
+    }
+}
+
+/// Whether `*` (any letters) and `?` (one letter) can stand for what makes `pattern` equal to `text`.
+pub fn glob(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let (mut p, mut t) = (0, 0);
+    // Where to go on if what follows the last `*` does not fit: after the `*`, one letter later.
+    let mut again: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                again = Some((p + 1, t));
+                p += 1;
+            }
+            Some(&letter) if letter == b'?' || letter == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => match again {
+                Some((star, from)) => {
+                    again = Some((star, from + 1));
+                    (p, t) = (star, from + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&letter| letter == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_meant() {
+        let file = Some("net/ipv4/tcp.c");
+        let matches =
+            |pattern: &str| Pattern::parse(pattern).matches(["tcp_push", "alias"].into_iter(), file);
+        for yes in [
+            "tcp_*",
+            "alias",
+            "tcp_pus?",
+            "net/",
+            "net/ipv4",
+            "net/ipv4/tcp.c",
+            "tcp.c",
+            "net/*/tcp*",
+            "*/ipv4",
+        ] {
+            assert!(matches(yes), "{yes}");
+        }
+        for no in ["tcp", "ne/", "net/ipv", "ipv4/", "net/ipv4/tc", "cp.c", "tcp_push?", "/", ""] {
+            assert!(!matches(no), "{no}");
+        }
+        assert!(!Pattern::parse("net/").matches(["a"].into_iter(), None));
+    }
+
+    /// The definition.
+    fn simple(pattern: &[u8], text: &[u8]) -> bool {
+        match (pattern.first(), text.first()) {
+            (None, _) => text.is_empty(),
+            (Some(b'*'), None) => simple(&pattern[1..], text),
+            (Some(b'*'), Some(_)) => simple(&pattern[1..], text) || simple(pattern, &text[1..]),
+            (Some(b'?'), Some(_)) => simple(&pattern[1..], &text[1..]),
+            (Some(a), Some(b)) => a == b && simple(&pattern[1..], &text[1..]),
+            (Some(_), None) => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn globs_are_as_defined(pattern in "[ab*?]{0,8}", text in "[ab]{0,10}") {
+            prop_assert_eq!(glob(&pattern, &text), simple(pattern.as_bytes(), text.as_bytes()));
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Which functions of a kernel are traced (pure).
+
+use crate::pattern::Pattern;
+use kerntune_kernel::Function;
+use std::collections::BTreeSet;
+
+/// Patterns of what is to be traced and what is not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Nothing but these; everything if there are none.
+    pub only: Vec<String>,
+    /// Not these.
+    pub skip: Vec<String>,
+}
+
+/// Why patterns do not make a selection.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum SelectionError {
+    /// A pattern for nothing.
+    #[error("{option} `{pattern}` is no function and no source file of this kernel{hint}")]
+    Nothing { option: &'static str, pattern: String, hint: String },
+    /// Everything is skipped.
+    #[error("--only and --skip together leave no function to trace")]
+    Empty,
+}
+
+/// How many names are offered instead of one that is not there.
+const OFFERS: usize = 5;
+
+impl Selection {
+    /// Whether everything is traced.
+    pub fn is_everything(&self) -> bool {
+        self.only.is_empty() && self.skip.is_empty()
+    }
+
+    /// For each function whether it is left out. A split-off part goes with the function that it
+    /// belongs to.
+    ///
+    /// # Errors
+    /// A pattern that matches nothing, with what is near to it; a selection of nothing.
+    pub fn resolve(&self, functions: &[Function]) -> Result<Vec<bool>, SelectionError> {
+        let only = chosen("--only", &self.only, functions)?;
+        let skip = chosen("--skip", &self.skip, functions)?;
+        let mut left_out: Vec<bool> =
+            only.iter().zip(&skip).map(|(only, skip)| *skip || !(*only || self.only.is_empty())).collect();
+        for (at, function) in functions.iter().enumerate() {
+            if let Some(&owner) = function.part_of.and_then(|owner| left_out.get(owner)) {
+                left_out[at] = owner;
+            }
+        }
+        if left_out.iter().all(|&out| out) {
+            return Err(SelectionError::Empty);
+        }
+        Ok(left_out)
+    }
+}
+
+fn chosen(
+    option: &'static str,
+    patterns: &[String],
+    functions: &[Function],
+) -> Result<Vec<bool>, SelectionError> {
+    let mut chosen = vec![false; functions.len()];
+    for text in patterns {
+        let pattern = Pattern::parse(text);
+        let mut any = false;
+        for (function, chosen) in functions.iter().zip(&mut chosen) {
+            let names =
+                [function.name.as_str()].into_iter().chain(function.aliases.iter().map(String::as_str));
+            if pattern.matches(names, function.file.as_deref()) {
+                (any, *chosen) = (true, true);
+            }
+        }
+        if !any {
+            let hint = hint(&pattern, functions);
+            return Err(SelectionError::Nothing { option, pattern: text.clone(), hint });
+        }
+    }
+    Ok(chosen)
+}
+
+/// What may have been meant.
+fn hint(pattern: &Pattern, functions: &[Function]) -> String {
+    let files = || functions.iter().filter_map(|function| function.file.as_deref());
+    let offers = match pattern {
+        Pattern::Name(wanted) => {
+            let mut offers = near(wanted, functions.iter().map(|function| function.name.as_str()));
+            let directory = format!("{wanted}/");
+            if files().any(|file| file.starts_with(&directory)) {
+                offers.insert(0, directory);
+            }
+            offers
+        }
+        Pattern::Path(_) if !files().any(|file| file.contains('/')) => {
+            return "; of this kernel's source files only the names are known: give them without directories"
+                .into();
+        }
+        Pattern::Path(wanted) => {
+            let directories = files().flat_map(|file| file.match_indices('/').map(|(end, _)| &file[..end]));
+            near(wanted, directories.chain(files()))
+        }
+        Pattern::File(wanted) => near(wanted, files().map(|file| file.rsplit('/').next().unwrap_or(file))),
+    };
+    match offers.as_slice() {
+        [] => String::new(),
+        names => format!("; did you mean {}?", names.join(", ")),
+    }
+}
+
+/// Up to [`OFFERS`] of `all` that are like `wanted`, the most alike first.
+pub fn near<'a>(wanted: &str, all: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let wanted = wanted.trim_matches(['*', '?']);
+    let rank = |name: &'a str| {
+        let alike = strsim::jaro_winkler(name, wanted);
+        let part = wanted.len() >= 3 && (name.contains(wanted) || wanted.contains(name) && name.len() >= 3);
+        (part || alike >= 0.85).then(|| ((-(alike + f64::from(u8::from(part))) * 1e6) as i64, name))
+    };
+    let ranked: BTreeSet<_> = all.filter_map(rank).collect();
+    ranked.into_iter().take(OFFERS).map(|(_, name)| name.to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel() -> Vec<Function> {
+        let function = |name: &str, file: Option<&str>, part_of| Function {
+            name: name.into(),
+            aliases: if name == "memcpy" { vec!["__memcpy".into()] } else { vec![] },
+            address: 0,
+            size: 1,
+            file: file.map(Into::into),
+            part_of,
+            is_code_label: false,
+        };
+        vec![
+            function("tcp_push", Some("net/ipv4/tcp.c"), None),
+            function("tcp_ack", Some("net/ipv4/tcp_input.c"), None),
+            function("kfree", Some("mm/slub.c"), None),
+            function("memcpy", None, None),
+            function("tcp_push.cold", Some("mm/slub.c"), Some(0)),
+        ]
+    }
+
+    fn traced(only: &[&str], skip: &[&str]) -> Result<Vec<usize>, String> {
+        let all = |list: &[&str]| list.iter().map(|s| s.to_string()).collect();
+        let selection = Selection { only: all(only), skip: all(skip) };
+        let left_out = selection.resolve(&kernel()).map_err(|e| e.to_string())?;
+        Ok((0..5).filter(|&at| !left_out[at]).collect())
+    }
+
+    #[test]
+    fn only_and_skip() {
+        assert_eq!(traced(&[], &[]), Ok(vec![0, 1, 2, 3, 4]));
+        assert_eq!(traced(&["net/"], &[]), Ok(vec![0, 1, 4]));
+        assert_eq!(traced(&["net/"], &["tcp_input.c"]), Ok(vec![0, 4]));
+        assert_eq!(traced(&["kfree", "__memcpy"], &[]), Ok(vec![2, 3]));
+        assert_eq!(traced(&[], &["mm/slub.c"]), Ok(vec![0, 1, 3, 4]), "the cold part is of tcp_push");
+        assert_eq!(traced(&["net/"], &["tcp_*"]), Err(SelectionError::Empty.to_string()));
+    }
+
+    #[test]
+    fn what_matches_nothing_is_an_error_with_what_is_near() {
+        let message = |only: &str| traced(&[only], &[]).unwrap_err();
+        assert!(message("tcp_psh").contains("--only `tcp_psh` is no function"), "{}", message("tcp_psh"));
+        assert!(message("tcp_psh").contains("did you mean tcp_push"), "{}", message("tcp_psh"));
+        assert!(message("net").ends_with("did you mean net/?"), "{}", message("net"));
+        assert!(message("net/ipv6").contains("net/ipv4"), "{}", message("net/ipv6"));
+        assert!(message("slab.c").contains("slub.c"), "{}", message("slab.c"));
+        let mut bare = kernel();
+        bare.iter_mut().for_each(|function| function.file = Some("tcp.c".into()));
+        let selection = Selection { only: vec!["net/".into()], skip: vec![] };
+        let error = selection.resolve(&bare).unwrap_err().to_string();
+        assert!(error.contains("without directories"), "{error}");
+    }
+}

@@ -1,0 +1,234 @@
+//! What the recorder is told of a binary whose user functions are traced: its pages of code and
+//! its functions.
+
+use kerntune_trace::{page_hash, BinarySpec, FunctionKind, FunctionSpec, PageSpec};
+use object::elf::{self, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader, Sym};
+use object::Endianness;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+const PAGE: u64 = 4096;
+
+/// A binary and the names of its functions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserBinary {
+    /// For the recorder.
+    pub spec: BinarySpec,
+    /// The functions' names, in the order of `spec.functions`.
+    pub names: Vec<String>,
+    /// Whether there are no symbols but those that the dynamic linker needs: functions that a library
+    /// does not offer to others are then unknown, their time is their callers'.
+    pub dynamic_only: bool,
+}
+
+/// Why a file's functions cannot be traced.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum UserBinaryError {
+    /// Not readable.
+    #[error("--user {path}: cannot read it: {reason}")]
+    Read { path: String, reason: String },
+    /// Not a program.
+    #[error("--user {path} is no x86-64 ELF program or library: {reason}")]
+    Elf { path: String, reason: String },
+    /// Stripped.
+    #[error("--user {path} has no symbols of functions (stripped): build it with symbols, without `strip` and `-s`, or install an unstripped one")]
+    NoSymbols { path: String },
+}
+
+/// Reads a binary. What is in the guest are the same bytes.
+///
+/// # Errors
+/// See [`UserBinaryError`].
+pub fn load(path: &Path) -> Result<UserBinary, UserBinaryError> {
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path)
+        .map_err(|e| UserBinaryError::Read { path: name.clone(), reason: e.to_string() })?;
+    parse(&bytes, &name)
+}
+
+fn parse(bytes: &[u8], path: &str) -> Result<UserBinary, UserBinaryError> {
+    let refuse = |reason: String| UserBinaryError::Elf { path: path.into(), reason };
+    let failed = |error: object::read::Error| refuse(error.to_string());
+    let header = FileHeader64::<Endianness>::parse(bytes).map_err(failed)?;
+    let endian = header.endian().map_err(failed)?;
+    if header.e_machine(endian) != elf::EM_X86_64 {
+        return Err(refuse("it is for another processor".into()));
+    }
+    let segments = header.program_headers(endian, bytes).map_err(failed)?;
+    let code: Vec<Segment> = segments
+        .iter()
+        .filter(|segment| segment.p_type(endian) == elf::PT_LOAD && segment.p_flags(endian) & elf::PF_X != 0)
+        .map(|segment| Segment {
+            offset: segment.p_offset(endian),
+            address: segment.p_vaddr(endian),
+            size: segment.p_filesz(endian),
+        })
+        .collect();
+    let sections = header.sections(endian, bytes).map_err(failed)?;
+    let mut functions: BTreeMap<u64, Candidate> = BTreeMap::new();
+    let mut dynamic_only = false;
+    for (kind, dynamic) in [(elf::SHT_SYMTAB, false), (elf::SHT_DYNSYM, true)] {
+        if !functions.is_empty() {
+            break;
+        }
+        dynamic_only = dynamic;
+        let table = sections.symbols(endian, bytes, kind).map_err(failed)?;
+        for (index, symbol) in table.enumerate() {
+            let is_code = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
+            if !is_code || symbol.is_undefined(endian) {
+                continue;
+            }
+            let address = symbol.st_value(endian);
+            let Some(offset) = code.iter().find_map(|segment| segment.offset_of(address)) else { continue };
+            let name = table.symbol_name(endian, symbol).map_err(failed)?;
+            let candidate = Candidate {
+                local: symbol.st_bind() == elf::STB_LOCAL,
+                name: String::from_utf8_lossy(name).into_owned(),
+                size: symbol.st_size(endian),
+                index: index.0,
+            };
+            let better = functions.get(&offset).is_none_or(|known| candidate.rank() < known.rank());
+            if better {
+                functions.insert(offset, candidate);
+            }
+        }
+    }
+    if functions.is_empty() {
+        return Err(UserBinaryError::NoSymbols { path: path.into() });
+    }
+    let (specs, names) = finish(functions, &code);
+    Ok(UserBinary {
+        spec: BinarySpec { path: path.into(), pages: pages(bytes, &code), functions: specs },
+        names,
+        dynamic_only,
+    })
+}
+
+/// A part of the file that is mapped to be executed.
+struct Segment {
+    offset: u64,
+    address: u64,
+    size: u64,
+}
+
+impl Segment {
+    fn offset_of(&self, address: u64) -> Option<u64> {
+        let inside = address.checked_sub(self.address).filter(|&inside| inside < self.size)?;
+        self.offset.checked_add(inside)
+    }
+
+    fn end(&self) -> u64 {
+        self.offset.saturating_add(self.size)
+    }
+}
+
+/// A symbol that may name the function at its place.
+struct Candidate {
+    local: bool,
+    name: String,
+    size: u64,
+    index: usize,
+}
+
+impl Candidate {
+    /// The least is the best: one with a size, a global one, a name without leading underscores, short.
+    fn rank(&self) -> (bool, bool, usize, usize, usize) {
+        let underscores = self.name.len() - self.name.trim_start_matches('_').len();
+        (self.size == 0, self.local, underscores, self.name.len(), self.index)
+    }
+}
+
+/// Functions in order, with sizes where there were none, and cold parts with their owners.
+fn finish(functions: BTreeMap<u64, Candidate>, code: &[Segment]) -> (Vec<FunctionSpec>, Vec<String>) {
+    let starts: Vec<u64> = functions.keys().copied().collect();
+    let by_name: HashMap<&str, u32> =
+        functions.values().zip(0..).map(|(candidate, at)| (candidate.name.as_str(), at)).collect();
+    let mut specs = Vec::with_capacity(starts.len());
+    for (at, (&address, candidate)) in functions.iter().enumerate() {
+        let end =
+            code.iter().find(|s| s.offset <= address && address < s.end()).map_or(address, Segment::end);
+        let next = starts.get(at + 1).copied().unwrap_or(end).min(end);
+        let size = if candidate.size == 0 { next.saturating_sub(address) } else { candidate.size };
+        let owner = candidate.name.split_once(".cold").and_then(|(whole, _)| by_name.get(whole));
+        let kind = match owner {
+            Some(&owner) if owner as usize != at => FunctionKind::Part(owner),
+            _ => FunctionKind::Plain,
+        };
+        specs.push(FunctionSpec { address, size, kind, skip: false });
+    }
+    (specs, functions.into_values().map(|candidate| candidate.name).collect())
+}
+
+/// The pages of the file that are mapped as code, each content once. The kernel maps whole pages of
+/// the file, with zeros after its end.
+fn pages(bytes: &[u8], code: &[Segment]) -> Vec<PageSpec> {
+    let mut pages = Vec::new();
+    let mut seen = HashSet::new();
+    for segment in code {
+        let mut offset = segment.offset / PAGE * PAGE;
+        while offset < segment.end() {
+            let Some(rest) = usize::try_from(offset).ok().and_then(|at| bytes.get(at..)) else { break };
+            let mut page = [0; PAGE as usize];
+            let length = rest.len().min(page.len());
+            page[..length].copy_from_slice(&rest[..length]);
+            let hash = page_hash(&page);
+            if length != 0 && seen.insert(hash) {
+                pages.push(PageSpec { offset, hash });
+            }
+            offset += PAGE;
+        }
+    }
+    pages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn functions_by_offset_in_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        for flags in [&["-O1", "-no-pie"][..], &["-O1", "-pie", "-fPIE"]] {
+            let program = crate::test_program::build(&dir, flags);
+            let binary = load(&program).unwrap();
+            let at = binary.names.iter().position(|name| name == "work").unwrap();
+            let function = &binary.spec.functions[at];
+            let bytes = std::fs::read(&program).unwrap();
+            // endbr64
+            assert_eq!(bytes[function.address as usize..][..4], [0xf3, 0x0f, 0x1e, 0xfa]);
+            assert!(function.size > 4 && !binary.dynamic_only);
+            let page = function.address & !4095;
+            let hash = page_hash(bytes[page as usize..][..4096].try_into().unwrap());
+            assert!(binary.spec.pages.contains(&PageSpec { offset: page, hash }));
+        }
+    }
+
+    #[test]
+    fn what_has_no_symbols_is_refused_and_libraries_have_dynamic_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let stripped = crate::test_program::build(&dir, &["-s"]);
+        assert!(matches!(load(&stripped), Err(UserBinaryError::NoSymbols { .. })));
+        let library = load(Path::new("/lib/x86_64-linux-gnu/libc.so.6")).unwrap();
+        assert!(library.dynamic_only);
+        assert!(library.names.iter().any(|name| name == "printf"), "no printf");
+        assert!(load(Path::new("/etc/passwd")).unwrap_err().to_string().contains("no x86-64 ELF"));
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_files_are_refused_or_read(
+            damage in prop::collection::vec((0usize..16384, any::<u8>()), 1..40),
+            keep in 0usize..20_000,
+        ) {
+            let mut bytes = std::fs::read("/bin/true").unwrap();
+            for (at, byte) in damage {
+                let at = at % bytes.len();
+                bytes[at] = byte;
+            }
+            bytes.truncate(keep);
+            let _ = parse(&bytes, "damaged");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Calls, returns and switches: the shadow stacks and their events.
+
+use crate::marks::text;
+use crate::recorder::{Board, Cpu, Recorder, Register};
+use crate::threads::Return;
+use crate::Failure;
+use kerntune_trace::{Event, FunctionKind, How, Thread};
+
+impl Recorder {
+    /// The first instruction of `function` runs, `rest` instructions before the end of its block.
+    #[inline]
+    pub fn on_entry(&mut self, board: &mut Board, function: u32, rest: u64) -> Result<(), Failure> {
+        if function > self.planner.functions.unknown() {
+            return self.on_user_entry(board, function, rest);
+        }
+        let kind = self.planner.functions.kind(function);
+        let stack = self.threads.running();
+        if kind == FunctionKind::Label && board.call == 0 && (stack.in_user || !stack.kernel_is_empty()) {
+            // The way through assembly code, on behalf of what is below.
+            return Ok(());
+        }
+        let call = std::mem::take(&mut board.call);
+        let how = match kind {
+            FunctionKind::Label if call == 0 => How::Jump,
+            FunctionKind::Label => How::Call,
+            FunctionKind::Interrupt | FunctionKind::Exception => {
+                stack.in_user = false;
+                stack.interrupted_calls.push(call);
+                if kind == FunctionKind::Interrupt {
+                    How::Interrupt
+                } else {
+                    How::Exception
+                }
+            }
+            FunctionKind::Syscall => {
+                stack.in_user = false;
+                let frames = stack.clear() as u32;
+                if frames != 0 {
+                    if self.recording {
+                        self.health.unwound_frames += u64::from(frames);
+                    }
+                    self.emit(board, rest, Event::Unwind { frames })?;
+                }
+                How::Syscall
+            }
+            FunctionKind::Plain
+            | FunctionKind::SwitchTo
+            | FunctionKind::Thunk
+            | FunctionKind::Exec
+            | FunctionKind::Part(_) => {
+                if call != 0 {
+                    How::Call
+                } else if stack.frames.last().is_some_and(|&(top, _)| top == function) {
+                    return Ok(()); // a loop back to the function's first instruction
+                } else {
+                    How::Jump
+                }
+            }
+        };
+        self.threads.running().push(function, how);
+        self.emit(board, rest, Event::Enter { function, how })
+    }
+
+    fn on_user_entry(&mut self, board: &mut Board, function: u32, rest: u64) -> Result<(), Failure> {
+        let call = std::mem::take(&mut board.call);
+        let stack = self.threads.running();
+        let frames = stack.clear() as u32;
+        if frames != 0 {
+            // Back in user code on a way that was not seen.
+            if self.recording {
+                self.health.unwound_frames += u64::from(frames);
+            }
+            self.emit(board, rest, Event::Unwind { frames })?;
+        }
+        let stack = self.threads.running();
+        let how = if call != 0 { How::Call } else { How::Jump };
+        if how == How::Jump && stack.frames.last().is_some_and(|&(top, _)| top == function) {
+            return Ok(());
+        }
+        stack.push_user(function, how);
+        self.emit(board, rest, Event::Enter { function, how })
+    }
+
+    /// A `ret` inside `function` is about to run.
+    #[inline]
+    pub fn on_return(&mut self, board: &Board, function: u32, rest: u64) -> Result<(), Failure> {
+        let functions = &self.planner.functions;
+        if functions.kind(function) == FunctionKind::Thunk {
+            return Ok(());
+        }
+        let user = function > functions.unknown();
+        let result = self.threads.running().ret(function, user);
+        if self.recording {
+            self.health.foreign_returns += u64::from(result.foreign);
+            let unmatched = u64::from(!result.popped);
+            match user {
+                true => self.health.headless_returns += unmatched,
+                false => self.health.unmatched_returns += unmatched,
+            }
+            self.ended(board, rest, result)?;
+        }
+        self.keep_root(board, user, rest)
+    }
+
+    /// Traced code of the kernel or of user code jumped to code that is not traced.
+    pub fn on_left(&mut self, board: &mut Board, user: bool, rest: u64) -> Result<(), Failure> {
+        board.call = 1;
+        let result = self.threads.running().left(user);
+        if self.recording {
+            self.ended(board, rest, result)?;
+        }
+        self.keep_root(board, user, rest)
+    }
+
+    fn ended(&mut self, board: &Board, rest: u64, result: Return) -> Result<(), Failure> {
+        if result.unwound != 0 {
+            // The stack is already as it will be after the exit: no chunk may begin in between.
+            self.health.unwound_frames += u64::from(result.unwound);
+            self.settle_if_wide(board, rest);
+            let weights = self.weigh();
+            if let Some(trace) = &mut self.trace {
+                trace.push(board.total() - rest, weights, Event::Unwind { frames: result.unwound });
+            }
+        }
+        if result.popped {
+            self.emit(board, rest, Event::Exit)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// In a selection, a thread in the kernel without any open function has one that stands for all
+    /// that is not traced, so that its time is somebody's.
+    fn keep_root(&mut self, board: &Board, user: bool, rest: u64) -> Result<(), Failure> {
+        if user || !self.planner.functions.is_selection() {
+            return Ok(());
+        }
+        let function = self.planner.functions.unknown();
+        let stack = self.threads.running();
+        if !stack.kernel_is_empty() {
+            return Ok(());
+        }
+        stack.push_root(function);
+        self.emit(board, rest, Event::Enter { function, how: How::Jump })
+    }
+
+    /// `__switch_to_asm(prev, next)` runs; its entry has been seen.
+    pub fn on_switch(&mut self, board: &Board, rest: u64, cpu: &mut dyn Cpu) -> Result<(), Failure> {
+        let (prev, next) = (cpu.register(Register::Rdi), cpu.register(Register::Rsi));
+        if let Some(thread) = self.identify(prev, cpu) {
+            self.threads.identify_running(thread);
+        }
+        let next = self.identify(next, cpu).unwrap_or(Thread {
+            task: next,
+            pid: u32::MAX,
+            tgid: u32::MAX,
+            comm: "[unreadable]".into(),
+        });
+        let thread = self.threads.switch(next);
+        self.emit(board, rest, Event::Switch { thread })
+    }
+
+    fn identify(&self, task: u64, cpu: &mut dyn Cpu) -> Option<Thread> {
+        let mut number = |offset: u32| {
+            let mut word = [0; 4];
+            cpu.read(task.wrapping_add(offset.into()), &mut word).then(|| u32::from_le_bytes(word))
+        };
+        let (pid, tgid) = (number(self.task.pid)?, number(self.task.tgid)?);
+        let mut comm = [0; 16];
+        cpu.read(task.wrapping_add(self.task.comm.into()), &mut comm);
+        Some(Thread { task, pid, tgid, comm: text(&comm) })
+    }
+
+    /// A system call's first instruction is about to run; user code goes on at `rcx`.
+    pub fn on_system(&mut self, board: &Board, cpu: &mut dyn Cpu) {
+        self.threads.running().leave_user(cpu.register(Register::Rcx), board.call);
+    }
+
+    /// The running thread's program is being replaced; there is no way back to the old one.
+    pub fn on_exec(&mut self) {
+        self.threads.running().exec = true;
+    }
+
+    /// `iretq` in assembly code is about to run.
+    pub fn on_interrupt_return(
+        &mut self,
+        board: &mut Board,
+        rest: u64,
+        cpu: &mut dyn Cpu,
+    ) -> Result<(), Failure> {
+        match self.threads.running().resume() {
+            Some(call) => {
+                board.call = call;
+                self.emit(board, rest, Event::Resume)
+            }
+            None => {
+                let mut word = [0; 8];
+                if !self.planner.binaries.is_empty() {
+                    let stack = cpu.register(Register::Rsp);
+                    cpu.read(stack, &mut word);
+                }
+                self.back_to_user(board, u64::from_le_bytes(word), rest)
+            }
+        }
+    }
+
+    /// `sysretq` is about to run.
+    pub fn on_system_return(
+        &mut self,
+        board: &mut Board,
+        rest: u64,
+        cpu: &mut dyn Cpu,
+    ) -> Result<(), Failure> {
+        let address = if self.planner.binaries.is_empty() { 0 } else { cpu.register(Register::Rcx) };
+        self.back_to_user(board, address, rest)
+    }
+
+    /// The thread goes back to user code, at `address` where user code is traced.
+    fn back_to_user(&mut self, board: &mut Board, address: u64, rest: u64) -> Result<(), Failure> {
+        let stack = self.threads.running();
+        stack.clear();
+        stack.in_user = true;
+        board.call = stack.enter_user(address);
+        let replaced = std::mem::take(&mut stack.exec);
+        self.emit(board, rest, Event::Leave)?;
+        if replaced {
+            board.call = 1;
+            let frames = self.threads.running().clear_user() as u32;
+            if frames != 0 {
+                if self.recording {
+                    self.health.unwound_frames += u64::from(frames);
+                }
+                self.emit(board, rest, Event::Unwind { frames })?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! The plugin API's functions, looked up in the running QEMU when the plugin is installed.
+
+use crate::Failure;
+use std::ffi::{c_char, c_int, c_uint, c_void, CString};
+use std::mem::transmute_copy;
+
+/// The plugin API that we need: registers, memory, scoreboards, conditional callbacks.
+pub const VERSION: c_int = 4;
+
+pub type VcpuCallback = extern "C" fn(c_uint, *mut c_void);
+
+/// `qemu_plugin_u64`: a field of a scoreboard.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Field {
+    pub score: *mut c_void,
+    pub offset: usize,
+}
+
+#[repr(C)]
+pub struct GByteArray {
+    pub data: *mut u8,
+    pub len: c_uint,
+}
+
+#[repr(C)]
+pub struct GArray {
+    pub data: *mut RegisterDescriptor,
+    pub len: c_uint,
+}
+
+#[repr(C)]
+pub struct RegisterDescriptor {
+    pub handle: *mut c_void,
+    pub name: *const c_char,
+    feature: *const c_char,
+}
+
+/// `qemu_info_t`.
+#[repr(C)]
+pub struct Info {
+    pub target_name: *const c_char,
+    version_min: c_int,
+    pub version_cur: c_int,
+    pub system_emulation: bool,
+    pub smp_vcpus: c_int,
+    pub max_vcpus: c_int,
+}
+
+/// `enum qemu_plugin_cb_flags`, `qemu_plugin_op`, `qemu_plugin_cond`.
+pub const NO_REGS: c_int = 0;
+pub const R_REGS: c_int = 1;
+pub const ADD: c_int = 0;
+pub const STORE: c_int = 1;
+pub const NOT_EQUAL: c_int = 3;
+
+macro_rules! api {
+    ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        /// The functions of the plugin API (and of GLib) that we call.
+        pub struct Api {
+            $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
+        }
+
+        impl Api {
+            /// Finds every function in the running QEMU.
+            pub fn load() -> Result<Self, Failure> {
+                Ok(Self {
+                    $($name: {
+                        let symbol = find(stringify!($name))?;
+                        // SAFETY: the symbol of this name has this signature in qemu-plugin.h
+                        // (API 4) or glib/garray.h; both sides are plain function pointers.
+                        unsafe { transmute_copy(&symbol) }
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+api! {
+    qemu_plugin_register_vcpu_init_cb: fn(u64, extern "C" fn(u64, c_uint));
+    qemu_plugin_register_vcpu_tb_trans_cb: fn(u64, extern "C" fn(u64, *mut c_void));
+    qemu_plugin_register_atexit_cb: fn(u64, extern "C" fn(u64, *mut c_void), *mut c_void);
+    qemu_plugin_register_vcpu_tb_exec_cb: fn(*mut c_void, VcpuCallback, c_int, *mut c_void);
+    qemu_plugin_register_vcpu_tb_exec_cond_cb:
+        fn(*mut c_void, VcpuCallback, c_int, c_int, Field, u64, *mut c_void);
+    qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu: fn(*mut c_void, c_int, Field, u64);
+    qemu_plugin_register_vcpu_insn_exec_cb: fn(*mut c_void, VcpuCallback, c_int, *mut c_void);
+    qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu: fn(*mut c_void, c_int, Field, u64);
+    qemu_plugin_tb_n_insns: fn(*const c_void) -> usize;
+    qemu_plugin_tb_get_insn: fn(*const c_void, usize) -> *mut c_void;
+    qemu_plugin_insn_data: fn(*const c_void, *mut c_void, usize) -> usize;
+    qemu_plugin_insn_size: fn(*const c_void) -> usize;
+    qemu_plugin_insn_vaddr: fn(*const c_void) -> u64;
+    qemu_plugin_insn_haddr: fn(*const c_void) -> *mut c_void;
+    qemu_plugin_scoreboard_new: fn(usize) -> *mut c_void;
+    qemu_plugin_scoreboard_find: fn(*mut c_void, c_uint) -> *mut c_void;
+    qemu_plugin_get_registers: fn() -> *mut GArray;
+    qemu_plugin_read_register: fn(*mut c_void, *mut GByteArray) -> c_int;
+    qemu_plugin_read_memory_vaddr: fn(u64, *mut GByteArray, usize) -> bool;
+    g_byte_array_new: fn() -> *mut GByteArray;
+    g_byte_array_set_size: fn(*mut GByteArray, c_uint) -> *mut GByteArray;
+}
+
+fn find(name: &str) -> Result<*mut c_void, Failure> {
+    let symbol = CString::new(name)?;
+    // SAFETY: a NUL-terminated name; the default search order includes the QEMU executable.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, symbol.as_ptr()) };
+    if address.is_null() {
+        return Err(Failure(format!("this QEMU does not have {name}; QEMU 9.2 or newer is needed")));
+    }
+    Ok(address)
+}

@@ -1,0 +1,98 @@
+//! What QEMU calls when translated code runs.
+
+use super::{with, Live};
+use crate::plan::Callback;
+use crate::recorder::{Board, Recorder};
+use crate::Failure;
+use kerntune_trace::mark::Mark;
+use std::ffi::{c_uint, c_void};
+
+/// What a callback is called with.
+struct Now<'a> {
+    board: &'a mut Board,
+    counts: &'a mut [u64],
+    recorder: &'a mut Recorder,
+    cpu: Live<'a>,
+    /// The hook's.
+    number: u32,
+    /// Instructions from there to the end of the block.
+    rest: u64,
+}
+
+/// Hands what QEMU says to the one that knows.
+#[inline]
+fn enter(argument: *mut c_void, work: impl FnOnce(Now) -> Result<(), Failure>) {
+    with(|plugin| {
+        let (board, counts, recorder, cpu) = plugin.parts();
+        let (number, rest) = (argument as u64 as u32, argument as u64 >> 32);
+        work(Now { board, counts, recorder, cpu, number, rest })
+    });
+}
+
+macro_rules! callbacks {
+    ($($variant:ident $name:ident => $work:expr,)*) => {
+        /// The function for a callback.
+        pub fn of(callback: Callback) -> super::api::VcpuCallback {
+            match callback {
+                $(Callback::$variant => $name,)*
+            }
+        }
+
+        $(extern "C" fn $name(_: c_uint, argument: *mut c_void) {
+            enter(argument, $work);
+        })*
+    };
+}
+
+callbacks! {
+    Clock on_clock => |mut now| {
+        now.recorder.on_clock(now.board, &mut now.cpu);
+        Ok(())
+    },
+    Interrupt on_interrupt => |mut now| {
+        now.recorder.on_interrupt(now.board, now.counts, now.number, false, &mut now.cpu);
+        Ok(())
+    },
+    Exception on_exception => |mut now| {
+        now.recorder.on_interrupt(now.board, now.counts, now.number, true, &mut now.cpu);
+        Ok(())
+    },
+    Jump on_jump => |now| {
+        now.recorder.on_jump(now.board, now.counts, now.number);
+        Ok(())
+    },
+    Entry on_entry => |now| now.recorder.on_entry(now.board, now.number, now.rest),
+    Left on_left => |now| now.recorder.on_left(now.board, now.number != 0, now.rest),
+    Switch on_switch => |mut now| {
+        now.recorder.on_entry(now.board, now.number, now.rest)?;
+        now.recorder.on_switch(now.board, now.rest, &mut now.cpu)
+    },
+    System on_system => |mut now| {
+        now.recorder.on_system(now.board, &mut now.cpu);
+        Ok(())
+    },
+    Exec on_exec => |now| {
+        now.recorder.on_exec();
+        Ok(())
+    },
+    Return on_return => |now| now.recorder.on_return(now.board, now.number, now.rest),
+    InterruptReturn on_interrupt_return => |mut now| {
+        now.recorder.on_interrupt_return(now.board, now.rest, &mut now.cpu)
+    },
+    SystemReturn on_system_return => |mut now| {
+        now.recorder.on_system_return(now.board, now.rest, &mut now.cpu)
+    },
+    Halt on_halt => |now| {
+        now.recorder.on_halt(now.board, now.rest);
+        Ok(())
+    },
+    Mark on_mark => |mut now| {
+        let mark = [Mark::Begin, Mark::End, Mark::Operation, Mark::Note][now.number as usize & 3];
+        now.recorder.on_mark(now.board, now.counts, mark, now.rest, &mut now.cpu)
+    },
+    Point on_point => |now| now.recorder.on_point(now.board, now.number, now.rest),
+    Tag on_tag => |now| now.recorder.on_tag(now.board, now.number as u16, now.rest),
+    PortTag on_port_tag => |mut now| {
+        now.recorder.on_port_tag(now.board, now.number != 0, now.rest, &mut now.cpu)
+    },
+}

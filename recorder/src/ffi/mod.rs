@@ -1,0 +1,308 @@
+//! The border to QEMU: the only files with `unsafe`.
+//!
+//! QEMU runs all virtual CPUs of an `-icount` machine on one thread, and translation on the same,
+//! so that the one [`Plugin`] is never used by two callers at a time. The plugin API's functions
+//! are looked up when the plugin is installed ([`api`]): what this QEMU does not have is said by name.
+//! Nothing here panics; if something did, `extern "C"` ends QEMU rather than unwind into it.
+
+mod api;
+mod callbacks;
+
+use crate::plan::{Action, Hook, MAX_BLOCKS};
+use crate::recorder::{Board, Cpu, Recorder, Register};
+use crate::translate::Insn;
+use crate::Failure;
+use api::{Api, Field, GByteArray, Info, ADD, NOT_EQUAL, NO_REGS, R_REGS, STORE};
+use kerntune_trace::{RecorderSpec, RECORDER_FAILED};
+use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+const API_VERSION: c_int = api::VERSION;
+/// The registers of [`Register`], in its order.
+const REGISTERS: [&str; 6] = ["rax", "rcx", "rdx", "rdi", "rsi", "rsp"];
+
+/// Asked for by QEMU before it installs us.
+#[no_mangle]
+pub static qemu_plugin_version: c_int = API_VERSION;
+
+/// Everything between two callbacks.
+struct Plugin {
+    api: Api,
+    recorder: Recorder,
+    board_score: *mut c_void,
+    count_score: *mut c_void,
+    board: *mut Board,
+    counts: *mut u64,
+    registers: [*mut c_void; REGISTERS.len()],
+    bytes: *mut GByteArray,
+    /// The instructions of the block that is being translated, and what they get.
+    insns: Vec<Insn>,
+    hooks: Vec<Hook>,
+}
+
+static PLUGIN: AtomicPtr<Plugin> = AtomicPtr::new(null_mut());
+
+/// Runs `work` on the plugin; a failure ends QEMU with a message, since a recording with a hole
+/// is worse than none.
+#[inline]
+fn with(work: impl FnOnce(&mut Plugin) -> Result<(), Failure>) {
+    let plugin = PLUGIN.load(Ordering::Relaxed);
+    // SAFETY: null before installation (then nothing is done), later a leaked Box that only the
+    // one emulation thread uses; no callback is entered while another one runs.
+    if let Some(plugin) = unsafe { plugin.as_mut() } {
+        if let Err(failure) = work(plugin) {
+            fail(&failure);
+        }
+    }
+}
+
+fn fail(failure: &Failure) -> ! {
+    eprintln!("kerntune-recorder: {}", failure.0);
+    // SAFETY: ends the process without running QEMU's exit handlers, which would call us again.
+    unsafe { libc::_exit(RECORDER_FAILED) }
+}
+
+impl Plugin {
+    /// The board, the block counters, the recorder, and the CPU, which are independent parts.
+    #[inline]
+    fn parts(&mut self) -> (&mut Board, &mut [u64], &mut Recorder, Live<'_>) {
+        // SAFETY: set by `on_vcpu_init` before any translated code can run; QEMU keeps a
+        // scoreboard's memory in place as long as no virtual CPU is added, and we allow one.
+        let (board, counts) =
+            unsafe { (&mut *self.board, std::slice::from_raw_parts_mut(self.counts, MAX_BLOCKS)) };
+        let cpu = Live { api: &self.api, registers: &self.registers, bytes: self.bytes };
+        (board, counts, &mut self.recorder, cpu)
+    }
+}
+
+/// The virtual CPU inside a callback that may read registers.
+struct Live<'a> {
+    api: &'a Api,
+    registers: &'a [*mut c_void; REGISTERS.len()],
+    bytes: *mut GByteArray,
+}
+
+impl Cpu for Live<'_> {
+    fn register(&mut self, register: Register) -> u64 {
+        let handle = self.registers[register as usize];
+        let mut value = [0; 8];
+        // SAFETY: a handle that QEMU gave us, a GByteArray that we own; we read what it holds.
+        unsafe {
+            (self.api.g_byte_array_set_size)(self.bytes, 0);
+            (self.api.qemu_plugin_read_register)(handle, self.bytes);
+            let length = ((*self.bytes).len as usize).min(8);
+            std::ptr::copy_nonoverlapping((*self.bytes).data, value.as_mut_ptr(), length);
+        }
+        u64::from_le_bytes(value)
+    }
+
+    fn read(&mut self, address: u64, into: &mut [u8]) -> bool {
+        // SAFETY: as above; the copy is bounded by both lengths.
+        unsafe {
+            (self.api.g_byte_array_set_size)(self.bytes, 0);
+            if !(self.api.qemu_plugin_read_memory_vaddr)(address, self.bytes, into.len())
+                || ((*self.bytes).len as usize) < into.len()
+            {
+                return false;
+            }
+            std::ptr::copy_nonoverlapping((*self.bytes).data, into.as_mut_ptr(), into.len());
+        }
+        true
+    }
+}
+
+/// A callback's argument: a number and the count of instructions to the end of the block.
+fn pack(number: u32, rest: usize) -> *mut c_void {
+    (u64::from(number) | (rest as u64) << 32) as *mut c_void
+}
+
+impl Plugin {
+    /// Tells QEMU of one thing that is to happen when a block runs.
+    fn register(&self, tb: *mut c_void, Hook { at, action }: Hook) {
+        let (api, board) = (&self.api, |offset| Field { score: self.board_score, offset });
+        // SAFETY: called during the translation of `tb`, with places that are below its number of
+        // instructions; arguments are numbers, not pointers; fields lie within our scoreboards.
+        unsafe {
+            let insn = at.map(|at| (api.qemu_plugin_tb_get_insn)(tb, at));
+            let inline = |operation, field, value| match insn {
+                Some(insn) => {
+                    (api.qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu)(insn, operation, field, value);
+                }
+                None => {
+                    (api.qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu)(tb, operation, field, value);
+                }
+            };
+            match action {
+                Action::Call { callback, number, rest } => {
+                    let flags = if callback.reads_cpu() { R_REGS } else { NO_REGS };
+                    let (function, argument) = (callbacks::of(callback), pack(number, rest));
+                    match insn {
+                        Some(insn) => {
+                            (api.qemu_plugin_register_vcpu_insn_exec_cb)(insn, function, flags, argument);
+                        }
+                        None => (api.qemu_plugin_register_vcpu_tb_exec_cb)(tb, function, flags, argument),
+                    }
+                }
+                Action::CallUnless { field, value, callback, number, rest } => {
+                    let (function, argument) = (callbacks::of(callback), pack(number, rest));
+                    (api.qemu_plugin_register_vcpu_tb_exec_cond_cb)(
+                        tb,
+                        function,
+                        NO_REGS,
+                        NOT_EQUAL,
+                        board(field),
+                        value,
+                        argument,
+                    );
+                }
+                Action::Store { field, value } => inline(STORE, board(field), value),
+                Action::Add { field, value } => inline(ADD, board(field), value),
+                Action::Count { block } => {
+                    inline(ADD, Field { score: self.count_score, offset: block as usize * 8 }, 1);
+                }
+            }
+        }
+    }
+}
+
+extern "C" fn on_vcpu_init(_: u64, vcpu: c_uint) {
+    with(|plugin| {
+        let api = &plugin.api;
+        // SAFETY: scoreboards and the register list are QEMU's, valid for its lifetime; names
+        // are NUL-terminated strings.
+        unsafe {
+            plugin.board = (api.qemu_plugin_scoreboard_find)(plugin.board_score, vcpu).cast();
+            plugin.counts = (api.qemu_plugin_scoreboard_find)(plugin.count_score, vcpu).cast();
+            let list = (api.qemu_plugin_get_registers)();
+            for at in 0..(*list).len as usize {
+                let descriptor = &*(*list).data.add(at);
+                let name = CStr::from_ptr(descriptor.name).to_bytes();
+                if let Some(slot) = REGISTERS.iter().position(|n| n.as_bytes() == name) {
+                    plugin.registers[slot] = descriptor.handle;
+                }
+            }
+        }
+        if plugin.registers.iter().any(|handle| handle.is_null()) {
+            return Err(Failure(format!("this QEMU does not show the registers {}", REGISTERS.join(", "))));
+        }
+        Ok(())
+    });
+}
+
+extern "C" fn on_exit(_: u64, _: *mut c_void) {
+    with(|plugin| {
+        if plugin.board.is_null() {
+            return Ok(());
+        }
+        let (_, counts, recorder, _) = plugin.parts();
+        recorder.finish(counts)
+    });
+}
+
+extern "C" fn on_translation(_: u64, tb: *mut c_void) {
+    with(|plugin| {
+        // SAFETY: `tb` and its instructions are valid during this callback; each instruction's
+        // bytes are copied with their length bounded by our buffer.
+        let host_page = unsafe {
+            let api = &plugin.api;
+            let count = (api.qemu_plugin_tb_n_insns)(tb);
+            plugin.insns.clear();
+            for at in 0..count {
+                let handle = (api.qemu_plugin_tb_get_insn)(tb, at);
+                let mut insn = Insn {
+                    address: (api.qemu_plugin_insn_vaddr)(handle),
+                    length: (api.qemu_plugin_insn_size)(handle),
+                    ..Insn::default()
+                };
+                (api.qemu_plugin_insn_data)(handle, insn.bytes.as_mut_ptr().cast(), insn.length.min(16));
+                plugin.insns.push(insn);
+            }
+            if count == 0 {
+                return Ok(());
+            }
+            (api.qemu_plugin_insn_haddr)((api.qemu_plugin_tb_get_insn)(tb, 0)) as u64 >> 12
+        };
+        let insns = std::mem::take(&mut plugin.insns);
+        let mut hooks = std::mem::take(&mut plugin.hooks);
+        let mut cpu = Live { api: &plugin.api, registers: &plugin.registers, bytes: plugin.bytes };
+        plugin.recorder.translate(&insns, host_page, &mut cpu, &mut hooks);
+        for hook in hooks.drain(..) {
+            plugin.register(tb, hook);
+        }
+        (plugin.insns, plugin.hooks) = (insns, hooks);
+        Ok(())
+    });
+}
+
+/// Called by QEMU when it loads the plugin.
+///
+/// # Safety
+/// QEMU passes a valid `info` and `argc` valid strings in `argv`.
+#[no_mangle]
+pub unsafe extern "C" fn qemu_plugin_install(
+    id: u64,
+    info: *const Info,
+    argc: c_int,
+    argv: *const *const c_char,
+) -> c_int {
+    // SAFETY: by the contract above.
+    let (info, arguments) = unsafe {
+        let arguments: Vec<String> = (0..argc as usize)
+            .map(|at| CStr::from_ptr(*argv.add(at)).to_string_lossy().into_owned())
+            .collect();
+        (&*info, arguments)
+    };
+    match install(id, info, &arguments) {
+        Ok(()) => 0,
+        Err(failure) => {
+            eprintln!("kerntune-recorder: {}", failure.0);
+            1
+        }
+    }
+}
+
+fn install(id: u64, info: &Info, arguments: &[String]) -> Result<(), Failure> {
+    // SAFETY: QEMU's target name is a NUL-terminated string.
+    let target = unsafe { CStr::from_ptr(info.target_name) }.to_string_lossy();
+    if info.version_cur < API_VERSION {
+        return Err(Failure(format!(
+            "this QEMU has plugin API {}, {API_VERSION} is needed (QEMU 9.2 or newer)",
+            info.version_cur
+        )));
+    }
+    if !info.system_emulation || target != "x86_64" {
+        return Err(Failure(format!("only qemu-system-x86_64 is supported, this is {target}")));
+    }
+    if info.smp_vcpus != 1 || info.max_vcpus != 1 {
+        return Err(Failure(format!("one virtual CPU is supported, this machine has {}", info.smp_vcpus)));
+    }
+    let path = arguments
+        .iter()
+        .find_map(|argument| argument.strip_prefix("spec="))
+        .ok_or("the argument spec=FILE is missing")?;
+    let text = std::fs::read_to_string(path).map_err(|e| Failure(format!("cannot read {path}: {e}")))?;
+    let spec: RecorderSpec = serde_json::from_str(&text).map_err(|e| Failure(format!("{path}: {e}")))?;
+    let api = Api::load()?;
+    let recorder = Recorder::new(&spec)?;
+    // SAFETY: plain calls of the API; all callbacks are `extern "C"` functions of this file.
+    unsafe {
+        let plugin = Box::new(Plugin {
+            board_score: (api.qemu_plugin_scoreboard_new)(size_of::<Board>()),
+            count_score: (api.qemu_plugin_scoreboard_new)(MAX_BLOCKS * 8),
+            bytes: (api.g_byte_array_new)(),
+            board: null_mut(),
+            counts: null_mut(),
+            registers: [null_mut(); REGISTERS.len()],
+            insns: Vec::new(),
+            hooks: Vec::new(),
+            recorder,
+            api,
+        });
+        (plugin.api.qemu_plugin_register_vcpu_init_cb)(id, on_vcpu_init);
+        (plugin.api.qemu_plugin_register_vcpu_tb_trans_cb)(id, on_translation);
+        (plugin.api.qemu_plugin_register_atexit_cb)(id, on_exit, null_mut());
+        PLUGIN.store(Box::into_raw(plugin), Ordering::Relaxed);
+    }
+    Ok(())
+}

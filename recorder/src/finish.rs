@@ -1,0 +1,76 @@
+//! What is written when the run is over.
+
+use crate::blocks::{BlockInfo, Flow};
+use crate::recorder::Recorder;
+use crate::Failure;
+use kerntune_trace::counts::{Block, Counts, Edge};
+use kerntune_trace::{files, Recording, VERSION};
+use std::collections::BTreeMap;
+
+impl Recorder {
+    /// The run is over: writes everything.
+    pub fn finish(&mut self, counts: &mut [u64]) -> Result<(), Failure> {
+        if self.recording {
+            // The guest ended inside a region; what there is is kept, the region stays open.
+            self.notes.push("the guest ended inside a region".into());
+            self.stop(counts)?;
+        }
+        let (chunks, events) = match self.trace.take() {
+            Some(trace) => trace.finish()?,
+            None => (Vec::new(), 0),
+        };
+        if let Some(tags) = self.tags.take() {
+            tags.finish()?;
+        }
+        self.health.uncounted_edges = self.edges.uncounted;
+        self.health.uncounted_blocks = self.blocks.len().saturating_sub(counts.len()) as u64;
+        if self.planner.capture.edges {
+            write(&self.output.join(files::COUNTS), &self.counts().to_bytes())?;
+        }
+        let recording = Recording {
+            version: VERSION,
+            capture: self.planner.capture,
+            kernel_functions: self.planner.functions.unknown(),
+            regions: std::mem::take(&mut self.regions.list),
+            threads: self.threads.iter().map(|stack| stack.thread.clone()).collect(),
+            chunks,
+            events,
+            health: self.health,
+            notes: std::mem::take(&mut self.notes),
+        };
+        write(&self.output.join(files::RECORDING), &serde_json::to_vec_pretty(&recording)?)
+    }
+
+    /// Blocks and edges by address. The same code in blocks of different cut adds up.
+    fn counts(&self) -> Counts {
+        let mut blocks: BTreeMap<(u64, u64), Block> = BTreeMap::new();
+        for (id, &count) in self.block_totals.iter().enumerate().filter(|(_, &count)| count != 0) {
+            let Some(info) = self.blocks.get(id as u32).filter(|info| !info.user) else { continue };
+            let BlockInfo { start, last, end, .. } = *info;
+            blocks
+                .entry((start, end))
+                .or_insert(Block {
+                    start,
+                    last,
+                    count: 0,
+                    instructions: info.instructions() as u32,
+                    bytes: (end - start) as u32,
+                })
+                .count += count;
+        }
+        let mut edges: BTreeMap<(u64, u64), Edge> = BTreeMap::new();
+        for (from, to, count) in self.edges.iter() {
+            let (Some(from), Some(to)) = (self.blocks.get(from), self.blocks.get(to)) else { continue };
+            let Flow::Branch(kind) = from.flow else { continue };
+            edges
+                .entry((from.last, to.start))
+                .or_insert(Edge { source: from.last, target: to.start, count: 0, kind })
+                .count += count;
+        }
+        Counts { blocks: blocks.into_values().collect(), edges: edges.into_values().collect() }
+    }
+}
+
+fn write(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
+    std::fs::write(path, bytes).map_err(|e| Failure(format!("cannot write {}: {e}", path.display())))
+}

@@ -1,0 +1,154 @@
+//! Following control from block to block: taken branches, the front-end model, blocks cut short.
+
+use crate::blocks::Flow;
+use crate::recorder::{Board, Cpu, Recorder, Register};
+use kerntune_layout::{FrontEnd, Mode};
+use kerntune_trace::Weights;
+
+/// Selectors of user code end with privilege level 3.
+const USER: u64 = 3;
+
+impl Recorder {
+    /// Control reaches block `id` from elsewhere than the block before it in memory.
+    #[inline]
+    pub fn on_jump(&mut self, board: &mut Board, counts: &mut [u64], id: u32) {
+        let previous = board.block as u32;
+        let (Some(from), Some(to)) = (self.blocks.get(previous), self.blocks.get(id)) else { return };
+        let target = to.start;
+        if board.next != 0 && board.next != from.end {
+            // The block before did not get to its end: a device access made QEMU cut it.
+            if let Some(done) = from.position(target) {
+                self.cut(board, counts, previous, done);
+            }
+            return;
+        }
+        let user = from.user;
+        if let Some(model) = &mut self.model {
+            let mode = if user { Mode::User } else { Mode::Kernel };
+            if self.range_start != 0 && self.range_start < from.end {
+                model.fetch(self.range_start, from.end - 1, mode, from.space);
+            }
+            self.range_start = target;
+        }
+        if board.next != 0 && matches!(from.flow, Flow::Branch(_)) {
+            self.taken[usize::from(user)] += 1;
+            if self.recording && self.planner.capture.edges && !user {
+                self.edges.count(previous, id);
+            }
+        }
+    }
+
+    /// The first block of an interrupt or exception begins; nothing of it is counted yet.
+    pub fn on_interrupt(
+        &mut self,
+        board: &mut Board,
+        counts: &mut [u64],
+        id: u32,
+        exception: bool,
+        cpu: &mut dyn Cpu,
+    ) {
+        if !self.planner.binaries.is_empty() {
+            if let Some(address) = Self::interrupted_user(cpu) {
+                self.threads.running().leave_user(address, board.call);
+            }
+        }
+        let previous = board.block as u32;
+        let Some(from) = self.blocks.get(previous) else { return };
+        let (mode, space) = (if from.user { Mode::User } else { Mode::Kernel }, from.space);
+        let mut end = from.end;
+        let incomplete = board.next != 0 && board.next != from.end;
+        if exception || incomplete {
+            let (start, mut at) = (from.start, None);
+            let stack = cpu.register(Register::Rsp);
+            // With an error code the interrupted address is the second word, else the first.
+            for slot in [8, 0] {
+                let mut word = [0; 8];
+                if cpu.read(stack.wrapping_add(slot), &mut word) {
+                    let address = u64::from_le_bytes(word);
+                    at = at.or(from.position(address).map(|done| (done, address)));
+                }
+            }
+            if let Some((done, address)) = at {
+                end = address.max(start);
+                self.cut(board, counts, previous, done);
+            }
+        }
+        if let Some(model) = &mut self.model {
+            if self.range_start != 0 && self.range_start < end {
+                model.fetch(self.range_start, end - 1, mode, space);
+            }
+            self.range_start = self.blocks.get(id).map_or(0, |b| b.start);
+        }
+    }
+
+    /// Block `id` was executed only up to its `done`-th instruction: puts the counts right.
+    fn cut(&mut self, board: &mut Board, counts: &mut [u64], id: u32, done: u64) {
+        let Some(block) = self.blocks.get(id) else { return };
+        let rest = block.instructions() - done;
+        if block.user {
+            board.user = board.user.saturating_sub(rest);
+        } else {
+            board.kernel = board.kernel.saturating_sub(rest);
+        }
+        if self.recording {
+            self.health.cut_blocks += 1;
+        }
+        if !block.user && self.planner.capture.edges {
+            if let Some(count) = counts.get_mut(id as usize) {
+                *count = count.saturating_sub(1);
+            }
+            if let Some(part) = self.blocks.prefix(id, done) {
+                if let Some(count) = counts.get_mut(part as usize) {
+                    *count += 1;
+                }
+            }
+        }
+    }
+
+    /// Where an interrupt that has just come will go back to, if that is user code.
+    ///
+    /// The CPU has pushed instruction pointer and code segment; above them may be an error code, or the
+    /// vector that a stub pushed.
+    fn interrupted_user(cpu: &mut dyn Cpu) -> Option<u64> {
+        let stack = cpu.register(Register::Rsp);
+        let mut words = [0; 24];
+        if !cpu.read(stack, &mut words) {
+            return None;
+        }
+        let word = |at: usize| words[at..at + 8].try_into().map(u64::from_le_bytes).unwrap_or_default();
+        let is_user = |selector: u64| selector < 0x100 && selector & USER == USER;
+        match (is_user(word(8)), is_user(word(16))) {
+            (true, _) => Some(word(0)),
+            (false, true) => Some(word(8)),
+            _ => None,
+        }
+    }
+
+    /// Lets the model fetch what ran before the instruction with `rest` instructions to the end of its
+    /// block, so that its misses belong to what was before.
+    ///
+    /// The model is told of straight runs of code when they end, by the jump that ends them. An event
+    /// in the middle of a run cuts it in two: the same lines in the same order, the one that is cut
+    /// touched twice in a row, which changes nothing in a cache that replaces the least recently used.
+    pub(crate) fn settle(&mut self, board: &Board, rest: u64) {
+        let Some(model) = &mut self.model else { return };
+        let Some(block) = self.blocks.get(board.block as u32) else { return };
+        let Some(address) = block.address_of(rest) else { return };
+        if self.range_start != 0 && self.range_start < address {
+            let mode = if block.user { Mode::User } else { Mode::Kernel };
+            model.fetch(self.range_start, address - 1, mode, block.space);
+            self.range_start = address;
+        }
+    }
+
+    /// Branches and misses so far. Branches are counted where they land: a call's belongs to the
+    /// caller, and so does a return's.
+    pub(crate) fn weights(&self) -> Weights {
+        let misses = self.model.as_ref().map(FrontEnd::counts).unwrap_or_default();
+        Weights {
+            taken_branches: self.taken[0] + self.taken[1],
+            l1i_misses: misses.kernel.l1i_misses + misses.user.l1i_misses,
+            itlb_misses: misses.kernel.itlb_misses + misses.user.itlb_misses,
+        }
+    }
+}

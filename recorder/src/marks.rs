@@ -1,0 +1,177 @@
+//! What programs say: marks, points, event tags. What the clock says.
+
+use crate::clock::Check;
+use crate::recorder::{Board, Cpu, Recorder, Register};
+use crate::regions::Snapshot;
+use crate::Failure;
+use kerntune_layout::FrontEnd;
+use kerntune_trace::mark::{Mark, NAME_MAX};
+use kerntune_trace::{Event, ModeCounters, TagWindow};
+
+impl Recorder {
+    /// `hlt` is about to run.
+    pub fn on_halt(&mut self, board: &Board, rest: u64) {
+        self.clock.halt();
+        if !self.recording {
+            return;
+        }
+        self.settle_if_wide(board, rest);
+        let weights = self.weigh();
+        if let Some(trace) = &mut self.trace {
+            trace.halt(board.total() - rest, weights);
+        }
+    }
+
+    /// The block after an `rdtsc` begins; nothing of it is counted yet.
+    pub fn on_clock(&mut self, board: &Board, cpu: &mut dyn Cpu) {
+        let low = cpu.register(Register::Rax) & 0xffff_ffff;
+        let high = cpu.register(Register::Rdx) & 0xffff_ffff;
+        let instructions = board.total();
+        let check = self.clock.check(high << 32 | low, instructions);
+        if !self.recording {
+            return;
+        }
+        self.health.clock_checks += 1;
+        match check {
+            Check::Agrees => {}
+            Check::Idle(ns) => {
+                if let Some(trace) = &mut self.trace {
+                    trace.idle(instructions, ns);
+                }
+            }
+            Check::Error(ns) => {
+                self.health.clock_errors += 1;
+                self.health.clock_error_ns += ns;
+            }
+        }
+    }
+
+    /// A mark runs, `rest` instructions before the end of its block.
+    pub fn on_mark(
+        &mut self,
+        board: &Board,
+        counts: &mut [u64],
+        mark: Mark,
+        rest: u64,
+        cpu: &mut dyn Cpu,
+    ) -> Result<(), Failure> {
+        let at = board.total() - rest;
+        match mark {
+            Mark::Operation => {
+                if self.regions.operation() {
+                    self.emit(board, rest, Event::Operation)?;
+                }
+            }
+            Mark::Note => self.notes.push(string(cpu)),
+            Mark::Begin => {
+                let name = string(cpu);
+                if self.regions.depth() == 0 {
+                    self.recording = true;
+                    let used = self.blocks.len().min(counts.len());
+                    counts[..used].fill(0);
+                    // A mark is user code.
+                    self.user = true;
+                    self.settle(board, rest);
+                    self.weighed = self.weights();
+                    self.begin_chunk(at);
+                }
+                let snapshot = self.snapshot(board, rest);
+                let region = self.regions.begin(name, snapshot);
+                self.emit(board, rest, Event::RegionBegin { region })?;
+            }
+            Mark::End => {
+                let name = string(cpu);
+                let operations = cpu.register(Register::Rsi);
+                let snapshot = self.snapshot(board, rest);
+                match self.regions.end(&name, operations, snapshot) {
+                    Some(region) => self.emit(board, rest, Event::RegionEnd { region })?,
+                    None => self.notes.push(format!("region {name:?} was ended without having begun")),
+                }
+                if self.regions.depth() == 0 && self.recording {
+                    self.stop(counts)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn stop(&mut self, counts: &mut [u64]) -> Result<(), Failure> {
+        self.recording = false;
+        let used = self.blocks.len().min(counts.len());
+        self.block_totals.resize(used.max(self.block_totals.len()), 0);
+        for (total, count) in self.block_totals.iter_mut().zip(counts.iter()) {
+            *total += count;
+        }
+        match &mut self.trace {
+            Some(trace) => trace.close(),
+            None => Ok(()),
+        }
+    }
+
+    fn snapshot(&mut self, board: &Board, rest: u64) -> Snapshot {
+        self.settle(board, rest);
+        let misses = self.model.as_ref().map(FrontEnd::counts).unwrap_or_default();
+        let mode = |instructions, user: bool, misses: kerntune_layout::ModeCounts| ModeCounters {
+            instructions,
+            taken_branches: self.taken[usize::from(user)],
+            l1i_misses: misses.l1i_misses,
+            itlb_misses: misses.itlb_misses,
+        };
+        Snapshot {
+            now_ns: self.clock.at(board.total() - rest),
+            idle_ns: self.clock.idle_ns,
+            kernel: mode(board.kernel, false, misses.kernel),
+            // A mark is user code: the rest of its block is still to come.
+            user: mode(board.user - rest, true, misses.user),
+        }
+    }
+
+    /// The instruction of an inline point is about to run.
+    pub fn on_point(&mut self, board: &Board, point: u32, rest: u64) -> Result<(), Failure> {
+        self.emit(board, rest, Event::Point { point })
+    }
+
+    /// An event tag is about to be said.
+    pub fn on_tag(&mut self, board: &Board, tag: u16, rest: u64) -> Result<(), Failure> {
+        let ns = self.clock.at(board.total() - rest);
+        match self.tags.as_mut().filter(|_| self.recording) {
+            Some(tags) => tags.push(tag, ns),
+            None => Ok(()),
+        }
+    }
+
+    /// `out` of `ax` is about to run; to the port in `dx` if that is to be checked.
+    pub fn on_port_tag(
+        &mut self,
+        board: &Board,
+        check_dx: bool,
+        rest: u64,
+        cpu: &mut dyn Cpu,
+    ) -> Result<(), Failure> {
+        if check_dx {
+            let port = cpu.register(Register::Rdx) as u16;
+            if self.planner.tags != Some(TagWindow::Port(port)) {
+                return Ok(());
+            }
+        }
+        self.on_tag(board, cpu.register(Register::Rax) as u16, rest)
+    }
+}
+
+/// The text that `rdi` points to, as far as it is readable.
+fn string(cpu: &mut dyn Cpu) -> String {
+    let address = cpu.register(Register::Rdi);
+    let mut bytes = [0; NAME_MAX];
+    // Up to the end of the page first, so that an unmapped page after it does no harm.
+    let first = ((4096 - (address & 4095)) as usize).min(NAME_MAX);
+    let (head, tail) = bytes.split_at_mut(first);
+    if cpu.read(address, head) && !head.contains(&0) && !tail.is_empty() {
+        cpu.read(address + first as u64, tail);
+    }
+    text(&bytes)
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}

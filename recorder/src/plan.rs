@@ -1,0 +1,371 @@
+//! What is to happen when a translated block runs (pure).
+//!
+//! # The call flag
+//!
+//! [`Board::call`] says, when a function's first instruction runs, whether a call led there. Where
+//! everything is traced a call instruction sets it and the entry that it leads to takes it. Where some
+//! code is not traced, it is a statement on the code that runs:
+//!
+//! - traced code runs with 0 or 1, and says 0 before it jumps to where a function begins or to where
+//!   it cannot know, and 1 before it calls or returns;
+//! - code that is not traced runs with 1: whatever it enters, by call or jump, returns to code that is
+//!   not traced, so that the entry is a call and its return ends it alone.
+//!
+//! So a function that is not traced and is entered with 0 was reached by a jump out of traced code, a
+//! tail call: its return, which nobody will see, will end the frame of the code that jumped. That frame
+//! ends right there ([`Callback::Left`]), and 1 is said for what follows. In the kernel this can be
+//! seen at the first instructions of functions, so that no other code that is not traced costs
+//! anything; user code that is not traced has no known functions, there it is looked for at each block.
+//!
+//! Labels of assembly code are functions only if they are called: they do not end frames. Interrupts
+//! save the flag and bring it back, as the kernel does for user code.
+
+use crate::blocks::{BlockInfo, Flow};
+use crate::functions::Functions;
+use crate::recorder::Board;
+use crate::tags;
+use crate::translate::{self, Ending, Insn};
+use crate::user::{Binaries, Page};
+use kerntune_trace::{Capture, FunctionKind, TagWindow};
+use std::collections::{HashMap, HashSet};
+use std::mem::offset_of;
+
+/// Blocks that have a counter of their own.
+pub const MAX_BLOCKS: usize = 1 << 22;
+
+/// What is called back. The hook's number is the function's, the block's or as said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Callback {
+    /// The block after an `rdtsc` begins.
+    Clock,
+    /// The block (number) of an interrupt's first instruction begins.
+    Interrupt,
+    /// The same of an exception.
+    Exception,
+    /// Control reaches the block (number) from elsewhere than the block before it in memory.
+    Jump,
+    /// A function's first instruction.
+    Entry,
+    /// A traced function was left by a jump to code that is not traced, of the user's if the number
+    /// is not 0.
+    Left,
+    /// `__switch_to_asm`'s first instruction.
+    Switch,
+    /// A system call's first instruction, before its entry.
+    System,
+    /// The thread's program is about to be replaced.
+    Exec,
+    /// `ret` inside of the function.
+    Return,
+    /// `iretq`.
+    InterruptReturn,
+    /// `sysretq`.
+    SystemReturn,
+    /// `hlt`.
+    Halt,
+    /// A mark; the number is [`kerntune_trace::mark::Mark`]'s place.
+    Mark,
+    /// An inline point (number).
+    Point,
+    /// An event tag (number) of McRae's profiler.
+    Tag,
+    /// An event tag in `ax`, for the port in `dx` if the number is not 0.
+    PortTag,
+}
+
+impl Callback {
+    /// Whether it looks at registers or memory.
+    pub fn reads_cpu(self) -> bool {
+        use Callback::*;
+        let leaves = matches!(self, InterruptReturn | SystemReturn);
+        leaves || matches!(self, Clock | Interrupt | Exception | Switch | System | Mark | PortTag)
+    }
+}
+
+/// What a hook does. Fields are offsets in [`Board`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Calls back with a number and the count of instructions from there to the block's end.
+    Call { callback: Callback, number: u32, rest: usize },
+    /// The same unless the field has this value. Of blocks only.
+    CallUnless { field: usize, value: u64, callback: Callback, number: u32, rest: usize },
+    /// Stores into the field.
+    Store { field: usize, value: u64 },
+    /// Adds to the field.
+    Add { field: usize, value: u64 },
+    /// Counts the block.
+    Count { block: u32 },
+}
+
+/// An action and its place: before the block (`None`) or before one of its instructions.
+///
+/// Those of one place happen in the order in which they are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hook {
+    pub at: Option<usize>,
+    pub action: Action,
+}
+
+/// All that decides which hooks a block gets.
+pub struct Planner {
+    pub functions: Functions,
+    pub binaries: Binaries,
+    pub capture: Capture,
+    pub has_model: bool,
+    /// Kernel addresses of inline points.
+    pub points: HashMap<u64, u32>,
+    pub tags: Option<TagWindow>,
+    /// Addresses after an `rdtsc`.
+    after_clock: HashSet<u64>,
+}
+
+/// A block on its way to be instrumented.
+pub struct Block<'a> {
+    pub id: u32,
+    pub info: &'a BlockInfo,
+    pub insns: &'a [Insn],
+    pub ending: Ending,
+    /// Whether the block may begin in the middle of one that was cut short.
+    pub may_resume: bool,
+    /// The page of a traced binary that it is in, of user code.
+    pub page: Option<Page>,
+}
+
+/// What an address is, seen by the planner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    /// The function whose first instruction it is.
+    starting: Option<u32>,
+    /// The function that it is in.
+    containing: u32,
+    /// Whether that function is traced.
+    traced: bool,
+}
+
+impl Planner {
+    pub fn new(functions: Functions, binaries: Binaries, capture: Capture, has_model: bool) -> Self {
+        Self {
+            functions,
+            binaries,
+            capture,
+            has_model,
+            points: HashMap::new(),
+            tags: None,
+            after_clock: HashSet::new(),
+        }
+    }
+
+    /// Whether the flag is needed for more than entries by call.
+    fn selective(&self, user: bool) -> bool {
+        user || self.functions.is_selection()
+    }
+
+    fn place(&self, block: &Block, address: u64) -> Place {
+        if block.info.user {
+            let Some(page) = block.page else {
+                return Place { starting: None, containing: 0, traced: false };
+            };
+            let (starting, containing) = self.binaries.at(page, address);
+            return Place { starting, containing: containing.unwrap_or(0), traced: containing.is_some() };
+        }
+        let containing = self.functions.containing(address);
+        Place {
+            starting: self.functions.starting(address),
+            containing,
+            traced: self.functions.traced(containing),
+        }
+    }
+
+    /// Whether a jump from `place` to `target` may lead to where a function begins.
+    fn leaves(&self, block: &Block, place: Place, target: Option<u64>) -> bool {
+        let Some(target) = target else { return true };
+        if translate::is_kernel(target) == block.info.user {
+            return true;
+        }
+        let there = self.place(block, target);
+        there.starting.is_some() || (there.containing, there.traced) != (place.containing, place.traced)
+    }
+
+    /// Whether the instruction before the one at `at` is traced code of the same block.
+    fn fallen_into(&self, block: &Block, at: usize) -> bool {
+        let before = at.checked_sub(1).and_then(|at| block.insns.get(at));
+        before.is_some_and(|insn| self.place(block, insn.address).traced)
+    }
+
+    /// Appends the block's hooks.
+    pub fn plan(&mut self, block: &Block, hooks: &mut Vec<Hook>) {
+        let mut out = Hooks { hooks, rest: block.insns.len() };
+        self.whole(block, &mut out);
+        self.instructions(block, &mut out);
+        if block.ending == Ending::ReadClock {
+            self.after_clock.insert(block.info.end);
+        }
+    }
+
+    /// What happens when the block begins, in this order: looks at the block before and at the
+    /// clock, then the counts of this one, then what needs them.
+    fn whole(&self, block: &Block, out: &mut Hooks) {
+        let BlockInfo { start, user, .. } = *block.info;
+        if self.after_clock.contains(&start) {
+            out.block(Callback::Clock, 0);
+        }
+        let entry = self.functions.starting(start).filter(|_| !user);
+        match entry.map(|function| self.functions.kind(function)) {
+            Some(FunctionKind::Interrupt) => out.block(Callback::Interrupt, block.id),
+            Some(FunctionKind::Exception) => out.block(Callback::Exception, block.id),
+            _ => {
+                let followed = self.has_model || (self.capture.edges && !user);
+                if followed || block.may_resume {
+                    out.block_unless(offset_of!(Board, next), start, Callback::Jump, block.id);
+                }
+            }
+        }
+        out.push(None, Action::Store { field: offset_of!(Board, block), value: block.id.into() });
+        let field = if user { offset_of!(Board, user) } else { offset_of!(Board, kernel) };
+        out.push(None, Action::Add { field, value: block.insns.len() as u64 });
+        if self.capture.edges && !user && (block.id as usize) < MAX_BLOCKS {
+            out.push(None, Action::Count { block: block.id });
+        }
+        if !self.capture.functions {
+            return;
+        }
+        let call = offset_of!(Board, call);
+        if user {
+            if !self.binaries.is_empty() && !self.place(block, start).traced {
+                out.block_unless(call, 1, Callback::Left, 1);
+            }
+        } else if !self.functions.covers(start) {
+            let unknown = self.functions.unknown();
+            if self.functions.traced(unknown) {
+                out.block_unless(call, 0, Callback::Entry, unknown);
+            } else {
+                out.block_unless(call, 1, Callback::Left, 0);
+            }
+        } else if let Some(function) = entry.filter(|&function| !self.functions.traced(function)) {
+            if self.functions.kind(function) != FunctionKind::Label {
+                out.block_unless(call, 1, Callback::Left, 0);
+            }
+        }
+    }
+
+    /// What happens at single instructions.
+    fn instructions(&self, block: &Block, out: &mut Hooks) {
+        let user = block.info.user;
+        let watched = self.capture.functions && (!user || block.page.is_some());
+        for (at, insn) in block.insns.iter().enumerate() {
+            if user {
+                if let Some(mark) = translate::mark(insn) {
+                    out.insn(at, Callback::Mark, mark as u32);
+                }
+            }
+            if let Some(window) = self.tags {
+                match tags::find(window, insn) {
+                    Some(tags::Access::Tag(tag)) => out.insn(at, Callback::Tag, tag.into()),
+                    Some(tags::Access::Ax { check_dx }) => out.insn(at, Callback::PortTag, check_dx.into()),
+                    None => {}
+                }
+            }
+            if !watched {
+                continue;
+            }
+            let place = self.place(block, insn.address);
+            if let Some(function) = place.starting {
+                let kind = if user { FunctionKind::Plain } else { self.functions.kind(function) };
+                if place.traced && self.selective(user) && self.fallen_into(block, at) {
+                    out.push(Some(at), Action::Store { field: offset_of!(Board, call), value: 0 });
+                }
+                if kind == FunctionKind::Syscall && !self.binaries.is_empty() {
+                    out.insn(at, Callback::System, function);
+                }
+                match kind {
+                    FunctionKind::SwitchTo => out.insn(at, Callback::Switch, function),
+                    _ if place.traced => out.insn(at, Callback::Entry, function),
+                    _ => {}
+                }
+                if kind == FunctionKind::Exec && !self.binaries.is_empty() {
+                    out.insn(at, Callback::Exec, function);
+                }
+            }
+            if let Some(&point) = self.points.get(&insn.address).filter(|_| !user) {
+                out.insn(at, Callback::Point, point);
+            }
+        }
+        self.end(block, watched, out);
+    }
+
+    /// What happens at the last instruction.
+    fn end(&self, block: &Block, watched: bool, out: &mut Hooks) {
+        let (Some(last), user) = (block.insns.last(), block.info.user) else { return };
+        let at = block.insns.len() - 1;
+        let next = if block.info.flow == Flow::Opaque { 0 } else { last.end() };
+        out.push(Some(at), Action::Store { field: offset_of!(Board, next), value: next });
+        if block.ending == Ending::Halt && !user {
+            out.insn(at, Callback::Halt, 0);
+        }
+        if !watched {
+            return;
+        }
+        let place = self.place(block, last.address);
+        let kind = if user { FunctionKind::Plain } else { self.functions.kind(place.containing) };
+        let selective = self.selective(user);
+        let say = |value| Action::Store { field: offset_of!(Board, call), value };
+        match block.ending {
+            Ending::Call { target } => {
+                // A call to a label inside a function (return stack stuffing, finding the own
+                // address) is no call of a function.
+                let to_label = |t| !user && self.functions.covers(t) && self.functions.starting(t).is_none();
+                if !target.is_some_and(to_label) {
+                    out.push(Some(at), say(1));
+                }
+            }
+            Ending::Jump { target } if selective && place.traced && self.leaves(block, place, target) => {
+                out.push(Some(at), say(0));
+            }
+            Ending::Return if place.traced => {
+                if selective {
+                    out.push(Some(at), say(u64::from(kind != FunctionKind::Thunk)));
+                }
+                out.insn(at, Callback::Return, place.containing);
+            }
+            // In C code `iretq` is a way to serialise (sync_core), not the end of an interrupt.
+            Ending::InterruptReturn if !user && kind != FunctionKind::Plain => {
+                out.insn(at, Callback::InterruptReturn, 0);
+            }
+            Ending::SystemReturn if !user => out.insn(at, Callback::SystemReturn, 0),
+            Ending::Other
+                if selective
+                    && place.traced
+                    && block.info.flow == Flow::Straight
+                    && self.leaves(block, place, Some(last.end())) =>
+            {
+                out.push(Some(at), say(0));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The list under way.
+struct Hooks<'a> {
+    hooks: &'a mut Vec<Hook>,
+    /// Instructions of the block.
+    rest: usize,
+}
+
+impl Hooks<'_> {
+    fn push(&mut self, at: Option<usize>, action: Action) {
+        self.hooks.push(Hook { at, action });
+    }
+
+    fn block(&mut self, callback: Callback, number: u32) {
+        self.push(None, Action::Call { callback, number, rest: self.rest });
+    }
+
+    fn block_unless(&mut self, field: usize, value: u64, callback: Callback, number: u32) {
+        self.push(None, Action::CallUnless { field, value, callback, number, rest: self.rest });
+    }
+
+    fn insn(&mut self, at: usize, callback: Callback, number: u32) {
+        self.push(Some(at), Action::Call { callback, number, rest: self.rest - at });
+    }
+}

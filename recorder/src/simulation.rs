@@ -1,0 +1,537 @@
+//! A little machine that runs real x86 code of made-up kernels and programs under the recorder, with a
+//! simple idea of its own of which frames ought to be open.
+//!
+//! The idea: every call begins a level, which its return ends. A level holds the functions that jumped
+//! to each other in it. Code that is not traced is in no level; a jump to it empties the level, since
+//! nobody will see the return that ends it.
+
+use crate::plan::{Action, Callback, Hook};
+use crate::recorder::{Board, Cpu, Recorder, Register};
+use crate::translate::{is_kernel, Ending, Insn};
+use iced_x86::{Decoder, DecoderOptions};
+use kerntune_trace::{
+    page_hash, BinarySpec, Capture, ChunkHeader, ChunkState, Decoder as Events, Event, FunctionKind,
+    FunctionSpec, How, PageSpec, RecorderSpec, TaskOffsets, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES, VERSION,
+};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, HashMap};
+
+const KERNEL: u64 = 0xffff_ffff_8100_0000;
+const USER: u64 = 0x40_1000;
+/// Bytes from one function to the next.
+const STRIDE: u64 = 256;
+const USER_CS: u64 = 0x33;
+const KERNEL_CS: u64 = 0x10;
+
+/// What a function does before its end.
+#[derive(Debug, Clone, Copy)]
+enum Op {
+    Nop,
+    Call(u64),
+    CallIndirect(u64),
+    Syscall,
+}
+
+/// How it ends.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Return,
+    Jump(u64),
+    JumpIndirect(u64),
+}
+
+#[derive(Debug, Clone)]
+struct Body {
+    ops: Vec<Op>,
+    end: End,
+    traced: bool,
+}
+
+/// A body's code at `at`; numbers of functions are those of the same half, from `base`.
+fn assemble(body: &Body, base: u64, at: u64) -> Vec<u8> {
+    let mut code = Vec::new();
+    let near = |code: &mut Vec<u8>, opcode: u8, to: u64| {
+        let next = at + code.len() as u64 + 5;
+        code.push(opcode);
+        code.extend_from_slice(&((base + to * STRIDE).wrapping_sub(next) as u32).to_le_bytes());
+    };
+    let rax = |code: &mut Vec<u8>, to: u64| {
+        code.extend_from_slice(&[0x48, 0xb8]);
+        code.extend_from_slice(&(base + to * STRIDE).to_le_bytes());
+    };
+    for op in &body.ops {
+        match *op {
+            Op::Nop => code.push(0x90),
+            Op::Call(to) => near(&mut code, 0xe8, to),
+            Op::CallIndirect(to) => {
+                rax(&mut code, to);
+                code.extend_from_slice(&[0xff, 0xd0]);
+            }
+            Op::Syscall => code.extend_from_slice(&[0x0f, 0x05]),
+        }
+    }
+    match body.end {
+        End::Return => code.push(0xc3),
+        End::Jump(to) => near(&mut code, 0xe9, to),
+        End::JumpIndirect(to) => {
+            rax(&mut code, to);
+            code.extend_from_slice(&[0xff, 0xe0]);
+        }
+    }
+    assert!(code.len() < STRIDE as usize);
+    code
+}
+
+#[derive(Default)]
+struct Registers {
+    rip: u64,
+    rsp: u64,
+    rax: u64,
+    rcx: u64,
+    user_rsp: u64,
+    memory: HashMap<u64, u64>,
+    user_page: Vec<u8>,
+}
+
+impl Cpu for Registers {
+    fn register(&mut self, register: Register) -> u64 {
+        match register {
+            Register::Rax => self.rax,
+            Register::Rcx => self.rcx,
+            Register::Rsp => self.rsp,
+            _ => 0,
+        }
+    }
+    fn read(&mut self, address: u64, into: &mut [u8]) -> bool {
+        if address == USER & !4095 && into.len() == 4096 {
+            into.copy_from_slice(&self.user_page);
+            return true;
+        }
+        for (at, word) in into.chunks_mut(8).enumerate() {
+            let Some(value) = self.memory.get(&(address + at as u64 * 8)) else { return false };
+            word.copy_from_slice(&value.to_le_bytes()[..word.len()]);
+        }
+        true
+    }
+}
+
+/// User code, or what a system call or interrupt does.
+#[derive(Default)]
+struct Context {
+    levels: Vec<Vec<u32>>,
+    /// A function that is about to begin, by a call or not: an interrupt may come first.
+    pending: Option<(u64, bool)>,
+}
+
+struct Machine {
+    code: BTreeMap<u64, Vec<u8>>,
+    recorder: Recorder,
+    board: Board,
+    counts: Vec<u64>,
+    cpu: Registers,
+    blocks: HashMap<u64, (Vec<Insn>, Vec<Hook>)>,
+    kernel: Vec<Body>,
+    user: Vec<Body>,
+    contexts: Vec<Context>,
+    /// Entries of each traced function.
+    entries: BTreeMap<u32, u64>,
+    random: u64,
+    steps: u32,
+}
+
+/// The kernel's first functions: the system call's entry and the interrupt's.
+const SYSCALL: u32 = 0;
+const INTERRUPT: u32 = 1;
+
+impl Machine {
+    fn new(kernel: &[Body], user: &[Body], directory: &std::path::Path, seed: u64) -> Self {
+        let mut code = BTreeMap::new();
+        for (at, body) in kernel.iter().enumerate() {
+            let at = KERNEL + at as u64 * STRIDE;
+            code.insert(at, assemble(body, KERNEL, at));
+        }
+        // `call 2; sysretq` and `call 3; iretq`
+        for (at, end) in [(SYSCALL, &[0x48, 0x0f, 0x07][..]), (INTERRUPT, &[0x48, 0xcf])] {
+            let place = KERNEL + u64::from(at) * STRIDE;
+            let call = Body { ops: vec![Op::Call(u64::from(at) + 2)], end: End::Return, traced: true };
+            let mut bytes = assemble(&call, KERNEL, place);
+            bytes.pop();
+            bytes.extend_from_slice(end);
+            code.insert(place, bytes);
+        }
+        let mut page = vec![0; 4096];
+        for (at, body) in user.iter().enumerate() {
+            let place = USER + at as u64 * STRIDE;
+            let bytes = assemble(body, USER, place);
+            page[at * STRIDE as usize..][..bytes.len()].copy_from_slice(&bytes);
+            code.insert(place, bytes);
+        }
+        let functions = (0..kernel.len() as u64).map(|at| FunctionSpec {
+            address: KERNEL + at * STRIDE,
+            size: STRIDE,
+            kind: match at {
+                0 => FunctionKind::Syscall,
+                1 => FunctionKind::Interrupt,
+                _ => FunctionKind::Plain,
+            },
+            skip: !kernel[at as usize].traced,
+        });
+        // The file's code is at another place than in memory.
+        let user_functions = (0..user.len() as u64).filter(|&at| user[at as usize].traced);
+        let hash = page_hash(page.as_slice().try_into().unwrap());
+        let binary = BinarySpec {
+            path: "program".into(),
+            pages: vec![PageSpec { offset: 0x7000, hash }],
+            functions: user_functions
+                .map(|at| FunctionSpec {
+                    address: 0x7000 + at * STRIDE,
+                    size: STRIDE,
+                    kind: FunctionKind::Plain,
+                    skip: false,
+                })
+                .collect(),
+        };
+        let spec = RecorderSpec {
+            version: VERSION,
+            output: directory.display().to_string(),
+            capture: Capture { functions: true, edges: false, weights: false },
+            functions: functions.collect(),
+            binaries: vec![binary],
+            points: vec![],
+            tags: None,
+            task: TaskOffsets { pid: 0, tgid: 4, comm: 8 },
+            model: None,
+        };
+        let mut recorder = Recorder::new(&spec).unwrap();
+        recorder.recording = true;
+        recorder.begin_chunk(0);
+        let cpu = Registers { user_page: page, rsp: 0x7fff_0000, rip: USER, ..Registers::default() };
+        Self {
+            code,
+            recorder,
+            board: Board::default(),
+            counts: vec![0; 4096],
+            cpu,
+            blocks: HashMap::new(),
+            kernel: kernel.to_vec(),
+            user: user.to_vec(),
+            contexts: vec![Context::default()],
+            entries: BTreeMap::new(),
+            random: seed | 1,
+            steps: 0,
+        }
+    }
+
+    /// The number of the function that begins at an address, if it is traced.
+    fn traced(&self, address: u64) -> Option<u32> {
+        if is_kernel(address) {
+            let at = (address - KERNEL) / STRIDE;
+            return self.kernel[at as usize].traced.then_some(at as u32);
+        }
+        let at = ((address - USER) / STRIDE) as usize;
+        let before = self.user[..at].iter().filter(|body| body.traced).count();
+        self.user[at].traced.then(|| (self.kernel.len() + 1 + before) as u32)
+    }
+
+    fn insns(&self, mut address: u64) -> Vec<Insn> {
+        let (&start, bytes) = self.code.range(..=address).next_back().unwrap();
+        let mut insns = Vec::new();
+        loop {
+            let rest = &bytes[(address - start) as usize..];
+            let decoded = Decoder::with_ip(64, rest, address, DecoderOptions::NONE).decode();
+            let mut insn = Insn { address, length: decoded.len(), ..Insn::default() };
+            insn.bytes[..decoded.len()].copy_from_slice(&rest[..decoded.len()]);
+            insns.push(insn);
+            address += decoded.len() as u64;
+            if decoded.flow_control() != iced_x86::FlowControl::Next || rest[..2.min(rest.len())] == [0x0f, 0x05] {
+                return insns;
+            }
+        }
+    }
+
+    fn push(&mut self, value: u64) {
+        self.cpu.rsp -= 8;
+        self.cpu.memory.insert(self.cpu.rsp, value);
+    }
+
+    fn pop(&mut self) -> u64 {
+        let value = self.cpu.memory.get(&self.cpu.rsp).copied().unwrap_or(0);
+        self.cpu.rsp += 8;
+        value
+    }
+
+    fn call_back(&mut self, callback: Callback, number: u32, rest: usize) {
+        let rest = rest as u64;
+        let (recorder, board, cpu) = (&mut self.recorder, &mut self.board, &mut self.cpu);
+        match callback {
+            Callback::Entry => recorder.on_entry(board, number, rest).unwrap(),
+            Callback::Left => recorder.on_left(board, number != 0, rest).unwrap(),
+            Callback::Return => recorder.on_return(board, number, rest).unwrap(),
+            Callback::System => recorder.on_system(board, cpu),
+            Callback::SystemReturn => recorder.on_system_return(board, rest, cpu).unwrap(),
+            Callback::InterruptReturn => recorder.on_interrupt_return(board, rest, cpu).unwrap(),
+            Callback::Interrupt => recorder.on_interrupt(board, &mut self.counts, number, false, cpu),
+            Callback::Jump => recorder.on_jump(board, &mut self.counts, number),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn field(&mut self, offset: usize) -> &mut u64 {
+        let board = &mut self.board;
+        match offset {
+            o if o == std::mem::offset_of!(Board, kernel) => &mut board.kernel,
+            o if o == std::mem::offset_of!(Board, user) => &mut board.user,
+            o if o == std::mem::offset_of!(Board, block) => &mut board.block,
+            o if o == std::mem::offset_of!(Board, next) => &mut board.next,
+            _ => &mut board.call,
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Call { callback, number, rest } => self.call_back(callback, number, rest),
+            Action::CallUnless { field, value, callback, number, rest } => {
+                if *self.field(field) != value {
+                    self.call_back(callback, number, rest);
+                }
+            }
+            Action::Store { field, value } => *self.field(field) = value,
+            Action::Add { field, value } => *self.field(field) += value,
+            Action::Count { block } => self.counts[block as usize] += 1,
+        }
+    }
+
+    /// Our own idea: a function is about to begin, by a call or by a jump.
+    fn expect_entry(&mut self, address: u64, call: bool) {
+        self.contexts.last_mut().unwrap().pending = Some((address, call));
+    }
+
+    /// It begins.
+    fn begin(&mut self) {
+        let Some((address, call)) = self.contexts.last_mut().unwrap().pending.take() else { return };
+        let traced = self.traced(address);
+        let levels = &mut self.contexts.last_mut().unwrap().levels;
+        if call {
+            levels.push(Vec::new());
+        }
+        let level = levels.last_mut().unwrap();
+        match traced {
+            Some(function) => {
+                level.push(function);
+                *self.entries.entry(function).or_default() += 1;
+            }
+            None => level.clear(),
+        }
+    }
+
+    fn enter_kernel(&mut self, function: u32) {
+        self.cpu.rip = KERNEL + u64::from(function) * STRIDE;
+        self.contexts.push(Context::default());
+        self.expect_entry(self.cpu.rip, true);
+    }
+
+    fn interrupt(&mut self) {
+        let (rip, rsp) = (self.cpu.rip, self.cpu.rsp);
+        let user = !is_kernel(rip);
+        if user {
+            self.cpu.user_rsp = rsp;
+            self.cpu.rsp = KERNEL - 0x1000;
+        }
+        for word in [0x2b, rsp, 0x202, if user { USER_CS } else { KERNEL_CS }, rip] {
+            self.push(word);
+        }
+        self.enter_kernel(INTERRUPT);
+    }
+
+    /// Runs one block. False when the program's first function has returned.
+    fn step(&mut self) -> bool {
+        self.steps += 1;
+        self.random = self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        if self.random >> 60 == 0 && self.contexts.len() < 4 {
+            self.interrupt();
+        }
+        self.begin();
+        let start = self.cpu.rip;
+        if !self.blocks.contains_key(&start) {
+            let (insns, mut hooks) = (self.insns(start), Vec::new());
+            self.recorder.translate(&insns, start >> 12, &mut self.cpu, &mut hooks);
+            self.blocks.insert(start, (insns, hooks));
+        }
+        let (insns, hooks) = self.blocks[&start].clone();
+        for hook in hooks.iter().filter(|hook| hook.at.is_none()) {
+            self.act(hook.action);
+        }
+        for (at, insn) in insns.iter().enumerate() {
+            for hook in hooks.iter().filter(|hook| hook.at == Some(at)) {
+                self.act(hook.action);
+            }
+            // The last instruction's hooks see its effect before it runs.
+            if at == 0 && insns.len() > 1 {
+                self.check();
+            }
+            self.execute(insn);
+        }
+        self.cpu.rip != 0
+    }
+
+    fn execute(&mut self, insn: &Insn) {
+        self.cpu.rip = insn.end();
+        if insn.bytes[..2] == [0x48, 0xb8] {
+            self.cpu.rax = u64::from_le_bytes(insn.bytes[2..10].try_into().unwrap());
+        }
+        if insn.bytes[..2] == [0x0f, 0x05] {
+            self.cpu.rcx = insn.end();
+            self.cpu.user_rsp = self.cpu.rsp;
+            self.cpu.rsp = KERNEL - 0x1000;
+            self.enter_kernel(SYSCALL);
+            return;
+        }
+        match crate::translate::ending(insn).0 {
+            Ending::Call { target } => {
+                self.push(insn.end());
+                self.cpu.rip = target.unwrap_or(self.cpu.rax);
+                self.expect_entry(self.cpu.rip, true);
+            }
+            Ending::Jump { target } => {
+                self.cpu.rip = target.unwrap_or(self.cpu.rax);
+                self.expect_entry(self.cpu.rip, false);
+            }
+            Ending::Return => {
+                self.cpu.rip = self.pop();
+                self.contexts.last_mut().unwrap().levels.pop();
+            }
+            Ending::SystemReturn => {
+                (self.cpu.rip, self.cpu.rsp) = (self.cpu.rcx, self.cpu.user_rsp);
+                self.contexts.pop();
+            }
+            Ending::InterruptReturn => {
+                self.cpu.rip = self.pop();
+                let words = [self.pop(), self.pop(), self.pop(), self.pop()];
+                self.cpu.rsp = words[2];
+                self.contexts.pop();
+            }
+            _ => {}
+        }
+    }
+
+    /// Where no jump is under way the recorder's stack is the one that we expect.
+    fn check(&mut self) {
+        let expected: Vec<u32> = self.contexts.iter().flat_map(|context| &context.levels).flatten().copied().collect();
+        let frames = &self.recorder.threads.running().frames;
+        let found: Vec<u32> = frames.iter().map(|&(function, _)| function).collect();
+        assert_eq!(found, expected, "at {:#x}, step {}", self.cpu.rip, self.steps);
+    }
+}
+
+/// What a reader of the trace sees: entries by function, and the stack at the end.
+fn read(directory: &std::path::Path, kernel_functions: u32) -> (BTreeMap<u32, u64>, Vec<(u32, How)>) {
+    let bytes = std::fs::read(directory.join(kerntune_trace::files::TRACE)).unwrap();
+    let header = &bytes[TRACE_HEADER_BYTES..];
+    if header.is_empty() {
+        return Default::default(); // nothing that is traced was entered
+    }
+    let chunk = ChunkHeader::parse(header).unwrap();
+    let body = &header[CHUNK_HEADER_BYTES..][..chunk.compressed as usize];
+    let raw = zstd::bulk::decompress(body, 1 << 24).unwrap();
+    let (state, payload) = raw.split_at(chunk.state as usize);
+    assert!(ChunkState::parse(state).unwrap().stacks[0].frames.is_empty());
+    let (mut entries, mut stack) = (BTreeMap::new(), Vec::<(u32, How)>::new());
+    let mut events = Events::new(payload);
+    while let Some((_, event)) = events.next().unwrap() {
+        match event {
+            Event::Enter { function, how } => {
+                stack.push((function, how));
+                *entries.entry(function).or_default() += 1;
+            }
+            Event::Exit => while stack.pop().unwrap().1 == How::Jump && !stack.is_empty() {},
+            Event::Unwind { frames } => stack.truncate(stack.len() - frames as usize),
+            Event::Resume => while !matches!(stack.pop().unwrap().1, How::Interrupt | How::Exception) {},
+            Event::Leave => stack.retain(|&(function, _)| function > kernel_functions),
+            other => panic!("{other:?}"),
+        }
+    }
+    (entries, stack)
+}
+
+fn run(kernel: &[Body], user: &[Body], seed: u64) -> BTreeMap<u32, u64> {
+    let directory = tempfile::tempdir().unwrap();
+    let mut machine = Machine::new(kernel, user, directory.path(), seed);
+    machine.push(0);
+    machine.board.call = 1;
+    machine.expect_entry(USER, true);
+    while machine.step() {
+        assert!(machine.steps < 200_000, "the program does not end");
+    }
+    let health = machine.recorder.health;
+    assert_eq!(health.foreign_returns + health.unmatched_returns + health.unwound_frames, 0, "{health:?}");
+    assert_eq!(health.headless_returns, 0);
+    let Machine { mut recorder, mut counts, entries, .. } = machine;
+    assert!(recorder.threads.running().frames.is_empty());
+    recorder.finish(&mut counts).unwrap();
+    let (found, stack) = read(directory.path(), kernel.len() as u32);
+    assert_eq!((&found, stack), (&entries, vec![]));
+    entries
+}
+
+/// Functions that call and jump only to those after them, so that every program ends.
+fn bodies(count: u64, first: u64, user: bool) -> impl Strategy<Value = Vec<Body>> {
+    let body = move |at: u64| {
+        let later = move || (at + 1).max(first)..count.max(at + 2);
+        let last = at + 1 >= count;
+        let nop = Just(Op::Nop).boxed();
+        let op = match (last, user) {
+            (true, false) => nop,
+            (true, true) => prop_oneof![nop, Just(Op::Syscall)].boxed(),
+            (false, false) => {
+                prop_oneof![nop, later().prop_map(Op::Call), later().prop_map(Op::CallIndirect)].boxed()
+            }
+            (false, true) => {
+                prop_oneof![nop, Just(Op::Syscall), later().prop_map(Op::Call), later().prop_map(Op::CallIndirect)]
+                    .boxed()
+            }
+        };
+        let end = match last {
+            true => Just(End::Return).boxed(),
+            false => prop_oneof![
+                2 => Just(End::Return),
+                1 => later().prop_map(End::Jump),
+                1 => later().prop_map(End::JumpIndirect)
+            ]
+            .boxed(),
+        };
+        (prop::collection::vec(op, 0..4), end, any::<bool>())
+            .prop_map(|(ops, end, traced)| Body { ops, end, traced })
+    };
+    (0..count).map(body).collect::<Vec<_>>()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn stacks_are_right_whatever_is_traced(
+        mut kernel in bodies(8, 2, false),
+        mut user in bodies(6, 0, true),
+        seed in any::<u64>(),
+    ) {
+        kernel[0].traced = true;
+        kernel[1].traced = true;
+        let entries = run(&kernel, &user, seed);
+        // What is traced is entered as often as when everything is.
+        let number = |user: &[Body], at: usize| {
+            (kernel.len() + 1 + user[..at].iter().filter(|body| body.traced).count()) as u32
+        };
+        let selected: Vec<bool> = user.iter().map(|body| body.traced).collect();
+        let chosen: Vec<u32> = (0..user.len()).filter(|&at| selected[at]).map(|at| number(&user, at)).collect();
+        let mut all = kernel.clone();
+        all.iter_mut().for_each(|body| body.traced = true);
+        user.iter_mut().for_each(|body| body.traced = true);
+        let complete = run(&all, &user, seed);
+        for (at, body) in kernel.iter().enumerate().filter(|(_, body)| body.traced) {
+            prop_assert_eq!(entries.get(&(at as u32)), complete.get(&(at as u32)), "{:?}", body);
+        }
+        let places: Vec<usize> = (0..user.len()).filter(|&at| selected[at]).collect();
+        for (at, function) in places.into_iter().zip(chosen) {
+            prop_assert_eq!(entries.get(&function), complete.get(&number(&user, at)));
+        }
+    }
+}

@@ -45,7 +45,8 @@ kt.icicle = () => {
   const title = (node) => {
     const f = tree.f[node], how = kt.data.hows[tree.how[node]];
     if (f === kt.SMALLER) return kt.grouped(tree.calls[node]) + " smaller";
-    return (f < 0 || how === "call" || how === "syscall" ? "" : how + " ") + kt.name(f);
+    // How it came to run is in the tooltip; only what nothing called is marked here.
+    return (how === "interrupt" || how === "exception" ? how + " " : "") + kt.name(f);
   };
   const draw = () => {
     const began = performance.now();

@@ -4,9 +4,9 @@ kt.timeline = () => {
   const canvas = byId("timeline"), status = byId("time-status"), m = kt.moments();
   if (!m) return;
   byId("time").hidden = false;
-  const LEFT = 142, AXIS = 22, REGION = 17, BAND = 20, CALL = 16, GAP = 7;
+  const LEFT = 142, AXIS = 22, REGION = 17, BAND = 20, CALL = 16, GAP = 7, OFF = -9999;
   const COLOURS = { kernel: "#77aadd", user: kt.SPECIAL.user, interrupt: kt.SPECIAL.interrupt, idle: "#aeb4bb", halted: "#aeb4bb" };
-  let width = 0, u0 = 0, u1 = m.length, places = [], drawn = [], zones = [], detailed = [];
+  let width = 0, u0 = 0, u1 = m.length, places = [], drawn = [], zones = [], detailed = [], left = 0;
 
   const plot = () => Math.max(50, width - LEFT);
   const x = (u) => LEFT + (u - u0) / (u1 - u0) * plot();
@@ -14,6 +14,7 @@ kt.timeline = () => {
     const kind = m.lanes[lane].kind;
     return kind === "interrupt" ? COLOURS.interrupt : kind === "idle" ? COLOURS.idle : user ? COLOURS.user : COLOURS.kernel;
   };
+  const busy = (lane) => m.sums[lane].reduce((all, sum) => all + m.upTo(sum, u1) - m.upTo(sum, u0), 0);
   // Windows whose calls are worth drawing now.
   const open = () => m.windows.filter((w) => w.calls.length > 0 && w.u1 > u0 && w.u0 < u1 && (w.u1 - w.u0) / (u1 - u0) * plot() > 120);
   const arrange = () => {
@@ -23,7 +24,13 @@ kt.timeline = () => {
       if (c.u1 >= u0 && c.u0 <= u1) seen.set(c.lane, Math.max(seen.get(c.lane) || 0, c.depth + 1));
     }
     let y = AXIS + REGION + 4;
+    left = 0;
     places = m.lanes.map((lane, at) => {
+      // Zoomed in, threads that did nothing here would only fill the page.
+      if (lane.kind === "thread" && (u0 > 0 || u1 < m.length) && !seen.has(at) && busy(at) === 0) {
+        left++;
+        return { y: OFF, rows: 0 };
+      }
       const place = { y, rows: seen.get(at) || 0 };
       y += BAND + place.rows * CALL + GAP;
       return place;
@@ -225,9 +232,8 @@ kt.timeline = () => {
       g.fillStyle = quiet;
       g.font = "11px system-ui, sans-serif";
       if (pid) g.fillText(pid, g.measureText(name).width * 12 / 11 + 4, place.y + BAND / 2);
-      const share = (m.upTo(m.sums[at][0], u1) - m.upTo(m.sums[at][0], u0) + m.upTo(m.sums[at][1], u1) - m.upTo(m.sums[at][1], u0)) / (u1 - u0);
-      const text = kt.percent(share, 1);
-      g.fillText(text, LEFT - 8 - g.measureText(text).width, place.y + BAND / 2 + (pid || name.length > 12 ? 0 : 0));
+      const text = kt.percent(busy(at) / (u1 - u0), 1);
+      g.fillText(text, LEFT - 8 - g.measureText(text).width, place.y + BAND / 2);
     });
     say(binWidth);
     root.dataset.timelineMs = (performance.now() - began).toFixed(1);
@@ -242,6 +248,7 @@ kt.timeline = () => {
       words.push("No call detail here; see ");
       words.push(kt.make("code", {}, "kerntune report " + kt.data.id + " path --from " + Math.round(from) + " --to " + Math.round(to)));
     } else words.push("Blue ticks: windows with single calls.");
+    if (left > 0) words.push(" " + kt.grouped(left) + " threads did nothing here and are left out.");
     status.replaceChildren(...words);
   };
   const soon = kt.soon(draw);

@@ -1,9 +1,12 @@
 //! McRae's dumps, worked out by hand: what was recorded, and what it has to come to.
 
-use kerntune_analyze::TraceFile;
+use kerntune_analyze::{analyze, Input, TraceFile};
 use kerntune_convert::mcrae::{replay, Dump, Imported, Names, Order, Record, Troubles};
+use kerntune_profile::{Address, FunctionIndex, Symbol};
 use kerntune_trace::{Event, How};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 const NAMES: &str = "main/502\nread/504\ntsleep/506\nsplx/508\nISAINTR/510\nweintr/512\nselect/514\n\
                      swtch/600!\nMGET/1002=\n";
@@ -81,6 +84,19 @@ fn told(imported: &Imported<Vec<u8>>) -> Vec<String> {
         assert_eq!(now, chunk.header.end);
     }
     lines
+}
+
+/// What the analysis, which checks its own sums, finds wrong.
+fn analysed(imported: &Imported<Vec<u8>>) -> BTreeMap<String, u64> {
+    let mut symbols = Vec::new();
+    for (name, tag) in imported.functions.iter().chain([&("[unknown code]".to_owned(), 0)]) {
+        let (function, address) = (FunctionIndex(symbols.len() as u32), Address(u64::from(*tag)));
+        symbols.push(Symbol { function, name: name.clone(), address, size: 2, file: None, module: None });
+    }
+    let points: Vec<_> = imported.points.iter().map(|name| (name.clone(), FunctionIndex::NONE)).collect();
+    let bytes = imported.trace.as_slice();
+    let input = Input { points: &points, threads: 1, ..Input::new(&bytes, &imported.recording, &symbols) };
+    analyze(&input, &mut |_| ControlFlow::Continue(())).unwrap().health
 }
 
 fn names() -> Names {
@@ -317,6 +333,30 @@ fn figure_4_of_the_paper() {
     assert_eq!((imported.troubles.open_at_begin, imported.troubles.open_at_end), (2, 2));
 }
 
+/// More events than one chunk holds, with processes put aside where one ends.
+#[test]
+fn long_dumps_go_on_from_chunk_to_chunk() {
+    let names = shared_names();
+    let blocks: Vec<Block> =
+        (0..12_000).map(|i| (i % PROCESSES, vec![(1, 0, 10), (2, 1, 5), (0, 2, 1)])).collect();
+    let (dump, expected) = capture(&blocks, &names);
+    assert_eq!(dump.records.len(), expected.len());
+    let imported = replay(&names, &dump, Vec::new()).unwrap();
+    assert!(imported.recording.chunks.len() > 2);
+    assert_eq!(imported.recording.threads.len(), PROCESSES + 1);
+    assert_eq!(told(&imported).iter().filter(|line| line.ends_with("=p")).count(), 12_000);
+    let health = analysed(&imported);
+    for what in [
+        "stack_mismatches",
+        "running_mismatches",
+        "clock_mismatches",
+        "region_mismatch_ns",
+        "unmatched_exits",
+    ] {
+        assert_eq!(health.get(what).copied().unwrap_or(0), 0, "{what}");
+    }
+}
+
 /// Each process has a function of its own in which it sleeps (`s0`, `s1` …), and some that all use.
 const PROCESSES: usize = 4;
 const SHARED: usize = 5;
@@ -438,6 +478,10 @@ proptest! {
         let Ok(imported) = replay(&names, &Dump { records }, Vec::new()) else { return Ok(()) };
         // Panics where an event ends what is not open.
         told(&imported);
+        let health = analysed(&imported);
+        for what in ["stack_mismatches", "running_mismatches", "clock_mismatches", "region_mismatch_ns", "unmatched_exits"] {
+            prop_assert_eq!(health.get(what).copied().unwrap_or(0), 0, "{}", what);
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use kerntune_profile::{Profile, Tables};
 use kerntune_report::names;
 use kerntune_report::path::{json, text, typical, worst, Picked, Shown};
 use kerntune_trace::{files, RecorderSpec};
-use kerntune_tune::run_files::{RunFiles, RUN};
+use kerntune_tune::run_files::{RunFiles, POINTS, RUN};
 use std::path::Path;
 
 /// `dir` is the profile's directory.
@@ -82,6 +82,10 @@ fn selected(profile: &Profile, options: &CodePath) -> Result<(Span, String), Fai
 
 /// Names of the inline points, from what the recorder was asked for: `function+offset`.
 fn points(dir: &Path, tables: &Tables) -> Vec<String> {
+    let named = std::fs::read(dir.join(RUN).join(POINTS)).ok();
+    if let Some(names) = named.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+        return names;
+    }
     let read = std::fs::read(dir.join(RUN).join(files::SPEC)).ok();
     let spec = read.and_then(|bytes| serde_json::from_slice::<RecorderSpec>(&bytes).ok());
     let name = |address: u64| {

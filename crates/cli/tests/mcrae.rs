@@ -1,0 +1,233 @@
+//! McRae's profiler from end to end: names kept, dumps imported, and the emulator in the place of his
+//! box, whose figures have to be those that a recording of the same run has.
+
+mod support;
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use support::{checkout, fails, kerntune};
+
+const PATCHES: &str = "kernel/patches/6.12/mcrae-tags";
+
+/// Instructions of a call that lie outside of its triggers, at most: what a function does with its
+/// stack before the first and after the last.
+const OUTSIDE_NS: f64 = 50.0;
+
+/// Standard deviation of the difference of two times that are each rounded down to whole
+/// microseconds, ns: √(2/12) µs.
+const ROUNDING_NS: f64 = 408.3;
+
+/// Runs a command; standard output as JSON.
+fn json(arguments: &[&str]) -> Value {
+    support::json(arguments)
+}
+
+/// The profile's directory.
+fn profile(summary: &Value) -> PathBuf {
+    support::work_dir().join("profiles").join(summary["profile"].as_str().unwrap())
+}
+
+/// Calls, net and elapsed time (ns) per function.
+fn functions(profile: &Path) -> BTreeMap<String, (u64, u64, u64)> {
+    let report = json(&["report", profile.to_str().unwrap(), "functions", "--json"]);
+    let number = |row: &Value, key: &str| row[key].as_u64().unwrap();
+    let rows = report["functions"].as_array().unwrap();
+    let row = |row: &Value| {
+        let name = row["name"].as_str().unwrap().to_string();
+        (name, (number(row, "calls"), number(row, "net_ns"), number(row, "elapsed_ns")))
+    };
+    rows.iter().map(row).collect()
+}
+
+/// As many calls, and an elapsed time that differs by no more than the place of the triggers and the
+/// grain of the clock explain.
+fn agree(name: &str, imported: (u64, u64, u64), recorded: (u64, u64, u64)) {
+    println!("{name:20} imported {imported:?} recorded {recorded:?}");
+    assert_eq!(imported.0, recorded.0, "calls of {name}");
+    let calls = imported.0 as f64;
+    let rounding = 4.0 * ROUNDING_NS * calls.sqrt();
+    let difference = imported.2 as f64 - recorded.2 as f64;
+    assert!(difference <= rounding, "{name}: {difference} ns longer");
+    assert!(-difference <= rounding + OUTSIDE_NS * calls, "{name}: {} ns shorter", -difference);
+}
+
+#[test]
+fn a_program_with_triggers_gives_the_figures_of_its_recording() {
+    let kernel = support::base_kernel();
+    let recorded = profile(&json(&[
+        "record",
+        "--kernel",
+        &kernel,
+        "--workload",
+        "tagged",
+        "--no-edges",
+        "--user",
+        "tagged",
+        "--tags",
+        "memory:0x4b540000",
+        "--json",
+    ]));
+    let dump = recorded.join("run/tags.mcrae");
+    // 400 requests and 50 resends; fibonacci(15) makes 2·F(16) - 1 calls.
+    let expected = [("request", 400), ("checksum", 450), ("duplicate", 400), ("fibonacci", 1973)];
+    let records = 2 * expected.iter().map(|(_, calls)| calls).sum::<u64>() + 50;
+    assert_eq!(fs::metadata(&dump).unwrap().len(), 5 * records);
+    let imported =
+        profile(&json(&["import", "mcrae", "guest/tagged.names", dump.to_str().unwrap(), "--json"]));
+    let (ours, theirs) = (functions(&imported), functions(&recorded));
+    for (name, calls) in expected {
+        assert_eq!(ours[name].0, calls, "{name}");
+        agree(name, ours[name], theirs[name]);
+    }
+    // The recursive function's net time is the sum of its levels.
+    let net = (ours["fibonacci"].1 as f64, theirs["fibonacci"].1 as f64);
+    assert!((net.0 - net.1).abs() <= 2_000.0 + 0.1 * net.1, "{net:?}");
+    let path = support::run(["report", imported.to_str().unwrap(), "path"]);
+    assert!(path.contains("== resend"), "{path}");
+}
+
+/// Functions in which nobody waits. Each is in the patches, and called by its own name.
+const BUSY: [&str; 9] = [
+    "net_rx_action",
+    "ip_rcv",
+    "tcp_v4_rcv",
+    "tcp_v4_do_rcv",
+    "sock_def_readable",
+    "tcp_sendmsg",
+    "tcp_sendmsg_locked",
+    "__tcp_transmit_skb",
+    "__dev_queue_xmit",
+];
+/// Those in which the reader waits.
+const WAITING: [&str; 2] = ["tcp_recvmsg", "sk_wait_data"];
+
+#[test]
+fn a_kernel_with_triggers_gives_the_figures_of_its_recording_and_of_the_one_without() {
+    let base = support::base_kernel();
+    let patches = ["0001-headers.patch", "0002-triggers.patch"].map(|name| format!("{PATCHES}/{name}"));
+    let tagged = support::kernel(&["--patch", &patches[0], "--patch", &patches[1]], "tagged");
+    assert_ne!(base, tagged);
+    let directory = tempfile::tempdir().unwrap();
+    let step =
+        "[[training.step]]\ncommand = [\"rr\", \"--only\", \"udp_rr\"]\n[measured]\n[[measured.step]]\n\
+                command = [\"rr\", \"--only\", \"tcp_rr\"]\n";
+    let workload = support::workload(&directory, &format!("description = \"TCP\"\n[training]\n{step}"));
+    let record = |kernel: &str, more: &[&str]| {
+        let mut arguments =
+            vec!["record", "--kernel", kernel, "--workload", &workload, "--no-edges", "--json"];
+        arguments.extend_from_slice(more);
+        profile(&json(&arguments))
+    };
+    let recorded = record(&tagged, &["--tags", "port:0x80"]);
+    let untagged = record(&base, &[]);
+    let (names, dump) = (format!("{PATCHES}/names"), recorded.join("run/tags.mcrae"));
+    let imported = profile(&json(&["import", "mcrae", &names, dump.to_str().unwrap(), "--json"]));
+
+    let (ours, theirs, without) = (functions(&imported), functions(&recorded), functions(&untagged));
+    for name in BUSY {
+        agree(name, ours[name], theirs[name]);
+        assert!(ours[name].0 >= 1000, "{name}");
+        // The triggers' own cost: two instructions for each of the 13 that a call holds at most but for
+        // the two that call all others, and what keeping an exit for them costs in each function.
+        assert_eq!(ours[name].0, without[name].0, "{name} without triggers");
+        let cost = (theirs[name].2 as f64 - without[name].2 as f64) / theirs[name].0 as f64;
+        println!("{name:20} {cost:.1} ns more per call");
+        assert!((0.0..100.0).contains(&cost), "{name}: {cost} ns per call");
+    }
+    // The time of a waiting function does not hold that of the switch, which is idle by McRae's rule;
+    // it is the same switch for both.
+    let missing = WAITING.map(|name| {
+        assert_eq!(ours[name].0, theirs[name].0, "{name}");
+        theirs[name].2 as f64 - ours[name].2 as f64
+    });
+    let calls = theirs["tcp_recvmsg"].0 as f64;
+    assert!(missing[0] > 0.0, "{missing:?}");
+    let bound = 8.0 * ROUNDING_NS * calls.sqrt() + OUTSIDE_NS * calls;
+    assert!((missing[0] - missing[1]).abs() <= bound, "{missing:?}");
+
+    // Two processes that take turns, and nobody else.
+    let tables = json(&["report", imported.to_str().unwrap(), "summary", "--json"]);
+    let text = support::run(["report", imported.to_str().unwrap(), "path"]);
+    assert!(text.contains("process 2") && !text.contains("process 3"), "{tables} {text}");
+    assert!(text.contains("== tcp_fast_path"), "{text}");
+    for line in ["-> tcp_v4_rcv", "-> sock_def_readable", "---- Context switch", "<- sk_wait_data"] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+}
+
+/// A hand-made dump goes all the way: one call of 10 µs in one of 42 µs, 5 µs of idle time.
+#[test]
+fn a_dump_becomes_a_profile() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    fs::write(path("names"), "swtch/600!\nmain/502\n").unwrap();
+    fs::write(path("more"), "read/504\nMGET/1002=\n").unwrap();
+    let text = "502 10\n504 15\n1002 16\n505 25\n503 52\n600 60\n601 65\n700 66\n";
+    fs::write(path("dump"), text).unwrap();
+    let work = path("work");
+    let run = |arguments: &[&str]| -> Value {
+        let mut all = vec!["--dir", &work];
+        all.extend_from_slice(arguments);
+        json(&all)
+    };
+    let summary = run(&["import", "mcrae", &path("names"), &path("more"), &path("dump"), "--json"]);
+    assert_eq!((summary["machine"].as_str(), summary["exact"].as_bool()), (Some("mcrae"), Some(false)));
+    assert_eq!((summary["elapsed_ns"].as_u64(), summary["idle_ns"].as_u64()), (Some(56_000), Some(5_000)));
+    let report = run(&["report", "latest", "functions", "--json"]);
+    let row = |name: &str| {
+        let rows = report["functions"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["name"] == name).unwrap();
+        ["calls", "net_ns", "elapsed_ns"].map(|key| row[key].as_u64().unwrap())
+    };
+    assert_eq!(row("main"), [1, 32_000, 42_000]);
+    assert_eq!(row("read"), [1, 10_000, 10_000]);
+    // The same again is found.
+    let again = run(&["import", "mcrae", &path("names"), &path("more"), &path("dump"), "--json"]);
+    assert_eq!(again["profile"], summary["profile"]);
+
+    let import = |files: &[&str]| kerntune(["--dir", &work, "import", "mcrae"].iter().chain(files));
+    fails(&mut import(&[&path("names"), &path("names"), &path("dump")]), 2, &["names:1", "swtch"]);
+    fs::write(path("cut"), [0u8, 1, 2]).unwrap();
+    fails(&mut import(&[&path("names"), &path("cut")]), 2, &["cut", "3 bytes"]);
+    fs::write(path("foreign"), "7 1\n8 2\n").unwrap();
+    fails(&mut import(&[&path("names"), &path("foreign")]), 2, &["foreign", "2 records"]);
+    fails(&mut import(&[&path("names")]), 2, &["DUMP"]);
+}
+
+#[test]
+fn a_names_file_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (names, header) = (path("names"), path("tags.h"));
+    fs::write(&names, "# mine\nmain/502").unwrap();
+    let added =
+        json(&["tags", &names, "read", "main", "--inline", "MGET", "--context-switch", "swtch", "--json"]);
+    let tags: Vec<u64> =
+        added["added"].as_array().unwrap().iter().map(|row| row["tag"].as_u64().unwrap()).collect();
+    assert_eq!(tags, [504, 506, 508]);
+    support::run(["tags", &names, "--header", &header]);
+    assert_eq!(fs::read_to_string(&names).unwrap(), "# mine\nmain/502\nswtch/504!\nread/506\nMGET/508=\n");
+    assert!(fs::read_to_string(&header).unwrap().contains("#define KT_TAG_MGET 508"));
+    // Functions of an ELF file: those of this test's own program.
+    let program = std::env::current_exe().unwrap().display().to_string();
+    support::run(["tags", &names, "--from-symbols", &program, "*a_names_file_is_kept*"]);
+    assert!(fs::read_to_string(&names).unwrap().contains("a_names_file_is_kept"));
+    let mut nobody = kerntune(["tags", &names, "--from-symbols", &program, "nobody_at_all_*"]);
+    fails(&mut nobody, 2, &["no function", "nobody_at_all_*"]);
+    fs::write(&names, "f/65534\n").unwrap();
+    fails(&mut kerntune(["tags", &names, "g"]), 2, &["no tag left for g"]);
+    assert_eq!(fs::read_to_string(&names).unwrap(), "f/65534\n");
+}
+
+#[test]
+fn a_patch_that_does_not_apply_shows_its_first_hunk() {
+    let directory = tempfile::tempdir().unwrap();
+    let patch = fs::read_to_string(checkout().join(PATCHES).join("0002-triggers.patch")).unwrap();
+    let bad = directory.path().join("bad.patch");
+    fs::write(&bad, patch.replace(" \tschedule_debug(prev, preempt);", " \tschedule_nothing(prev);"))
+        .unwrap();
+    let mut command = kerntune(["kernel", "build", "--patch", bad.to_str().unwrap()]);
+    fails(&mut command, 2, &["bad.patch", "kernel/sched/core.c", "FAILED", "schedule_nothing"]);
+}

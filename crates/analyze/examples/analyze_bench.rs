@@ -6,8 +6,8 @@
 //!
 //! The trace has the shape of a kernel's: 2,000 functions in twelve layers, each of which calls the same
 //! others nearly each time; 20 threads; 40 system calls of 100 to 1,000 events; now and then an interrupt,
-//! a page fault, a tail call, a switch. With `random`, functions call whatever they like instead, so that
-//! nearly every path is a new one: no kernel is like that, it shows what happens when the tree is full.
+//! a page fault, a tail call, a switch. With `random`, a function calls any of five others each time, at any
+//! depth, so that nearly every path is a new one: it shows what happens when the tree is full.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -71,8 +71,10 @@ fn make<W: Write>(sink: W, events: u64, wide: bool, wild: bool) -> Result<(W, Re
         let depth = w.stacks[running].len();
         done[running].resize(depth, 0);
         let next = match (w.stacks[running].last(), done[running].last_mut()) {
-            (Some(_), _) if wild => {
-                (random.below(depth as u32) < 6).then(|| APART * random.below(LAYER * LAYERS))
+            (Some((top, _)), _) if wild => {
+                let number = top / APART;
+                let callee = (number * (7 + random.below(5)) + 13) % (LAYER * LAYERS);
+                (random.below(depth as u32) < 6).then_some(APART * callee)
             }
             (Some((top, _)), Some(at)) => {
                 let body = &bodies[(top / APART) as usize];

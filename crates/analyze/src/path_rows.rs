@@ -25,10 +25,19 @@ pub(crate) fn rows(tree: &Tree, known: &Known) -> Vec<PathNode> {
     };
     let mut order: Vec<u32> = (1..nodes.len() as u32).filter(wanted).collect();
     order.sort_unstable_by_key(key);
+    // Where each node's children begin; what is not in `begin` has none.
+    let mut begin = vec![order.len() as u32; nodes.len()];
+    for (place, at) in order.iter().enumerate().rev() {
+        if let Some(first) = begin.get_mut(nodes[*at as usize].parent as usize) {
+            *first = place as u32;
+        }
+    }
+    let roots = order.partition_point(|at| nodes[*at as usize].parent != NONE);
     let children = |parent: u32| {
-        let from = order.partition_point(|at| nodes[*at as usize].parent < parent);
+        let from = if parent == NONE { roots } else { begin[parent as usize] as usize };
         let rest = &order[from..];
-        &rest[..rest.partition_point(|at| nodes[*at as usize].parent == parent)]
+        let count = rest.iter().take_while(|at| nodes[**at as usize].parent == parent).count();
+        &rest[..count]
     };
     let mut rows = Vec::with_capacity(order.len());
     let mut stack: Vec<(u32, u32)> = children(NONE).iter().rev().map(|at| (*at, PathNode::ROOT)).collect();

@@ -235,6 +235,8 @@ impl Tree {
     fn cut(&mut self, depth: u16) {
         let old = std::mem::replace(self, Self::with_limit(self.wide, self.node_limit));
         self.depth_limit = depth.min(old.depth_limit);
+        // It will soon be as large again.
+        self.slots = vec![0; old.slots.len()];
         self.merge(&old, |account| account);
     }
 

@@ -5,7 +5,7 @@
 
 use kerntune_guest::{GuestImage, Run, Step, Workload};
 use kerntune_kernel::{build, BuildRequest, Kernel};
-use kerntune_machine::{CaptureRequest, Emulator, RunRequest};
+use kerntune_machine::{CaptureRequest, Emulator, RunRequest, Selection};
 use kerntune_work::{NoProgress, WorkDir};
 use std::error::Error;
 
@@ -24,10 +24,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     workload.measured = Run { warmup: Vec::new(), steps: vec![step] };
     let image = GuestImage::build(&work, &workload, &NoProgress)?;
     let model = Some(kerntune_tune::model::find("generic")?.text);
-    let configurations: [Configuration; 5] = [
+    let functions = || CaptureRequest { functions: true, ..CaptureRequest::default() };
+    let net = Selection { only: vec!["net/".into()], skip: Vec::new() };
+    let skip = net.resolve(kernel.symbols()?.functions())?;
+    let configurations: [Configuration; 6] = [
         ("plain emulation (A/A)", None),
         ("counters only", Some(CaptureRequest::default())),
-        ("functions", Some(CaptureRequest { functions: true, ..CaptureRequest::default() })),
+        ("functions in net/", Some(CaptureRequest { skip, ..functions() })),
+        ("functions", Some(functions())),
         ("functions and edges", Some(CaptureRequest { functions: true, edges: true, ..CaptureRequest::default() })),
         ("functions, edges and model", Some(CaptureRequest { functions: true, edges: true, model, ..CaptureRequest::default() })),
     ];

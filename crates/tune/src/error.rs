@@ -31,6 +31,21 @@ pub enum Error {
     /// A dump that cannot be replayed.
     #[error("{}: {source}", dump.display())]
     Replay { dump: std::path::PathBuf, source: kerntune_convert::mcrae::ReplayError },
+    #[error(transparent)]
+    Selection(#[from] kerntune_machine::SelectionError),
+    #[error(transparent)]
+    Point(#[from] kerntune_machine::PointError),
+    #[error(transparent)]
+    User(#[from] kerntune_machine::UserBinaryError),
+    /// `--weights` alone.
+    #[error("--weights are the branches and the misses of a front-end model on each call path: they need the model (leave --no-edges out)")]
+    WeightsWithoutModel,
+    /// Options of a trace without one.
+    #[error("{option}: with --no-functions there is no trace of functions for it; leave one of them out")]
+    NeedsFunctions { option: &'static str },
+    /// A program that is nowhere.
+    #[error("--user {word}: no program of kerntune's, no file here and no file of the guest's image has this name{hint}")]
+    NoProgram { word: String, hint: String },
     /// A run during which no region was opened.
     #[error("the run `{run}` of workload `{workload}` marked no region, so nothing was recorded: give its steps a `region`, or mark operations in the program (guest/kt_mark.h)")]
     NothingRecorded { workload: String, run: String },

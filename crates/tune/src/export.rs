@@ -1,14 +1,13 @@
 //! Profiles and traces for other programs.
 
 use crate::run_files::RunFiles;
-use crate::{Error, Result};
+use crate::{watch, Error, Result};
 use kerntune_analyze::TraceFile;
 use kerntune_convert::uftrace::{self, ExportError};
 use kerntune_profile::Profile;
 use kerntune_work::{interrupt, write_atomic, IoContext, Progress};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// Writes the trace of the profile in `directory` as a uftrace data directory, which must not be
@@ -40,15 +39,7 @@ pub fn uftrace(profile: &Profile, directory: &Path, output: &Path, progress: &dy
         // Opened each time: a trace has more threads than a process may have open files.
         OpenOptions::new().append(true).open(&paths[thread])?.write_all(bytes)
     };
-    let mut tell = |done| {
-        progress.at(done);
-        if interrupt::is_set() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    };
-    let done = uftrace::records(&trace, &mut append, &mut tell);
+    let done = uftrace::records(&trace, &mut append, &mut |done| watch::at(progress, done));
     progress.end();
     interrupt::check()?;
     let count = done.map_err(|error| match error {

@@ -11,17 +11,20 @@
 //! - [`Plan`]: all of it.
 
 pub mod compare;
+pub mod detail;
 mod error;
 pub mod export;
 pub mod import_mcrae;
 pub mod model;
 pub mod optimize;
 mod plan;
+pub mod rebuild;
 pub mod record;
 pub mod run_files;
 mod session;
 pub mod train;
 mod tune;
+mod watch;
 
 pub use error::{Error, Result};
 pub use plan::{Plan, State, Step, StepName};

@@ -1,7 +1,9 @@
 //! One run on the exact machine → a profile.
 
+use crate::detail::{self, Detail, Resolved};
 use crate::model::Model;
-use crate::{Error, Result, Session};
+use crate::run_files::POINTS;
+use crate::{watch, Error, Result, Session};
 use kerntune_analyze::{Input, ReadAt};
 use kerntune_guest::{GuestImage, Workload};
 use kerntune_kernel::Kernel;
@@ -10,9 +12,8 @@ use kerntune_profile::{
     load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Profile, Run, Symbol, ROOM,
 };
 use kerntune_trace::Recording;
-use kerntune_work::{interrupt, ContentHash, IoContext, Progress};
+use kerntune_work::{interrupt, write_json, ContentHash, IoContext, Progress};
 use std::fs::{self, File};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -66,14 +67,21 @@ pub struct Recorded {
 /// Records, or finds the recording. The trace and the guest's own output are kept beside the
 /// profile's tables, in `run/`.
 pub fn record(session: &Session, request: &RecordRequest) -> Result<Recorded> {
+    record_in_detail(session, request, &Detail::default())
+}
+
+/// The same with more, or less, than every kernel function.
+pub fn record_in_detail(session: &Session, request: &RecordRequest, detail: &Detail) -> Result<Recorded> {
     let image = session.image(request.workload)?;
+    let (functions, model) = (request.capture.functions, request.model.is_some());
+    let detail = detail.resolve(session, request.kernel, &image, functions, model)?;
     let (first, may_find) = match request.repeat {
         Repeat::Number(number) => (number, true),
         Repeat::Another => (0, false),
     };
     let mut number = first;
     let (id, staged) = loop {
-        let id = name(session, request, &image, number);
+        let id = name(session, request, &detail, &image, number)?;
         if may_find || session.work.find(ROOM, &id).is_none() {
             let staged = session.work.stage(ROOM, &id)?;
             match staged.already() {
@@ -89,8 +97,13 @@ pub fn record(session: &Session, request: &RecordRequest) -> Result<Recorded> {
     staged.clear()?;
     let run = staged.path().join("run");
     fs::create_dir(&run).at("create", &run)?;
-    let outcome = boot(session, request, &image, &run)?;
-    let profile = analyse(&id, request, &outcome, session.progress)?;
+    let outcome = boot(session, request, &detail, &image, &run)?;
+    let profile = analyse(&id, request, &detail, &outcome, session.progress)?;
+    if !detail.points().is_empty() {
+        let names: Vec<String> = detail.points().into_iter().map(|(name, _)| name).collect();
+        write_json(&run.join(POINTS), &names)?;
+    }
+    detail::tell_unseen(&detail, &profile.tables, session.progress);
     let manifest = profile.save(staged.path())?;
     for bulky in [kerntune_trace::files::SPEC, kerntune_trace::files::COUNTS] {
         // Rebuilt from the kernel, and contained in the tables.
@@ -100,9 +113,15 @@ pub fn record(session: &Session, request: &RecordRequest) -> Result<Recorded> {
 }
 
 /// The recording's name: everything that decides what it shows.
-fn name(session: &Session, request: &RecordRequest, image: &GuestImage, number: u32) -> String {
+fn name(
+    session: &Session,
+    request: &RecordRequest,
+    detail: &Resolved,
+    image: &GuestImage,
+    number: u32,
+) -> Result<String> {
     let RecordRequest { kernel, workload, run, capture, model, .. } = request;
-    ContentHash::new("recording/1")
+    let hash = ContentHash::new("recording/1")
         .field("machine", &session.machine_id)
         .field("kernel", &kernel.manifest.id)
         .field("image", &image.manifest.id)
@@ -111,17 +130,25 @@ fn name(session: &Session, request: &RecordRequest, image: &GuestImage, number: 
         .field("model", model.map_or("", |model| &model.text))
         .field("memory", workload.memory_mb.to_string())
         .field("append", &workload.append)
-        .field("number", number.to_string())
-        .finish()
+        .field("number", number.to_string());
+    Ok(detail.name(hash)?.finish())
 }
 
-fn boot(session: &Session, request: &RecordRequest, image: &GuestImage, run: &Path) -> Result<Outcome> {
+fn boot(
+    session: &Session,
+    request: &RecordRequest,
+    detail: &Resolved,
+    image: &GuestImage,
+    run: &Path,
+) -> Result<Outcome> {
     let RecordRequest { kernel, workload, capture, model, .. } = request;
-    let capture = CaptureRequest {
+    let mut capture = CaptureRequest {
         functions: capture.functions,
         edges: capture.edges,
         model: model.map(|model| model.text.clone()),
+        ..CaptureRequest::default()
     };
+    detail.ask(&mut capture);
     let request = RunRequest {
         capture: Some(capture),
         memory_mb: workload.memory_mb,
@@ -132,7 +159,13 @@ fn boot(session: &Session, request: &RecordRequest, image: &GuestImage, run: &Pa
     Ok(session.machine.run(&request, run, session.progress)?)
 }
 
-fn analyse(id: &str, request: &RecordRequest, outcome: &Outcome, progress: &dyn Progress) -> Result<Profile> {
+fn analyse(
+    id: &str,
+    request: &RecordRequest,
+    detail: &Resolved,
+    outcome: &Outcome,
+    progress: &dyn Progress,
+) -> Result<Profile> {
     let RecordRequest { kernel, workload, run, capture, model, .. } = request;
     let nothing = || Error::NothingRecorded { workload: workload.name.clone(), run: (*run).to_string() };
     let recording: &Recording = outcome.recording.as_ref().ok_or_else(nothing)?;
@@ -143,7 +176,9 @@ fn analyse(id: &str, request: &RecordRequest, outcome: &Outcome, progress: &dyn 
         let path = outcome.directory.clone();
         return Err(Error::LostEvents { lost: recording.health.lost_events, path });
     }
-    let symbols = symbols(kernel)?;
+    let mut symbols = symbols(kernel)?;
+    detail.complete(&mut symbols);
+    let points = detail.points();
     let counts = if capture.edges { Some(outcome.counts()?) } else { None };
     let path = outcome.trace();
     progress.begin("analysing the trace", Some(recording.events));
@@ -151,16 +186,9 @@ fn analyse(id: &str, request: &RecordRequest, outcome: &Outcome, progress: &dyn 
         true => Box::new(File::open(&path).at("open", &path)?),
         false => Box::new(&[][..]),
     };
-    let mut tell = |done| {
-        progress.at(done);
-        if interrupt::is_set() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    };
-    let input = Input { counts: counts.as_ref(), ..Input::new(&*trace, recording, &symbols) };
-    let analysis = kerntune_analyze::analyze(&input, &mut tell);
+    let input =
+        Input { counts: counts.as_ref(), points: &points, ..Input::new(&*trace, recording, &symbols) };
+    let analysis = kerntune_analyze::analyze(&input, &mut |done| watch::at(progress, done));
     progress.end();
     interrupt::check()?;
     let analysis = analysis?;
@@ -178,9 +206,10 @@ fn analyse(id: &str, request: &RecordRequest, outcome: &Outcome, progress: &dyn 
         functions: capture.functions,
         edges: capture.edges,
         model: model.is_some(),
-        weights: false,
+        weights: recording.capture.weights,
     };
     manifest.sources = vec![format!("run/: QEMU TCG with -icount, kernel {}", kernel.manifest.id)];
+    manifest.sources.extend_from_slice(detail.said());
     let tables = analysis.describe(&mut manifest);
     Ok(Profile { manifest, tables })
 }

@@ -1,11 +1,13 @@
-//! `kerntune profile list|show|remove`.
+//! `kerntune profile list|show|rebuild|remove`.
 
 use super::work;
 use crate::args::{Global, Profile as Command};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_profile::{find, list, remove, Manifest, Profile};
+use kerntune_analyze::Missing;
 use kerntune_report::summary;
+use kerntune_tune::rebuild::rebuild;
 use serde::Serialize;
 use std::path::Path;
 
@@ -25,6 +27,17 @@ impl<'a> Shown<'a> {
         let Manifest { workload, machine, recorded, kernel, .. } = manifest;
         Self { path, kernel: &kernel.id, workload, machine, date: recorded, manifest }
     }
+}
+
+/// What of a trace is not in its profile.
+fn missing(chunk: &Missing) -> String {
+    let Missing { chunk, begin_ns, end_ns, events, reason } = chunk;
+    let seconds = |ns: &u64| *ns as f64 / 1e9;
+    format!(
+        "missing: chunk {chunk}, {:.6} to {:.6} s, {events} events: {reason}",
+        seconds(begin_ns),
+        seconds(end_ns)
+    )
 }
 
 pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, Failure> {
@@ -67,6 +80,18 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
                 let profile = Profile::load(&entry.path)?;
                 output.print(&format!("{}\n", entry.path.display()));
                 output.print(&summary::text(&profile, output.style())?);
+            }
+        }
+        Command::Rebuild { profile, partial, format } => {
+            let entry = find(&work, profile)?;
+            let rebuilt = rebuild(&work, &entry.path, *partial, output.progress())?;
+            for chunk in &rebuilt.missing {
+                output.note(&missing(chunk));
+            }
+            if format.json {
+                output.json(&Shown::new(&rebuilt.path, &rebuilt.manifest));
+            } else {
+                output.print(&format!("{}\n", rebuilt.path.display()));
             }
         }
         Command::Remove { profiles } => {

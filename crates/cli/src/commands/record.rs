@@ -5,9 +5,11 @@ use crate::args::{Global, Record};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_guest::{Run, Step};
+use kerntune_machine::Selection;
 use kerntune_profile::Profile;
 use kerntune_report::summary;
-use kerntune_tune::record::{record, Capture, RecordRequest, Repeat};
+use kerntune_tune::detail::{patterns, Detail};
+use kerntune_tune::record::{record_in_detail, Capture, RecordRequest, Repeat};
 use kerntune_tune::{model, Session};
 
 pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, Failure> {
@@ -27,7 +29,14 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
     let model =
         if options.no_edges { None } else { Some(model::find(&options.model.model).map_err(Failure::from)?) };
     let session = Session::new(&work, output.progress())?;
-    let recorded = record(
+    let detail = Detail {
+        selection: Selection { only: patterns(&options.detail.only)?, skip: patterns(&options.detail.skip)? },
+        points: options.detail.point.clone(),
+        users: options.detail.user.clone(),
+        weights: options.detail.weights,
+        tags: options.detail.tags,
+    };
+    let recorded = record_in_detail(
         &session,
         &RecordRequest {
             kernel: &kernel,
@@ -37,6 +46,7 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
             model: model.as_ref(),
             repeat: Repeat::Another,
         },
+        &detail,
     )?;
     let profile = Profile::load(&recorded.path)?;
     if options.format.json {

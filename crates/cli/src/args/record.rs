@@ -1,0 +1,60 @@
+//! What of a run is recorded.
+
+use clap::Args;
+use kerntune_trace::TagWindow;
+
+/// Options of `record` that choose what is traced.
+#[derive(Debug, Clone, Args)]
+pub struct RecordDetail {
+    /// Trace only these functions; may be repeated. A name (tcp_*), a source directory or path
+    /// (net/, net/ipv4/tcp.c), a file's name (tcp.c), or a file with such lines (@FILE). Time of others
+    /// is their callers'; interrupts, system calls and switches are always seen
+    #[arg(long, value_name = "PATTERN")]
+    pub only: Vec<String>,
+    /// Do not trace these functions; as --only
+    #[arg(long, value_name = "PATTERN")]
+    pub skip: Vec<String>,
+    /// Note each passage of an instruction inside a function: SYMBOL, SYMBOL+0x1f, or FILE:LINE of a
+    /// kernel with debug information; may be repeated
+    #[arg(long, value_name = "PLACE")]
+    pub point: Vec<String>,
+    /// Trace the user functions of this program or library, too: a name in the guest (rr, redis-server,
+    /// libc.so.6) or a path; may be repeated
+    #[arg(long, value_name = "BINARY")]
+    pub user: Vec<String>,
+    /// Record taken branches and the model's misses for each call path (a trace half as large again)
+    #[arg(long)]
+    pub weights: bool,
+    /// Write event tags of McRae's profiler that the guest puts to this port or memory window, for
+    /// `kerntune import mcrae`
+    #[arg(long, value_name = "port:0x80|memory:0xADDRESS", value_parser = tag_window)]
+    pub tags: Option<TagWindow>,
+}
+
+fn tag_window(text: &str) -> Result<TagWindow, String> {
+    let number = |digits: &str| match digits.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(&hex.replace('_', ""), 16).ok(),
+        None => digits.parse().ok(),
+    };
+    let window = match text.split_once(':') {
+        Some(("port", port)) => number(port).and_then(|p| u16::try_from(p).ok()).map(TagWindow::Port),
+        Some(("memory", base)) => number(base).map(TagWindow::Memory),
+        _ => None,
+    };
+    window.ok_or_else(|| "give port:NUMBER (port:0x80) or memory:ADDRESS (memory:0x4b540000)".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows() {
+        assert_eq!(tag_window("port:0x80"), Ok(TagWindow::Port(0x80)));
+        assert_eq!(tag_window("port:128"), Ok(TagWindow::Port(0x80)));
+        assert_eq!(tag_window("memory:0x4b540000"), Ok(TagWindow::Memory(0x4b54_0000)));
+        for bad in ["port:65536", "port:", "0x80", "memory:zz", "uart:1"] {
+            assert!(tag_window(bad).is_err(), "{bad}");
+        }
+    }
+}

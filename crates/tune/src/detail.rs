@@ -1,0 +1,241 @@
+//! What of a run is recorded beyond "every kernel function": selections, points, user code, weights,
+//! event tags; from what users say to what the machine is asked for.
+
+use crate::{Error, Result, Session};
+use kerntune_guest::GuestImage;
+use kerntune_kernel::Kernel;
+use kerntune_machine::{
+    load_user_binary, resolve_points, suggestions, CaptureRequest, Point, Selection, UserBinary,
+};
+use kerntune_profile::{Address, FunctionIndex, Symbol};
+use kerntune_trace::TagWindow;
+use kerntune_work::{ContentHash, IoContext, Progress};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// As users say it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Detail {
+    /// Which of the kernel's functions are traced.
+    pub selection: Selection,
+    /// `symbol`, `symbol+0x1f`, `file.c:line`.
+    pub points: Vec<String>,
+    /// Programs and libraries whose user functions are traced ([`kerntune_guest::locate`]).
+    pub users: Vec<String>,
+    /// Branches and misses with every event.
+    pub weights: bool,
+    /// Where event tags of McRae's profiler are said.
+    pub tags: Option<TagWindow>,
+}
+
+/// What the name of a symbol is that stands for code in no known function.
+const UNKNOWN: &str = "[unknown code]";
+/// The same where a selection leaves functions out.
+const NOT_TRACED: &str = "[not traced]";
+
+/// [`Detail`] for one kernel and one image.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Resolved {
+    skip: Vec<bool>,
+    points: Vec<Point>,
+    binaries: Vec<(PathBuf, UserBinary)>,
+    weights: bool,
+    tags: Option<TagWindow>,
+    /// One line each, for the manifest.
+    said: Vec<String>,
+}
+
+impl Detail {
+    pub(crate) fn resolve(
+        &self,
+        session: &Session,
+        kernel: &Kernel,
+        image: &GuestImage,
+        functions: bool,
+        model: bool,
+    ) -> Result<Resolved> {
+        if self.weights && !model {
+            return Err(Error::WeightsWithoutModel);
+        }
+        let needs = [
+            (!self.selection.is_everything(), "--only and --skip"),
+            (!self.points.is_empty(), "--point"),
+            (!self.users.is_empty(), "--user"),
+            (self.weights, "--weights"),
+        ];
+        if let Some((_, option)) = needs.into_iter().find(|(used, _)| *used && !functions) {
+            return Err(Error::NeedsFunctions { option });
+        }
+        let mut resolved =
+            Resolved { weights: self.weights, tags: self.tags, said: self.said(), ..Resolved::default() };
+        if !self.selection.is_everything() || !self.points.is_empty() {
+            let symbols = kernel.symbols()?;
+            if !self.selection.is_everything() {
+                resolved.skip = self.selection.resolve(symbols.functions())?;
+            }
+            resolved.points = resolve_points(kernel, &symbols, &self.points)?;
+        }
+        for word in &self.users {
+            resolved.binaries.push(binary(session, image, word)?);
+        }
+        Ok(resolved)
+    }
+
+    fn said(&self) -> Vec<String> {
+        let Self { selection, points, users, weights, tags } = self;
+        let list = |option: &str, words: &[String]| -> Option<String> {
+            (!words.is_empty()).then(|| format!("{option} {}", words.join(&format!(" {option} "))))
+        };
+        [
+            list("--only", &selection.only),
+            list("--skip", &selection.skip),
+            list("--point", points),
+            list("--user", users),
+            weights.then(|| "--weights".to_string()),
+            tags.map(|window| match window {
+                TagWindow::Port(port) => format!("--tags port:{port:#x}"),
+                TagWindow::Memory(base) => format!("--tags memory:{base:#x}"),
+            }),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+fn binary(session: &Session, image: &GuestImage, word: &str) -> Result<(PathBuf, UserBinary)> {
+    let path = kerntune_guest::locate(session.work, &image.manifest, word)?;
+    let path = path.ok_or_else(|| {
+        let near = suggestions(word, kerntune_guest::similar(&image.manifest));
+        let hint =
+            if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
+        Error::NoProgram { word: word.to_string(), hint }
+    })?;
+    let binary = load_user_binary(&path)?;
+    if binary.dynamic_only {
+        session.progress.note(&format!(
+            "{} has only the symbols that other files need: functions that it keeps to itself will look like \
+             parts of their callers (an unstripped file shows them)",
+            path.display()
+        ));
+    }
+    Ok((path, binary))
+}
+
+impl Resolved {
+    /// Everything that decides what the recording shows.
+    pub fn name(&self, hash: ContentHash) -> Result<ContentHash> {
+        let mut hash = hash;
+        for line in &self.said {
+            hash = hash.field("detail", line);
+        }
+        for (path, _) in &self.binaries {
+            hash = hash.file("user", path)?;
+        }
+        Ok(hash)
+    }
+
+    /// Asks the machine for it.
+    pub fn ask(&self, capture: &mut CaptureRequest) {
+        capture.skip = self.skip.clone();
+        capture.points = self.points.clone();
+        capture.binaries = self.binaries.iter().map(|(_, binary)| binary.clone()).collect();
+        capture.weights = self.weights;
+        capture.tags = self.tags;
+    }
+
+    /// For the manifest.
+    pub fn said(&self) -> &[String] {
+        &self.said
+    }
+
+    /// Completes the kernel's symbols: the last one stands for what is in none of them; after it come
+    /// user functions.
+    pub fn complete(&self, symbols: &mut Vec<Symbol>) {
+        if self.skip.iter().any(|&skip| skip) {
+            if let Some(unknown) = symbols.last_mut().filter(|symbol| symbol.name == UNKNOWN) {
+                unknown.name = NOT_TRACED.into();
+            }
+        }
+        for (path, binary) in &self.binaries {
+            let module = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+            for (function, name) in binary.spec.functions.iter().zip(&binary.names) {
+                symbols.push(Symbol {
+                    function: FunctionIndex(symbols.len() as u32),
+                    name: name.clone(),
+                    address: Address(function.address),
+                    size: function.size,
+                    file: None,
+                    module: Some(module.clone()),
+                });
+            }
+        }
+    }
+
+    /// Name and function of each point, for [`kerntune_analyze::Input::points`].
+    pub fn points(&self) -> Vec<(String, FunctionIndex)> {
+        self.points.iter().map(|point| (point.name.clone(), FunctionIndex(point.function))).collect()
+    }
+
+    /// Binaries of which no function was entered: their names.
+    pub fn unseen(&self, profile: &kerntune_profile::Tables) -> Vec<String> {
+        let mut first = profile.symbols.iter().take_while(|symbol| symbol.module.is_none()).count() as u32;
+        let mut unseen = Vec::new();
+        for (path, binary) in &self.binaries {
+            let past = first + binary.spec.functions.len() as u32;
+            if !profile.functions.iter().any(|row| (first..past).contains(&row.function.0)) {
+                unseen.push(path.display().to_string());
+            }
+            first = past;
+        }
+        unseen
+    }
+}
+
+/// Puts the lines of pattern files in their place: `@FILE`, or a file that is there. Empty lines and
+/// those that begin with `#` say nothing.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn patterns(words: &[String]) -> Result<Vec<String>> {
+    let mut patterns = Vec::new();
+    for word in words {
+        let file = match word.strip_prefix('@') {
+            Some(file) => Path::new(file),
+            None if Path::new(word).is_file() => Path::new(word),
+            None => {
+                patterns.push(word.clone());
+                continue;
+            }
+        };
+        let text = fs::read_to_string(file).at("read", file)?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        patterns.extend(lines.map(str::to_string));
+    }
+    Ok(patterns)
+}
+
+/// Tells of binaries that were to be traced and did not run.
+pub(crate) fn tell_unseen(resolved: &Resolved, tables: &kerntune_profile::Tables, progress: &dyn Progress) {
+    for path in resolved.unseen(tables) {
+        progress.note(&format!(
+            "no function of {path} was entered in a region: does the workload run it there, and is it this file?"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pattern_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("list");
+        fs::write(&file, "# receive\ntcp_rcv*\n\n  net/core/ \n").unwrap();
+        let file = file.display().to_string();
+        let all = patterns(&["a".into(), file.clone(), format!("@{file}"), "net/".into()]).unwrap();
+        assert_eq!(all, ["a", "tcp_rcv*", "net/core/", "tcp_rcv*", "net/core/", "net/"]);
+        assert!(patterns(&["@/nothing/here".into()]).is_err());
+    }
+}

@@ -227,14 +227,14 @@ fn regions(profile: &Profile, name: Option<&str>) -> Result<Vec<bool>> {
 }
 
 /// Whether a file is in a directory, is the file named, or matches the pattern.
-fn is_below(file: &str, directory: &str) -> bool {
+pub(crate) fn is_below(file: &str, directory: &str) -> bool {
     let directory = directory.trim_end_matches('/');
     file.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         || matches(directory, file)
 }
 
 /// Whether the whole name matches a pattern of `*` (anything) and `?` (one character).
-fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n) = (0, 0);
     // Where the last star was, and up to where it stands for.

@@ -6,6 +6,9 @@
 //! - [`comparison`]: two kernels against each other, text (its JSON is
 //!   [`kerntune_compare::Comparison::to_json`]).
 //! - [`path`]: what ran when, call by call (McRae's Figure 4), text and JSON.
+//! - [`histogram`], [`subsystems`], [`threads`], [`interrupts`], [`switches`], [`idle`]: what their
+//!   names say; text and JSON.
+//! - [`diff`]: two profiles side by side; text and JSON.
 //! - [`names`]: a function by its name.
 //! - [`html`]: all of it on one self-contained page.
 //!
@@ -26,19 +29,29 @@
 mod call_graph;
 mod columns;
 pub mod comparison;
+pub mod diff;
 pub mod flat;
 pub mod functions;
 pub mod graph;
+mod groups;
 mod health;
+pub mod histogram;
 pub mod html;
+pub mod idle;
+pub mod interrupts;
 pub mod names;
 pub mod path;
 mod style;
+pub mod subsystems;
 pub mod summary;
+pub mod switches;
+mod tally;
+pub mod threads;
 mod unit;
 mod view;
 
 pub use call_graph::{GraphOptions, Propagation, Unit};
+pub use groups::{Grouping, Groups};
 pub use style::Style;
 
 use kerntune_profile::Profile;
@@ -80,6 +93,27 @@ pub enum Error {
     /// There is no call graph of the profile.
     #[error("no call graph: {0}")]
     Graph(#[from] kerntune_analyze::graph::GraphError),
+    /// A file of groups that is none.
+    #[error("{origin}, line {line}: {reason}")]
+    Groups {
+        /// The file.
+        origin: String,
+        /// Its line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// Nothing to divide by.
+    #[error("there are no operations to compare by: leave out --per-operation, or choose a --region that counts them")]
+    NoOperations,
+    /// Parts of a difference that do not sum to it: an error of kerntune's.
+    #[error("the parts of the difference sum to {parts} ns and not to {whole} ns: please report this")]
+    Sum {
+        /// What the parts sum to.
+        parts: i128,
+        /// What they should.
+        whole: i128,
+    },
     /// A document could not be written as JSON.
     #[error("cannot write the result as JSON: {0}")]
     Json(#[from] serde_json::Error),

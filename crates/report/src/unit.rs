@@ -1,6 +1,9 @@
 //! One unit of time for a whole column.
 
+use crate::style::printable;
+use crate::view::share;
 use kerntune_compare::number;
+use kerntune_profile::ScopeTotals;
 
 /// A unit in which a column of times is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +61,37 @@ pub(crate) fn readable(ns: u64) -> String {
         1_000_000..=999_999_999 => format!("{} ms", number::fixed(ns as f64 / 1e6, 2)),
         _ => format!("{} s", number::fixed(ns as f64 / 1e9, 3)),
     }
+}
+
+/// A point in virtual time, for a table: `5.000123456 s`.
+pub(crate) fn seconds_at(ns: u64) -> String {
+    format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000)
+}
+
+/// How many in a second of `elapsed_ns`; 0 of no time.
+pub(crate) fn per_second(count: u64, elapsed_ns: u64) -> f64 {
+    if elapsed_ns == 0 {
+        0.0
+    } else {
+        count as f64 * 1e9 / elapsed_ns as f64
+    }
+}
+
+/// The head of a report: its region, and the times that percentages are of.
+pub(crate) fn header(totals: &ScopeTotals, region: Option<&str>) -> String {
+    let mut out = region.map_or(String::new(), |name| format!("Region {}\n", printable(name)));
+    let elapsed = totals.elapsed_ns.get();
+    let mut line = |head: &str, ns: u64| {
+        let percent = number::fixed(share(ns, elapsed), 2);
+        out += &match head {
+            "Elapsed time" => format!("{head:<20} = {}\n", seconds(ns)),
+            _ => format!("{head:<20} = {}  ({percent:>6}%)\n", seconds(ns)),
+        };
+    };
+    line("Elapsed time", elapsed);
+    line("Accumulated run time", totals.busy_ns.get());
+    line("Idle time", totals.idle_ns.get());
+    out
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What the renderers need of a profile, added up once.
 
 use crate::{Error, Result};
-use kerntune_profile::{FunctionTotals, Nanoseconds, Profile, RegionStats, Tables};
+use kerntune_profile::{FunctionTotals, Nanoseconds, Profile, RegionStats, Scope, Tables};
 
 /// A function over the regions that were asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,10 +146,22 @@ pub(crate) fn wanted_regions(profile: &Profile, name: Option<&str>) -> Result<Ve
     let mut wanted = vec![false; tables.regions.len()];
     for row in tables.regions.iter().filter(|row| row.name == name) {
         let within = tables.within(row.region);
-        wanted.iter_mut().take(within.end as usize).skip(within.start as usize).for_each(|region| *region = true);
+        wanted
+            .iter_mut()
+            .take(within.end as usize)
+            .skip(within.start as usize)
+            .for_each(|region| *region = true);
     }
     match wanted.contains(&true) {
         true => Ok(wanted),
         false => Err(Error::no_region(name, profile)),
+    }
+}
+
+/// The regions of this name and those within them; all if no name is given.
+pub(crate) fn scope(profile: &Profile, region: Option<&str>) -> Result<Scope> {
+    match region {
+        None => Ok(Scope::all(&profile.tables)),
+        Some(name) => Scope::named(&profile.tables, name).ok_or_else(|| Error::no_region(name, profile)),
     }
 }

@@ -162,7 +162,7 @@ fn the_contract_is_documented() {
         assert!(contract.contains(&format!("\"{field}\":")), "docs/json.md does not show {field}");
     }
     let examples: Vec<_> = contract.split("```json\n").skip(1).collect();
-    assert_eq!(examples.len(), 3);
+    assert!(examples.len() >= 3);
     for example in examples {
         let example = example.split("```").next().unwrap();
         let json: Value = serde_json::from_str(example).expect(example);

@@ -1,6 +1,6 @@
 //! `kerntune report`: one kind of report each.
 
-use super::{CodePath, GraphTable, Json};
+use super::{CodePath, GraphTable, Json, Diff, Histogram, Part, Subsystems, Table, Threads};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
@@ -40,12 +40,26 @@ pub enum ReportKind {
     },
     /// Each function's calls, elapsed and net time (McRae's summary)
     Functions(FunctionTable),
-    /// What ran when, call by call: one call, one operation or a window (McRae's code path trace)
-    Path(Box<CodePath>),
     /// Each function's own time and calls, greatest time first (gprof's flat profile)
     Flat(Box<GraphTable>),
     /// Callers and callees of each function and cycle, with the time they hand up (gprof's call graph)
     Graph(Box<GraphTable>),
+    /// What ran when, call by call: one call, one operation or a window (McRae's code path trace)
+    Path(Box<CodePath>),
+    /// How long a function's calls took: log-scaled, with percentiles, by caller if asked
+    Histogram(Histogram),
+    /// Time by part of the kernel (net/ipv4, mm …) or by groups of your own, and who calls into whom
+    Subsystems(Subsystems),
+    /// Whose time it was
+    Threads(Threads),
+    /// Interrupts and exceptions: how many, how long, when the longest was
+    Interrupts(Part),
+    /// Context switches: how often, why, from whom to whom
+    Switches(Table),
+    /// Idle time: stretches by length, and what ended them
+    Idle(Part),
+    /// This profile (A) and another (B) side by side: what explains the difference
+    Diff(Diff),
     /// One page with pictures: call tree, timeline down to single calls, callers and callees, histograms
     Html(HtmlReport),
 }

@@ -162,7 +162,7 @@ fn profile(id: &str, kernel: KernelId, functions: &[Function], scale: u64) -> Pr
     let mut manifest = Manifest::new(id, kernel, "rr", "emulator");
     manifest.model = Some("generic".into());
     manifest.recorded = "2025-06-01T12:00:00.000Z".into();
-    manifest.capture = Capture { functions: true, edges: true, model: true };
+    manifest.capture = Capture { functions: true, edges: true, model: true, weights: false };
     manifest.exact = true;
     manifest.events = 28_060_412;
     let regions = vec![
@@ -196,6 +196,7 @@ fn profile(id: &str, kernel: KernelId, functions: &[Function], scale: u64) -> Pr
             address: Address(0xffff_ffff_8100_0000 + 0x400 * at as u64),
             size: 0x3f0,
             file: file.map(Into::into),
+            module: None,
         });
         // Two thirds in the first region, the rest in the third.
         for (region, part) in [
@@ -211,6 +212,8 @@ fn profile(id: &str, kernel: KernelId, functions: &[Function], scale: u64) -> Pr
                 elapsed_ns: Nanoseconds(elapsed),
                 max_ns: Nanoseconds(if calls == 0 { 0 } else { max - u64::from(region) }),
                 min_ns: Nanoseconds(if calls == 0 { 0 } else { min }),
+                slowest_ns: Nanoseconds(elapsed.checked_div(calls).unwrap_or(0) * 2),
+                slowest_at_ns: Nanoseconds(if calls == 0 { 0 } else { 5_000_000_000 + u64::from(region) }),
             });
         }
     }

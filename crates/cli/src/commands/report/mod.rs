@@ -1,9 +1,9 @@
 //! `kerntune report`.
 
 mod call_graph;
-
 mod html;
 mod path;
+mod tables;
 
 use super::work;
 use crate::args::{FunctionTable, Global, Report, ReportKind};
@@ -16,7 +16,15 @@ use kerntune_report::{functions, summary};
 const TOP: usize = 40;
 
 pub fn run(global: &Global, options: &Report, output: &Output) -> Result<Exit, Failure> {
-    let entry = find(&work(global)?, &options.profile)?;
+    let outer = &options.table;
+    let given = outer.top.is_some() || outer.region.is_some() || outer.format.json || outer.sort != "net";
+    if options.kind.is_some() && given {
+        return Err(Failure::usage(
+            "options of a report come after its name: kerntune report PROFILE KIND --region NAME",
+        ));
+    }
+    let work = work(global)?;
+    let entry = find(&work, &options.profile)?;
     let profile = Profile::load(&entry.path)?;
     match &options.kind {
         None if options.table.format.json => output.print(&summary::json(&profile)?),
@@ -29,11 +37,18 @@ pub fn run(global: &Global, options: &Report, output: &Output) -> Result<Exit, F
             true => summary::json(&profile)?,
             false => summary::text(&profile, output.style())?,
         }),
-        Some(ReportKind::Html(options)) => return html::run(&entry.path, &profile, options, output),
         Some(ReportKind::Functions(table)) => functions(&profile, table, output)?,
-        Some(ReportKind::Path(options)) => path::run(&profile, &entry.path, options, output)?,
         Some(ReportKind::Flat(table)) => call_graph::flat(&profile, table, output)?,
         Some(ReportKind::Graph(table)) => call_graph::graph(&profile, table, output)?,
+        Some(ReportKind::Html(options)) => return html::run(&entry.path, &profile, options, output),
+        Some(ReportKind::Histogram(options)) => tables::histogram(&profile, options, output)?,
+        Some(ReportKind::Subsystems(options)) => tables::subsystems(&profile, options, output)?,
+        Some(ReportKind::Threads(options)) => tables::threads(&profile, options, output)?,
+        Some(ReportKind::Interrupts(options)) => tables::interrupts(&profile, options, output)?,
+        Some(ReportKind::Switches(options)) => tables::switches(&profile, options, output)?,
+        Some(ReportKind::Idle(options)) => tables::idle(&profile, options, output)?,
+        Some(ReportKind::Diff(options)) => tables::diff(&work, &profile, options, output)?,
+        Some(ReportKind::Path(options)) => path::run(&profile, &entry.path, options, output)?,
     }
     Ok(Exit::Ok)
 }

@@ -1,0 +1,173 @@
+//! Every report of a live recording, and the equations that hold between them.
+
+mod support;
+
+use serde_json::Value;
+use std::sync::OnceLock;
+
+/// A profile of a kernel that works, then sleeps.
+fn profile() -> &'static str {
+    static PROFILE: OnceLock<String> = OnceLock::new();
+    PROFILE.get_or_init(|| {
+        let kernel = support::base_kernel();
+        let directory = tempfile::tempdir().unwrap();
+        let file = support::workload(
+            &directory,
+            "description = \"TCP, then sleep\"\n[training]\n[[training.step]]\ncommand = [\"rr\"]\n\
+             [measured]\n[[measured.step]]\nregion = \"tcp\"\noperations = 1000\n\
+             command = [\"rr\", \"--only\", \"tcp_rr\"]\n\
+             [[measured.step]]\nregion = \"nap\"\noperations = 1\ncommand = [\"sleep\", \"0.05\"]\n",
+        );
+        let text = support::run(["record", "--kernel", &kernel, "--workload", &file, "--no-edges"]);
+        let line = text.lines().find_map(|line| line.strip_prefix("profile /")).unwrap();
+        format!("/{line}")
+    })
+}
+
+fn report(kind: &[&str]) -> Value {
+    support::json(["report", profile()].iter().chain(kind).chain(&["--json"]))
+}
+
+fn sum(rows: &Value, field: &str) -> u64 {
+    rows.as_array().unwrap().iter().map(|row| row[field].as_u64().unwrap()).sum()
+}
+
+fn at(json: &Value, field: &str) -> u64 {
+    json[field].as_u64().unwrap()
+}
+
+const WHERE: [&[&str]; 3] = [&[], &["--region", "tcp"], &["--region", "nap"]];
+
+fn with<'a>(kind: &[&'a str], more: &[&'a str]) -> Value {
+    report(&[kind, more].concat())
+}
+
+#[test]
+fn times_of_all_reports_add_up() {
+    for part in WHERE {
+        let functions = with(&["functions"], part);
+        let busy = at(&functions, "busy_ns");
+        let beside = at(&functions, "user_ns") + at(&functions, "unattributed_ns");
+        assert_eq!(sum(&functions["functions"], "net_ns") + beside, busy);
+
+        for depth in [&[][..], &["--depth", "1"], &["--depth", "3"]] {
+            let groups = with(&[&["subsystems"], depth].concat(), part);
+            assert_eq!(sum(&groups["groups"], "net_ns"), busy - beside, "{part:?} {depth:?}");
+            assert_eq!(at(&groups, "busy_ns"), busy);
+        }
+        for kind in [&["threads"][..], &["threads", "--by-comm"]] {
+            let threads = with(kind, part);
+            assert_eq!(sum(&threads["threads"], "net_ns"), busy, "{part:?} {kind:?}");
+            assert_eq!(sum(&threads["threads"], "user_ns"), at(&functions, "user_ns"));
+        }
+        let threads = with(&["threads"], part);
+        assert_eq!(sum(&threads["threads"], "switches_in"), at(&with(&["switches"], part), "count"));
+
+        let idle = with(&["idle"], part);
+        assert_eq!(at(&idle, "idle_ns"), at(&functions, "idle_ns"));
+        assert_eq!(sum(&idle["wakers"], "idle_ns"), at(&functions, "idle_ns"));
+        assert_eq!(sum(&idle["wakers"], "count"), sum(&idle["buckets"], "count"));
+    }
+    let nap = with(&["idle"], &["--region", "nap"]);
+    assert!(at(&nap, "idle_ns") >= 45_000_000, "{nap}");
+    assert!(nap["wakers"].as_array().unwrap().iter().any(|w| w["waker"].as_str().is_some()), "{nap}");
+}
+
+#[test]
+fn source_paths_are_whole_and_make_the_groups() {
+    let functions = report(&["functions"]);
+    let rows = functions["functions"].as_array().unwrap();
+    let file = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap()["file"].clone();
+    assert_eq!(file("tcp_sendmsg"), "net/ipv4/tcp.c");
+    assert_eq!(file("tcp_v4_rcv"), "net/ipv4/tcp_ipv4.c");
+    assert_eq!(file("entry_SYSCALL_64"), "arch/x86/entry/entry_64.S");
+    let with_path = rows.iter().filter(|row| row["file"].as_str().is_some_and(|file| file.contains('/')));
+    assert!(with_path.count() * 100 >= rows.len() * 99);
+    let groups = report(&["subsystems", "--matrix"]);
+    let names: Vec<_> =
+        groups["groups"].as_array().unwrap().iter().map(|g| g["group"].as_str().unwrap()).collect();
+    for group in ["net/ipv4", "net/core", "kernel/sched", "arch/x86", "mm"] {
+        assert!(names.contains(&group), "{names:?}");
+    }
+    let matrix = groups["matrix"].as_array().unwrap();
+    assert!(matrix.iter().any(|p| p["from"] == "net" && p["to"] == "net/ipv4"), "{matrix:?}");
+}
+
+#[test]
+fn histograms_and_interrupts_count_the_calls_of_functions() {
+    let functions = report(&["functions"]);
+    let rows = functions["functions"].as_array().unwrap();
+    for name in ["tcp_sendmsg", "tcp_v4_rcv", "asm_sysvec_apic_timer_interrupt"] {
+        let function = rows.iter().find(|row| row["name"] == name).unwrap();
+        let histogram = report(&["histogram", name, "--by-caller"]);
+        for field in ["calls", "elapsed_ns"] {
+            assert_eq!(histogram[field], function[field], "{name}");
+            assert_eq!(sum(&histogram["callers"], field), at(function, field), "{name}");
+        }
+        assert_eq!(sum(&histogram["buckets"], "count"), at(function, "calls"), "{name}");
+        let last = histogram["buckets"].as_array().unwrap().last().unwrap();
+        let slowest = at(&histogram, "slowest_ns");
+        assert!(at(last, "from_ns") <= slowest && slowest <= at(last, "to_ns"), "{histogram}");
+    }
+    let interrupts = report(&["interrupts"]);
+    let timer = interrupts["interrupts"].as_array().unwrap().iter();
+    let timer = timer.clone().find(|row| row["function"] == "asm_sysvec_apic_timer_interrupt").unwrap();
+    let function = rows.iter().find(|row| row["name"] == "asm_sysvec_apic_timer_interrupt").unwrap();
+    assert_eq!(timer["count"], function["calls"]);
+    // All that interrupts took, those that had not ended included.
+    assert!(at(&interrupts, "interrupt_ns") >= sum(&interrupts["interrupts"], "elapsed_ns"));
+    let threads = report(&["threads"]);
+    let pseudo = threads["threads"].as_array().unwrap().iter().find(|t| t["kind"] == "interrupt").unwrap();
+    assert_eq!(at(pseudo, "net_ns"), at(&interrupts, "interrupt_ns"));
+}
+
+#[test]
+fn a_profile_does_not_differ_from_itself_and_parts_of_it_do() {
+    for paths in [&[][..], &["--paths"]] {
+        let same = report(&[&["diff", profile()], paths].concat());
+        assert_eq!(same["change_ns"], 0);
+        assert!(same["rows"].as_array().unwrap().iter().all(|row| row["net_change_ns"] == 0));
+    }
+    let other = {
+        let kernel = support::base_kernel();
+        let directory = tempfile::tempdir().unwrap();
+        let file = support::workload(
+            &directory,
+            "description = \"UDP\"\n[training]\n[[training.step]]\ncommand = [\"rr\"]\n[measured]\n\
+             [[measured.step]]\nregion = \"tcp\"\noperations = 1000\ncommand = [\"rr\", \"--only\", \"udp_rr\"]\n",
+        );
+        let text = support::run(["record", "--kernel", &kernel, "--workload", &file, "--no-edges"]);
+        format!("/{}", text.lines().find_map(|line| line.strip_prefix("profile /")).unwrap())
+    };
+    for options in
+        [&[][..], &["--paths"], &["--region", "tcp"], &["--region", "tcp", "--paths", "--top", "5"]]
+    {
+        let diff = report(&[&["diff", other.as_str()], options].concat());
+        let [base, now] = ["base", "other"].map(|side| diff[side]["elapsed_ns"].as_i64().unwrap());
+        assert_eq!(diff["change_ns"].as_i64().unwrap(), now - base);
+        let rows = diff["rows"].as_array().unwrap().iter();
+        let shown: i64 = rows.map(|row| row["net_change_ns"].as_i64().unwrap()).sum();
+        assert_eq!(shown + diff["more_change_ns"].as_i64().unwrap(), now - base, "{options:?}");
+    }
+    let tcp = report(&["diff", &other, "--region", "tcp", "--top", "400"]);
+    let row = |name: &str| tcp["rows"].as_array().unwrap().iter().find(|row| row["name"] == name).cloned();
+    assert_eq!(row("tcp_sendmsg").unwrap()["calls"][1], 0);
+    assert_eq!(row("udp_sendmsg").unwrap()["calls"][0], 0);
+    let text = support::run(["report", profile(), "diff", &other, "--region", "tcp", "--per-operation"]);
+    assert!(text.contains("more functions (--top)") && text.contains("  total\n"), "{text}");
+}
+
+#[test]
+fn options_before_the_kind_are_not_ignored() {
+    let mut command = support::kerntune(["report", profile(), "--region", "tcp", "threads"]);
+    support::fails(&mut command, 2, &["kerntune report PROFILE KIND --region NAME"]);
+    let directory = tempfile::tempdir().unwrap();
+    let groups = directory.path().join("groups.txt");
+    std::fs::write(&groups, "mine: tcp_* net/ipv4/\nno colon\n").unwrap();
+    let groups = groups.to_str().unwrap();
+    let mut command = support::kerntune(["report", profile(), "subsystems", "--groups", groups]);
+    support::fails(&mut command, 2, &["groups.txt, line 2: there is no colon"]);
+    std::fs::write(groups, "mine: tcp_* net/ipv4/\n").unwrap();
+    let text = support::run(["report", profile(), "subsystems", "--groups", groups]);
+    assert!(text.contains("  mine\n") && text.contains("  [other]\n"), "{text}");
+}

@@ -3,6 +3,7 @@
 mod call_graph;
 mod export;
 mod import;
+mod record;
 mod path;
 mod report;
 mod tables;
@@ -12,6 +13,7 @@ pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use export::{ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae};
 pub use path::CodePath;
+pub use record::RecordDetail;
 pub use tables::{Diff, Histogram, Part, Subsystems, Table, Threads};
 pub use report::{FunctionTable, HtmlReport, Report, ReportKind};
 pub use tags::Tags;
@@ -103,7 +105,9 @@ pub struct Doctor {
 }
 
 /// What a kernel is built from.
+// The variant of the same name has a group of its own.
 #[derive(Debug, Clone, Args)]
+#[group(skip)]
 pub struct Build {
     /// debian:VERSION, a source directory, or a source tarball
     #[arg(long, default_value = "debian:6.12", value_name = "SOURCE")]
@@ -203,6 +207,9 @@ pub struct Record {
     /// Do not record executed edges, nor misses of the front-end model
     #[arg(long)]
     pub no_edges: bool,
+    /// What exactly is recorded
+    #[command(flatten)]
+    pub detail: RecordDetail,
     #[command(flatten)]
     pub model: Model,
     #[command(flatten)]
@@ -223,6 +230,16 @@ pub enum Profile {
     Show {
         /// Beginning of an id, directory, or `latest`
         profile: String,
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Analyse a profile's trace again; keeps the result as another profile
+    Rebuild {
+        /// Beginning of an id, directory, or `latest`
+        profile: String,
+        /// Leave out chunks of the trace that are damaged, and say what is missing
+        #[arg(long)]
+        partial: bool,
         #[command(flatten)]
         format: Json,
     },

@@ -5,6 +5,13 @@ mod support;
 use serde_json::Value;
 use std::sync::OnceLock;
 
+/// The id of a new profile.
+fn recorded(kernel: &str, workload: &str) -> String {
+    let summary =
+        support::json(["record", "--kernel", kernel, "--workload", workload, "--no-edges", "--json"]);
+    summary["profile"].as_str().unwrap().to_string()
+}
+
 /// A profile of a kernel that works, then sleeps.
 fn profile() -> &'static str {
     static PROFILE: OnceLock<String> = OnceLock::new();
@@ -18,9 +25,7 @@ fn profile() -> &'static str {
              command = [\"rr\", \"--only\", \"tcp_rr\"]\n\
              [[measured.step]]\nregion = \"nap\"\noperations = 1\ncommand = [\"sleep\", \"0.05\"]\n",
         );
-        let text = support::run(["record", "--kernel", &kernel, "--workload", &file, "--no-edges"]);
-        let line = text.lines().find_map(|line| line.strip_prefix("profile /")).unwrap();
-        format!("/{line}")
+        recorded(&kernel, &file)
     })
 }
 
@@ -136,8 +141,7 @@ fn a_profile_does_not_differ_from_itself_and_parts_of_it_do() {
             "description = \"UDP\"\n[training]\n[[training.step]]\ncommand = [\"rr\"]\n[measured]\n\
              [[measured.step]]\nregion = \"tcp\"\noperations = 1000\ncommand = [\"rr\", \"--only\", \"udp_rr\"]\n",
         );
-        let text = support::run(["record", "--kernel", &kernel, "--workload", &file, "--no-edges"]);
-        format!("/{}", text.lines().find_map(|line| line.strip_prefix("profile /")).unwrap())
+        recorded(&kernel, &file)
     };
     for options in
         [&[][..], &["--paths"], &["--region", "tcp"], &["--region", "tcp", "--paths", "--top", "5"]]

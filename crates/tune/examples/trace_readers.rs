@@ -2,6 +2,8 @@
 //! `uftrace report`; beside them `trace-cmd report` on a function_graph capture that the guest made
 //! of itself. `make bench` runs this; docs/benchmarks.md has a baseline.
 //!
+//! Times are of CPU, user and system together, so that what else the machine does matters less.
+//!
 //! Usage: `trace_readers [MILLIONS_OF_EVENTS] [MILLIONS_FOR_UFTRACE]`; the work directory is
 //! `KERNTUNE_DIR` or `.kerntune`. The recording is kept there and found again.
 
@@ -21,7 +23,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// Round trips per million events of the row `tcp_rr`, and the row's round trips at scale 1.
-const TRIPS_PER_MILLION: f64 = 1_000_000.0 / 560.0;
+const TRIPS_PER_MILLION: f64 = 1_000_000.0 / 1_110.0;
 const TRIPS_AT_SCALE_1: f64 = 1_000.0;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -57,7 +59,7 @@ fn main() -> Outcome<()> {
     println!("  kerntune, 1 thread:    {ours}");
     let (records, seconds) = uftrace(&same.path)?;
     println!(
-        "  uftrace report:        {seconds:.2} s, {:.2} M records/s ({:.1} M records)",
+        "  uftrace report:        {seconds:.2} s of CPU, {:.2} M records per CPU s ({:.1} M records)",
         records as f64 / seconds / 1e6,
         records as f64 / 1e6
     );
@@ -66,7 +68,7 @@ fn main() -> Outcome<()> {
     let (lines, seconds) = trace_cmd(&work)?;
     let rate = lines as f64 / seconds;
     println!(
-        "trace-cmd report on {:.2} M function_graph events: {seconds:.2} s, {:.2} M events/s",
+        "trace-cmd report on {:.2} M function_graph events: {seconds:.2} s of CPU, {:.2} M events per CPU s",
         lines as f64 / 1e6,
         rate / 1e6
     );
@@ -105,7 +107,10 @@ fn rr(command: &[&str]) -> Outcome<Workload> {
 /// What one analysis took, in a process of its own.
 struct Taken {
     events: u64,
+    /// Of CPU.
     seconds: f64,
+    /// On the clock.
+    wall: f64,
     peak_kib: u64,
 }
 
@@ -118,7 +123,8 @@ impl Taken {
 impl std::fmt::Display for Taken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (rate, peak) = (self.rate() / 1e6, self.peak_kib as f64 / 1024.0);
-        write!(f, "{:.2} s, {rate:.1} M events/s, peak memory {peak:.0} MiB", self.seconds)
+        let (cpu, wall) = (self.seconds, self.wall);
+        write!(f, "{cpu:.2} s of CPU ({wall:.2} s), {rate:.1} M events per CPU s, peak memory {peak:.0} MiB")
     }
 }
 
@@ -131,20 +137,26 @@ fn child(threads: usize, profile: &Path) -> Outcome<Taken> {
     let text = String::from_utf8(output.stdout)?;
     let mut words = text.split_whitespace();
     let mut word = || words.next().ok_or("the analysis said nothing");
-    Ok(Taken { events: word()?.parse()?, seconds: word()?.parse()?, peak_kib: word()?.parse()? })
+    Ok(Taken {
+        events: word()?.parse()?,
+        seconds: word()?.parse()?,
+        wall: word()?.parse()?,
+        peak_kib: word()?.parse()?,
+    })
 }
 
 fn analyse(profile: &Path, threads: usize) -> Outcome<()> {
     let symbols = Profile::load(profile)?.tables.symbols;
     let run = RunFiles::open(profile)?;
-    let started = Instant::now();
+    let (started, before) = (Instant::now(), cpu_seconds("/proc/self/stat", OWN)?);
     let input = Input { threads, ..Input::new(&run.trace, &run.recording, &symbols) };
     let analysis = analyze(&input, &mut |_| ControlFlow::Continue(()))?;
-    let seconds = started.elapsed().as_secs_f64();
+    let wall = started.elapsed().as_secs_f64();
+    let seconds = cpu_seconds("/proc/self/stat", OWN)? - before;
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
     let peak = peak.split_whitespace().next().ok_or("no VmHWM")?;
-    println!("{} {seconds} {peak}", analysis.events);
+    println!("{} {seconds} {wall} {peak}", analysis.events);
     Ok(())
 }
 
@@ -185,11 +197,30 @@ fn trace_cmd(work: &WorkDir) -> Outcome<(u64, f64)> {
     Ok((lines as u64, seconds_of(&mut report())?))
 }
 
+/// Seconds of CPU that a command takes.
 fn seconds_of(command: &mut Command) -> Outcome<f64> {
-    let started = Instant::now();
+    let before = cpu_seconds("/proc/self/stat", CHILDREN)?;
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
     if !status.success() {
         return Err(format!("{command:?} ended with {status}").into());
     }
-    Ok(started.elapsed().as_secs_f64())
+    Ok(cpu_seconds("/proc/self/stat", CHILDREN)? - before)
+}
+
+/// Fields of `/proc/PID/stat` after the name: user and system time of the process, and of children
+/// that were waited for (proc(5): 14 to 17).
+const OWN: [usize; 2] = [11, 12];
+const CHILDREN: [usize; 2] = [13, 14];
+/// `USER_HZ`, which is 100 wherever Linux runs.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+fn cpu_seconds(path: &str, fields: [usize; 2]) -> Outcome<f64> {
+    let text = std::fs::read_to_string(path)?;
+    let (_, rest) = text.rsplit_once(')').ok_or("no name in stat")?;
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let mut ticks = 0.0;
+    for field in fields {
+        ticks += words.get(field).ok_or("stat is too short")?.parse::<f64>()?;
+    }
+    Ok(ticks / TICKS_PER_SECOND)
 }

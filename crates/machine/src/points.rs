@@ -9,7 +9,7 @@ use std::path::Path;
 /// An instruction at which a passage is counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
-    /// As the user named it.
+    /// As the user named it; with the function where a source line is in several.
     pub name: String,
     /// Address of the instruction.
     pub address: u64,
@@ -97,12 +97,17 @@ fn resolve_in(vmlinux: &Path, symbols: &Symbols, texts: &[String]) -> Result<Vec
             Form::Line { file, line } => lines::addresses(vmlinux, &file, line, symbols)
                 .map_err(|source| PointError::Line { point: text.clone(), source })?,
         };
+        let several = addresses.len() > 1;
         for address in addresses {
             let function = on_boundary(text, address, symbols, &code)?;
+            let name = match symbols.functions().get(function as usize).filter(|_| several) {
+                Some(function) => format!("{text} in {}", function.name),
+                None => text.clone(),
+            };
             if let Some(other) = points.iter().find(|point| point.address == address) {
                 return Err(PointError::Twice { one: other.name.clone(), other: text.clone() });
             }
-            points.push(Point { name: text.clone(), address, function });
+            points.push(Point { name, address, function });
         }
     }
     Ok(points)

@@ -96,7 +96,7 @@ fn hint(pattern: &Pattern, functions: &[Function]) -> String {
                 .into();
         }
         Pattern::Path(wanted) => {
-            let directories = files().flat_map(|file| file.match_indices('/').map(|(end, _)| &file[..end]));
+            let directories = files().flat_map(|file| file.match_indices('/').map(|(end, _)| &file[..=end]));
             near(wanted, directories.chain(files()))
         }
         Pattern::File(wanted) => near(wanted, files().map(|file| file.rsplit('/').next().unwrap_or(file))),

@@ -3,7 +3,7 @@
 
 use kerntune_trace::{page_hash, BinarySpec, FunctionKind, FunctionSpec, PageSpec};
 use object::elf::{self, FileHeader64};
-use object::read::elf::{FileHeader, ProgramHeader, Sym};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::Endianness;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -97,7 +97,17 @@ fn parse(bytes: &[u8], path: &str) -> Result<UserBinary, UserBinaryError> {
     if functions.is_empty() {
         return Err(UserBinaryError::NoSymbols { path: path.into() });
     }
-    let (specs, names) = finish(functions, &code);
+    // A function without a size ends with its section: after `_init` comes the linkage table, which is
+    // no part of it.
+    let executable = u64::from(elf::SHF_EXECINSTR | elf::SHF_ALLOC);
+    let ends: BTreeMap<u64, u64> = sections
+        .iter()
+        .filter(|section| section.sh_flags(endian) & executable == executable)
+        .map(|section| {
+            (section.sh_offset(endian), section.sh_offset(endian).saturating_add(section.sh_size(endian)))
+        })
+        .collect();
+    let (specs, names) = finish(functions, &ends);
     Ok(UserBinary {
         spec: BinarySpec { path: path.into(), pages: pages(bytes, &code), functions: specs },
         names,
@@ -139,15 +149,18 @@ impl Candidate {
     }
 }
 
-/// Functions in order, with sizes where there were none, and cold parts with their owners.
-fn finish(functions: BTreeMap<u64, Candidate>, code: &[Segment]) -> (Vec<FunctionSpec>, Vec<String>) {
+/// Functions in order, with sizes where there were none, and cold parts with their owners. `sections`
+/// has the end of each section of code by its beginning.
+fn finish(
+    functions: BTreeMap<u64, Candidate>,
+    sections: &BTreeMap<u64, u64>,
+) -> (Vec<FunctionSpec>, Vec<String>) {
     let starts: Vec<u64> = functions.keys().copied().collect();
     let by_name: HashMap<&str, u32> =
         functions.values().zip(0..).map(|(candidate, at)| (candidate.name.as_str(), at)).collect();
     let mut specs = Vec::with_capacity(starts.len());
     for (at, (&address, candidate)) in functions.iter().enumerate() {
-        let end =
-            code.iter().find(|s| s.offset <= address && address < s.end()).map_or(address, Segment::end);
+        let end = sections.range(..=address).next_back().map_or(address, |(_, &end)| end);
         let next = starts.get(at + 1).copied().unwrap_or(end).min(end);
         let size = if candidate.size == 0 { next.saturating_sub(address) } else { candidate.size };
         let owner = candidate.name.split_once(".cold").and_then(|(whole, _)| by_name.get(whole));
@@ -202,6 +215,9 @@ mod tests {
             let page = function.address & !4095;
             let hash = page_hash(bytes[page as usize..][..4096].try_into().unwrap());
             assert!(binary.spec.pages.contains(&PageSpec { offset: page, hash }));
+            // `_init` has no size; `.plt` follows its section.
+            let init = binary.names.iter().position(|name| name == "_init").unwrap();
+            assert!((1..64).contains(&binary.spec.functions[init].size), "{:?}", binary.spec.functions[init]);
         }
     }
 

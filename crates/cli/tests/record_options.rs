@@ -1,0 +1,220 @@
+//! What `record`'s options choose is what comes out, and no number of it differs from the recording
+//! of everything.
+
+mod support;
+
+use kerntune_profile::{PathKind, Profile};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Two programs' worth of work: TCP both ways, and new processes.
+const WORK: [&str; 7] = ["rr", "--seed", "1", "--scale", "0.1", "--only", "tcp_rr,fork_exec"];
+
+/// Records [`WORK`] with these options; the summary and the profile.
+fn record(kernel: &str, options: &[&str]) -> (Value, Profile) {
+    let mut arguments = vec!["record", "--kernel", kernel, "--workload", "rr", "--json"];
+    arguments.extend_from_slice(options);
+    arguments.push("--");
+    arguments.extend(WORK);
+    let summary = support::json(arguments);
+    let profile = Profile::load(&directory(&summary)).unwrap();
+    whole(&profile);
+    (summary, profile)
+}
+
+fn directory(summary: &Value) -> PathBuf {
+    support::work_dir().join("profiles").join(summary["profile"].as_str().unwrap())
+}
+
+/// Every nanosecond is somebody's, and nothing went wrong.
+fn whole(profile: &Profile) {
+    let tables = &profile.tables;
+    let net: u64 = tables.functions.iter().map(|row| row.net_ns.0).sum();
+    let rest: u64 = tables.regions.iter().map(|row| row.user_ns.0 + row.unattributed_ns.0).sum();
+    assert_eq!(net + rest, profile.manifest.busy_ns.0);
+    let health = &profile.manifest.health;
+    for what in [
+        "lost_events",
+        "unmatched_returns",
+        "unmatched_exits",
+        "stack_mismatches",
+        "running_mismatches",
+        "clock_mismatches",
+        "clock_errors",
+        "region_mismatches",
+    ] {
+        assert_eq!(health[what], 0, "{what}: {health:?}");
+    }
+}
+
+/// Calls by name and place.
+fn calls(profile: &Profile) -> BTreeMap<(String, Option<String>, u64), u64> {
+    let tables = &profile.tables;
+    let mut calls = BTreeMap::new();
+    for row in &tables.functions {
+        let symbol = &tables.symbols[row.function.0 as usize];
+        let key = (symbol.name.clone(), symbol.file.clone(), symbol.address.0);
+        *calls.entry(key).or_default() += row.calls;
+    }
+    calls
+}
+
+#[test]
+fn what_is_selected_is_counted_as_if_all_were_traced() {
+    let kernel = support::base_kernel();
+    let (_, full) = record(&kernel, &[]);
+    let all = calls(&full);
+    let choices: [&[&str]; 3] =
+        [&["--only", "net/"], &["--only", "tcp_*"], &["--skip", "mm/", "--skip", "kfree"]];
+    for choice in choices {
+        let (_, part) = record(&kernel, choice);
+        assert_eq!(part.manifest.busy_ns, full.manifest.busy_ns, "{choice:?}: the guest noticed");
+        assert_eq!(part.manifest.health["unwound_frames"], 0);
+        let counted = calls(&part);
+        assert!(counted.len() > 50, "{choice:?}: {} functions", counted.len());
+        for (function, count) in &counted {
+            if function.0 != "[not traced]" {
+                assert_eq!(Some(count), all.get(function), "{choice:?}: {function:?}");
+            }
+        }
+        let selected = |(name, file, _): &&(String, Option<String>, u64)| match choice {
+            ["--only", "net/"] => file.as_ref().is_some_and(|file| file.starts_with("net/")),
+            ["--only", ..] => name.starts_with("tcp_") && !name.contains(".cold"),
+            _ => name != "kfree" && !file.as_ref().is_some_and(|file| file.starts_with("mm/")),
+        };
+        for function in all.keys().filter(selected) {
+            assert!(counted.contains_key(function), "{choice:?} misses {function:?}");
+        }
+    }
+    let refused = |options: &[&str], words: &[&str]| {
+        let mut arguments = vec!["record", "--kernel", &kernel, "--workload", "rr"];
+        arguments.extend_from_slice(options);
+        support::fails(&mut support::kerntune(arguments), 2, words)
+    };
+    refused(&["--only", "tcp_sendmsgg"], &["`tcp_sendmsgg`", "did you mean tcp_sendmsg"]);
+    refused(&["--skip", "nett/"], &["--skip `nett/`", "net/"]);
+    refused(&["--only", "tcp_sendmsg", "--no-functions"], &["--no-functions"]);
+    refused(&["--weights", "--no-edges"], &["need the model"]);
+    refused(&["--user", "redis-servr"], &["redis-servr"]);
+}
+
+#[test]
+fn points_count_passages() {
+    let kernel = support::base_kernel();
+    let points = ["--point", "tcp_sendmsg", "--point", "tcp_sendmsg+0x4", "--point", "begin_new_exec"];
+    let (summary, profile) = record(&kernel, &points);
+    let all = calls(&profile);
+    let called = |name: &str| -> u64 { all.iter().filter(|((n, ..), _)| n == name).map(|(_, n)| n).sum() };
+    let passed = |name: &str| -> u64 {
+        profile.tables.points.iter().filter(|row| row.point == name).map(|row| row.count).sum()
+    };
+    // A function begins with `endbr64`, four bytes.
+    assert!(called("tcp_sendmsg") >= 200, "there and back");
+    assert_eq!(passed("tcp_sendmsg"), called("tcp_sendmsg"));
+    assert_eq!(passed("tcp_sendmsg+0x4"), called("tcp_sendmsg"));
+    assert_eq!(passed("begin_new_exec"), called("begin_new_exec"));
+    let id = summary["profile"].as_str().unwrap();
+    let path = support::run(["report", id, "path", "--worst", "tcp_sendmsg"]);
+    assert!(path.contains("== tcp_sendmsg+0x4"), "{path}");
+    let inside = ["record", "--kernel", &kernel, "--workload", "rr", "--point", "tcp_sendmsg+0x2"];
+    let words = ["middle of an instruction", "tcp_sendmsg+0x0 and tcp_sendmsg+0x4"];
+    support::fails(&mut support::kerntune(inside), 2, &words);
+    let line = ["record", "--kernel", &kernel, "--workload", "rr", "--point", "net/ipv4/tcp.c:1300"];
+    support::fails(&mut support::kerntune(line), 2, &["no debug information", "CONFIG_DEBUG_INFO"]);
+}
+
+#[test]
+fn user_functions_are_in_the_same_timeline() {
+    let kernel = support::base_kernel();
+    let (summary, profile) = record(&kernel, &["--user", "rr"]);
+    let tables = &profile.tables;
+    let user = |name: &str| -> u64 {
+        let named = |row: &&kerntune_profile::FunctionStats| {
+            let symbol = &tables.symbols[row.function.0 as usize];
+            symbol.name == name && symbol.module.as_deref() == Some("rr")
+        };
+        tables.functions.iter().filter(named).map(|row| row.calls).sum()
+    };
+    let operations = |name: &str| -> u64 {
+        tables.regions.iter().filter(|row| row.name == name).map(|row| row.operations).sum()
+    };
+    // A row's function runs once for each operation, and 16 times before to warm up (guest/rr.c).
+    assert_eq!((operations("tcp_rr"), operations("fork_exec")), (100, 3));
+    assert_eq!((user("byte_one"), user("fork_exec_one")), (100 + 16, 3 + 16));
+    // The program itself, and each new one.
+    assert_eq!((user("execve"), user("main")), (3 + 16, 1 + 3 + 16));
+    assert_eq!(profile.manifest.health["unwound_frames"], 3 + 16, "those of `execve`");
+    // One path from the program's main function through the system call into TCP.
+    let mut longest = Vec::new();
+    for row in tables.paths.iter().filter(|row| row.kind == PathKind::Function) {
+        if tables.symbols[row.function.0 as usize].name != "tcp_sendmsg" {
+            continue;
+        }
+        let (mut names, mut at) = (Vec::new(), row);
+        loop {
+            if at.kind == PathKind::Function {
+                names.push(tables.symbols[at.function.0 as usize].name.as_str());
+            }
+            match tables.paths.get(at.parent as usize) {
+                Some(parent) => at = parent,
+                None => break,
+            }
+        }
+        if names.len() > longest.len() {
+            longest = names;
+        }
+    }
+    longest.reverse();
+    let places: Vec<_> = ["main", "byte_one", "entry_SYSCALL_64", "tcp_sendmsg"]
+        .iter()
+        .map(|name| longest.iter().position(|known| known == name))
+        .collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{longest:?}");
+    // With the kernel's part left out the user's is the same.
+    let (_, part) = record(&kernel, &["--user", "rr", "--only", "tcp_sendmsg"]);
+    let only_user = |profile: &Profile| {
+        let mut calls = calls(profile);
+        calls.retain(|(_, file, address), _| file.is_none() && *address < 1 << 32 && *address != 0);
+        calls
+    };
+    assert_eq!(only_user(&part), only_user(&profile));
+    assert_eq!(summary["lost_events"], 0);
+}
+
+#[test]
+fn weights_of_paths_sum_to_the_counters_of_regions() {
+    let kernel = support::base_kernel();
+    for options in [&["--weights"][..], &["--weights", "--only", "net/", "--user", "rr"]] {
+        let (_, profile) = record(&kernel, options);
+        let tables = &profile.tables;
+        assert!(profile.manifest.capture.weights);
+        // Rows belong to the innermost region, counters of regions include those within.
+        let outer = || tables.regions.iter().filter(|row| row.depth == 0);
+        let sum = |of: fn(&kerntune_profile::PathNode) -> u64| tables.paths.iter().map(of).sum::<u64>();
+        let taken: u64 = outer().map(|row| row.kernel_taken_branches + row.user_taken_branches).sum();
+        let l1i: u64 = outer().map(|row| row.kernel_l1i_misses + row.user_l1i_misses).sum();
+        let itlb: u64 = outer().map(|row| row.kernel_itlb_misses + row.user_itlb_misses).sum();
+        assert!(taken > 0 && l1i > 0 && itlb > 0);
+        assert_eq!(sum(|row| row.taken_branches), taken, "{options:?}");
+        assert_eq!(sum(|row| row.l1i_misses), l1i, "{options:?}");
+        assert_eq!(sum(|row| row.itlb_misses), itlb, "{options:?}");
+    }
+}
+
+#[test]
+fn tags_are_written_where_they_were_said() {
+    let kernel = support::base_kernel();
+    let command = ["--tags", "memory:0x4b540000", "--json", "--", "tagged", "16"];
+    let mut arguments = vec!["record", "--kernel", &kernel, "--workload", "tagged"];
+    arguments.extend(command);
+    let summary = support::json(arguments);
+    let tags = std::fs::read(directory(&summary).join("run/tags.mcrae")).unwrap();
+    assert!(tags.len() > 16 * 4 * 5 && tags.len() % 5 == 0, "{} bytes", tags.len());
+    let stamps: Vec<u32> =
+        tags.chunks(5).map(|record| u32::from_le_bytes([record[2], record[3], record[4], 0])).collect();
+    // 16 requests take less time than the 24-bit counter.
+    let first = stamps[0];
+    let since: Vec<u32> = stamps.iter().map(|stamp| stamp.wrapping_sub(first) & 0xff_ffff).collect();
+    assert!(since.is_sorted(), "{since:?}");
+}

@@ -7,8 +7,11 @@ use serde::Deserialize;
 const MAINTAINED: &str = include_str!("../../gcov-exclude.toml");
 
 /// What scripts/Makefile.lib adds to the compilation of an instrumented object: upstream's flags
-/// with its atomic updates, which x86-64 and every other 64-bit architecture can do.
-const GCOV_FLAGS: &str = "-fprofile-arcs -ftest-coverage -fno-tree-loop-im -fprofile-update=prefer-atomic";
+/// with its atomic updates, which x86-64 and every other 64-bit architecture can do. Without a seed
+/// GCC stamps each object with the time of its compilation (toplev.cc, `init_local_tick`): the
+/// same kernel built twice would be two kernels, and so would those tuned by its counters.
+const GCOV_FLAGS: &str =
+    "-fprofile-arcs -ftest-coverage -fno-tree-loop-im -fprofile-update=prefer-atomic -frandom-seed=$@";
 
 /// An object or a directory that must not be instrumented.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -13,7 +13,7 @@ use std::path::Path;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum LineError {
     /// The kernel was built without.
-    #[error("this kernel has no debug information, so its source lines are not known; build one with `kerntune kernel build --set CONFIG_DEBUG_INFO_DWARF5=y`, or name an instruction as SYMBOL+OFFSET")]
+    #[error("this kernel has no debug information, so its source lines are not known; build one with `kerntune kernel build --set CONFIG_DEBUG_INFO_NONE=n --set CONFIG_DEBUG_INFO_DWARF5=y`, or name an instruction as SYMBOL+OFFSET")]
     NoDebugInfo,
     /// No such file.
     #[error("no code of this kernel is from a file `{file}`{hint}")]

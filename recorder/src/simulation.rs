@@ -243,7 +243,9 @@ impl Machine {
             insn.bytes[..decoded.len()].copy_from_slice(&rest[..decoded.len()]);
             insns.push(insn);
             address += decoded.len() as u64;
-            if decoded.flow_control() != iced_x86::FlowControl::Next || rest[..2.min(rest.len())] == [0x0f, 0x05] {
+            if decoded.flow_control() != iced_x86::FlowControl::Next
+                || rest[..2.min(rest.len())] == [0x0f, 0x05]
+            {
                 return insns;
             }
         }
@@ -416,7 +418,8 @@ impl Machine {
 
     /// Where no jump is under way the recorder's stack is the one that we expect.
     fn check(&mut self) {
-        let expected: Vec<u32> = self.contexts.iter().flat_map(|context| &context.levels).flatten().copied().collect();
+        let expected: Vec<u32> =
+            self.contexts.iter().flat_map(|context| &context.levels).flatten().copied().collect();
         let frames = &self.recorder.threads.running().frames;
         let found: Vec<u32> = frames.iter().map(|&(function, _)| function).collect();
         assert_eq!(found, expected, "at {:#x}, step {}", self.cpu.rip, self.steps);
@@ -485,10 +488,13 @@ fn bodies(count: u64, first: u64, user: bool) -> impl Strategy<Value = Vec<Body>
             (false, false) => {
                 prop_oneof![nop, later().prop_map(Op::Call), later().prop_map(Op::CallIndirect)].boxed()
             }
-            (false, true) => {
-                prop_oneof![nop, Just(Op::Syscall), later().prop_map(Op::Call), later().prop_map(Op::CallIndirect)]
-                    .boxed()
-            }
+            (false, true) => prop_oneof![
+                nop,
+                Just(Op::Syscall),
+                later().prop_map(Op::Call),
+                later().prop_map(Op::CallIndirect)
+            ]
+            .boxed(),
         };
         let end = match last {
             true => Just(End::Return).boxed(),
@@ -499,8 +505,11 @@ fn bodies(count: u64, first: u64, user: bool) -> impl Strategy<Value = Vec<Body>
             ]
             .boxed(),
         };
-        (prop::collection::vec(op, 0..4), end, any::<bool>())
-            .prop_map(|(ops, end, traced)| Body { ops, end, traced })
+        (prop::collection::vec(op, 0..4), end, any::<bool>()).prop_map(|(ops, end, traced)| Body {
+            ops,
+            end,
+            traced,
+        })
     };
     (0..count).map(body).collect::<Vec<_>>()
 }

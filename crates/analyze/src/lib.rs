@@ -59,8 +59,8 @@ use kerntune_trace::counts::Counts;
 use kerntune_trace::{Recording, Region};
 use known::Known;
 use std::collections::BTreeMap;
-use stitch::Stitch;
 use std::ops::ControlFlow;
+use stitch::Stitch;
 
 /// Told the number of events done after each chunk; breaks to stop the analysis.
 pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
@@ -224,7 +224,11 @@ pub fn analyze(input: &Input<'_>, progress: Progress<'_>) -> Result<Analysis, Er
                 if failure.is_none() && progress(events).is_break() {
                     failure = Some(Error::Stopped);
                 }
-                if failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                if failure.is_some() {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
             };
             let books = crew::replay_all(trace, &known, input.threads(), input.partial, each)?;
             if let Some(error) = failure {
@@ -253,7 +257,8 @@ fn finish(
         return Err(Error::Unbalanced { region, what, sum, busy });
     }
     let recording = input.recording;
-    let evidence = health::Evidence { recording, books: &books, measured: &measured, troubles, missing: &missing };
+    let evidence =
+        health::Evidence { recording, books: &books, measured: &measured, troubles, missing: &missing };
     let health = health::counts(&evidence);
     // The recorder's word for a region whose end it saw, the trace's for another, or if some is missing.
     let trusted = |number: usize| match recording.regions.get(number) {

@@ -68,7 +68,8 @@ fn the_guest_does_not_notice_the_recorder() {
     };
     let model = kerntune_tune::model::find("generic").unwrap().text;
     let without = run(None);
-    let with = run(Some(CaptureRequest { functions: true, edges: true, model: Some(model), ..Default::default() }));
+    let with =
+        run(Some(CaptureRequest { functions: true, edges: true, model: Some(model), ..Default::default() }));
     assert_eq!(without.len(), 11, "{without:?}");
     for (row, nanoseconds) in &without {
         // One nanosecond is one instruction.
@@ -115,8 +116,7 @@ fn calls_agree_with_the_kernels_own_function_profiler() {
     let symbols = kerntune_tune::record::symbols(&kernel).unwrap();
     let trace = std::fs::File::open(outcome.trace()).unwrap();
     let input = kerntune_analyze::Input::new(&trace, recording, &symbols);
-    let analysis =
-        kerntune_analyze::analyze(&input, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+    let analysis = kerntune_analyze::analyze(&input, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
     let mut ours: BTreeMap<&str, u64> = BTreeMap::new();
     for row in &analysis.tables.functions {
         *ours.entry(analysis.tables.name(row.function)).or_default() += row.calls;

@@ -134,7 +134,8 @@ fn uftrace_reports_the_same_calls_and_times() {
         let row = row(name);
         (row[0].clone(), row[2].clone(), row[4].clone())
     };
-    let expect = |total: &str, own: &str, calls: &str| (total.to_string(), own.to_string(), calls.to_string());
+    let expect =
+        |total: &str, own: &str, calls: &str| (total.to_string(), own.to_string(), calls.to_string());
     // 3 + 8 us: the second one with the interrupt, which uftrace cannot tell from a callee.
     assert_eq!(figures("lock_sock"), expect("11.000", "4.000", "2"), "{text}");
     assert_eq!(figures("asm_sysvec_timer"), expect("7.000", "7.000", "1"), "{text}");

@@ -40,8 +40,8 @@ pub fn build(work: &WorkDir, request: &BuildRequest, progress: &dyn Progress) ->
     tools::plain_path(work.root())?;
     tools::require(TOOLS)?;
     let compiler = request.compiler.identify()?;
-    let source = ImportedSource::import(work, &request.source, progress)?
-        .patched(work, &request.patches, progress)?;
+    let source =
+        ImportedSource::import(work, &request.source, progress)?.patched(work, &request.patches, progress)?;
     let config = configure(work, &source, &compiler, request, progress)?;
     for warning in &config.warnings {
         progress.note(&format!("warning: {warning}"));

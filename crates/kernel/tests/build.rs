@@ -255,7 +255,10 @@ fn a_patched_kernel_has_another_id_and_keeps_its_patches() {
     request.patches = vec![patched.dir.join("patches/01-one.patch")];
     assert_eq!(bench.build(&request).unwrap().manifest.id, patched.manifest.id);
 
-    bench.write("two.patch", "--- a/kernel/exit.c\n+++ b/kernel/exit.c\n@@ -1 +1 @@\n-int other;\n+int new;\n");
+    bench.write(
+        "two.patch",
+        "--- a/kernel/exit.c\n+++ b/kernel/exit.c\n@@ -1 +1 @@\n-int other;\n+int new;\n",
+    );
     request.patches.push(bench.path("two.patch"));
     let error = bench.build(&request).unwrap_err().to_string();
     assert!(error.contains("two.patch") && error.contains("-int other;"), "{error}");

@@ -8,8 +8,8 @@
 
 use crate::{
     Address, Block, CallArc, Edge, Error, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket,
-    IdleStats, Instructions, Manifest, PathNode, PointStats, Profile, RegionStats, Result, SwitchStats, Symbol,
-    Tables, ThreadStats,
+    IdleStats, Instructions, Manifest, PathNode, PointStats, Profile, RegionStats, Result, SwitchStats,
+    Symbol, Tables, ThreadStats,
 };
 use kerntune_work::ContentHash;
 use std::collections::{BTreeMap, HashMap};
@@ -169,8 +169,7 @@ impl Sum {
         }
         self.add_paths(part, weight, region, function)?;
         for row in &part.switches {
-            let key =
-                (region(row.region), row.from.clone(), row.to.clone(), function(row.reason), row.kind);
+            let key = (region(row.region), row.from.clone(), row.to.clone(), function(row.reason), row.kind);
             let sum = self.switches.entry(key).or_default();
             *sum = sum.saturating_add(times(row.count));
         }

@@ -1,7 +1,8 @@
 //! One table as one Parquet file in memory: the only place that knows the `parquet` crate.
 
 use crate::{
-    Address, EdgeKind, FunctionIndex, How, Instructions, Nanoseconds, PathKind, SwitchKind, ThreadKind, SCHEMA_VERSION,
+    Address, EdgeKind, FunctionIndex, How, Instructions, Nanoseconds, PathKind, SwitchKind, ThreadKind,
+    SCHEMA_VERSION,
 };
 use bytes::Bytes;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};

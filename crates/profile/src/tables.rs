@@ -368,7 +368,8 @@ impl Tables {
             return Some(("threads", format!("{row:?} refers to nothing")));
         }
         let no_caller = |f: FunctionIndex| f.known().is_some_and(no_function);
-        let bad = |r: &&HistogramBucket| no_function(r.function) || no_caller(r.caller) || no_region(r.region);
+        let bad =
+            |r: &&HistogramBucket| no_function(r.function) || no_caller(r.caller) || no_region(r.region);
         if let Some(row) = self.histograms.iter().find(bad) {
             return Some(("histograms", format!("{row:?} refers to nothing")));
         }

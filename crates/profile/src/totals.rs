@@ -127,11 +127,14 @@ mod tests {
         ];
         let tables = Tables { functions, ..Tables::default() };
         let all = tables.totals(|_| true);
-        assert_eq!(all, [FunctionTotals {
-            slowest_ns: Nanoseconds(300),
-            slowest_at_ns: Nanoseconds(2),
-            ..FunctionTotals::from(&row(0, 7, [3, 135, 330, 60, 30]))
-        }]);
+        assert_eq!(
+            all,
+            [FunctionTotals {
+                slowest_ns: Nanoseconds(300),
+                slowest_at_ns: Nanoseconds(2),
+                ..FunctionTotals::from(&row(0, 7, [3, 135, 330, 60, 30]))
+            }]
+        );
         assert_eq!(all[0].avg_ns(), Nanoseconds(45));
         assert_eq!(tables.totals(|region| region == 1)[0].avg_ns(), Nanoseconds::ZERO);
     }

@@ -169,7 +169,8 @@ impl<'a> Decoder<'a> {
     #[inline]
     fn read_weights(&mut self) -> Result<Weights, Error> {
         let first = self.number()?;
-        let (l1i_misses, itlb_misses) = if first & 1 == 1 { (self.number()?, self.number()?) } else { (0, 0) };
+        let (l1i_misses, itlb_misses) =
+            if first & 1 == 1 { (self.number()?, self.number()?) } else { (0, 0) };
         Ok(Weights { taken_branches: first >> 1, l1i_misses, itlb_misses })
     }
 

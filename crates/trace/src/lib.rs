@@ -36,7 +36,8 @@ pub use event::{Decoder, Event, How, Weights};
 pub use file::TraceFileWriter;
 pub use recording::{ChunkIndex, Health, ModeCounters, Recording, Region, Thread};
 pub use spec::{
-    page_hash, BinarySpec, Capture, FunctionKind, FunctionSpec, PageSpec, RecorderSpec, TagWindow, TaskOffsets,
+    page_hash, BinarySpec, Capture, FunctionKind, FunctionSpec, PageSpec, RecorderSpec, TagWindow,
+    TaskOffsets,
 };
 
 /// Version of everything in this crate; the recorder and the reader must be of the same one.

@@ -32,8 +32,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("counters only", Some(CaptureRequest::default())),
         ("functions in net/", Some(CaptureRequest { skip, ..functions() })),
         ("functions", Some(functions())),
-        ("functions and edges", Some(CaptureRequest { functions: true, edges: true, ..CaptureRequest::default() })),
-        ("functions, edges and model", Some(CaptureRequest { functions: true, edges: true, model, ..CaptureRequest::default() })),
+        (
+            "functions and edges",
+            Some(CaptureRequest { functions: true, edges: true, ..CaptureRequest::default() }),
+        ),
+        (
+            "functions, edges and model",
+            Some(CaptureRequest { functions: true, edges: true, model, ..CaptureRequest::default() }),
+        ),
     ];
     let mut ratios = vec![Vec::new(); configurations.len()];
     for round in 1..=rounds {

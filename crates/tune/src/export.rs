@@ -27,8 +27,7 @@ pub fn uftrace(profile: &Profile, directory: &Path, output: &Path, progress: &dy
     for (name, bytes) in uftrace::files(&tasks, names) {
         write_atomic(&partial.join(name), &bytes)?;
     }
-    let paths: Vec<PathBuf> =
-        tasks.iter().map(|task| partial.join(format!("{}.dat", task.tid))).collect();
+    let paths: Vec<PathBuf> = tasks.iter().map(|task| partial.join(format!("{}.dat", task.tid))).collect();
     for path in &paths {
         // uftrace wants a file of every thread, also of one that did nothing.
         fs::write(path, []).at("write", path)?;

@@ -23,12 +23,7 @@ pub struct Rebuilt {
 /// Analyses the trace of the profile in `directory` again and keeps the result as a profile of its
 /// own beside it. With `partial`, damaged chunks are left out, and the result says so; without, they
 /// are an error. Executed edges and blocks are taken over.
-pub fn rebuild(
-    work: &WorkDir,
-    directory: &Path,
-    partial: bool,
-    progress: &dyn Progress,
-) -> Result<Rebuilt> {
+pub fn rebuild(work: &WorkDir, directory: &Path, partial: bool, progress: &dyn Progress) -> Result<Rebuilt> {
     let old = Profile::load(directory)?;
     let run = RunFiles::open(directory)?;
     let id = ContentHash::new("rebuilt/1")

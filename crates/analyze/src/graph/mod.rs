@@ -197,7 +197,9 @@ impl CallGraph {
     pub fn is_inner(&self, share: &Share) -> bool {
         let cycle = |function: usize| self.functions.get(function).and_then(|f| f.cycle);
         share.caller == Some(share.callee)
-            || share.caller.is_some_and(|caller| cycle(caller).is_some() && cycle(caller) == cycle(share.callee))
+            || share
+                .caller
+                .is_some_and(|caller| cycle(caller).is_some() && cycle(caller) == cycle(share.callee))
     }
 
     /// Calls among which the time of the callee of an arc is divided: those from outside of its cycle.

@@ -24,11 +24,7 @@ fn enter(function: u32, how: How) -> Event {
 type Open<'a> = (u32, bool, &'a [(u32, How)]);
 
 fn state(user: bool, stacks: &[Open]) -> ChunkState {
-    let open = |&(thread, running, frames): &Open| OpenStack {
-        thread,
-        running,
-        frames: frames.to_vec(),
-    };
+    let open = |&(thread, running, frames): &Open| OpenStack { thread, running, frames: frames.to_vec() };
     ChunkState { user, regions: vec![0], stacks: stacks.iter().map(open).collect() }
 }
 

@@ -3,8 +3,8 @@
 mod call_graph;
 mod export;
 mod import;
-mod record;
 mod path;
+mod record;
 mod report;
 mod tables;
 mod tags;
@@ -14,8 +14,8 @@ pub use export::{ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae};
 pub use path::CodePath;
 pub use record::RecordDetail;
-pub use tables::{Diff, Histogram, Part, Subsystems, Table, Threads};
 pub use report::{FunctionTable, HtmlReport, Report, ReportKind};
+pub use tables::{Diff, Histogram, Part, Subsystems, Table, Threads};
 pub use tags::Tags;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};

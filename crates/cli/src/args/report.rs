@@ -1,6 +1,6 @@
 //! `kerntune report`: one kind of report each.
 
-use super::{CodePath, GraphTable, Json, Diff, Histogram, Part, Subsystems, Table, Threads};
+use super::{CodePath, Diff, GraphTable, Histogram, Json, Part, Subsystems, Table, Threads};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]

@@ -132,10 +132,7 @@ impl Replay<'_> {
                 self.running = thread as usize;
             }
             Event::Idle { ns } => self.now = self.now.saturating_add(ns),
-            Event::RegionBegin { .. }
-            | Event::RegionEnd { .. }
-            | Event::Operation
-            | Event::Point { .. } => {}
+            Event::RegionBegin { .. } | Event::RegionEnd { .. } | Event::Operation | Event::Point { .. } => {}
         }
         Ok(())
     }

@@ -67,15 +67,19 @@ pub fn files<'a>(tasks: &[Task], names: impl ExactSizeIterator<Item = &'a str>) 
          7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0 [stack]\n"
     );
     let first = tasks.first().map_or(1, |task| task.tid);
-    let mut list =
-        format!("SESS timestamp=0.000000000 pid={first} sid={SESSION} exename=\"{PROGRAM}\"\n");
+    let mut list = format!("SESS timestamp=0.000000000 pid={first} sid={SESSION} exename=\"{PROGRAM}\"\n");
     for Task { tid, .. } in tasks {
         // A String takes everything.
         let _ = writeln!(list, "TASK timestamp=0.000000000 tid={tid} pid={first}");
     }
     let mut symbols = format!("# symbols: {functions}\n# path name: {PROGRAM}\n# build-id:\n");
     for (number, name) in (0u64..).zip(names) {
-        let _ = writeln!(symbols, "{:016x} T {}", number * FUNCTION_BYTES, name.replace(char::is_whitespace, "_"));
+        let _ = writeln!(
+            symbols,
+            "{:016x} T {}",
+            number * FUNCTION_BYTES,
+            name.replace(char::is_whitespace, "_")
+        );
     }
     let _ = writeln!(symbols, "{:016x} ? __func_end", functions * FUNCTION_BYTES);
     vec![

@@ -95,19 +95,18 @@ pub fn profile_page(page: &ProfilePage) -> Result<String> {
     let functions = functions::section(Some(profile), None)?;
     let _ = write!(out, "<noscript>\n<h2>Functions</h2>\n{functions}</noscript>\n");
     section(&mut out, "Recording", &runs::section(Some(profile), None)?);
-    section(&mut out, "How it was measured", &runs::method(&super::HtmlInput {
-        after: Some(profile),
-        ..super::HtmlInput::default()
-    }));
+    section(
+        &mut out,
+        "How it was measured",
+        &runs::method(&super::HtmlInput { after: Some(profile), ..super::HtmlInput::default() }),
+    );
     section(&mut out, "What this page shows", &contents(document.pruning, page));
     out.push_str("</main>\n");
     if !page.written.is_empty() {
         let _ = writeln!(out, "<footer>Written by {}.</footer>", Escaped(page.written));
     }
-    let _ = write!(
-        out,
-        "<script type=\"text/plain\" id=\"kt-data\">{packed}</script>\n<script>\n(() => {{\n"
-    );
+    let _ =
+        write!(out, "<script type=\"text/plain\" id=\"kt-data\">{packed}</script>\n<script>\n(() => {{\n");
     SCRIPTS.iter().for_each(|script| out.push_str(script));
     out.push_str("})();\n</script>\n</body>\n</html>\n");
     Ok(out)

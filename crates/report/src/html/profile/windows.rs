@@ -61,7 +61,10 @@ pub fn windows(profile: &Profile, region: Option<&str>) -> Vec<Choice> {
     totals.retain(|row| row.calls > 0 && row.slowest_ns.get() > 0);
     let mut functions = BTreeSet::new();
     let mut slowest = Vec::new();
-    for weight in [|row: &kerntune_profile::FunctionTotals| row.net_ns, |row: &kerntune_profile::FunctionTotals| row.elapsed_ns] {
+    for weight in [
+        |row: &kerntune_profile::FunctionTotals| row.net_ns,
+        |row: &kerntune_profile::FunctionTotals| row.elapsed_ns,
+    ] {
         totals.sort_by_key(|row| std::cmp::Reverse((weight(row), row.function)));
         for row in totals.iter().take(FUNCTIONS).filter(|row| functions.insert(row.function)) {
             let name = tables.name(row.function);

@@ -38,6 +38,7 @@ bench: setup build ## what recording costs, and how fast the parts of kerntune a
 	$(CARGO) build --release --locked --workspace --examples
 	target/release/examples/recording_cost
 	target/release/examples/analyze_bench
+	target/release/examples/trace_readers
 	target/release/examples/fetch_cost
 
 check: ## formatting and lints (needs rustfmt and clippy)

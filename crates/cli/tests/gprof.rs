@@ -56,7 +56,8 @@ fn a_live_kernels_graph_is_gprofs() {
     let name = |at: Option<usize>| at.map_or("<spontaneous>".into(), |at| names[&at].clone());
     let compared = gprof::compare(&graph, &printed, name, 1e3);
     println!("{compared:?}");
-    assert!(compared.functions > 500 && compared.cycles > 0 && compared.recursive > 0, "{compared:?}");
+    // Whether a function calls itself is the kernel's business; the program below does.
+    assert!(compared.functions > 500 && compared.cycles > 0, "{compared:?}");
 
     // What was measured: everything that nothing called has, together, all time of calls seen whole.
     let exact = CallGraph::of_tables(&profile.tables, |_| true, Propagation::Exact).unwrap();

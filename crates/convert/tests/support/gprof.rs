@@ -143,7 +143,8 @@ pub struct Compared {
 
 /// Holds every function, arc and cycle against gprof's, and the other way round. `name` is what
 /// gprof calls a function (none for the caller of what nothing calls), `unit_ns` the nanoseconds of
-/// its unit of time. Times may differ by the last digit that gprof prints.
+/// its unit of time. Times may differ by the last digit that gprof prints, and by what whole nanoseconds
+/// on each arc add up to on the way through a deep graph (seen: 7 ns of 7 ms).
 pub fn compare(
     graph: &CallGraph,
     printed: &Printed,
@@ -153,7 +154,7 @@ pub fn compare(
     let mut compared = Compared::default();
     let same = |ours: u64, theirs: f64, what: &str| {
         let ours = ours as f64 / unit_ns;
-        assert!((ours - theirs).abs() <= 0.011 + 1e-7 * theirs, "{what}: {ours} here, {theirs} in gprof");
+        assert!((ours - theirs).abs() <= 0.011 + 2e-6 * theirs, "{what}: {ours} here, {theirs} in gprof");
     };
     for (at, function) in graph.functions.iter().enumerate().filter(|(_, function)| !function.is_idle()) {
         let own = name(Some(at));

@@ -3,6 +3,7 @@
 
 use crate::style::{printable, Role};
 use crate::unit::TimeUnit;
+use crate::view::scope;
 use crate::{health, Error, Result, Style};
 use kerntune_analyze::graph::{CallGraph, Function};
 use kerntune_profile::{Profile, Symbol};
@@ -73,10 +74,9 @@ pub(crate) struct Listing<'a> {
 impl<'a> Listing<'a> {
     pub fn new(profile: &'a Profile, options: &GraphOptions) -> Result<Self> {
         let tables = &profile.tables;
-        let wanted = regions(profile, options.region.as_deref())?;
+        let scope = scope(profile, options.region.as_deref())?;
         let propagation = options.propagation.unwrap_or_else(|| CallGraph::suits(tables));
-        let is_wanted = |region: u32| wanted.get(region as usize).copied().unwrap_or(false);
-        let graph = CallGraph::of_tables(tables, is_wanted, propagation)?;
+        let graph = CallGraph::of_tables(tables, |region| scope.contains(region), propagation)?;
         let functions = (0..graph.functions.len()).filter(|at| !graph.functions[*at].is_idle());
         let mut entries: Vec<Entry> =
             (0..graph.cycles.len()).map(Entry::Cycle).chain(functions.map(Entry::Function)).collect();
@@ -208,21 +208,6 @@ impl<'a> Listing<'a> {
             true => String::new(),
             false => format!("\n{}", notes.iter().map(line).collect::<String>()),
         }
-    }
-}
-
-/// Which regions have the wanted name or lie within one that has; all if none is wanted.
-fn regions(profile: &Profile, name: Option<&str>) -> Result<Vec<bool>> {
-    let tables = &profile.tables;
-    let Some(name) = name else { return Ok(vec![true; tables.regions.len()]) };
-    let mut wanted = vec![false; tables.regions.len()];
-    for row in tables.regions.iter().filter(|row| row.name == name) {
-        let within = wanted.get_mut(tables.within(row.region).start as usize..).unwrap_or_default();
-        within.iter_mut().take(tables.within(row.region).len()).for_each(|region| *region = true);
-    }
-    match wanted.contains(&true) {
-        true => Ok(wanted),
-        false => Err(Error::no_region(name, profile)),
     }
 }
 

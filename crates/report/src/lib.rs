@@ -53,6 +53,7 @@ mod view;
 pub use call_graph::{GraphOptions, Propagation, Unit};
 pub use groups::{Grouping, Groups};
 pub use style::Style;
+pub use view::scope;
 
 use kerntune_profile::Profile;
 

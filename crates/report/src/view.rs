@@ -139,27 +139,8 @@ pub(crate) fn share(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// For each region whether it is of this name or within one that is; all if no name is given.
-pub(crate) fn wanted_regions(profile: &Profile, name: Option<&str>) -> Result<Vec<bool>> {
-    let tables = &profile.tables;
-    let Some(name) = name else { return Ok(vec![true; tables.regions.len()]) };
-    let mut wanted = vec![false; tables.regions.len()];
-    for row in tables.regions.iter().filter(|row| row.name == name) {
-        let within = tables.within(row.region);
-        wanted
-            .iter_mut()
-            .take(within.end as usize)
-            .skip(within.start as usize)
-            .for_each(|region| *region = true);
-    }
-    match wanted.contains(&true) {
-        true => Ok(wanted),
-        false => Err(Error::no_region(name, profile)),
-    }
-}
-
 /// The regions of this name and those within them; all if no name is given.
-pub(crate) fn scope(profile: &Profile, region: Option<&str>) -> Result<Scope> {
+pub fn scope(profile: &Profile, region: Option<&str>) -> Result<Scope> {
     match region {
         None => Ok(Scope::all(&profile.tables)),
         Some(name) => Scope::named(&profile.tables, name).ok_or_else(|| Error::no_region(name, profile)),

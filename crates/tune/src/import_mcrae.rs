@@ -14,7 +14,6 @@ use kerntune_work::{interrupt, write_json, ContentHash, IoContext, Progress, Wor
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::BufWriter;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -168,16 +167,8 @@ fn analyse<W>(
         .collect();
     let file = File::open(trace).at("open", trace)?;
     progress.begin("analysing the dump", Some(imported.recording.events));
-    let mut tell = |done| {
-        progress.at(done);
-        if interrupt::is_set() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    };
     let input = Input { points: &points, ..Input::new(&file, &imported.recording, &symbols) };
-    let analysis = kerntune_analyze::analyze(&input, &mut tell);
+    let analysis = kerntune_analyze::analyze(&input, &mut |done| crate::watch::at(progress, done));
     progress.end();
     interrupt::check()?;
     let kernel = match request.kernel.map(|kernel| &kernel.manifest) {

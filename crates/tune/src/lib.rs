@@ -24,7 +24,7 @@ pub mod run_files;
 mod session;
 pub mod train;
 mod tune;
-mod watch;
+pub mod watch;
 
 pub use error::{Error, Result};
 pub use plan::{Plan, State, Step, StepName};

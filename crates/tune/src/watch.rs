@@ -4,7 +4,7 @@ use kerntune_work::{interrupt, Progress};
 use std::ops::ControlFlow;
 
 /// Tells how far it is; breaks when the user wants to stop.
-pub(crate) fn at(progress: &dyn Progress, done: u64) -> ControlFlow<()> {
+pub fn at(progress: &dyn Progress, done: u64) -> ControlFlow<()> {
     progress.at(done);
     if interrupt::is_set() {
         ControlFlow::Break(())

@@ -18,3 +18,23 @@ pub fn source_name(symbol: &str) -> (&str, bool) {
     }
     (name, cold)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_compilers_add_is_taken_off() {
+        for (symbol, name, cold) in [
+            ("tcp_sendmsg", "tcp_sendmsg", false),
+            ("tcp_ack.constprop.0", "tcp_ack", false),
+            ("__alloc_skb.part.0.isra.0.cold", "__alloc_skb", true),
+            ("vfs_read.llvm.8123", "vfs_read", false),
+            (".L123", ".L123", false),
+            ("a.b", "a.b", false),
+            ("", "", false),
+        ] {
+            assert_eq!(source_name(symbol), (name, cold), "{symbol}");
+        }
+    }
+}

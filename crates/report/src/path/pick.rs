@@ -1,7 +1,7 @@
 //! Which call of a function is worth a look.
 
 use crate::unit::readable;
-use crate::view::wanted_regions;
+use crate::view::scope;
 use crate::{Error, Result};
 use kerntune_analyze::path::CallStart;
 use kerntune_compare::number::grouped;
@@ -19,8 +19,8 @@ pub struct Picked {
 
 /// The slowest call of a function, in the regions of a name or in all.
 pub fn worst(profile: &Profile, function: FunctionIndex, region: Option<&str>) -> Result<Picked> {
-    let wanted = wanted_regions(profile, region)?;
-    let totals = profile.tables.totals(|region| wanted.get(region as usize).copied().unwrap_or(false));
+    let scope = scope(profile, region)?;
+    let totals = profile.tables.totals(|region| scope.contains(region));
     let total = totals.iter().find(|total| total.function == function && total.calls > 0);
     let total = total.ok_or_else(|| no_calls(profile, function, region))?;
     let took = total.slowest_ns.get();
@@ -32,10 +32,10 @@ pub fn worst(profile: &Profile, function: FunctionIndex, region: Option<&str>) -
 /// A call of a function that took as long as half of its calls at most do: the first one in the
 /// bucket of the histogram in which the median lies.
 pub fn typical(profile: &Profile, function: FunctionIndex, region: Option<&str>) -> Result<Picked> {
-    let wanted = wanted_regions(profile, region)?;
+    let scope = scope(profile, region)?;
     let mut buckets: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for row in profile.tables.histograms.iter().filter(|row| row.function == function && row.count > 0) {
-        if wanted.get(row.region as usize).copied().unwrap_or(false) {
+        if scope.contains(row.region) {
             let (count, example) = buckets.entry(row.bucket).or_insert((0, u64::MAX));
             *count = count.saturating_add(row.count);
             *example = row.example_ns.get().min(*example);

@@ -13,9 +13,8 @@ pub fn run(global: &Global, options: &ExportGmon, output: &Output) -> Result<Exi
     let work = work(global)?;
     let entry = find(&work, &options.profile)?;
     let profile = Profile::load(&entry.path)?;
-    let wanted = regions(&profile, options.region.as_deref())?;
-    let is_wanted = |region: u32| wanted.get(region as usize).copied().unwrap_or(false);
-    let exported = gmon::export(&profile.tables, is_wanted).map_err(Failure::usage)?;
+    let scope = kerntune_report::scope(&profile, options.region.as_deref())?;
+    let exported = gmon::export(&profile.tables, |region| scope.contains(region)).map_err(Failure::usage)?;
     let mut symbols = options.output.clone().into_os_string();
     symbols.push(".symbols");
     let symbols = PathBuf::from(symbols);
@@ -31,23 +30,4 @@ pub fn run(global: &Global, options: &ExportGmon, output: &Output) -> Result<Exi
     let image = kernel.map_or("VMLINUX".into(), |kernel| kernel.join("vmlinux").display().to_string());
     output.note(&format!("gprof -S {} {image} {}", symbols.display(), options.output.display()));
     Ok(Exit::Ok)
-}
-
-/// Which regions have the wanted name or lie within one that has; all if none is wanted.
-fn regions(profile: &Profile, name: Option<&str>) -> Result<Vec<bool>, Failure> {
-    let tables = &profile.tables;
-    let Some(name) = name else { return Ok(vec![true; tables.regions.len()]) };
-    let mut wanted = vec![false; tables.regions.len()];
-    for row in tables.regions.iter().filter(|row| row.name == name) {
-        let within = tables.within(row.region);
-        let begin = within.start as usize;
-        wanted.iter_mut().skip(begin).take(within.len()).for_each(|region| *region = true);
-    }
-    match wanted.contains(&true) {
-        true => Ok(wanted),
-        false => Err(Failure::usage(format!(
-            "the profile has no region \"{name}\"; `kerntune report {} summary` lists them",
-            profile.manifest.id
-        ))),
-    }
 }

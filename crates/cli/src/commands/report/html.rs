@@ -8,8 +8,8 @@ use kerntune_analyze::{Error, TraceFile};
 use kerntune_profile::Profile;
 use kerntune_report::html::profile::{profile_page, windows, ProfilePage, Timeline, BINS};
 use kerntune_tune::run_files::RunFiles;
+use kerntune_tune::watch;
 use kerntune_work::interrupt;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 pub fn run(
@@ -53,14 +53,7 @@ fn timeline<'a>(
     output: &Output,
 ) -> Result<Timeline<'a>, Error> {
     let trace = TraceFile::open(&files.trace, &files.recording)?;
-    let overview = overview(&trace, BINS, &mut |events| {
-        output.progress().at(events);
-        if interrupt::is_set() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    })?;
+    let overview = overview(&trace, BINS, &mut |events| watch::at(output.progress(), events))?;
     let mut found = Vec::new();
     for choice in windows(profile, region) {
         let detail = detail(&trace, &choice.window)?;

@@ -203,8 +203,12 @@ mod tests {
         }
         let out = make.current_dir(dir.path()).args(["-s", &format!("{name}={value}")]).output().unwrap();
         let said = String::from_utf8_lossy(&out.stdout);
-        let instrumented: Vec<&str> =
-            said.lines().filter_map(|l| l.strip_suffix(&format!(":{GCOV_FLAGS}"))).collect();
+        let instrumented: Vec<&str> = said
+            .lines()
+            .filter_map(|line| line.split_once(':'))
+            .filter(|(object, flags)| *flags == GCOV_FLAGS.replace("$@", object))
+            .map(|(object, _)| object)
+            .collect();
         assert_eq!(instrumented, ["kernel/mmu/a.o", "kernel/spork.o"], "{said}");
         assert_eq!(said.lines().count(), 8, "{said}");
     }

@@ -1,6 +1,6 @@
 //! What is known of each translated block.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// How a block ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +56,6 @@ impl BlockInfo {
 pub struct Blocks {
     list: Vec<BlockInfo>,
     by_key: HashMap<(u64, u16, u64), u32>,
-    /// Addresses of instructions that are not the first of their block: where a block that was
-    /// cut short may be taken up again.
-    interior: HashSet<u64>,
 }
 
 impl Blocks {
@@ -72,7 +69,7 @@ impl Blocks {
             user: true,
             space: 0,
         };
-        Self { list: vec![none], by_key: HashMap::new(), interior: HashSet::new() }
+        Self { list: vec![none], by_key: HashMap::new() }
     }
 
     /// The number of a block, new or known.
@@ -86,7 +83,6 @@ impl Blocks {
             return id;
         }
         let id = self.list.len() as u32;
-        self.interior.extend(block.offsets.iter().skip(1).map(|&o| block.start + u64::from(o)));
         self.by_key.insert(key, id);
         self.list.push(block);
         id
@@ -111,11 +107,6 @@ impl Blocks {
     #[inline]
     pub fn get(&self, id: u32) -> Option<&BlockInfo> {
         self.list.get(id as usize)
-    }
-
-    /// Whether a block that begins at `address` may be the rest of one that was cut short.
-    pub fn may_resume_at(&self, address: u64) -> bool {
-        self.interior.contains(&address)
     }
 
     /// How many numbers are in use.
@@ -144,7 +135,6 @@ mod tests {
         assert_eq!(blocks.get(id).and_then(|b| b.position(104)), None);
         let at = |rest| blocks.get(id).and_then(|b| b.address_of(rest));
         assert_eq!([at(4), at(3), at(1), at(0)], [None, Some(100), Some(107), None]);
-        assert!(blocks.may_resume_at(107) && !blocks.may_resume_at(100));
         let part = blocks.prefix(id, 2).unwrap();
         let part = blocks.get(part).unwrap();
         assert_eq!((part.start, part.last, part.end, part.instructions()), (100, 103, 107, 2));

@@ -11,17 +11,10 @@ const USER: u64 = 3;
 impl Recorder {
     /// Control reaches block `id` from elsewhere than the block before it in memory.
     #[inline]
-    pub fn on_jump(&mut self, board: &mut Board, counts: &mut [u64], id: u32) {
+    pub fn on_jump(&mut self, board: &Board, id: u32) {
         let previous = board.block as u32;
         let (Some(from), Some(to)) = (self.blocks.get(previous), self.blocks.get(id)) else { return };
         let target = to.start;
-        if board.next != 0 && board.next != from.end {
-            // The block before did not get to its end: a device access made QEMU cut it.
-            if let Some(done) = from.position(target) {
-                self.cut(board, counts, previous, done);
-            }
-            return;
-        }
         let user = from.user;
         if let Some(model) = &mut self.model {
             let mode = if user { Mode::User } else { Mode::Kernel };
@@ -56,8 +49,7 @@ impl Recorder {
         let Some(from) = self.blocks.get(previous) else { return };
         let (mode, space) = (if from.user { Mode::User } else { Mode::Kernel }, from.space);
         let mut end = from.end;
-        let incomplete = board.next != 0 && board.next != from.end;
-        if exception || incomplete {
+        if exception {
             let (start, mut at) = (from.start, None);
             let stack = cpu.register(Register::Rsp);
             // With an error code the interrupted address is the second word, else the first.
@@ -78,6 +70,22 @@ impl Recorder {
                 model.fetch(self.range_start, end - 1, mode, space);
             }
             self.range_start = self.blocks.get(id).map_or(0, |b| b.start);
+        }
+    }
+
+    /// The only instruction of block `id` reads or writes memory: if it is one in the middle of the
+    /// block that runs, that block ends with it.
+    pub fn on_access(&mut self, board: &mut Board, counts: &mut [u64], id: u32) {
+        let running = board.block as u32;
+        let (Some(block), Some(access)) = (self.blocks.get(running), self.blocks.get(id)) else { return };
+        let done = match block.position(access.start) {
+            Some(before) if before + 1 < block.instructions() => before + 1,
+            _ => return,
+        };
+        self.cut(board, counts, running, done);
+        if let Some(part) = self.blocks.prefix(running, done) {
+            board.block = part.into();
+            board.next = self.blocks.get(part).map_or(0, |part| part.end);
         }
     }
 

@@ -95,6 +95,12 @@ pub enum Action {
     Add { field: usize, value: u64 },
     /// Counts the block.
     Count { block: u32 },
+    /// Calls back with the block's number when its only instruction reads or writes memory.
+    ///
+    /// Under icount QEMU finds only on the way that an instruction in the middle of a block reaches a
+    /// device: it leaves the block there, executes the instruction as a block of its own of which it
+    /// instruments nothing but memory (`CF_MEMI_ONLY`), and goes on after it with the next block.
+    Access { block: u32 },
 }
 
 /// An action and its place: before the block (`None`) or before one of its instructions.
@@ -125,8 +131,6 @@ pub struct Block<'a> {
     pub info: &'a BlockInfo,
     pub insns: &'a [Insn],
     pub ending: Ending,
-    /// Whether the block may begin in the middle of one that was cut short.
-    pub may_resume: bool,
     /// The page of a traced binary that it is in, of user code.
     pub page: Option<Page>,
 }
@@ -213,12 +217,13 @@ impl Planner {
         match entry.map(|function| self.functions.kind(function)) {
             Some(FunctionKind::Interrupt) => out.block(Callback::Interrupt, block.id),
             Some(FunctionKind::Exception) => out.block(Callback::Exception, block.id),
-            _ => {
-                let followed = self.has_model || (self.capture.edges && !user);
-                if followed || block.may_resume {
-                    out.block_unless(offset_of!(Board, next), start, Callback::Jump, block.id);
-                }
+            _ if self.has_model || (self.capture.edges && !user) => {
+                out.block_unless(offset_of!(Board, next), start, Callback::Jump, block.id);
             }
+            _ => {}
+        }
+        if block.insns.len() == 1 && block.info.flow == Flow::Straight {
+            out.push(Some(0), Action::Access { block: block.id });
         }
         out.push(None, Action::Store { field: offset_of!(Board, block), value: block.id.into() });
         let field = if user { offset_of!(Board, user) } else { offset_of!(Board, kernel) };
@@ -297,8 +302,10 @@ impl Planner {
     fn end(&self, block: &Block, watched: bool, out: &mut Hooks) {
         let (Some(last), user) = (block.insns.last(), block.info.user) else { return };
         let at = block.insns.len() - 1;
-        let next = if block.info.flow == Flow::Opaque { 0 } else { last.end() };
-        out.push(Some(at), Action::Store { field: offset_of!(Board, next), value: next });
+        if self.has_model || self.capture.edges {
+            let next = if block.info.flow == Flow::Opaque { 0 } else { last.end() };
+            out.push(Some(at), Action::Store { field: offset_of!(Board, next), value: next });
+        }
         if block.ending == Ending::Halt && !user {
             out.insn(at, Callback::Halt, 0);
         }

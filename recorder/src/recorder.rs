@@ -27,7 +27,8 @@ pub struct Board {
     pub user: u64,
     /// Number of the block that runs or ran last.
     pub block: u64,
-    /// Address that follows the last completed block; 0 where going elsewhere is no branch.
+    /// Address that follows the last completed block; 0 where going elsewhere is no branch. Kept only
+    /// where branches are followed.
     pub next: u64,
     /// The call flag, see [`crate::plan`].
     pub call: u64,
@@ -153,7 +154,6 @@ impl Recorder {
             0
         };
         let (ending, flow) = translate::ending(last);
-        let may_resume = self.blocks.may_resume_at(first.address);
         let id = self.blocks.intern(BlockInfo {
             start: first.address,
             last: last.address,
@@ -165,7 +165,7 @@ impl Recorder {
         });
         let page = if user { self.planner.binaries.identify(first.address, cpu) } else { None };
         let Some(info) = self.blocks.get(id) else { return };
-        self.planner.plan(&Block { id, info, insns, ending, may_resume, page }, hooks);
+        self.planner.plan(&Block { id, info, insns, ending, page }, hooks);
     }
 
     /// Appends an event that happens before the instruction with `rest` instructions to the end of

@@ -23,10 +23,15 @@ const STRIDE: u64 = 256;
 const USER_CS: u64 = 0x33;
 const KERNEL_CS: u64 = 0x10;
 
+/// `mov eax, [rax]`.
+const DEVICE: [u8; 2] = [0x8b, 0x00];
+
 /// What a function does before its end.
 #[derive(Debug, Clone, Copy)]
 enum Op {
     Nop,
+    /// Reads a device.
+    Device,
     Call(u64),
     CallIndirect(u64),
     Syscall,
@@ -62,6 +67,7 @@ fn assemble(body: &Body, base: u64, at: u64) -> Vec<u8> {
     for op in &body.ops {
         match *op {
             Op::Nop => code.push(0x90),
+            Op::Device => code.extend_from_slice(&DEVICE),
             Op::Call(to) => near(&mut code, 0xe8, to),
             Op::CallIndirect(to) => {
                 rax(&mut code, to);
@@ -137,6 +143,8 @@ struct Machine {
     entries: BTreeMap<u32, u64>,
     random: u64,
     steps: u32,
+    /// Instructions.
+    executed: u64,
 }
 
 /// The kernel's first functions: the system call's entry and the interrupt's.
@@ -194,7 +202,7 @@ impl Machine {
         let spec = RecorderSpec {
             version: VERSION,
             output: directory.display().to_string(),
-            capture: Capture { functions: true, edges: false, weights: false },
+            capture: Capture { functions: true, edges: seed & 1 == 0, weights: false },
             functions: functions.collect(),
             binaries: vec![binary],
             points: vec![],
@@ -219,6 +227,7 @@ impl Machine {
             entries: BTreeMap::new(),
             random: seed | 1,
             steps: 0,
+            executed: 0,
         }
     }
 
@@ -273,7 +282,7 @@ impl Machine {
             Callback::SystemReturn => recorder.on_system_return(board, rest, cpu).unwrap(),
             Callback::InterruptReturn => recorder.on_interrupt_return(board, rest, cpu).unwrap(),
             Callback::Interrupt => recorder.on_interrupt(board, &mut self.counts, number, false, cpu),
-            Callback::Jump => recorder.on_jump(board, &mut self.counts, number),
+            Callback::Jump => recorder.on_jump(board, number),
             other => panic!("{other:?}"),
         }
     }
@@ -300,6 +309,9 @@ impl Machine {
             Action::Store { field, value } => *self.field(field) = value,
             Action::Add { field, value } => *self.field(field) += value,
             Action::Count { block } => self.counts[block as usize] += 1,
+            Action::Access { block } => {
+                self.recorder.on_access(&mut self.board, &mut self.counts, block);
+            }
         }
     }
 
@@ -372,11 +384,23 @@ impl Machine {
                 self.check();
             }
             self.execute(insn);
+            if insn.bytes[..2] == DEVICE {
+                // The block ends here if this is not its end: the instruction was executed as one
+                // of its own, of which only the memory access is instrumented.
+                let mut alone = Vec::new();
+                self.recorder.translate(&[*insn], start >> 12, &mut self.cpu, &mut alone);
+                for hook in alone.iter().filter(|hook| matches!(hook.action, Action::Access { .. })) {
+                    self.act(hook.action);
+                }
+                break;
+            }
         }
+        assert_eq!(self.board.kernel + self.board.user, self.executed);
         self.cpu.rip != 0
     }
 
     fn execute(&mut self, insn: &Insn) {
+        self.executed += 1;
         self.cpu.rip = insn.end();
         if insn.bytes[..2] == [0x48, 0xb8] {
             self.cpu.rax = u64::from_le_bytes(insn.bytes[2..10].try_into().unwrap());
@@ -481,7 +505,7 @@ fn bodies(count: u64, first: u64, user: bool) -> impl Strategy<Value = Vec<Body>
     let body = move |at: u64| {
         let later = move || (at + 1).max(first)..count.max(at + 2);
         let last = at + 1 >= count;
-        let nop = Just(Op::Nop).boxed();
+        let nop = prop_oneof![Just(Op::Nop), Just(Op::Device)].boxed();
         let op = match (last, user) {
             (true, false) => nop,
             (true, true) => prop_oneof![nop, Just(Op::Syscall)].boxed(),

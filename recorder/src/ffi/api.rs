@@ -8,6 +8,8 @@ use std::mem::transmute_copy;
 pub const VERSION: c_int = 4;
 
 pub type VcpuCallback = extern "C" fn(c_uint, *mut c_void);
+/// `qemu_plugin_vcpu_mem_cb_t`: CPU, `qemu_plugin_meminfo_t`, virtual address, argument.
+pub type MemoryCallback = extern "C" fn(c_uint, u32, u64, *mut c_void);
 
 /// `qemu_plugin_u64`: a field of a scoreboard.
 #[repr(C)]
@@ -53,6 +55,8 @@ pub const R_REGS: c_int = 1;
 pub const ADD: c_int = 0;
 pub const STORE: c_int = 1;
 pub const NOT_EQUAL: c_int = 3;
+/// `enum qemu_plugin_mem_rw`: both.
+pub const READ_WRITE: c_int = 3;
 
 macro_rules! api {
     ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
@@ -87,6 +91,7 @@ api! {
     qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu: fn(*mut c_void, c_int, Field, u64);
     qemu_plugin_register_vcpu_insn_exec_cb: fn(*mut c_void, VcpuCallback, c_int, *mut c_void);
     qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu: fn(*mut c_void, c_int, Field, u64);
+    qemu_plugin_register_vcpu_mem_cb: fn(*mut c_void, MemoryCallback, c_int, c_int, *mut c_void);
     qemu_plugin_tb_n_insns: fn(*const c_void) -> usize;
     qemu_plugin_tb_get_insn: fn(*const c_void, usize) -> *mut c_void;
     qemu_plugin_insn_data: fn(*const c_void, *mut c_void, usize) -> usize;

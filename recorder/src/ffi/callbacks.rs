@@ -58,7 +58,7 @@ callbacks! {
         Ok(())
     },
     Jump on_jump => |now| {
-        now.recorder.on_jump(now.board, now.counts, now.number);
+        now.recorder.on_jump(now.board, now.number);
         Ok(())
     },
     Entry on_entry => |now| now.recorder.on_entry(now.board, now.number, now.rest),
@@ -95,4 +95,12 @@ callbacks! {
     PortTag on_port_tag => |mut now| {
         now.recorder.on_port_tag(now.board, now.number != 0, now.rest, &mut now.cpu)
     },
+}
+
+/// The only instruction of a block reads or writes memory.
+pub extern "C" fn on_access(_: c_uint, _info: u32, _address: u64, block: *mut c_void) {
+    enter(block, |now| {
+        now.recorder.on_access(now.board, now.counts, now.number);
+        Ok(())
+    });
 }

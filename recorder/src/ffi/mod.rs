@@ -12,7 +12,7 @@ use crate::plan::{Action, Hook, MAX_BLOCKS};
 use crate::recorder::{Board, Cpu, Recorder, Register};
 use crate::translate::Insn;
 use crate::Failure;
-use api::{Api, Field, GByteArray, Info, ADD, NOT_EQUAL, NO_REGS, R_REGS, STORE};
+use api::{Api, Field, GByteArray, Info, ADD, NOT_EQUAL, NO_REGS, READ_WRITE, R_REGS, STORE};
 use kerntune_trace::{RecorderSpec, RECORDER_FAILED};
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 use std::ptr::null_mut;
@@ -160,6 +160,17 @@ impl Plugin {
                 Action::Add { field, value } => inline(ADD, board(field), value),
                 Action::Count { block } => {
                     inline(ADD, Field { score: self.count_score, offset: block as usize * 8 }, 1);
+                }
+                Action::Access { block } => {
+                    if let Some(insn) = insn {
+                        (api.qemu_plugin_register_vcpu_mem_cb)(
+                            insn,
+                            callbacks::on_access,
+                            NO_REGS,
+                            READ_WRITE,
+                            pack(block, 0),
+                        );
+                    }
                 }
             }
         }

@@ -37,8 +37,9 @@ pub(crate) const INIT: Program = Program {
 };
 
 /// What workloads may run.
-const PROGRAMS: [Program; 3] = [
+const PROGRAMS: [Program; 4] = [
     Program { name: "rr", files: sources!["kt_mark.h", "rr.c"] },
+    Program { name: "paths", files: sources!["kt_mark.h", "paths.c"] },
     Program { name: "kt-mark", files: sources!["kt_mark.h", "mark.c"] },
     Program { name: "tagged", files: sources!["kt_mark.h", "kt_tags.h", "tagged.c", "tagged_tags.h"] },
 ];

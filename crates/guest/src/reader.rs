@@ -99,6 +99,7 @@ impl Reader<'_> {
         let memory_mb = top.integer(s, "memory_mb", 64..=1 << 20).map_or(1024, |l| l.value as u32);
         let time_limit_seconds =
             top.integer(s, "time_limit_seconds", 1..=7 * 24 * 3600).map_or(900, |l| l.value as u64);
+        let network_cards = top.integer(s, "network_cards", 0..=8).map_or(0, |l| l.value as u32);
         let append = top.optional_string(s, "append");
         if let Some(located) = append.as_ref().filter(|l| l.value.contains(['\n', '\t', '\0'])) {
             s.problem(located.span.clone(), "append", "holds a tab or a line end".into());
@@ -123,6 +124,7 @@ impl Reader<'_> {
             measured,
             memory_mb,
             time_limit_seconds,
+            network_cards,
             append,
         }
     }

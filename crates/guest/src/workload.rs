@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 pub const RUNS: [&str; 2] = ["training", "measured"];
 
 /// The workloads that come with kerntune: name and file text.
-pub const SHIPPED: [(&str, &str); 3] = [
+pub const SHIPPED: [(&str, &str); 4] = [
+    ("paths", include_str!("../../../workloads/paths.toml")),
     ("redis", include_str!("../../../workloads/redis.toml")),
     ("rr", include_str!("../../../workloads/rr.toml")),
     ("tagged", include_str!("../../../workloads/tagged.toml")),
@@ -45,6 +46,8 @@ pub struct Workload {
     pub memory_mb: u32,
     /// For the whole guest, wall clock.
     pub time_limit_seconds: u64,
+    /// Network cards, all on one wire: `eth0`, `eth1`, …
+    pub network_cards: u32,
     /// For the guest kernel's command line.
     pub append: String,
 }
@@ -208,7 +211,7 @@ mod tests {
     #[test]
     fn a_directory_comes_before_the_shipped_ones() {
         let dir = tempfile::tempdir().unwrap();
-        let text = SHIPPED[1].1.replacen("description = \"", "description = \"mine: ", 1);
+        let text = SHIPPED[2].1.replacen("description = \"", "description = \"mine: ", 1);
         std::fs::write(dir.path().join("rr.toml"), text).unwrap();
         let found = Workload::find("rr", &[dir.path().to_owned()]).unwrap();
         assert!(found.description.starts_with("mine: "));
@@ -217,7 +220,7 @@ mod tests {
     #[test]
     fn an_unknown_name_says_where_it_looked() {
         let error = Workload::find("rrr", &["/nowhere".into()]).unwrap_err().to_string();
-        assert!(error.contains("/nowhere") && error.contains("redis, rr"), "{error}");
+        assert!(error.contains("/nowhere") && error.contains("paths, redis, rr"), "{error}");
     }
 
     #[test]

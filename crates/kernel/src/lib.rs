@@ -43,6 +43,7 @@ mod request;
 mod source;
 mod sources;
 mod store;
+mod stubs;
 mod symbols;
 mod task;
 mod tools;

@@ -1,7 +1,7 @@
 //! The functions of a kernel, from the symbol table of its `vmlinux`.
 
 use crate::sources::Sources;
-use crate::{Error, Result};
+use crate::{stubs, Error, Result};
 use kerntune_work::IoContext;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, SectionHeader, Sym};
@@ -66,7 +66,12 @@ impl Symbols {
         if raw.is_empty() {
             return Err(refuse("it has no symbols of functions (stripped?); a kernel's vmlinux has".into()));
         }
-        Ok(Self::from_raw(raw, &sections))
+        let code = |address: u64, size: u64| {
+            let section = sections.values().find(|s| (s.start..s.end).contains(&address))?;
+            let offset = section.offset.checked_add(address - section.start)?;
+            data.read_bytes_at(offset, size.min(section.end - address)).ok().map(<[u8]>::to_vec)
+        };
+        Ok(Self::from_raw(raw, &sections, code))
     }
 
     /// Every symbol in code of an ELF file, in the order of its symbol table.
@@ -120,12 +125,16 @@ impl Symbols {
         self.text_bytes
     }
 
-    fn from_raw(raw: Vec<Raw>, sections: &HashMap<usize, CodeSection>) -> Self {
+    fn from_raw(
+        raw: Vec<Raw>,
+        sections: &HashMap<usize, CodeSection>,
+        code: impl Fn(u64, u64) -> Option<Vec<u8>>,
+    ) -> Self {
         let mut addresses = HashMap::new();
         for symbol in &raw {
             addresses.entry(symbol.name.clone()).or_insert(symbol.address);
         }
-        let mut groups = group(raw, sections);
+        let mut groups = stubs::split(group(raw, sections), code);
         let parts = Parts::of(&groups);
         let mut functions: Vec<Function> = groups.iter_mut().map(Group::take_function).collect();
         for (index, parent) in parts.parents.iter().enumerate() {
@@ -161,6 +170,8 @@ pub(crate) struct CodeSection {
     name: String,
     start: u64,
     end: u64,
+    /// In the file.
+    offset: u64,
 }
 
 pub(crate) type Read = (Vec<Raw>, HashMap<usize, CodeSection>);
@@ -178,7 +189,8 @@ pub(crate) fn read<'data, R: ReadRef<'data>>(data: R) -> Result<Read, object::re
             let name = String::from_utf8_lossy(sections.section_name(endian, section)?).into_owned();
             let start = section.sh_addr(endian);
             let end = start.saturating_add(section.sh_size(endian));
-            code.insert(index.0, CodeSection { name, start, end });
+            let offset = section.sh_offset(endian);
+            code.insert(index.0, CodeSection { name, start, end, offset });
         }
     }
     let table = sections.symbols(endian, data, elf::SHT_SYMTAB)?;
@@ -240,12 +252,22 @@ fn is_mark(symbol: &Raw) -> bool {
 }
 
 /// The symbols at one address; the first is the one that names it.
-struct Group {
+pub(crate) struct Group {
     symbols: Vec<Raw>,
-    size: u64,
+    pub size: u64,
 }
 
 impl Group {
+    /// One symbol at its address.
+    pub fn of(symbol: Raw) -> Self {
+        Self { size: symbol.size, symbols: vec![symbol] }
+    }
+
+    /// The symbol that names it.
+    pub fn first(&self) -> &Raw {
+        &self.symbols[0]
+    }
+
     fn take_function(&mut self) -> Function {
         let mut symbols = std::mem::take(&mut self.symbols).into_iter();
         let first = symbols.next().expect("a group is made from at least one symbol");

@@ -25,6 +25,8 @@ const CPU: &str = "max,-rdrand,-rdseed,-erms,-fsrm";
 /// icount it is exact), no mitigations (the emulated CPU needs none), die on panic.
 const COMMAND_LINE: &str =
     "console=ttyS0 panic=-1 nokaslr norandmaps tsc=reliable clocksource=tsc mitigations=off";
+/// A network card that repeats; 10 µs is about what a packet takes to leave a real one.
+const CARD: &str = "ioeventfd=off,tx=timer,x-txtimer=10000";
 /// Wall seconds within which init must say its first word.
 const BOOT_SECONDS: u64 = 120;
 
@@ -65,6 +67,8 @@ pub struct RunRequest<'a> {
     pub capture: Option<CaptureRequest>,
     /// The guest's memory in MiB.
     pub memory_mb: u32,
+    /// Network cards of the guest, all on one wire.
+    pub network_cards: u32,
     /// Wall seconds for the whole run.
     pub time_limit_seconds: u64,
     /// More for the kernel's command line.
@@ -81,6 +85,7 @@ impl<'a> RunRequest<'a> {
             collect: Collect::default(),
             capture: None,
             memory_mb: 1024,
+            network_cards: 0,
             time_limit_seconds: 600,
             append: "",
         }
@@ -142,6 +147,7 @@ impl Emulator {
         Ok(kerntune_work::ContentHash::new("emulator/1")
             .field("qemu", version)
             .field("cpu", CPU)
+            .field("network card", CARD)
             .field("command line", COMMAND_LINE)
             .file("recorder", &self.recorder)?
             .finish())
@@ -225,6 +231,12 @@ impl Emulator {
         command.args(["-device", "virtio-serial-pci,ioeventfd=off"]);
         command.args(["-chardev", &format!("file,id=out,path={}", escape(&directory.join("out.tar")))]);
         command.args(["-device", &format!("virtserialport,chardev=out,name={PORT_NAME}")]);
+        for card in 0..request.network_cards {
+            // Packets leave by a timer of virtual time: otherwise another thread sends them whenever the
+            // host schedules it.
+            command.args(["-netdev", &format!("hubport,id=wire{card},hubid=0")]);
+            command.args(["-device", &format!("virtio-net-pci,netdev=wire{card},{CARD}")]);
+        }
         if request.capture.is_some() {
             let spec = directory.join(files::SPEC);
             command.args(["-plugin", &format!("{},spec={}", escape(&self.recorder), escape(&spec))]);

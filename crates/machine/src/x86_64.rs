@@ -5,22 +5,26 @@
 use kerntune_kernel::Function;
 use kerntune_trace::FunctionKind;
 
-/// The stubs that hand device interrupts to their common entry, by their labels: parts of it, since
-/// the stack begins there.
-const STUBS: [(&str, &str); 2] =
-    [("irq_entries_start", "asm_common_interrupt"), ("spurious_entries_start", "asm_spurious_interrupt")];
+/// What all device interrupts have in common, reached by a jump from a stub for each vector.
+const COMMON_ENTRIES: [&str; 2] = ["asm_common_interrupt", "asm_spurious_interrupt"];
 
 /// What part each function plays for the stacks.
 pub fn kinds(functions: &[Function]) -> Vec<FunctionKind> {
     let mut kinds: Vec<FunctionKind> = functions.iter().map(kind).collect();
-    let place = |wanted: &str| functions.iter().position(|function| function.name == wanted);
-    for (stub, entry) in STUBS {
-        let (stub, entry) = (place(stub), place(entry).and_then(|entry| u32::try_from(entry).ok()));
-        if let (Some(stub), Some(entry)) = (stub, entry) {
-            kinds[stub] = FunctionKind::Part(entry);
+    if !functions.iter().any(|function| is_stub(&function.name)) {
+        // Entry code in a form that we do not know: all vectors as one.
+        for (function, kind) in functions.iter().zip(&mut kinds) {
+            if COMMON_ENTRIES.contains(&function.name.as_str()) {
+                *kind = FunctionKind::Interrupt;
+            }
         }
     }
     kinds
+}
+
+/// `asm_common_interrupt:0x23`, see `kerntune_kernel`.
+fn is_stub(name: &str) -> bool {
+    name.split_once(':').is_some_and(|(entry, _)| COMMON_ENTRIES.contains(&entry))
 }
 
 fn kind(function: &Function) -> FunctionKind {
@@ -33,7 +37,7 @@ fn kind(function: &Function) -> FunctionKind {
         // The point of no return of `execve`.
         "begin_new_exec" => FunctionKind::Exec,
         "entry_SYSCALL_64" | "entry_SYSENTER_compat" | "entry_SYSCALL_compat" => FunctionKind::Syscall,
-        "asm_common_interrupt" | "asm_spurious_interrupt" => FunctionKind::Interrupt,
+        _ if is_stub(name) => FunctionKind::Interrupt,
         _ if name.starts_with("asm_sysvec_") => FunctionKind::Interrupt,
         _ if name.starts_with("asm_exc_") || name.starts_with("asm_int80") => FunctionKind::Exception,
         _ if name.starts_with("__x86_indirect_thunk") || name.starts_with("__x86_indirect_call_thunk") => {
@@ -65,7 +69,7 @@ mod tests {
         assert_eq!(kind(&function("tcp_v4_rcv", false)), FunctionKind::Plain);
         let cold = Function { part_of: Some(7), ..function("tcp_v4_rcv.cold", false) };
         assert_eq!(kind(&cold), FunctionKind::Part(7));
-        let stub = [function("asm_common_interrupt", true), function("irq_entries_start", true)];
-        assert_eq!(kinds(&stub), [FunctionKind::Interrupt, FunctionKind::Part(0)]);
+        let stub = [function("asm_common_interrupt", true), function("asm_common_interrupt:0x23", true)];
+        assert_eq!(kinds(&stub), [FunctionKind::Label, FunctionKind::Interrupt]);
     }
 }

@@ -54,11 +54,12 @@ pub fn find(work: &WorkDir, wanted: &str) -> Result<Entry> {
     Ok(Entry { manifest: load_manifest(&path)?, path })
 }
 
-/// Removes the profile whose id begins with `wanted`, damaged ones too; never anything outside the
-/// work directory. Returns the path that it had.
+/// Removes the profile whose id begins with `wanted`, or that is at this path, damaged ones too; never
+/// anything outside the work directory. Returns the path that it had.
 pub fn remove(work: &WorkDir, wanted: &str) -> Result<PathBuf> {
     let path = match wanted {
         "latest" => list(work)?.entries.pop().ok_or_else(|| not_found(work, wanted))?.path,
+        path if path.contains('/') => own(work, path).ok_or_else(|| not_found(work, wanted))?,
         id => find_by_id(work, id)?,
     };
     // Under a name that no listing shows first: an interrupted removal leaves no half profile.
@@ -68,6 +69,12 @@ pub fn remove(work: &WorkDir, wanted: &str) -> Result<PathBuf> {
     fs::rename(&path, &aside).at("remove", &path)?;
     fs::remove_dir_all(&aside).at("remove", &aside)?;
     Ok(path)
+}
+
+/// The work directory's profile at this path.
+fn own(work: &WorkDir, path: &str) -> Option<PathBuf> {
+    let path = Path::new(path).canonicalize().ok()?;
+    work.list(ROOM).ok()?.into_iter().find(|own| own.canonicalize().is_ok_and(|own| own == path))
 }
 
 fn find_by_id(work: &WorkDir, wanted: &str) -> Result<PathBuf> {

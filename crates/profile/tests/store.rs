@@ -145,6 +145,12 @@ fn damaged_profiles_are_listed_as_such_and_can_be_removed() {
     assert_eq!((listing.entries.len(), listing.damaged.len()), (1, 1));
     remove(&work, "aa").unwrap();
     assert!(list(&work).unwrap().damaged.is_empty());
+    let elsewhere = dir.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    sample("cc").save(&elsewhere).unwrap();
+    assert!(remove(&work, elsewhere.to_str().unwrap()).is_err() && elsewhere.is_dir());
+    put(&work, &sample("cc"));
+    remove(&work, work.find(ROOM, "cc").unwrap().to_str().unwrap()).unwrap();
     remove(&work, "latest").unwrap();
     assert!(list(&work).unwrap().entries.is_empty());
     assert!(remove(&work, "../aa").is_err());

@@ -129,6 +129,7 @@ fn name(
         .field("capture", format!("{} {}", capture.functions, capture.edges))
         .field("model", model.map_or("", |model| &model.text))
         .field("memory", workload.memory_mb.to_string())
+        .field("network cards", workload.network_cards.to_string())
         .field("append", &workload.append)
         .field("number", number.to_string());
     Ok(detail.name(hash)?.finish())
@@ -152,6 +153,7 @@ fn boot(
     let request = RunRequest {
         capture: Some(capture),
         memory_mb: workload.memory_mb,
+        network_cards: workload.network_cards,
         time_limit_seconds: workload.time_limit_seconds,
         append: &workload.append,
         ..RunRequest::new(kernel, &image.initramfs, request.run)

@@ -19,6 +19,7 @@ pub fn train(session: &Session, kernel: &Kernel, workload: &Workload, image: &Gu
         .field("image", &image.manifest.id)
         .field("machine", &session.machine_id)
         .field("memory", workload.memory_mb.to_string())
+        .field("network cards", workload.network_cards.to_string())
         .field("append", &workload.append)
         .finish();
     let staged = session.work.stage(ROOM, &id)?;
@@ -31,6 +32,7 @@ pub fn train(session: &Session, kernel: &Kernel, workload: &Workload, image: &Gu
     let request = RunRequest {
         collect: Collect { gcov: true, ftrace: false },
         memory_mb: workload.memory_mb,
+        network_cards: workload.network_cards,
         time_limit_seconds: workload.time_limit_seconds,
         append: &workload.append,
         ..RunRequest::new(kernel, &image.initramfs, "training")

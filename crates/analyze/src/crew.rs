@@ -12,6 +12,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// Chunks that may be done before one that is not, for each worker.
 const AHEAD: usize = 4;
 
+/// Workers at most: so many full trees and their buffers stay below 512 MiB.
+const MAX_WORKERS: usize = 8;
+
 /// What became of a chunk.
 pub(crate) type Outcome = Result<Record, Error>;
 
@@ -25,7 +28,7 @@ pub(crate) fn replay_all(
     mut each: impl FnMut(usize, Outcome) -> ControlFlow<()>,
 ) -> Result<Books, Error> {
     let chunks = trace.chunks();
-    let threads = threads.clamp(1, chunks.max(1));
+    let threads = threads.clamp(1, chunks.clamp(1, MAX_WORKERS));
     if threads == 1 {
         let mut worker = Worker::new(trace, known, partial)?;
         for number in 0..chunks {

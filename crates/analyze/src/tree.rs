@@ -15,8 +15,9 @@ use crate::hash::{mix, Mixed};
 use kerntune_trace::{How, Weights};
 use std::collections::HashMap;
 
-/// Nodes that are kept: about 50 bytes each.
-const NODE_LIMIT: usize = 1 << 20;
+/// Nodes that are kept, with what is counted for them about 200 bytes each. Trees of whole benchmarks
+/// have ten to twenty thousand; each worker may fill one.
+const NODE_LIMIT: usize = 1 << 18;
 
 /// [`Node::parent`] of a root, and [`Node::account`] of a node without one.
 pub(crate) const NONE: u32 = u32::MAX;

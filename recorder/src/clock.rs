@@ -21,8 +21,8 @@ pub enum Check {
     Agrees,
     /// So many ns passed while the CPU was halted.
     Idle(u64),
-    /// The clocks differ by so many ns, and the CPU was not halted.
-    Error(u64),
+    /// The guest's clock is so many ns ahead, and the CPU was not halted.
+    Error(i64),
 }
 
 impl Clock {
@@ -47,7 +47,7 @@ impl Clock {
                 self.idle_ns += moved as u64;
                 Check::Idle(moved as u64)
             }
-            _ => Check::Error(moved.unsigned_abs()),
+            _ => Check::Error(moved),
         }
     }
 

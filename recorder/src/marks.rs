@@ -6,7 +6,10 @@ use crate::regions::Snapshot;
 use crate::Failure;
 use kerntune_layout::FrontEnd;
 use kerntune_trace::mark::{Mark, NAME_MAX};
-use kerntune_trace::{Event, ModeCounters, TagWindow};
+use kerntune_trace::{Event, ModeCounters, TagWindow, Thread};
+
+/// Clock errors that are told one by one.
+const CLOCK_NOTES: u64 = 8;
 
 impl Recorder {
     /// `hlt` is about to run.
@@ -23,7 +26,15 @@ impl Recorder {
     }
 
     /// The block after an `rdtsc` begins; nothing of it is counted yet.
-    pub fn on_clock(&mut self, board: &Board, cpu: &mut dyn Cpu) {
+    pub fn on_clock(&mut self, board: &Board, id: u32, cpu: &mut dyn Cpu) {
+        // An interrupt may have come in between, or the address have been reached another way: what was
+        // read, if anything, is not what the time is now.
+        let (Some(before), Some(block)) = (self.blocks.get(board.block as u32), self.blocks.get(id)) else {
+            return;
+        };
+        if (before.end, before.space) != (block.start, block.space) {
+            return;
+        }
         let low = cpu.register(Register::Rax) & 0xffff_ffff;
         let high = cpu.register(Register::Rdx) & 0xffff_ffff;
         let instructions = board.total();
@@ -41,7 +52,12 @@ impl Recorder {
             }
             Check::Error(ns) => {
                 self.health.clock_errors += 1;
-                self.health.clock_error_ns += ns;
+                self.health.clock_error_ns += ns.unsigned_abs();
+                if self.health.clock_errors <= CLOCK_NOTES {
+                    let Thread { comm, pid, .. } = &self.threads.running().thread;
+                    let at = self.clock.at(instructions);
+                    self.notes.push(format!("clock {ns:+} ns at {at} ns in {comm} [{pid}]"));
+                }
             }
         }
     }

@@ -36,7 +36,7 @@ pub const MAX_BLOCKS: usize = 1 << 22;
 /// What is called back. The hook's number is the function's, the block's or as said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Callback {
-    /// The block after an `rdtsc` begins.
+    /// The block (number) after an `rdtsc` begins.
     Clock,
     /// The block (number) of an interrupt's first instruction begins.
     Interrupt,
@@ -211,7 +211,7 @@ impl Planner {
     fn whole(&self, block: &Block, out: &mut Hooks) {
         let BlockInfo { start, user, .. } = *block.info;
         if self.after_clock.contains(&start) {
-            out.block(Callback::Clock, 0);
+            out.block(Callback::Clock, block.id);
         }
         let entry = self.functions.starting(start).filter(|_| !user);
         match entry.map(|function| self.functions.kind(function)) {

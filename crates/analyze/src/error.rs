@@ -13,16 +13,16 @@ pub enum Error {
     #[error("{0}")]
     Header(kerntune_trace::Error),
     /// A chunk holds bytes that are none of the format's.
-    #[error("the trace is damaged in chunk {chunk}: {source}; record again")]
+    #[error("the trace is damaged in chunk {chunk}: {source}; record again, or keep the rest: `kerntune profile rebuild PROFILE --partial`")]
     Format { chunk: usize, source: kerntune_trace::Error },
     /// A chunk cannot be decompressed.
-    #[error("the trace is damaged in chunk {chunk}: {source}; record again")]
+    #[error("the trace is damaged in chunk {chunk}: {source}; record again, or keep the rest: `kerntune profile rebuild PROFILE --partial`")]
     Decompress { chunk: usize, source: std::io::Error },
     /// A chunk holds something else than its header says.
-    #[error("the trace is damaged in chunk {chunk}: it has {found} {what}, its header says {expected}; record again")]
+    #[error("the trace is damaged in chunk {chunk}: it has {found} {what}, its header says {expected}; record again, or keep the rest: `kerntune profile rebuild PROFILE --partial`")]
     Contents { chunk: usize, what: &'static str, found: u64, expected: u64 },
     /// The trace ends early.
-    #[error("the trace ends after {found} of {expected} chunks; record again")]
+    #[error("the trace ends after {found} of {expected} chunks; record again, or keep the rest: `kerntune profile rebuild PROFILE --partial`")]
     Truncated { found: usize, expected: usize },
     /// The trace is not the one that the recording describes.
     #[error(

@@ -49,6 +49,9 @@ fn with<'a>(kind: &[&'a str], more: &[&'a str]) -> Value {
 
 #[test]
 fn times_of_all_reports_add_up() {
+    // Also across idle time the guest's clock is what was counted.
+    let health = &support::json(["report", profile(), "--json"])["health"];
+    assert!(at(health, "clock_checks") > 0 && at(health, "clock_errors") == 0, "{health}");
     for part in WHERE {
         let functions = with(&["functions"], part);
         let busy = at(&functions, "busy_ns");

@@ -46,7 +46,7 @@ macro_rules! callbacks {
 
 callbacks! {
     Clock on_clock => |mut now| {
-        now.recorder.on_clock(now.board, &mut now.cpu);
+        now.recorder.on_clock(now.board, now.number, &mut now.cpu);
         Ok(())
     },
     Interrupt on_interrupt => |mut now| {

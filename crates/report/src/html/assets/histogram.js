@@ -55,9 +55,10 @@ kt.histogram = () => {
       svg.append(group);
     });
     svg.append(kt.svg("line", { x1: LEFT, x2: width, y1: base + 0.5, y2: base + 0.5, class: "base" }));
-    // Times below: powers of two are four buckets apart; only as many as there is room for.
+    // Times below, only as many as there is room for: powers of two, four buckets apart, where there are some.
+    const step = high - low < 8 ? 1 : 4;
     let right = -Infinity;
-    for (let bucket = Math.ceil(low / 4) * 4; bucket <= high + 1; bucket += 4) {
+    for (let bucket = Math.ceil(low / step) * step; bucket <= high + 1; bucket += step) {
       const text = kt.ns(kt.bucket(bucket)), half = text.length * 3.2;
       svg.append(kt.svg("line", { x1: x(bucket), x2: x(bucket), y1: base, y2: base + 4, class: "base" }));
       if (x(bucket) - half < right + 6 || x(bucket) + half > width) continue;

@@ -12,7 +12,9 @@ const controls = () => {
   region.append(...kt.data.views.map((view, at) => kt.make("option", { value: String(at) }, view.name === null ? "all regions" : view.name)));
   weight.append(...kt.weights().map((w) => kt.make("option", { value: w.id }, w.title)));
   byId("names").append(...kt.data.names.map((name) => kt.make("option", { value: name })));
-  [region.value, weight.value, mode.value] = [String(kt.state.region), kt.state.weight, kt.state.mode];
+  const follow = () => { [region.value, weight.value, mode.value] = [String(kt.state.region), kt.state.weight, kt.state.mode]; };
+  kt.on(["region", "weight", "mode"], follow);
+  follow();
   region.addEventListener("change", () => {
     kt.view = kt.viewOf(Number(region.value));
     kt.set({ region: Number(region.value) });

@@ -171,9 +171,12 @@ kt.timeline = () => {
         const a = Math.max(LEFT, x(from)), b = Math.min(width, x(to));
         if (b - a > 0.5) g.fillRect(a, place.y + BAND + 1, b - a, place.rows * CALL);
       };
+      // Interrupts lie on the stack of the thread that they hit: the one that ran before.
+      const isInterrupt = (s) => m.lanes[s.lane].kind === "interrupt";
+      let on = w.slices.find((s) => !isInterrupt(s))?.lane;
       for (const s of w.slices) {
-        // Interrupts lie on the stack of the thread that they hit.
-        if (s.lane !== lane && m.lanes[s.lane].kind !== "interrupt") continue;
+        if (!isInterrupt(s)) on = s.lane;
+        if (on !== lane) continue;
         veil(s.u0);
         from = Math.max(from, s.u1);
       }

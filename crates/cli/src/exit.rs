@@ -9,7 +9,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// All went well.
     Ok = 0,
-    /// It worked, and the answer is no: problems in a workload file.
+    /// It worked, and the answer is no: problems in a workload file, failed checks of a kernel.
     Findings = 1,
     /// The arguments or an input file are wrong.
     Usage = 2,

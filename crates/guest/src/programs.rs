@@ -37,9 +37,10 @@ pub(crate) const INIT: Program = Program {
 };
 
 /// What workloads may run.
-const PROGRAMS: [Program; 4] = [
+const PROGRAMS: [Program; 5] = [
     Program { name: "rr", files: sources!["kt_mark.h", "rr.c"] },
     Program { name: "paths", files: sources!["kt_mark.h", "paths.c"] },
+    Program { name: "selftest", files: sources!["selftest.c"] },
     Program { name: "kt-mark", files: sources!["kt_mark.h", "mark.c"] },
     Program { name: "tagged", files: sources!["kt_mark.h", "kt_tags.h", "tagged.c", "tagged_tags.h"] },
 ];

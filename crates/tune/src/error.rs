@@ -55,6 +55,9 @@ pub enum Error {
     /// A profile that was made without a trace.
     #[error("{} has no trace: it was merged, imported or recorded without functions. Reports of its tables work (functions, graph, subsystems …); for single calls record again", profile.display())]
     NoTrace { profile: std::path::PathBuf },
+    /// Functional checks whose results cannot be read.
+    #[error("the functional checks ended with something else than results: {message}; all of it is in {}", path.display())]
+    SelfTest { path: std::path::PathBuf, message: String },
     /// An output that would overwrite something.
     #[error("{} is there already; remove it or name another", path.display())]
     Exists { path: std::path::PathBuf },

@@ -6,6 +6,7 @@
 //!
 //! - [`record`](record::record): one run on the exact machine → a profile,
 //! - [`train`](train::train): one run of an instrumented kernel → its counters,
+//! - [`selftest`](selftest::selftest): one run of functional checks on a kernel,
 //! - [`compare`](compare::compare): two kernels (and one of them twice) → a comparison,
 //! - [`optimize`](optimize::optimize): a kernel and a workload → a tuned kernel and the proof,
 //! - [`Plan`]: all of it.
@@ -21,6 +22,7 @@ mod plan;
 pub mod rebuild;
 pub mod record;
 pub mod run_files;
+pub mod selftest;
 mod session;
 pub mod train;
 mod tune;

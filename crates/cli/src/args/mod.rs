@@ -159,6 +159,16 @@ pub enum Kernel {
         #[command(flatten)]
         format: Json,
     },
+    /// Run functional checks on a kernel: does it do what a kernel has to do?
+    Check {
+        /// Label, beginning of an id, or directory
+        kernel: String,
+        /// The kernel whose answers are the right ones; its base kernel if it has one
+        #[arg(long, value_name = "KERNEL")]
+        against: Option<String>,
+        #[command(flatten)]
+        format: Json,
+    },
     /// Delete a kernel
     Remove {
         /// Label, beginning of an id, or directory

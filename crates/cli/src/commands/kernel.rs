@@ -1,10 +1,12 @@
-//! `kerntune kernel build|list|show|remove`.
+//! `kerntune kernel build|list|show|check|remove`.
 
 use super::{build_request, bytes, work};
 use crate::args::{Global, Kernel as Command};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_kernel::Kernel;
+use kerntune_tune::selftest::{differences, selftest, Check, Difference, Outcome};
+use kerntune_tune::Session;
 use kerntune_work::WorkDir;
 use serde::Serialize;
 use std::path::Path;
@@ -29,6 +31,9 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
         Command::Show { kernel, format } => {
             show(&kerntune_kernel::find(&work, kernel)?, format.json, output);
         }
+        Command::Check { kernel, against, format } => {
+            return check(&work, kernel, against.as_deref(), format.json, output);
+        }
         Command::Remove { kernel } => {
             let kernel = kerntune_kernel::find(&work, kernel)?;
             kerntune_kernel::remove(&work, &kernel)?;
@@ -36,6 +41,62 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
         }
     }
     Ok(Exit::Ok)
+}
+
+/// A kernel's answers to functional checks, beside its base kernel's.
+fn check(
+    work: &WorkDir,
+    kernel: &str,
+    against: Option<&str>,
+    json: bool,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let session = Session::new(work, output.progress())?;
+    let kernel = kerntune_kernel::find(work, kernel)?;
+    let base = match against.or(kernel.manifest.base_id.as_deref()) {
+        Some(base) => Some(kerntune_kernel::find(work, base)?),
+        None => None,
+    };
+    let checks = selftest(&session, &kernel)?;
+    let right = base.as_ref().map(|base| selftest(&session, base)).transpose()?;
+    let different = right.as_ref().map(|right| differences(right, &checks)).unwrap_or_default();
+    let failed = checks.iter().filter(|check| check.result == Outcome::Failed).count();
+    if json {
+        output.json(&serde_json::json!({
+            "schema": "kerntune-selftest/1",
+            "kernel": kernel.manifest.id,
+            "against": base.as_ref().map(|base| &base.manifest.id),
+            "checks": checks,
+            "differences": different,
+        }));
+    } else {
+        let word = |check: Option<&Check>| match check {
+            Some(Check { result, why, .. }) => {
+                let result = format!("{result:?}").to_lowercase();
+                why.as_ref().map_or(result.clone(), |why| format!("{result}: {why}"))
+            }
+            None => "not reached".into(),
+        };
+        for check in checks.iter().filter(|check| check.result != Outcome::Ok) {
+            output.print(&format!("{:20} {}\n", check.name, word(Some(check))));
+        }
+        for Difference { check, base, kernel } in &different {
+            output.print(&format!("{check:20} {}, on the base kernel {}\n", word(*kernel), word(*base)));
+        }
+        let count = |wanted| checks.iter().filter(|check| check.result == wanted).count();
+        let compared = match &base {
+            Some(base) => format!("; {} differ from {}", different.len(), base.manifest.label),
+            None => String::new(),
+        };
+        output.print(&format!(
+            "{}: {} checks, {} ok, {failed} failed, {} unsupported{compared}\n",
+            kernel.manifest.label,
+            checks.len(),
+            count(Outcome::Ok),
+            count(Outcome::Unsupported),
+        ));
+    }
+    Ok(if failed == 0 && different.is_empty() { Exit::Ok } else { Exit::Findings })
 }
 
 fn list(work: &WorkDir, json: bool, output: &Output) -> Result<(), Failure> {

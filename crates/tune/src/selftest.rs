@@ -1,0 +1,140 @@
+//! Does a kernel do what a kernel has to do? The checks of `guest/selftest.c`, run in the guest.
+
+use crate::{Error, Result, Session};
+use kerntune_guest::{step_log, Workload};
+use kerntune_kernel::Kernel;
+use kerntune_machine::RunRequest;
+use kerntune_work::{write_json, ContentHash, IoContext};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Where results are in the work directory.
+pub const ROOM: &str = "selftests";
+
+const FILE: &str = "checks.json";
+/// Both runs are the same: nothing is trained.
+const WORKLOAD: &str =
+    "description = \"Functional checks of a kernel\"\nmemory_mb = 512\ntime_limit_seconds = 600\n\
+    [training]\n[[training.step]]\ncommand = [\"selftest\", \"--report\"]\n\
+    [measured]\n[[measured.step]]\ncommand = [\"selftest\", \"--report\"]\n";
+
+/// What one check came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Ok,
+    Failed,
+    /// The kernel was not configured for it.
+    Unsupported,
+}
+
+/// One check, as the guest said it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    #[serde(rename = "check")]
+    pub name: String,
+    /// `files`, `sockets` …
+    pub group: String,
+    pub result: Outcome,
+    /// The place and the condition that did not hold, or the call that is not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// A check that two kernels answered differently; `None` where a kernel did not get to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference<'a> {
+    pub check: &'a str,
+    pub base: Option<&'a Check>,
+    pub kernel: Option<&'a Check>,
+}
+
+/// Runs all checks on a kernel; found again if they were run before.
+///
+/// # Errors
+/// Those of a run, among them a guest that panics or hangs, and [`Error::SelfTest`].
+pub fn selftest(session: &Session, kernel: &Kernel) -> Result<Vec<Check>> {
+    let workload = Workload::parse(WORKLOAD, Path::new("selftest.toml"))?;
+    let image = session.image(&workload)?;
+    let id = ContentHash::new("selftest/1")
+        .field("kernel", &kernel.manifest.id)
+        .field("image", &image.manifest.id)
+        .field("machine", &session.machine_id)
+        .finish();
+    let staged = session.work.stage(ROOM, &id)?;
+    if let Some(done) = staged.already() {
+        let path = done.join(FILE);
+        let bytes = fs::read(&path).at("read", &path)?;
+        return serde_json::from_slice(&bytes).map_err(|e| Error::SelfTest { path, message: e.to_string() });
+    }
+    staged.clear()?;
+    let run = staged.path().join("run");
+    fs::create_dir(&run).at("create", &run)?;
+    let request = RunRequest {
+        memory_mb: workload.memory_mb,
+        time_limit_seconds: workload.time_limit_seconds,
+        ..RunRequest::new(kernel, &image.initramfs, "measured")
+    };
+    let outcome = session.machine.run(&request, &run, session.progress)?;
+    let command = workload.measured.steps.first().map(|step| step.command.as_slice()).unwrap_or_default();
+    let log = outcome.guest_files.join(step_log("measured", 1, command));
+    let text = fs::read_to_string(&log).at("read", &log)?;
+    let checks = parse(&text).map_err(|message| Error::SelfTest { path: log, message })?;
+    write_json(&staged.path().join(FILE), &checks)?;
+    staged.publish()?;
+    Ok(checks)
+}
+
+/// What differs between the checks of a base kernel and those of another.
+pub fn differences<'a>(base: &'a [Check], kernel: &'a [Check]) -> Vec<Difference<'a>> {
+    let mut pairs: BTreeMap<&str, (Option<&Check>, Option<&Check>)> = BTreeMap::new();
+    for check in base {
+        pairs.entry(&check.name).or_default().0 = Some(check);
+    }
+    for check in kernel {
+        pairs.entry(&check.name).or_default().1 = Some(check);
+    }
+    pairs
+        .into_iter()
+        .filter(|(_, (base, kernel))| base != kernel)
+        .map(|(check, (base, kernel))| Difference { check, base, kernel })
+        .collect()
+}
+
+/// The lines that the program printed.
+fn parse(text: &str) -> std::result::Result<Vec<Check>, String> {
+    let checks: Vec<Check> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).map_err(|e| format!("{e} in the line `{line}`")))
+        .collect::<std::result::Result<_, _>>()?;
+    match checks.is_empty() {
+        true => Err("no check was made".into()),
+        false => Ok(checks),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_found_and_what_is_missing() {
+        let base = parse(
+            "{\"check\":\"a\",\"group\":\"files\",\"result\":\"ok\"}\n\
+             {\"check\":\"b\",\"group\":\"files\",\"result\":\"unsupported\",\"why\":\"x: no\"}\n\
+             {\"check\":\"c\",\"group\":\"files\",\"result\":\"ok\"}\n",
+        )
+        .unwrap();
+        assert_eq!(base[1].why.as_deref(), Some("x: no"));
+        assert_eq!(differences(&base, &base), []);
+        let mut other = base.clone();
+        other[0].result = Outcome::Failed;
+        other.pop();
+        let found = differences(&base, &other);
+        assert_eq!(found.iter().map(|d| d.check).collect::<Vec<_>>(), ["a", "c"]);
+        assert_eq!(found[1].kernel, None);
+        assert!(parse("").is_err() && parse("selftest: no\n").unwrap_err().contains("selftest: no"));
+    }
+}

@@ -3,6 +3,7 @@
 
 use crate::call_graph::{GraphOptions, Listing};
 use crate::columns::{Cell, Columns, Side};
+use crate::head::Head;
 use crate::style::Role;
 use crate::unit::{seconds, TimeUnit};
 use crate::{Result, Style};
@@ -98,9 +99,8 @@ pub fn table(profile: &Profile, options: &GraphOptions, style: Style) -> Result<
 
 #[derive(Serialize)]
 struct Json<'a> {
-    schema: &'static str,
-    profile: &'a str,
-    region: Option<&'a str>,
+    #[serde(flatten)]
+    head: Head<'a>,
     propagation: &'static str,
     total_ns: u64,
     functions: Vec<JsonFunction<'a>>,
@@ -155,9 +155,7 @@ pub fn json(profile: &Profile, options: &GraphOptions) -> Result<String> {
         }
     };
     crate::to_json(&Json {
-        schema: SCHEMA,
-        profile: &profile.manifest.id,
-        region: options.region.as_deref(),
+        head: Head::new(SCHEMA, profile, &options.region),
         propagation: listing.graph.propagation.word(),
         total_ns: listing.graph.total_ns,
         functions: rows.iter().map(function).collect(),

@@ -1,6 +1,7 @@
 //! The flat table of functions: McRae's Figure 3 (`docs/measuring.md`).
 
 use crate::columns::{Cell, Columns, Side};
+use crate::head::Head;
 use crate::style::{printable, Role};
 use crate::unit::{seconds, TimeUnit};
 use crate::view::{share, FunctionRow, Times, View};
@@ -179,9 +180,8 @@ fn header(profile: &Profile, times: &Times, options: &Options) -> String {
 
 #[derive(Serialize)]
 struct Json<'a> {
-    schema: &'static str,
-    profile: &'a str,
-    region: Option<&'a str>,
+    #[serde(flatten)]
+    head: Head<'a>,
     elapsed_ns: u64,
     busy_ns: u64,
     idle_ns: u64,
@@ -208,9 +208,7 @@ struct JsonFunction<'a> {
 pub fn json(profile: &Profile, options: &Options) -> Result<String> {
     let (functions, _, times) = selected(profile, options)?;
     let json = Json {
-        schema: SCHEMA,
-        profile: &profile.manifest.id,
-        region: options.region.as_deref(),
+        head: Head::new(SCHEMA, profile, &options.region),
         elapsed_ns: times.elapsed,
         busy_ns: times.busy,
         idle_ns: times.idle,

@@ -4,6 +4,7 @@
 use crate::call_graph::{Entry, GraphOptions, Listing, Propagation};
 use crate::columns::{Cell, Columns, Side};
 use crate::flat::{called, never, Never};
+use crate::head::Head;
 use crate::style::Role;
 use crate::unit::{seconds, TimeUnit};
 use crate::{Result, Style};
@@ -233,9 +234,8 @@ fn index(listing: &Listing, entries: &[Entry]) -> String {
 
 #[derive(Serialize)]
 struct Json<'a> {
-    schema: &'static str,
-    profile: &'a str,
-    region: Option<&'a str>,
+    #[serde(flatten)]
+    head: Head<'a>,
     propagation: &'static str,
     total_ns: u64,
     entries: Vec<JsonEntry<'a>>,
@@ -365,9 +365,7 @@ impl Listing<'_> {
 pub fn json(profile: &Profile, options: &GraphOptions) -> Result<String> {
     let listing = Listing::new(profile, options)?;
     crate::to_json(&Json {
-        schema: SCHEMA,
-        profile: &profile.manifest.id,
-        region: options.region.as_deref(),
+        head: Head::new(SCHEMA, profile, &options.region),
         propagation: listing.graph.propagation.word(),
         total_ns: listing.graph.total_ns,
         entries: listing.wanted(options).into_iter().map(|entry| listing.json_entry(entry)).collect(),

@@ -1,6 +1,7 @@
 //! How long the calls of a function took: a log-scaled histogram with percentiles.
 
 use crate::columns::{Columns, Side};
+use crate::head::Head;
 use crate::style::{printable, Role};
 use crate::tally::{range, Percentile, Row, Tally};
 use crate::unit::seconds_at;
@@ -196,9 +197,8 @@ fn callers(found: &Found, options: &Options) -> Columns {
 
 #[derive(Serialize)]
 struct Json<'a> {
-    schema: &'static str,
-    profile: &'a str,
-    region: Option<&'a str>,
+    #[serde(flatten)]
+    head: Head<'a>,
     function: &'a str,
     file: Option<&'a str>,
     slowest_ns: u64,
@@ -233,9 +233,7 @@ pub fn json(profile: &Profile, options: &Options) -> Result<String> {
     let slowest = Some(found.totals.slowest_ns.get());
     let callers = found.callers.iter().take(options.top.unwrap_or(usize::MAX));
     crate::to_json(&Json {
-        schema: SCHEMA,
-        profile: &profile.manifest.id,
-        region: options.region.as_deref(),
+        head: Head::new(SCHEMA, profile, &options.region),
         function: found.name,
         file: found.file,
         slowest_ns: found.totals.slowest_ns.get(),

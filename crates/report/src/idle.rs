@@ -1,6 +1,7 @@
 //! Idle time: how much, in stretches of what length, and what ended them.
 
 use crate::columns::{Columns, Side};
+use crate::head::Head;
 use crate::style::printable;
 use crate::tally::{Row, Tally};
 use crate::unit::{header, readable, TimeUnit};
@@ -99,9 +100,8 @@ fn wakers(found: &Found) -> Columns {
 
 #[derive(Serialize)]
 struct Json<'a> {
-    schema: &'static str,
-    profile: &'a str,
-    region: Option<&'a str>,
+    #[serde(flatten)]
+    head: Head<'a>,
     elapsed_ns: u64,
     idle_ns: u64,
     stretches: u64,
@@ -123,9 +123,7 @@ pub fn json(profile: &Profile, options: &Options) -> Result<String> {
     let count = found.stretches.count();
     let row = |row: Row| JsonRow { from_ns: row.from_ns, to_ns: row.to_ns, count: row.count };
     crate::to_json(&Json {
-        schema: SCHEMA,
-        profile: &profile.manifest.id,
-        region: options.region.as_deref(),
+        head: Head::new(SCHEMA, profile, &options.region),
         elapsed_ns: found.totals.elapsed_ns.get(),
         idle_ns: found.totals.idle_ns.get(),
         stretches: count,

@@ -1,6 +1,7 @@
 //! Interrupts and exceptions: how many, how long, when the longest was.
 
 use crate::columns::{Columns, Side};
+use crate::head::Head;
 use crate::style::{printable, Role};
 use crate::unit::{header, per_second, seconds_at, TimeUnit};
 use crate::view::{scope, share};
@@ -135,9 +136,8 @@ fn table(name: &str, rows: &[Row], busy: u64) -> Columns {
 
 #[derive(Serialize)]
 struct Json<'a> {
-    schema: &'static str,
-    profile: &'a str,
-    region: Option<&'a str>,
+    #[serde(flatten)]
+    head: Head<'a>,
     elapsed_ns: u64,
     busy_ns: u64,
     interrupt_ns: u64,
@@ -149,9 +149,7 @@ struct Json<'a> {
 pub fn json(profile: &Profile, options: &Options) -> Result<String> {
     let found = find(profile, options)?;
     crate::to_json(&Json {
-        schema: SCHEMA,
-        profile: &profile.manifest.id,
-        region: options.region.as_deref(),
+        head: Head::new(SCHEMA, profile, &options.region),
         elapsed_ns: found.totals.elapsed_ns.get(),
         busy_ns: found.totals.busy_ns.get(),
         interrupt_ns: found.interrupt_ns,

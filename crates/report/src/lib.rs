@@ -34,6 +34,7 @@ pub mod flat;
 pub mod functions;
 pub mod graph;
 mod groups;
+mod head;
 mod health;
 pub mod histogram;
 pub mod html;

@@ -2,6 +2,7 @@
 
 use crate::columns::{Columns, Side};
 use crate::groups::Grouping;
+use crate::head::Head;
 use crate::style::{printable, Role};
 use crate::unit::{header, TimeUnit};
 use crate::view::{scope, share};
@@ -173,9 +174,8 @@ fn matrix(found: &Found, options: &Options, style: Style) -> String {
 
 #[derive(Serialize)]
 struct Json<'a> {
-    schema: &'static str,
-    profile: &'a str,
-    region: Option<&'a str>,
+    #[serde(flatten)]
+    head: Head<'a>,
     elapsed_ns: u64,
     busy_ns: u64,
     idle_ns: u64,
@@ -190,9 +190,7 @@ pub fn json(profile: &Profile, options: &Options) -> Result<String> {
     let found = find(profile, options)?;
     let top = |all: usize| options.top.unwrap_or(all).min(all);
     crate::to_json(&Json {
-        schema: SCHEMA,
-        profile: &profile.manifest.id,
-        region: options.region.as_deref(),
+        head: Head::new(SCHEMA, profile, &options.region),
         elapsed_ns: found.totals.elapsed_ns.get(),
         busy_ns: found.totals.busy_ns.get(),
         idle_ns: found.totals.idle_ns.get(),

@@ -1,6 +1,7 @@
 //! Context switches: how often, why, and from whom to whom.
 
 use crate::columns::{Columns, Side};
+use crate::head::Head;
 use crate::style::{printable, Role};
 use crate::unit::{header, per_second};
 use crate::view::{scope, share};
@@ -152,9 +153,8 @@ fn pairs(found: &Found, options: &Options) -> Columns {
 
 #[derive(Serialize)]
 struct Json<'a> {
-    schema: &'static str,
-    profile: &'a str,
-    region: Option<&'a str>,
+    #[serde(flatten)]
+    head: Head<'a>,
     elapsed_ns: u64,
     count: u64,
     per_second: f64,
@@ -169,9 +169,7 @@ pub fn json(profile: &Profile, options: &Options) -> Result<String> {
     let found = find(profile, options)?;
     let top = |all: usize| options.top.unwrap_or(all).min(all);
     crate::to_json(&Json {
-        schema: SCHEMA,
-        profile: &profile.manifest.id,
-        region: options.region.as_deref(),
+        head: Head::new(SCHEMA, profile, &options.region),
         elapsed_ns: found.totals.elapsed_ns.get(),
         count: found.count,
         per_second: per_second(found.count, found.totals.elapsed_ns.get()),

@@ -1,6 +1,7 @@
 //! Whose time it was: threads, interrupts and idle tasks.
 
 use crate::columns::{Columns, Side};
+use crate::head::Head;
 use crate::style::{printable, Role};
 use crate::unit::{header, TimeUnit};
 use crate::view::{scope, share};
@@ -131,9 +132,8 @@ pub fn text(profile: &Profile, options: &Options, style: Style) -> Result<String
 
 #[derive(Serialize)]
 struct Json<'a> {
-    schema: &'static str,
-    profile: &'a str,
-    region: Option<&'a str>,
+    #[serde(flatten)]
+    head: Head<'a>,
     elapsed_ns: u64,
     busy_ns: u64,
     threads: &'a [Row],
@@ -143,9 +143,7 @@ struct Json<'a> {
 pub fn json(profile: &Profile, options: &Options) -> Result<String> {
     let (totals, rows) = find(profile, options)?;
     crate::to_json(&Json {
-        schema: SCHEMA,
-        profile: &profile.manifest.id,
-        region: options.region.as_deref(),
+        head: Head::new(SCHEMA, profile, &options.region),
         elapsed_ns: totals.elapsed_ns.get(),
         busy_ns: totals.busy_ns.get(),
         threads: &rows[..options.top.unwrap_or(rows.len()).min(rows.len())],

@@ -14,7 +14,8 @@
 //! let graph = CallGraph::new(functions, vec![Arc::new(0, 2, 1000)])?;
 //! let order = Algorithm::PettisHansen.order(&graph);
 //! assert_eq!(order.as_slice(), [0, 2, 1]);
-//! let before = Placement::new(&graph, &Order::of_input(&graph))?;
+//! let input = Order::of_input(&graph);
+//! let before = Placement::new(&graph, &input)?;
 //! let after = Placement::new(&graph, &order)?;
 //! assert_eq!((before.call_distance(), after.call_distance()), (96_000, 32_000));
 //! # Ok::<(), kerntune_layout::Error>(())

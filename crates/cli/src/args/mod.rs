@@ -10,7 +10,7 @@ mod tables;
 mod tags;
 
 pub use call_graph::{GraphTable, Propagate, TableUnit};
-pub use export::{ExportFormat, ExportGmon, ExportUftrace};
+pub use export::{ExportAutofdo, ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae};
 pub use path::CodePath;
 pub use record::RecordDetail;

@@ -1,11 +1,14 @@
 //! Against LLVM: what llvm-profgen makes of our text, llvm-profdata reads as the counts that were put in.
 //! Needs clang-19 and llvm-19.
 
+#[path = "support/run.rs"]
+mod run;
+
 use kerntune_convert::autofdo::{SampleProfile, Unsymbolized};
 use kerntune_profile::{Address, Block, Edge, EdgeKind, FunctionIndex, Instructions, Symbol, Tables};
+use run::run;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 /// Straight code, so that the blocks are known: `work` is cut by its call of `leaf` only.
 const PROGRAM: &str = "\
@@ -28,16 +31,6 @@ int main(int c, char **v)
 \treturn work(c) & 1;
 }
 ";
-
-fn run(dir: &Path, program: &str, args: &[&str]) -> String {
-    let output = Command::new(program)
-        .args(args)
-        .current_dir(dir)
-        .output()
-        .unwrap_or_else(|e| panic!("{program}: {e}"));
-    assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
 
 /// The program's functions: name, address, size.
 fn functions(dir: &Path) -> Vec<Symbol> {

@@ -55,7 +55,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             let (rows, scale) = (&rows, &scale);
             scope.spawn(move || {
                 let mine = (core..rounds).step_by(cores);
-                mine.map(|round| one_round(round, core, rows, scale).map_err(|error| error.to_string())).collect()
+                mine.map(|round| one_round(round, core, rows, scale).map_err(|error| error.to_string()))
+                    .collect()
             })
         };
         let threads: Vec<_> = (0..cores).map(on_core).collect();

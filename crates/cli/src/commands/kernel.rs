@@ -4,7 +4,7 @@ use super::{build_request, bytes, work};
 use crate::args::{Global, Kernel as Command};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use kerntune_kernel::Kernel;
+use kerntune_kernel::{Compiler, Kernel};
 use kerntune_work::WorkDir;
 use serde::Serialize;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
     let work = work(global)?;
     match command {
         Command::Build { build, label, format } => {
-            let request = build_request(build, label)?;
+            let request = build_request(build, label, Compiler::default())?;
             let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
             show(&kernel, format.json, output);
         }

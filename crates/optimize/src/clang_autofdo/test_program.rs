@@ -38,6 +38,9 @@ fn source() -> String {
     format!("{text}int main(int c, char **v)\n{{\n{calls}\treturn 0;\n}}\n")
 }
 
+/// Hot code comes first, as in the kernel's own linker script; a linker by itself puts it last.
+const ORDER: &str = "SECTIONS { .text.first : { *(.text.hot .text.hot.*) } } INSERT BEFORE .text;\n";
+
 pub struct Fixture {
     pub dir: TempDir,
     pub work: WorkDir,
@@ -49,6 +52,7 @@ impl Fixture {
     pub fn new(flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("all.c"), source()).unwrap();
+        fs::write(dir.path().join("order.ld"), ORDER).unwrap();
         let base = test_kernel::kernel(&dir.path().join("kernel"), "k1", "6.12.117");
         compile(dir.path(), flags, &base.vmlinux());
         Self { work: WorkDir::open(dir.path().join("work")).unwrap(), dir, base }
@@ -104,7 +108,7 @@ fn compile(dir: &Path, flags: &[&str], image: &Path) -> String {
     fs::create_dir_all(image.parent().unwrap()).unwrap();
     let output = Command::new("clang-19")
         .current_dir(dir)
-        .args(["-O2", "-fuse-ld=lld-19", "-Wl,-z,keep-text-section-prefix", "all.c", "-o"])
+        .args(["-O2", "-fuse-ld=lld-19", "-Wl,-T,order.ld", "all.c", "-o"])
         .arg(image)
         .args(flags)
         .output()

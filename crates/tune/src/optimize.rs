@@ -1,22 +1,22 @@
 //! A kernel and a workload → a tuned kernel and the proof.
 
-use crate::train::train;
+use crate::recipes::{tuned_request, way, Given, Job};
 use crate::{Result, Session};
 use kerntune_guest::Workload;
 use kerntune_kernel::{build, BaseConfig, BuildRequest, Compiler, Kernel};
-use kerntune_optimize::gcc_pgo::{self, Exclusions, PreparedProfile, Proof};
-use kerntune_optimize::Recipe;
+use kerntune_optimize::{Proof, Recipe};
 use std::path::PathBuf;
 
 /// What came of it.
 #[derive(Debug)]
 pub struct Optimized {
-    /// The kernel that was started from.
+    /// The kernel that it is to be compared with: the one that was started from, or, where the recipe
+    /// needs more of it, that kernel built again.
     pub base: Kernel,
     /// The tuned kernel.
     pub tuned: Kernel,
-    /// What the profile held.
-    pub profile: PreparedProfile,
+    /// The recipe's profile, a directory.
+    pub profile: PathBuf,
     /// That it took.
     pub proof: Proof,
 }
@@ -33,40 +33,23 @@ pub fn request_of(kernel: &Kernel) -> Result<BuildRequest> {
     Ok(request)
 }
 
-/// Tunes `base` for `workload`. With `gcda`, these files are the profile instead of a training run.
+/// Tunes `kernel` for `workload`. With `given`, that is what the profile is made of instead of a training run.
 pub fn optimize(
     session: &Session,
     recipe: Recipe,
-    base: Kernel,
+    kernel: Kernel,
     workload: &Workload,
-    gcda: Option<PathBuf>,
+    given: Option<&Given>,
 ) -> Result<Optimized> {
-    let request = request_of(&base)?;
-    recipe.check_compiler(&request.compiler)?;
-    let instrumented = build(session.work, &instrumented_request(&request, &base)?, session.progress)?;
-    let counters = match gcda {
-        Some(directory) => directory,
-        None => train(session, &instrumented, workload, &session.image(workload)?)?,
-    };
-    let profile = gcc_pgo::prepare_profile(session.work, &[counters], &instrumented)?;
-    let tuned = build(session.work, &tuned_request(&request, &base, workload, &profile)?, session.progress)?;
-    let proof = gcc_pgo::prove(&base, &profile, &tuned, &tuned.build_log())?;
+    let asked = request_of(&kernel)?;
+    recipe.check_compiler(&asked.compiler)?;
+    let way = way(recipe);
+    let request = way.base(session, &asked)?;
+    let base = if request == asked { kernel } else { build(session.work, &request, session.progress)? };
+    let job = Job { session, workload, request: &request, base: &base };
+    let profile = way.profile(&job, given, &mut |_, make| make())?;
+    let tuned = tuned_request(way, recipe, &asked.label, &job, &profile)?;
+    let tuned = build(session.work, &tuned, session.progress)?;
+    let proof = way.prove(&base, &profile, &tuned)?;
     Ok(Optimized { base, tuned, profile, proof })
-}
-
-/// What the instrumented kernel of `base` is built from.
-pub fn instrumented_request(request: &BuildRequest, base: &Kernel) -> Result<BuildRequest> {
-    Ok(gcc_pgo::instrumented_request(request, base, &Exclusions::maintained()?)?)
-}
-
-/// What the tuned kernel is built from.
-pub fn tuned_request(
-    request: &BuildRequest,
-    base: &Kernel,
-    workload: &Workload,
-    profile: &PreparedProfile,
-) -> Result<BuildRequest> {
-    let mut tuned = gcc_pgo::tuned_request(request, base, profile)?;
-    tuned.label = format!("{}-{}", tuned.label, workload.name);
-    Ok(tuned)
 }

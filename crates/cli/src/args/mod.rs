@@ -124,9 +124,9 @@ pub struct Build {
     /// One config line to merge; may be repeated
     #[arg(long, value_name = "CONFIG_X=y")]
     pub set: Vec<String>,
-    /// Compiler: gcc, gcc-13, clang, clang-19
-    #[arg(long, default_value = "gcc", value_name = "PROGRAM")]
-    pub compiler: String,
+    /// Compiler: gcc, gcc-13, clang, clang-19 [default: gcc; clang-19 for the recipe clang-autofdo]
+    #[arg(long, value_name = "PROGRAM")]
+    pub compiler: Option<String>,
     /// Flags added to the kernel's; may be repeated
     #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
     pub kcflags: Vec<String>,
@@ -263,7 +263,7 @@ pub enum Profile {
 
 #[derive(Debug, Args)]
 pub struct Optimize {
-    /// How: gcc-pgo
+    /// How: gcc-pgo, clang-autofdo
     #[arg(long, default_value = "gcc-pgo", value_name = "RECIPE")]
     pub recipe: String,
     /// The kernel to start from: label, beginning of an id, or directory
@@ -273,8 +273,11 @@ pub struct Optimize {
     #[arg(long)]
     pub workload: String,
     /// Use these .gcda files instead of a training run (a directory as collected from debugfs)
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "profile")]
     pub gcda: Option<PathBuf>,
+    /// Use this recording with edges instead of a training run: beginning of an id, directory, or `latest`
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<String>,
     #[command(flatten)]
     pub format: Json,
 }
@@ -304,7 +307,7 @@ pub struct Tune {
     pub workload: String,
     #[command(flatten)]
     pub build: Build,
-    /// How: gcc-pgo
+    /// How: gcc-pgo, clang-autofdo
     #[arg(long, default_value = "gcc-pgo", value_name = "RECIPE")]
     pub recipe: String,
     #[command(flatten)]

@@ -1,0 +1,61 @@
+//! Recipe `gcc-pgo`: an instrumented kernel is trained.
+
+use super::{not_of, Given, Job, Make, Way};
+use crate::plan::StepName;
+use crate::train::train;
+use crate::{Result, Session};
+use kerntune_kernel::{build, BuildRequest, Kernel};
+use kerntune_optimize::gcc_pgo::{
+    instrumented_request, prepare_profile, prove, tuned_request, Exclusions, PreparedProfile,
+};
+use kerntune_optimize::{Proof, Recipe};
+use std::path::{Path, PathBuf};
+
+pub(super) struct GccPgo;
+
+impl Way for GccPgo {
+    fn steps(&self) -> &'static [StepName] {
+        &[
+            StepName::Image,
+            StepName::BaseKernel,
+            StepName::InstrumentedKernel,
+            StepName::Training,
+            StepName::Profile,
+            StepName::TunedKernel,
+            StepName::MeasureBase,
+            StepName::MeasureBaseAgain,
+            StepName::MeasureTuned,
+        ]
+    }
+
+    fn base(&self, _: &Session, request: &BuildRequest) -> Result<BuildRequest> {
+        Ok(request.clone())
+    }
+
+    fn profile(&self, job: &Job, given: Option<&Given>, make: &mut Make) -> Result<PathBuf> {
+        let Job { session, workload, .. } = *job;
+        let instrumented = make(StepName::InstrumentedKernel, &mut || {
+            let request = instrumented_request(job.request, job.base, &Exclusions::maintained()?)?;
+            Ok(build(session.work, &request, session.progress)?.dir)
+        })?;
+        let instrumented = Kernel::load(&instrumented)?;
+        let counters = match given {
+            Some(Given::Counters(directory)) => directory.clone(),
+            Some(Given::Recording(_)) => return Err(not_of(Recipe::GccPgo, "--profile", "--gcda")),
+            None => make(StepName::Training, &mut || {
+                train(session, &instrumented, workload, &session.image(workload)?)
+            })?,
+        };
+        make(StepName::Profile, &mut || {
+            Ok(prepare_profile(session.work, std::slice::from_ref(&counters), &instrumented)?.dir)
+        })
+    }
+
+    fn tuned(&self, job: &Job, profile: &Path) -> Result<BuildRequest> {
+        Ok(tuned_request(job.request, job.base, &PreparedProfile::load(profile)?)?)
+    }
+
+    fn prove(&self, base: &Kernel, profile: &Path, tuned: &Kernel) -> Result<Proof> {
+        Ok(prove(base, &PreparedProfile::load(profile)?, tuned, &tuned.build_log())?.into())
+    }
+}

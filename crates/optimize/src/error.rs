@@ -86,6 +86,9 @@ pub enum Error {
     /// A sample profile that holds next to nothing of what ran.
     #[error("the profile made of recording {profile} is of no use: {reason}")]
     PoorSamples { profile: String, reason: String },
+    /// A call graph that cannot be ordered.
+    #[error(transparent)]
+    Layout(#[from] kerntune_layout::Error),
     /// The tuned kernel does not carry the profile.
     #[error(transparent)]
     Refused(#[from] Refused),

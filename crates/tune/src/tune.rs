@@ -3,7 +3,7 @@
 use crate::compare::{from_recordings, measure};
 use crate::model::Model;
 use crate::plan::{Plan, Step, StepName};
-use crate::recipes::{self, tuned_request, way, Job};
+use crate::recipes::{self, tuned_label, way, Job};
 use crate::record::Recorded;
 use crate::{Result, Session};
 use kerntune_compare::Comparison;
@@ -121,12 +121,11 @@ pub fn tune(
     let job = Job { session, workload, request: &base_request, base: &base };
     let profile = way.profile(&job, None, &mut |name, make| plan.step(name, tell, make))?;
     let tuned = plan.step(StepName::TunedKernel, tell, || {
-        let tuned = tuned_request(way, recipe, &asked.label, &job, &profile)?;
-        Ok(build(session.work, &tuned, session.progress)?.dir)
+        Ok(way.build(&job, &profile, &tuned_label(&asked.label, recipe, workload))?.dir)
     })?;
     let tuned = Kernel::load(&tuned)?;
     // Cheap next to a build, and nothing is measured that was not proved.
-    let proof = way.prove(&base, &profile, &tuned)?;
+    let proof = way.prove(&job, &profile, &tuned)?;
     proof.verdict()?;
 
     let mut recorded = |name, kernel, repeat| -> Result<Recorded> {

@@ -144,6 +144,29 @@ pub enum Kernel {
         /// What to call it
         #[arg(long, default_value = "base")]
         label: String,
+        /// Give every function a section of its own and keep the objects (0.5 GB), so that `kernel order` can
+        /// place them
+        #[arg(long)]
+        movable: bool,
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Link a movable kernel again with its functions in another order
+    Order {
+        /// Label, beginning of an id, or directory
+        kernel: String,
+        /// Order them by who calls whom in this recording of the kernel
+        #[arg(long, required_unless_present = "file", conflicts_with = "file")]
+        profile: Option<String>,
+        /// By which algorithm (docs/layout.md)
+        #[arg(long, default_value = "cdsort", value_parser = ["pettis-hansen", "c3", "cdsort"])]
+        algorithm: String,
+        /// Place the functions of this file first: one name a line
+        #[arg(long)]
+        file: Option<PathBuf>,
+        /// What to call it
+        #[arg(long)]
+        label: String,
         #[command(flatten)]
         format: Json,
     },

@@ -104,6 +104,8 @@ fn manifest(compiler: CompilerIdentity, build_path: PathBuf) -> KernelManifest {
         cc: "gcc".into(),
         kcflags: vec![],
         make_vars: vec![],
+        movable: false,
+        order_id: None,
         recipe: None,
         profile_id: None,
         base_id: None,

@@ -1,6 +1,6 @@
 //! Recipe `gcc-pgo`: an instrumented kernel is trained.
 
-use super::{not_of, Given, Job, Make, Way};
+use super::{not_of, Compiles, Given, Job, Make, Way};
 use crate::plan::StepName;
 use crate::train::train;
 use crate::{Result, Session};
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct GccPgo;
 
 impl Way for GccPgo {
-    fn steps(&self) -> &'static [StepName] {
-        &[
+    fn steps(&self) -> Vec<StepName> {
+        vec![
             StepName::Image,
             StepName::BaseKernel,
             StepName::InstrumentedKernel,
@@ -51,11 +51,17 @@ impl Way for GccPgo {
         })
     }
 
-    fn tuned(&self, job: &Job, profile: &Path) -> Result<BuildRequest> {
-        Ok(tuned_request(job.request, job.base, &PreparedProfile::load(profile)?)?)
+    fn build(&self, job: &Job, profile: &Path, label: &str) -> Result<Kernel> {
+        self.compile(job, profile, label)
     }
 
-    fn prove(&self, base: &Kernel, profile: &Path, tuned: &Kernel) -> Result<Proof> {
-        Ok(prove(base, &PreparedProfile::load(profile)?, tuned, &tuned.build_log())?.into())
+    fn prove(&self, job: &Job, profile: &Path, tuned: &Kernel) -> Result<Proof> {
+        Ok(prove(job.base, &PreparedProfile::load(profile)?, tuned, &tuned.build_log())?.into())
+    }
+}
+
+impl Compiles for GccPgo {
+    fn request(&self, job: &Job, profile: &Path) -> Result<BuildRequest> {
+        Ok(tuned_request(job.request, job.base, &PreparedProfile::load(profile)?)?)
     }
 }

@@ -32,14 +32,14 @@ fn rr_gets_faster_and_a_second_call_finds_everything() {
 
     let again = kerntune(["tune", "--workload", "rr", "--json"]).output().unwrap();
     let said = String::from_utf8_lossy(&again.stderr);
-    assert_eq!(said.matches(": found ").count(), 9, "{said}");
+    assert_eq!(said.matches(": found ").count(), 10, "{said}");
     assert_eq!(serde_json::from_slice::<Value>(&again.stdout).unwrap(), result);
     // The same step by step is the same kernel.
     let base = result["base"]["id"].as_str().unwrap();
     let optimized = json(["optimize", "--kernel", base, "--workload", "rr", "--json"]);
     assert_eq!(optimized["tuned"], result["tuned"]["id"]);
     let plan = run(["tune", "--workload", "rr", "--dry-run"]);
-    assert_eq!(plan.matches("done: ").count(), 9, "{plan}");
+    assert_eq!(plan.matches("done: ").count(), 10, "{plan}");
 }
 
 #[test]

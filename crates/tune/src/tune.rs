@@ -5,6 +5,7 @@ use crate::model::Model;
 use crate::plan::{Plan, Step, StepName};
 use crate::recipes::{self, tuned_label, way, Job};
 use crate::record::Recorded;
+use crate::selftest::{agree, selftest};
 use crate::{Result, Session};
 use kerntune_compare::Comparison;
 use kerntune_guest::Workload;
@@ -127,6 +128,11 @@ pub fn tune(
     // Cheap next to a build, and nothing is measured that was not proved.
     let proof = way.prove(&job, &profile, &tuned)?;
     proof.verdict()?;
+    plan.step(StepName::Check, tell, || {
+        let (before, after) = (selftest(session, &base)?, selftest(session, &tuned)?);
+        agree(&before, &after, &tuned.manifest.label)?;
+        Ok(after.dir)
+    })?;
 
     let mut recorded = |name, kernel, repeat| -> Result<Recorded> {
         let path = plan.step(name, tell, || Ok(measure(session, kernel, workload, model, repeat)?.path))?;

@@ -105,8 +105,8 @@ fn check(
         Some(base) => Some(kerntune_kernel::find(work, base)?),
         None => None,
     };
-    let checks = selftest(&session, &kernel)?;
-    let right = base.as_ref().map(|base| selftest(&session, base)).transpose()?;
+    let checks = selftest(&session, &kernel)?.checks;
+    let right = base.as_ref().map(|base| selftest(&session, base)).transpose()?.map(|base| base.checks);
     let different = right.as_ref().map(|right| differences(right, &checks)).unwrap_or_default();
     let failed = checks.iter().filter(|check| check.result == Outcome::Failed).count();
     if json {

@@ -15,16 +15,7 @@ pub(super) struct ClangAutofdo;
 
 impl Way for ClangAutofdo {
     fn steps(&self) -> Vec<StepName> {
-        vec![
-            StepName::Image,
-            StepName::BaseKernel,
-            StepName::RecordTraining,
-            StepName::Profile,
-            StepName::TunedKernel,
-            StepName::MeasureBase,
-            StepName::MeasureBaseAgain,
-            StepName::MeasureTuned,
-        ]
+        vec![StepName::RecordTraining, StepName::Profile]
     }
 
     fn base(&self, session: &Session, request: &BuildRequest) -> Result<BuildRequest> {

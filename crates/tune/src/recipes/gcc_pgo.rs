@@ -15,17 +15,7 @@ pub(super) struct GccPgo;
 
 impl Way for GccPgo {
     fn steps(&self) -> Vec<StepName> {
-        vec![
-            StepName::Image,
-            StepName::BaseKernel,
-            StepName::InstrumentedKernel,
-            StepName::Training,
-            StepName::Profile,
-            StepName::TunedKernel,
-            StepName::MeasureBase,
-            StepName::MeasureBaseAgain,
-            StepName::MeasureTuned,
-        ]
+        vec![StepName::InstrumentedKernel, StepName::Training, StepName::Profile]
     }
 
     fn base(&self, _: &Session, request: &BuildRequest) -> Result<BuildRequest> {

@@ -24,13 +24,8 @@ impl Layout {
 
 impl Way for Layout {
     fn steps(&self) -> Vec<StepName> {
-        use StepName::*;
-        let mut steps = match self.after {
-            Some(after) => after.steps().into_iter().take_while(|step| *step != TunedKernel).collect(),
-            None => vec![Image, BaseKernel],
-        };
-        steps.extend([MovableKernel, RecordMovable, Order]);
-        steps.extend([TunedKernel, MeasureBase, MeasureBaseAgain, MeasureTuned]);
+        let mut steps = self.after.map(|after| after.steps()).unwrap_or_default();
+        steps.extend([StepName::MovableKernel, StepName::RecordMovable, StepName::Order]);
         steps
     }
 

@@ -36,7 +36,7 @@ pub(crate) type Make<'a> = dyn FnMut(StepName, &mut dyn FnMut() -> Result<PathBu
 
 /// A recipe as the loop sees it.
 pub(crate) trait Way {
-    /// All steps of a tuning, in order.
+    /// The steps between the base kernel and the tuned kernel, in order.
     fn steps(&self) -> Vec<StepName>;
 
     /// What the base kernel is built from, where `request` was asked for.
@@ -78,7 +78,11 @@ pub(crate) fn way(recipe: Recipe) -> &'static dyn Way {
 
 /// The steps of a tuning by `recipe`, in order.
 pub fn steps(recipe: Recipe) -> Vec<StepName> {
-    way(recipe).steps()
+    use StepName::*;
+    let mut steps = vec![Image, BaseKernel];
+    steps.extend(way(recipe).steps());
+    steps.extend([TunedKernel, Check, MeasureBase, MeasureBaseAgain, MeasureTuned]);
+    steps
 }
 
 /// The name that a tuned kernel is listed under.

@@ -11,6 +11,7 @@
 //! - [`optimize`](optimize::optimize): a kernel and a workload → a tuned kernel and the proof,
 //! - [`Plan`]: all of it.
 
+pub mod auto;
 pub mod compare;
 pub mod detail;
 mod error;

@@ -330,9 +330,16 @@ pub struct Tune {
     pub workload: String,
     #[command(flatten)]
     pub build: Build,
-    /// How: gcc-pgo, clang-autofdo
+    /// How: gcc-pgo, clang-autofdo, layout, gcc-pgo+layout, clang-autofdo+layout, or auto, which tries all of
+    /// them and keeps the best
     #[arg(long, default_value = "gcc-pgo", value_name = "RECIPE")]
     pub recipe: String,
+    /// With auto: workloads that the best kernel is tried on, for harm; may be repeated
+    #[arg(long, value_name = "WORKLOAD")]
+    pub held_out: Vec<String>,
+    /// With auto: begin no further recipe after so many minutes
+    #[arg(long, value_name = "MINUTES")]
+    pub budget: Option<u64>,
     #[command(flatten)]
     pub model: Model,
     /// Show the steps and which of them are done, and do nothing

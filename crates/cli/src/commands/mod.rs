@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod auto;
 pub mod compare;
 pub mod doctor;
 pub mod export;

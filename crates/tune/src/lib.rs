@@ -17,6 +17,7 @@ pub mod detail;
 mod error;
 pub mod export;
 pub mod import_mcrae;
+pub mod merge;
 pub mod model;
 pub mod optimize;
 mod plan;

@@ -276,6 +276,14 @@ pub enum Profile {
         #[command(flatten)]
         format: Json,
     },
+    /// Add profiles of one kernel up, each times its weight: one profile for several workloads
+    Merge {
+        /// PROFILE or PROFILE:WEIGHT; a weight is a whole number up to 1,000,000, and 1 if it is left out
+        #[arg(required = true, value_name = "PROFILE[:WEIGHT]")]
+        parts: Vec<String>,
+        #[command(flatten)]
+        format: Json,
+    },
     /// Delete profiles
     Remove {
         /// Beginnings of ids, or directories

@@ -2,6 +2,7 @@
 //! workloads that it was not tuned for.
 
 use crate::compare::{compare, from_recordings, measure};
+use crate::cross::{changes, score};
 use crate::model::Model;
 use crate::plan::StepName;
 use crate::record::Recorded;
@@ -193,8 +194,6 @@ fn line(
 ) -> Measured {
     let manifest = &kernel.manifest;
     let total = |metric| comparison.row(TOTAL, metric);
-    let ratio = |metric| total(metric).filter(|row| row.base > 0.0).map_or(1.0, |row| row.tuned / row.base);
-    let ratios = Metric::ALL.map(ratio);
     Measured {
         kernel: manifest.id.clone(),
         label: manifest.label.clone(),
@@ -204,16 +203,11 @@ fn line(
         totals: Metric::ALL.map(|metric| total(metric).map_or(0.0, |row| row.tuned)),
         changes: changes(comparison),
         changes_same_compiler: changes(same_compiler),
-        score: (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp(),
+        score: score(comparison),
         text_bytes: manifest.text_bytes,
         image_bytes: manifest.image_bytes,
         build_seconds,
     }
-}
-
-fn changes(comparison: &Comparison) -> [f64; 4] {
-    Metric::ALL
-        .map(|metric| comparison.row(TOTAL, metric).and_then(|row| row.change_percent).unwrap_or_default())
 }
 
 fn harm(

@@ -13,6 +13,7 @@
 
 pub mod auto;
 pub mod compare;
+pub mod cross;
 pub mod detail;
 mod error;
 pub mod export;

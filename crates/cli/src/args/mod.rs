@@ -309,6 +309,11 @@ pub struct Optimize {
     /// Use this recording with edges instead of a training run: beginning of an id, directory, or `latest`
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<String>,
+    /// Tune for this workload as well, and run every workload on every kernel; may be repeated
+    #[arg(long, value_name = "WORKLOAD", conflicts_with_all = ["gcda", "profile"])]
+    pub cross: Vec<String>,
+    #[command(flatten)]
+    pub model: Model,
     #[command(flatten)]
     pub format: Json,
 }

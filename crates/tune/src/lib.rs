@@ -16,6 +16,7 @@ pub mod compare;
 pub mod cross;
 pub mod detail;
 mod error;
+pub mod explain;
 pub mod export;
 pub mod import_mcrae;
 pub mod merge;

@@ -88,6 +88,8 @@ pub enum Command {
     Optimize(Optimize),
     /// Run a workload on two kernels and compare them exactly
     Compare(Compare),
+    /// Why one kernel does a workload in fewer instructions than another, function by function
+    Explain(Explain),
 }
 
 /// `--json` of commands that print a table.
@@ -312,6 +314,24 @@ pub struct Optimize {
     /// Tune for this workload as well, and run every workload on every kernel; may be repeated
     #[arg(long, value_name = "WORKLOAD", conflicts_with_all = ["gcda", "profile"])]
     pub cross: Vec<String>,
+    #[command(flatten)]
+    pub model: Model,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The base kernel: label, beginning of an id, or directory
+    pub base: String,
+    /// The kernel to hold against it
+    pub tuned: String,
+    /// The workload: a name or a .toml file
+    #[arg(long)]
+    pub workload: String,
+    /// Every function, not only those that make up most of the difference
+    #[arg(long)]
+    pub all: bool,
     #[command(flatten)]
     pub model: Model,
     #[command(flatten)]

@@ -3,6 +3,7 @@
 pub mod auto;
 pub mod compare;
 pub mod doctor;
+pub mod explain;
 pub mod export;
 pub mod import;
 pub mod kernel;

@@ -53,7 +53,10 @@ pub struct Explained {
     pub functions: Vec<Changed>,
     /// Kernel instructions of no function that is known.
     pub elsewhere: [u64; 2],
-    /// Kernel instructions of all marked regions.
+    /// Branches taken in no function of the rows: labels of assembly, functions that did not end.
+    pub taken_elsewhere: [u64; 2],
+    /// Kernel instructions of all marked regions, from entry to exit: without the instruction that goes back to
+    /// user code, which `compare` counts.
     pub instructions: [u64; 2],
     /// Branches taken in the kernel in all marked regions.
     pub taken_branches: [u64; 2],
@@ -121,7 +124,7 @@ fn take_apart(
         .functions
         .iter()
         .map(|row| {
-            let first = told.insert(row.name.clone());
+            let first = told.insert(source_name(&row.name).0);
             changed(row, images, first)
         })
         .collect();
@@ -133,14 +136,17 @@ fn take_apart(
         u64::try_from(difference.function_rest[side] + unattributed).unwrap_or_default()
     });
     let sum = |side: usize| functions.iter().map(|row| row.instructions[side]).sum::<u64>();
+    let taken =
+        [0, 1].map(|side: usize| images[side].taken.values().sum::<u64>() + images[side].taken_elsewhere);
+    let in_rows = |side: usize| functions.iter().map(|row| row.taken_branches[side]).sum::<u64>();
     Explained {
         schema: "kerntune-explain/1",
         workload: workload.to_string(),
         kernels: kernels.map(|kernel| kernel.manifest.id.clone()),
         labels: kernels.map(|kernel| kernel.manifest.label.clone()),
         instructions: [0, 1].map(|side| sum(side) + elsewhere[side]),
-        taken_branches: [0, 1]
-            .map(|side| images[side].taken.values().sum::<u64>() + images[side].taken_elsewhere),
+        taken_elsewhere: [0, 1].map(|side| taken[side] - in_rows(side)),
+        taken_branches: taken,
         functions,
         elsewhere,
     }
@@ -148,7 +154,7 @@ fn take_apart(
 
 fn changed(row: &FunctionDifference, images: &[Image; 2], first: bool) -> Changed {
     let whole = |value: i128| u64::try_from(value).unwrap_or_default();
-    let of = |map: &HashMap<String, u64>| map.get(&row.name).copied().unwrap_or_default();
+    let of = |map: &HashMap<String, u64>| map.get(source_name(&row.name).0).copied().unwrap_or_default();
     let mut changed = Changed {
         function: row.name.clone(),
         file: row.file.clone(),

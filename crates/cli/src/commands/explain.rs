@@ -62,9 +62,8 @@ fn print(explained: &Explained, all: bool, output: &Output) {
     let rest = explained.functions.len() - rows.len();
     let sum = |side: usize| explained.functions[rows.len()..].iter().map(|row| row.instructions[side]).sum();
     output.print(&format!(
-        "\n{} {} more functions (--all), {} in no function; all rows sum to the total",
+        "\n{} instructions in {rest} more functions (--all), {} in no function; all of them sum to the total",
         signed([sum(0), sum(1)]),
-        rest,
         signed(explained.elsewhere),
     ));
 }

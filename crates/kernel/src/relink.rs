@@ -28,6 +28,9 @@ pub fn relink(
     progress: &dyn Progress,
 ) -> Result<Kernel> {
     let of = &kernel.manifest;
+    if !of.movable {
+        return Err(not_movable(kernel));
+    }
     let id = ContentHash::new("relink/1").field("kernel", &of.id).field("order", order.text()).finish();
     let staged = work.stage(KIND, &id)?;
     if let Some(dir) = staged.already() {
@@ -66,6 +69,10 @@ pub fn relink(
     Kernel::load(&staged.publish()?)
 }
 
+fn not_movable(kernel: &Kernel) -> Error {
+    Error::NotMovable { kernel: kernel.manifest.label.clone(), id: kernel.manifest.id.clone() }
+}
+
 /// Puts the order into the linker script of a build directory, which is to be there.
 pub(crate) fn place(build: &Path, order: &FunctionOrder) -> Result<()> {
     let path = build.join(link_script::FILE);
@@ -102,10 +109,10 @@ impl Objects {
             fs::rename(&home, &build).at("rename", &home)?;
         }
         let objects = Self { home, build, staged };
-        if !of.movable || !objects.build.is_dir() {
-            return Err(Error::NotMovable { kernel: of.label.clone(), id: of.id.clone() });
+        match objects.build.is_dir() {
+            true => Ok(objects),
+            false => Err(not_movable(kernel)),
         }
-        Ok(objects)
     }
 
     fn link(

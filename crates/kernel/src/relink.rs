@@ -16,7 +16,8 @@ const ORDER: &str = "order.txt";
 /// Links `kernel` with the functions of `order` first. It must have been built
 /// [`movable`](crate::BuildRequest::movable), and have its objects.
 ///
-/// The result is named by the kernel and the order; what is there already is not made again.
+/// It is listed under a label and as made by a recipe. The result is named by the kernel and the order; what is there
+/// already is not made again.
 ///
 /// # Errors
 /// [`Error::NotMovable`]; a failed link, with the first error of the log.
@@ -24,7 +25,7 @@ pub fn relink(
     work: &WorkDir,
     kernel: &Kernel,
     order: &FunctionOrder,
-    label: &str,
+    (label, recipe): (&str, &str),
     progress: &dyn Progress,
 ) -> Result<Kernel> {
     let of = &kernel.manifest;
@@ -57,6 +58,7 @@ pub fn relink(
         label: label.into(),
         aliases: Vec::new(),
         movable: false,
+        recipe: Some(recipe.into()),
         order_id: Some(order.id()),
         base_id: Some(of.id.clone()),
         built: rfc3339(SystemTime::now()),

@@ -5,7 +5,7 @@ use crate::args::{Global, Kernel as Command};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_kernel::{relink, BuildRequest, Compiler, FunctionOrder, Kernel};
-use kerntune_optimize::layout::{prepare_order, prove, Algorithm, DEFAULT_ALGORITHM};
+use kerntune_optimize::layout::{prepare_order, prove, Algorithm, DEFAULT_ALGORITHM, NAME};
 use kerntune_profile::Profile;
 use kerntune_tune::selftest::{differences, selftest, Check, Difference, Outcome};
 use kerntune_tune::Session;
@@ -79,7 +79,7 @@ fn order(
             (prepared.order.clone(), Some(prepared))
         }
     };
-    let ordered = relink(work, kernel, &order, label, output.progress())?;
+    let ordered = relink(work, kernel, &order, (label, NAME), output.progress())?;
     show(&ordered, json, output);
     if let Some(prepared) = prepared {
         let proof = prove(kernel, &prepared, &ordered)?;

@@ -11,6 +11,8 @@ use kerntune_profile::Profile;
 use std::path::{Path, PathBuf};
 
 pub(super) struct Layout {
+    /// What the whole is called.
+    pub recipe: Recipe,
     /// The recipe that makes the objects; None for those of the base kernel.
     pub after: Option<&'static (dyn Compiles + Sync)>,
 }
@@ -70,7 +72,8 @@ impl Way for Layout {
     fn build(&self, job: &Job, profile: &Path, label: &str) -> Result<Kernel> {
         let order = PreparedOrder::load(profile)?;
         let movable = self.movable(&order, job.session)?;
-        Ok(relink(job.session.work, &movable, &order.order, label, job.session.progress)?)
+        let listed = (label, self.recipe.name());
+        Ok(relink(job.session.work, &movable, &order.order, listed, job.session.progress)?)
     }
 
     fn prove(&self, job: &Job, profile: &Path, tuned: &Kernel) -> Result<Proof> {

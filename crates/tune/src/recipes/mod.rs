@@ -70,9 +70,13 @@ pub(crate) fn way(recipe: Recipe) -> &'static dyn Way {
     match recipe {
         Recipe::GccPgo => &gcc_pgo::GccPgo,
         Recipe::ClangAutofdo => &clang_autofdo::ClangAutofdo,
-        Recipe::Layout => &layout::Layout { after: None },
-        Recipe::GccPgoLayout => &layout::Layout { after: Some(&gcc_pgo::GccPgo) },
-        Recipe::ClangAutofdoLayout => &layout::Layout { after: Some(&clang_autofdo::ClangAutofdo) },
+        Recipe::Layout => &layout::Layout { recipe: Recipe::Layout, after: None },
+        Recipe::GccPgoLayout => {
+            &layout::Layout { recipe: Recipe::GccPgoLayout, after: Some(&gcc_pgo::GccPgo) }
+        }
+        Recipe::ClangAutofdoLayout => {
+            &layout::Layout { recipe: Recipe::ClangAutofdoLayout, after: Some(&clang_autofdo::ClangAutofdo) }
+        }
     }
 }
 

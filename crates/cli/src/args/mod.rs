@@ -161,7 +161,7 @@ pub enum Kernel {
         #[arg(long, required_unless_present = "file", conflicts_with = "file")]
         profile: Option<String>,
         /// By which algorithm (docs/layout.md)
-        #[arg(long, default_value = "cdsort", value_parser = ["pettis-hansen", "c3", "cdsort"])]
+        #[arg(long, default_value = "c3", value_parser = ["pettis-hansen", "c3", "cdsort"])]
         algorithm: String,
         /// Place the functions of this file first: one name a line
         #[arg(long)]

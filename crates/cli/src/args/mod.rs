@@ -242,6 +242,10 @@ pub struct Record {
     /// Do not record executed edges, nor misses of the front-end model
     #[arg(long)]
     pub no_edges: bool,
+    /// Record them with --only and --skip, too, which leave them out otherwise: they are of the whole kernel, and
+    /// cost more than a few functions
+    #[arg(long, conflicts_with = "no_edges")]
+    pub edges: bool,
     /// What exactly is recorded
     #[command(flatten)]
     pub detail: RecordDetail,

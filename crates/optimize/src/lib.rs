@@ -21,6 +21,7 @@ pub mod layout;
 mod proof;
 mod recipe;
 mod refused;
+mod stored;
 #[cfg(test)]
 mod test_kernel;
 mod version;

@@ -59,7 +59,8 @@ pub struct Measured {
     pub text_bytes: u64,
     /// Bytes of the image.
     pub image_bytes: u64,
-    /// Seconds of all kernel builds of this row, those that were found again included.
+    /// Seconds in which its compiler's base kernel and it itself were built, whenever that was; kernels in between
+    /// (instrumented, movable) are not in it.
     pub build_seconds: f64,
 }
 

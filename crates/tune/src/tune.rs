@@ -10,6 +10,7 @@ use crate::{Result, Session};
 use kerntune_compare::Comparison;
 use kerntune_guest::Workload;
 use kerntune_kernel::{build, BaseConfig, BuildRequest, ImportedSource, Kernel, Source};
+use kerntune_optimize::layout::DEFAULT_ALGORITHM;
 use kerntune_optimize::{Proof, Recipe};
 use kerntune_profile::load_manifest;
 use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, WorkDir};
@@ -77,6 +78,7 @@ impl TuneRequest<'_> {
             .field("make", format!("{:?}", request.make_vars))
             .field("workload", format!("{:?}", self.workload))
             .field("recipe", self.recipe.name())
+            .field("order", DEFAULT_ALGORITHM.name())
             .field("model", &self.model.text)
             .field("machine", &session.machine_id)
             .field("kerntune", env!("CARGO_PKG_VERSION"));

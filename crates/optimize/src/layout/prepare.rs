@@ -1,12 +1,12 @@
 //! From a recording to an order.
 
 use super::graph::call_graph;
+use crate::stored::{check_recorded, check_schema, read_json};
 use crate::{Error, Result};
 use kerntune_kernel::{FunctionOrder, Kernel, Symbols};
 use kerntune_layout::order::{Algorithm, CallGraph, CdsortConfig, Order, Placement};
 use kerntune_profile::Profile;
 use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, WorkDir};
-use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -72,13 +72,8 @@ impl PreparedOrder {
     pub fn load(dir: &Path) -> Result<Self> {
         let dir = dir.canonicalize().at("open order", dir)?;
         let path = dir.join(MANIFEST);
-        let bytes = fs::read(&path).at("read", &path)?;
-        let unreadable = |source| kerntune_work::Error::Json { path: path.clone(), source };
-        let manifest: Manifest = serde_json::from_slice(&bytes).map_err(unreadable)?;
-        if manifest.schema != SCHEMA {
-            let reason = format!("schema {} where {SCHEMA} is read", manifest.schema);
-            return Err(unreadable(serde_json::Error::custom(reason)).into());
-        }
+        let manifest: Manifest = read_json(&path)?;
+        check_schema(&path, &manifest.schema, SCHEMA)?;
         let text = fs::read_to_string(dir.join(ORDER)).at("read", dir.join(ORDER))?;
         let Manifest { id, kernel, recording, summary, .. } = manifest;
         Ok(Self { dir, id, kernel, recording, order: FunctionOrder::parse(&text)?, summary })
@@ -98,13 +93,7 @@ pub fn prepare_order(
     algorithm: Algorithm,
 ) -> Result<PreparedOrder> {
     let recorded = &recording.manifest;
-    if recorded.kernel.id != kernel.manifest.id {
-        return Err(Error::OtherKernel {
-            profile: recorded.id.clone(),
-            recorded: format!("{} ({})", recorded.kernel.label, recorded.kernel.id),
-            kernel: format!("{} ({})", kernel.manifest.label, kernel.manifest.id),
-        });
-    }
+    check_recorded(recording, kernel)?;
     if !kernel.manifest.movable {
         let (kernel, id) = (kernel.manifest.label.clone(), kernel.manifest.id.clone());
         return Err(kerntune_kernel::Error::NotMovable { kernel, id }.into());

@@ -69,12 +69,12 @@ pub enum Error {
     Program { program: String, kernel: String, said: String },
     /// A kernel whose addresses cannot be led back to its source.
     #[error(
-        "kernel {kernel} has no {missing}: LLVM would make an empty profile of its counts without a word. Build it with          `kerntune tune --recipe clang-autofdo` or with --kcflags={flag}"
+        "kernel {kernel} has no {missing}: LLVM would make an empty profile of its counts without a word. Build it with `kerntune tune --recipe clang-autofdo` or with --kcflags={flag}"
     )]
     NoDebugInfo { kernel: String, missing: &'static str, flag: &'static str },
     /// A recording of another kernel than the one to be tuned.
     #[error(
-        "profile {profile} is of kernel {recorded}, not of {kernel}: its addresses mean other code here. Record the          training run on kernel {kernel}"
+        "profile {profile} is of kernel {recorded}, not of {kernel}: its addresses mean other code here. Record the training run on kernel {kernel}"
     )]
     OtherKernel { profile: String, recorded: String, kernel: String },
     /// A recording without counts.

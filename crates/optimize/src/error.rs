@@ -39,6 +39,13 @@ pub enum Error {
          debugfs was mounted and /sys/kernel/debug/gcov was there (CONFIG_GCOV_KERNEL), then run the training again"
     )]
     NothingExported { dir: PathBuf },
+    /// Only a part of the kernel's counters came out.
+    #[error(
+        "{missing} of {expected} .gcda files of kernel {kernel} are missing below {dir}, the first of them {}: a \
+         running kernel exports one for each of its objects, so the copy was cut short; run the training again",
+        first.display()
+    )]
+    Incomplete { dir: PathBuf, kernel: String, missing: usize, expected: usize, first: PathBuf },
     /// The files belong to another kernel than the one named.
     #[error(
         ".gcda from another build: {file}: {reason}; run the training on kernel {kernel} itself, or name the kernel \

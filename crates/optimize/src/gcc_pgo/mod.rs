@@ -19,6 +19,7 @@
 
 mod build_log;
 mod compiler;
+mod complete;
 mod counts;
 mod exclude;
 mod gcno;

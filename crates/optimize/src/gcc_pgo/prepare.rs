@@ -1,6 +1,7 @@
 //! From what the running gcov kernel exported to what GCC takes.
 
 use super::compiler::gcc_version;
+use super::complete;
 use super::gcno::Notes;
 use super::profile::{Manifest, COUNTS, KIND, MANIFEST, TREE};
 use super::{ObjectCounts, PreparedProfile, ProfileSummary};
@@ -24,7 +25,7 @@ use std::path::{Component, Path, PathBuf};
 /// already is not written again.
 ///
 /// # Errors
-/// Nothing exported, files of another build or compiler, damaged files, nothing executed.
+/// Nothing exported, files missing, of another build or compiler, damaged, nothing executed.
 pub fn prepare_profile(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel) -> Result<PreparedProfile> {
     let (first, others) = runs.split_first().ok_or(Error::NoRuns)?;
     let build = Build::of(gcov)?;
@@ -116,6 +117,7 @@ impl<'a> Build<'a> {
             self.check(&path, &name, &gcda)?;
             files.insert(name, gcda);
         }
+        complete::check(self.kernel, &self.dir, run, |name| files.contains_key(name))?;
         Ok(files)
     }
 

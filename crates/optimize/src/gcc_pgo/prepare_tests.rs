@@ -159,6 +159,19 @@ fn another_build_is_refused() {
 }
 
 #[test]
+fn a_part_of_the_counters_is_refused() {
+    let fixture = Fixture::new();
+    let sources = "# kerntune-sources/1: functions from this address on are of this file\n\
+                   100\tkernel/fork.c\n200\tmain.c\n300\tkernel/entry.S\n";
+    fs::write(fixture.gcov.dir.join("sources.tsv"), sources).unwrap();
+    fixture.prepare(1).unwrap();
+    fs::remove_file(fixture.exported("kernel/fork.gcda")).unwrap();
+    let text = fixture.refusal();
+    assert!(text.starts_with("1 of 2 .gcda files of kernel base-gcov are missing"), "{text}");
+    assert!(text.contains("kernel/fork.gcda") && text.contains("run the training again"), "{text}");
+}
+
+#[test]
 fn another_compiler_is_refused() {
     let fixture = Fixture::new();
     fixture.change("main.gcda", |g| g.version = GcovVersion(u32::from_be_bytes(*b"B39*")));

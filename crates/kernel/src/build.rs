@@ -48,7 +48,7 @@ pub fn build(work: &WorkDir, request: &BuildRequest, progress: &dyn Progress) ->
         let _ = fs::remove_dir(staged.path());
         return Ok(kernel);
     }
-    Attempt { work, request, staged, inputs }.run(progress)
+    Attempt::new(work, request, staged, inputs).run(progress)
 }
 
 /// What a request comes to before anything is compiled.
@@ -146,78 +146,29 @@ fn kernel_id(
     hash.finish()
 }
 
-/// Makes the images (and modules, if asked for) in `build`, and logs to the file beside it. Goes on where an
-/// interrupted run was. Returns the number of objects.
-pub(crate) fn compile(
-    work: &WorkDir,
-    request: &BuildRequest,
-    inputs: &Inputs,
-    (build, log): (&Path, PathBuf),
-    progress: &dyn Progress,
-) -> Result<u64> {
-    let Inputs { source, config, .. } = inputs;
-    prepare(request, &inputs.config, build)?;
-    let kbuild = Kbuild {
-        source: source.dir(),
-        build: build.to_owned(),
-        compiler: &request.compiler,
-        make_vars: &request.make_vars,
-        log,
-    };
-    let counts = work.room(KIND)?.join(".objects");
-    let count_file = counts.join(&config.hash);
-    let recorded = fs::read_to_string(&count_file).ok().and_then(|t| t.trim().parse::<u64>().ok());
-    let (what, expected) = match recorded {
-        Some(count) => (format!("build {} {}", request.label, source.version()), count),
-        None => {
-            let estimate = (config.built_in() as f64 * OBJECTS_PER_OPTION) as u64;
-            (format!("build {} {} (objects estimated)", request.label, source.version()), estimate)
-        }
-    };
-    let (jobs, flags) = (request.jobs, request.flags());
-    if request.movable {
-        let args = make_args(jobs, &flags, &[link_script::FILE]);
-        kbuild.make("make the linker script", &args, None, progress)?;
-        relink::place(build, &FunctionOrder::default())?;
-    }
-    let mut targets = IMAGES.to_vec();
-    if request.modules && config.has("CONFIG_MODULES=y") {
-        targets.push("modules");
-    }
-    let objects = kbuild.make(&what, &make_args(jobs, &flags, &targets), Some(expected), progress)?;
-    fs::create_dir_all(&counts).at("create", &counts)?;
-    write_atomic(&count_file, format!("{objects}\n").as_bytes())?;
-    Ok(objects)
-}
-
-/// Puts `.config` and the profile in place. Neither is touched if it is there already, so that
-/// make goes on where an interrupted build was.
-fn prepare(request: &BuildRequest, config: &FinalConfig, build: &Path) -> Result<()> {
-    fs::create_dir_all(build).at("create", build)?;
-    let dot_config = build.join(".config");
-    if fs::read(&dot_config).ok().as_deref() != Some(config.text.as_bytes()) {
-        write_atomic(&dot_config, config.text.as_bytes())?;
-    }
-    if let Some(profile) = &request.profile_dir {
-        for name in list_files(profile)? {
-            let (from, to) = (profile.join(&name), build.join(&name));
-            let parent = to.parent().unwrap_or(build);
-            fs::create_dir_all(parent).at("create", parent)?;
-            fs::copy(&from, &to).at("copy profile to", &to)?;
-        }
-    }
-    Ok(())
-}
-
 /// One try at a build, holding the lock on the partial directory.
-struct Attempt<'a> {
+pub(crate) struct Attempt<'a> {
     work: &'a WorkDir,
     request: &'a BuildRequest,
     staged: Staged,
-    inputs: Inputs,
+    source: ImportedSource,
+    config: FinalConfig,
+    compiler: CompilerIdentity,
+    id: String,
+    profile_id: Option<String>,
 }
 
-impl Attempt<'_> {
+impl<'a> Attempt<'a> {
+    pub fn new(work: &'a WorkDir, request: &'a BuildRequest, staged: Staged, inputs: Inputs) -> Self {
+        let Inputs { source, config, compiler, profile_id, id } = inputs;
+        Self { work, request, staged, source, config, compiler, id, profile_id }
+    }
+
+    /// The partial directory.
+    pub fn partial(&self) -> &Path {
+        self.staged.path()
+    }
+
     fn run(self, progress: &dyn Progress) -> Result<Kernel> {
         let partial = self.staged.path().to_owned();
         let build = partial.join("build");
@@ -230,9 +181,8 @@ impl Attempt<'_> {
             self.staged.clear()?;
         }
         let started = Instant::now();
-        let log = partial.join("build.log");
-        let objects = compile(self.work, self.request, &self.inputs, (&build, log), progress)?;
-        if let Err(error) = self.inputs.source.check_unchanged() {
+        let objects = self.compile(&build, partial.join("build.log"), progress)?;
+        if let Err(error) = self.source.check_unchanged() {
             self.staged.clear()?;
             return Err(error);
         }
@@ -241,36 +191,101 @@ impl Attempt<'_> {
         self.publish(&partial, &build)
     }
 
+    /// The source, if it is still what was imported, and the lock on the partial directory.
+    pub fn into_source(self) -> Result<(ImportedSource, Staged)> {
+        self.source.check_unchanged()?;
+        Ok((self.source, self.staged))
+    }
+
+    /// Makes the images (and modules, if asked for) in `build`, going on where an interrupted run was. Returns the
+    /// number of objects.
+    pub fn compile(&self, build: &Path, log: PathBuf, progress: &dyn Progress) -> Result<u64> {
+        self.prepare(build)?;
+        let kbuild = Kbuild {
+            source: self.source.dir(),
+            build: build.to_owned(),
+            compiler: &self.request.compiler,
+            make_vars: &self.request.make_vars,
+            log,
+        };
+        let counts = self.work.room(KIND)?.join(".objects");
+        let count_file = counts.join(&self.config.hash);
+        let recorded = fs::read_to_string(&count_file).ok().and_then(|t| t.trim().parse::<u64>().ok());
+        let (what, expected) = match recorded {
+            Some(count) => (format!("build {} {}", self.request.label, self.source.version()), count),
+            None => {
+                let estimate = (self.config.built_in() as f64 * OBJECTS_PER_OPTION) as u64;
+                (
+                    format!("build {} {} (objects estimated)", self.request.label, self.source.version()),
+                    estimate,
+                )
+            }
+        };
+        let (jobs, flags) = (self.request.jobs, self.request.flags());
+        if self.request.movable {
+            let args = make_args(jobs, &flags, &[link_script::FILE]);
+            kbuild.make("make the linker script", &args, None, progress)?;
+            relink::place(build, &FunctionOrder::default())?;
+        }
+        let mut targets = IMAGES.to_vec();
+        if self.request.modules && self.config.has("CONFIG_MODULES=y") {
+            targets.push("modules");
+        }
+        let objects = kbuild.make(&what, &make_args(jobs, &flags, &targets), Some(expected), progress)?;
+        fs::create_dir_all(&counts).at("create", &counts)?;
+        write_atomic(&count_file, format!("{objects}\n").as_bytes())?;
+        Ok(objects)
+    }
+
+    /// Puts `.config` and the profile in place. Neither is touched if it is there already, so that
+    /// make goes on where an interrupted build was.
+    fn prepare(&self, build: &Path) -> Result<()> {
+        fs::create_dir_all(build).at("create", build)?;
+        let dot_config = build.join(".config");
+        if fs::read(&dot_config).ok().as_deref() != Some(self.config.text.as_bytes()) {
+            write_atomic(&dot_config, self.config.text.as_bytes())?;
+        }
+        if let Some(profile) = &self.request.profile_dir {
+            for name in list_files(profile)? {
+                let (from, to) = (profile.join(&name), build.join(&name));
+                let parent = to.parent().unwrap_or(build);
+                fs::create_dir_all(parent).at("create", parent)?;
+                fs::copy(&from, &to).at("copy profile to", &to)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Outputs and manifest, beside the build directory.
     fn collect(&self, partial: &Path, build: &Path, objects: u64, started: Instant) -> Result<()> {
         for (from, to) in OUTPUTS {
             take(&build.join(from), &partial.join(to))?;
         }
-        let located = Sources::of_build(build, self.inputs.source.dir())?;
+        let located = Sources::of_build(build, self.source.dir())?;
         if !located.is_empty() {
             write_atomic(&partial.join(sources::FILE), located.text().as_bytes())?;
         }
         let image = partial.join("bzImage");
         let mut manifest = KernelManifest {
             schema: SCHEMA.to_string(),
-            id: self.inputs.id.clone(),
+            id: self.id.clone(),
             label: self.request.label.clone(),
             aliases: Vec::new(),
-            version: self.inputs.source.version().to_string(),
+            version: self.source.version().to_string(),
             source: SourceRecord {
-                origin: self.inputs.source.origin().to_string(),
-                hash: self.inputs.source.hash().to_string(),
+                origin: self.source.origin().to_string(),
+                hash: self.source.hash().to_string(),
                 patches: self.keep_patches(partial)?,
             },
-            config_hash: self.inputs.config.hash.clone(),
-            compiler: self.inputs.compiler.clone(),
+            config_hash: self.config.hash.clone(),
+            compiler: self.compiler.clone(),
             cc: self.request.compiler.to_string(),
             kcflags: self.request.kcflags.clone(),
             make_vars: self.request.make_vars.clone(),
             movable: self.request.movable,
             order_id: None,
             recipe: self.request.recipe.clone(),
-            profile_id: self.inputs.profile_id.clone(),
+            profile_id: self.profile_id.clone(),
             base_id: self.request.base_id.clone(),
             built: rfc3339(SystemTime::now()),
             build_seconds: (started.elapsed().as_secs_f64() * 10.0).round() / 10.0,
@@ -279,10 +294,10 @@ impl Attempt<'_> {
             image_bytes: image.metadata().at("look at", &image)?.len(),
             build_path: build.to_owned(),
             task: TaskLayout::probe(build, partial)?,
-            warnings: self.inputs.config.warnings.clone(),
+            warnings: self.config.warnings.clone(),
         };
         // Built again for its objects: the names that it went by stay.
-        if let Some(before) = self.work.find(KIND, &self.inputs.id).and_then(|dir| Kernel::load(&dir).ok()) {
+        if let Some(before) = self.work.find(KIND, &self.id).and_then(|dir| Kernel::load(&dir).ok()) {
             manifest.aliases = before.manifest.aliases;
             manifest.label = before.manifest.label;
             add_name(&mut manifest, &self.request.label);
@@ -313,7 +328,7 @@ impl Attempt<'_> {
         let dir = self.staged.publish()?;
         // The label of the attempt that wrote the manifest may have been another.
         let kernel = Kernel::load(&dir)?;
-        Ok(finished(self.work, &self.inputs.id, self.request)?.unwrap_or(kernel))
+        Ok(finished(self.work, &self.id, self.request)?.unwrap_or(kernel))
     }
 }
 

@@ -1,8 +1,8 @@
 //! A kernel built again from what its manifest says, to see that the same comes out.
 
-use crate::build::{compile, make_args, Inputs, OUTPUTS};
+use crate::build::{make_args, Attempt, Inputs, OUTPUTS};
 use crate::kbuild::Kbuild;
-use crate::relink::{self, ORDER};
+use crate::relink::{Objects, ORDER};
 use crate::store::KIND;
 use crate::{find, BaseConfig, BuildRequest, Compiler, Error, FunctionOrder, Kernel, Result};
 use kerntune_work::{write_atomic, IoContext, Progress, Staged, WorkDir};
@@ -78,11 +78,14 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
     let started = Instant::now();
     let staged = work.stage(KIND, &inputs.id)?;
     let build = begin(&staged, &compiled)?;
-    let log = staged.path().join("rebuild.log");
-    compile(work, &asked, &inputs, (&build, log.clone()), progress)?;
-    inputs.source.check_unchanged()?;
+    let attempt = Attempt::new(work, &asked, staged, inputs);
+    let partial = attempt.partial().to_owned();
+    let log = partial.join("rebuild.log");
+    attempt.compile(&build, log.clone(), progress)?;
+    let (source, staged) = attempt.into_source()?;
+    let objects = Objects::compiled_in(build.clone(), staged);
     if let Some(order) = &order {
-        relink::link(&build, &compiled, order, (&asked.label, log.clone()), progress)?;
+        objects.link(&compiled, order, &asked.label, &partial.join("link.log"), progress)?;
     }
     let mut files = Vec::new();
     for (from, name) in OUTPUTS {
@@ -95,7 +98,7 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
     if rebuilt.is_same() {
         if let Some(to) = &request.modules_to {
             let kbuild = Kbuild {
-                source: inputs.source.dir(),
+                source: source.dir(),
                 build: build.clone(),
                 compiler: &asked.compiler,
                 make_vars: &asked.make_vars,
@@ -104,11 +107,11 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
             install_modules(&kbuild, &asked, to, progress)?;
         }
     } else {
-        rebuilt.kept = Some(keep(&staged, &build)?);
+        rebuilt.kept = Some(keep(&partial, &build)?);
     }
     fs::remove_dir_all(&build).at("remove", &build)?;
     if rebuilt.kept.is_none() {
-        fs::remove_dir_all(staged.path()).at("remove", staged.path())?;
+        fs::remove_dir_all(&partial).at("remove", &partial)?;
     }
     rebuilt.seconds = (started.elapsed().as_secs_f64() * 10.0).round() / 10.0;
     Ok(rebuilt)
@@ -196,8 +199,8 @@ fn compare(name: &str, ours: &Path, again: &Path) -> Result<FileAgain> {
 }
 
 /// Puts the outputs aside, for those who want to know what the difference is.
-fn keep(staged: &Staged, build: &Path) -> Result<PathBuf> {
-    let kept = staged.path().join(KEPT);
+fn keep(partial: &Path, build: &Path) -> Result<PathBuf> {
+    let kept = partial.join(KEPT);
     fs::create_dir_all(&kept).at("create", &kept)?;
     for (from, name) in OUTPUTS {
         let from = build.join(from);

@@ -42,10 +42,7 @@ pub fn relink(
     staged.clear()?;
     let started = Instant::now();
     let objects = Objects::borrow(work, kernel)?;
-    let log = staged.path().join("build.log");
-    // What the compilers said stands there, and a proof may read it.
-    fs::copy(kernel.build_log(), &log).at("copy", kernel.build_log())?;
-    link(&objects.build, kernel, order, (label, log), progress)?;
+    objects.link(kernel, order, label, &staged.path().join("build.log"), progress)?;
     objects.take_outputs(staged.path())?;
     drop(objects);
 
@@ -91,44 +88,13 @@ pub(crate) fn place(build: &Path, order: &FunctionOrder) -> Result<()> {
     Ok(())
 }
 
-/// Links what was compiled in `build`, the directory of `kernel`, in this order.
-pub(crate) fn link(
-    build: &Path,
-    kernel: &Kernel,
-    order: &FunctionOrder,
-    (label, log): (&str, PathBuf),
-    progress: &dyn Progress,
-) -> Result<()> {
-    let of = &kernel.manifest;
-    place(build, order)?;
-    for (output, _) in OUTPUTS.iter().filter(|(_, to)| *to != "config") {
-        // The published kernels have these files too, under other names: no linker may write into them.
-        let path = build.join(output);
-        if path.is_file() {
-            fs::remove_file(&path).at("remove", &path)?;
-        }
-    }
-    let link = build.join("source");
-    let source = fs::read_link(&link).at("read", &link)?;
-    let compiler: Compiler = of.cc.parse()?;
-    let make_vars = &of.make_vars[..];
-    let kbuild = Kbuild { source: &source, build: build.to_owned(), compiler: &compiler, make_vars, log };
-    let args = make_args(None, &of.flags(), &IMAGES);
-    kbuild.make(&format!("link {label} {}", of.version), &args, None, progress)?;
-    let path = build.join(link_script::FILE);
-    if !link_script::is_placed(&read(&path)?) {
-        return Err(Error::LinkScript { path, reason: "make wrote it anew".into() });
-    }
-    Ok(())
-}
-
 fn read(path: &Path) -> Result<String> {
     Ok(fs::read_to_string(path).at("read", path)?)
 }
 
 /// A kernel's build directory, at the path at which it was built: Kbuild would make its own tools anew at
 /// another one, and then everything that depends on them, which is every object. Goes back when dropped.
-struct Objects {
+pub(crate) struct Objects {
     home: PathBuf,
     build: PathBuf,
     /// The directory of the kernel's build, and its lock.
@@ -149,6 +115,45 @@ impl Objects {
             true => Ok(objects),
             false => Err(not_movable(kernel)),
         }
+    }
+
+    /// What was compiled in a partial directory; it stays there.
+    pub(crate) fn compiled_in(build: PathBuf, staged: Staged) -> Self {
+        Self { home: build.clone(), build, staged }
+    }
+
+    pub(crate) fn link(
+        &self,
+        kernel: &Kernel,
+        order: &FunctionOrder,
+        label: &str,
+        log: &Path,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let of = &kernel.manifest;
+        place(&self.build, order)?;
+        for (output, _) in OUTPUTS.iter().filter(|(_, to)| *to != "config") {
+            // The published kernels have these files too, under other names: no linker may write into them.
+            let path = self.build.join(output);
+            if path.is_file() {
+                fs::remove_file(&path).at("remove", &path)?;
+            }
+        }
+        // What the compilers said stands there, and a proof may read it.
+        fs::copy(kernel.build_log(), log).at("copy", kernel.build_log())?;
+        let link = self.build.join("source");
+        let source = fs::read_link(&link).at("read", &link)?;
+        let compiler: Compiler = of.cc.parse()?;
+        let (make_vars, log) = (&of.make_vars[..], log.to_owned());
+        let kbuild =
+            Kbuild { source: &source, build: self.build.clone(), compiler: &compiler, make_vars, log };
+        let args = make_args(None, &of.flags(), &IMAGES);
+        kbuild.make(&format!("link {label} {}", of.version), &args, None, progress)?;
+        let path = self.build.join(link_script::FILE);
+        if !link_script::is_placed(&read(&path)?) {
+            return Err(Error::LinkScript { path, reason: "make wrote it anew".into() });
+        }
+        Ok(())
     }
 
     fn take_outputs(&self, to: &Path) -> Result<()> {

@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 fn must(command: &mut Command) {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(output.status.success(), "{command:?}: {}", super::said(&output));
+    assert!(output.status.success(), "{command:?}: {}", crate::support::said(&output));
 }
 
 /// A machine with one disk that is its own, and a boot loader on it once one is installed.
@@ -22,9 +22,9 @@ pub struct Machine {
 impl Machine {
     /// With a fresh Debian, made by `scripts/debian-root` once and kept in the work directory.
     pub fn new() -> Self {
-        let script = super::checkout().join("scripts/debian-root");
+        let script = crate::support::checkout().join("scripts/debian-root");
         let id = kerntune_work::ContentHash::new("debian-root/1").file("script", &script).unwrap().finish();
-        let work = kerntune_work::WorkDir::open(super::work_dir()).unwrap();
+        let work = kerntune_work::WorkDir::open(crate::support::work_dir()).unwrap();
         let root = work.find("debian-roots", &id).unwrap_or_else(|| {
             let staged = work.stage("debian-roots", &id).unwrap();
             if let Some(whole) = staged.already() {
@@ -35,7 +35,12 @@ impl Machine {
             staged.publish().unwrap()
         });
         let directory = tempfile::tempdir_in(work.root()).unwrap();
-        must(Command::new("cp").arg("--sparse=always").arg(root.join("disk")).arg(directory.path().join("disk")));
+        must(
+            Command::new("cp")
+                .arg("--sparse=always")
+                .arg(root.join("disk"))
+                .arg(directory.path().join("disk")),
+        );
         Self { directory, boots: 0 }
     }
 
@@ -49,7 +54,12 @@ impl Machine {
         let mut command = Command::new("qemu-system-x86_64");
         command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         command.args(["-accel", "tcg,thread=multi", "-smp", "2", "-m", "1024"]);
-        command.args(["-object", "rng-random,id=rng,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=rng"]);
+        command.args([
+            "-object",
+            "rng-random,id=rng,filename=/dev/urandom",
+            "-device",
+            "virtio-rng-pci,rng=rng",
+        ]);
         for serial in [&console, &said] {
             command.arg("-serial").arg(format!("file:{}", serial.display()));
         }
@@ -66,9 +76,8 @@ impl Machine {
         }
         let _ = qemu.kill();
         qemu.wait().unwrap();
-        let text = |path: &PathBuf| {
-            String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).replace('\r', "")
-        };
+        let text =
+            |path: &PathBuf| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).replace('\r', "");
         let said = text(&said);
         assert!(said.ends_with("ended with 0\n"), "{said}\n--- the console:\n{}", text(&console));
         said
@@ -81,6 +90,8 @@ impl Machine {
         for file in files {
             fs::copy(file, tree.join(file.file_name().unwrap())).unwrap();
         }
-        must(Command::new("/usr/sbin/mke2fs").args(["-q", "-t", "ext4", "-d"]).arg(&tree).arg(disk).arg("64M"));
+        must(
+            Command::new("/usr/sbin/mke2fs").args(["-q", "-t", "ext4", "-d"]).arg(&tree).arg(disk).arg("64M"),
+        );
     }
 }

@@ -188,12 +188,13 @@ pub fn package(work: &WorkDir, request: &PackageRequest, progress: &dyn Progress
 
 fn package_id(request: &PackageRequest, of: &KernelManifest, names: &Names) -> Result<String> {
     let about = serde_json::to_string(of).unwrap_or_default();
-    let mut hash = ContentHash::new("package/1")
+    let mut hash = ContentHash::new("package/2")
         .field("kernel", about)
         .file("image", &request.kernel.bzimage())?
         .field("control", names.control(0))
         .field("scripts", names.script())
         .field("words", names.readme())
+        .field("copyright", control::COPYRIGHT)
         .field("profile", if request.profile.is_some() { "inside" } else { "none" });
     for Extra { name, path } in &request.extras {
         hash = hash.field("extra", name).file("content", path)?;
@@ -216,6 +217,12 @@ fn pack(
     if map.is_file() {
         tree.copy(&map, &format!("boot/System.map-{name}"))?;
     }
+    if !names.has_modules {
+        // Else initramfs-tools and depmod complain of what they do not find.
+        for list in ["modules.builtin", "modules.builtin.modinfo", "modules.order"] {
+            tree.write(&format!("lib/modules/{name}/{list}"), "")?;
+        }
+    }
     let about = format!("usr/lib/kerntune/{name}");
     let json = serde_json::to_string_pretty(of).unwrap_or_default();
     tree.write(&format!("{about}/kernel.json"), &format!("{json}\n"))?;
@@ -237,7 +244,9 @@ fn pack(
     tree.forget(&format!("lib/modules/{}/build", names.release))?;
     tree.forget(&format!("lib/modules/{}/source", names.release))?;
     let mut installs = tree.files()?;
-    installs.retain(|file| !modules.contains(file) && !kbuilds_own.contains(file));
+    installs.retain(|file| {
+        !modules.contains(file) && !kbuilds_own.contains(file) && !file.starts_with("lib/modules")
+    });
     let installs: Vec<String> = installs.into_iter().map(|file| format!("/{file}")).collect();
     tree.write("DEBIAN/control", &names.control(tree.bytes()?))?;
     tree.normalise()?;

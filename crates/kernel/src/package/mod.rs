@@ -7,6 +7,8 @@
 
 mod control;
 mod image;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 use crate::manifest::KernelManifest;

@@ -47,8 +47,15 @@ fn the_package_installs_in_a_debian_root_which_boots_from_it() {
         "grub-install /dev/vda\n\
          update-grub\n\
          dpkg --install /mnt/*.deb\n\
-         ls /boot",
+         ls -1 /boot",
     );
+    for word in ["W: ", "ERROR", "WARNING"] {
+        assert!(!installed.contains(word), "{installed}");
+    }
+    for file in ["vmlinuz", "initrd.img", "config", "System.map"] {
+        assert!(installed.contains(&format!("\n{file}-{name}\n")), "{file} in:\n{installed}");
+    }
+    // Nobody misses modules.
     for word in ["W: ", "ERROR", "WARNING"] {
         assert!(!installed.contains(word), "{installed}");
     }

@@ -49,19 +49,12 @@ fn the_package_installs_in_a_debian_root_which_boots_from_it() {
          dpkg --install /mnt/*.deb\n\
          ls -1 /boot",
     );
+    // initramfs-tools misses no modules.
     for word in ["W: ", "ERROR", "WARNING"] {
         assert!(!installed.contains(word), "{installed}");
     }
     for file in ["vmlinuz", "initrd.img", "config", "System.map"] {
         assert!(installed.contains(&format!("\n{file}-{name}\n")), "{file} in:\n{installed}");
-    }
-    // Nobody misses modules.
-    for word in ["W: ", "ERROR", "WARNING"] {
-        assert!(!installed.contains(word), "{installed}");
-    }
-    for file in ["vmlinuz", "initrd.img", "config", "System.map"] {
-        let file = if file == "initrd.img" { format!("{file}-{name}") } else { format!("{file}-{name}\n") };
-        assert!(installed.contains(&file), "{file} in:\n{installed}");
     }
 
     // From the disk: BIOS, GRUB, the package's kernel, systemd.

@@ -99,24 +99,32 @@ impl Names {
         )
     }
 
-    /// A maintainer script: it calls the hooks in `/etc/kernel`, as those of Kbuild's `builddeb` do.
+    /// A maintainer script: it calls the hooks in `/etc/kernel`, as those of Kbuild's `builddeb` do, and removes
+    /// what depmod has made beside the package's own files.
     pub fn script_of(&self, which: &str) -> String {
-        self.script().replace("@WHICH@", which)
-    }
-
-    /// All of them, with a placeholder.
-    pub fn script(&self) -> String {
-        let initrd = if self.initrd { "Yes" } else { "No" };
+        let Self { name, initrd, .. } = self;
+        let initrd = if *initrd { "Yes" } else { "No" };
+        // Where there are modules, their lists are needed for as long as they are there.
+        let last = if self.has_modules { "postrm" } else { "prerm" };
+        let depmods = match which == last {
+            true => format!(
+                "if [ \"$1\" = remove ]; then\n\
+                 \trm -f '/lib/modules/{name}'/modules.*\n\
+                 \trmdir '/lib/modules/{name}' 2>/dev/null || true\n\
+                 fi\n"
+            ),
+            false => String::new(),
+        };
         format!(
             "#!/bin/sh\n\
              set -e\n\
              # Hooks read what happens, and whether an initial RAM disk is of use.\n\
              export DEB_MAINT_PARAMS=\"$*\"\n\
              export INITRD={initrd}\n\
-             if [ -d /etc/kernel/@WHICH@.d ]; then\n\
-             \trun-parts --arg='{name}' --arg='/boot/vmlinuz-{name}' /etc/kernel/@WHICH@.d\n\
-             fi\n",
-            name = self.name,
+             if [ -d /etc/kernel/{which}.d ]; then\n\
+             \trun-parts --arg='{name}' --arg='/boot/vmlinuz-{name}' /etc/kernel/{which}.d\n\
+             fi\n\
+             {depmods}"
         )
     }
 
@@ -157,7 +165,8 @@ mod tests {
         assert_eq!(names.version, "6.12.117-1kt20261121150704");
         assert!(names.script_of("postinst").contains("--arg='/boot/vmlinuz-6.12.117-kt-647d6284'"));
         assert!(
-            names.script_of("prerm").contains("/etc/kernel/prerm.d") && names.script().contains("INITRD=Yes")
+            names.script_of("prerm").contains("/etc/kernel/prerm.d")
+                && names.script_of("prerm").contains("INITRD=Yes")
         );
         let control = names.control(2049);
         assert!(control.contains("Installed-Size: 3\n") && !control.contains("Depends"), "{control}");
@@ -173,7 +182,9 @@ mod tests {
             (names.name.as_str(), names.package.as_str()),
             ("6.12.117-Web_1", "linux-image-6.12.117-web-1")
         );
-        assert!(names.control(1).contains("Depends: kmod\n") && names.script().contains("INITRD=No"));
+        assert!(
+            names.control(1).contains("Depends: kmod\n") && names.script_of("postinst").contains("INITRD=No")
+        );
     }
 
     #[test]

@@ -194,7 +194,7 @@ fn package_id(request: &PackageRequest, of: &KernelManifest, names: &Names) -> R
         .field("kernel", about)
         .file("image", &request.kernel.bzimage())?
         .field("control", names.control(0))
-        .field("scripts", names.script())
+        .field("scripts", control::SCRIPTS.map(|script| names.script_of(script)).concat())
         .field("words", names.readme())
         .field("copyright", control::COPYRIGHT)
         .field("profile", if request.profile.is_some() { "inside" } else { "none" });

@@ -80,8 +80,12 @@ impl From<kerntune_kernel::Error> for Failure {
         use kerntune_kernel::Error;
         match error {
             Error::Work(inner) => inner.into(),
-            Error::NoDebianSource { .. } | Error::MissingTools { .. } => Self::new(Exit::Missing, error),
-            Error::Make { .. } => Self::new(Exit::Build, error),
+            Error::NoDebianSource { .. } | Error::MissingTools { .. } | Error::OtherInputs { .. } => {
+                Self::new(Exit::Missing, error)
+            }
+            Error::Make { .. } | Error::NotReproduced { .. } | Error::Package { .. } => {
+                Self::new(Exit::Build, error)
+            }
             other => Self::new(Exit::Usage, other),
         }
     }

@@ -69,6 +69,18 @@ pub enum Error {
     /// Not an ELF file with symbols.
     #[error("{path}: {reason}")]
     Elf { path: PathBuf, reason: String },
+    /// What a kernel was made from is not there as it was.
+    #[error("kernel {kernel} cannot be built again from what is here: {}", .differences.join("; "))]
+    OtherInputs { kernel: String, differences: Vec<String> },
+    /// The same inputs gave another image.
+    #[error("kernel {kernel} built again is not the same: {what}; what came of it is in {kept}")]
+    NotReproduced { kernel: String, what: String, kept: PathBuf },
+    /// A file without the header of a kernel image.
+    #[error("{path} is not a kernel image: {reason}")]
+    NotImage { path: PathBuf, reason: &'static str },
+    /// `dpkg-deb` or another packer failed.
+    #[error("cannot make {package}: {program} said: {said}")]
+    Package { package: String, program: &'static str, said: String },
     /// No kernel of that name.
     #[error("no kernel `{name}`; there {known}")]
     UnknownKernel { name: String, known: String },

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
 /// The order that a relinked kernel was linked in, beside its manifest.
-const ORDER: &str = "order.txt";
+pub(crate) const ORDER: &str = "order.txt";
 
 /// Links `kernel` with the functions of `order` first. It must have been built
 /// [`movable`](crate::BuildRequest::movable), and have its objects.
@@ -94,7 +94,7 @@ fn read(path: &Path) -> Result<String> {
 
 /// A kernel's build directory, at the path at which it was built: Kbuild would make its own tools anew at
 /// another one, and then everything that depends on them, which is every object. Goes back when dropped.
-struct Objects {
+pub(crate) struct Objects {
     home: PathBuf,
     build: PathBuf,
     /// The directory of the kernel's build, and its lock.
@@ -117,7 +117,12 @@ impl Objects {
         }
     }
 
-    fn link(
+    /// What was compiled in a partial directory; it stays there.
+    pub(crate) fn compiled_in(build: PathBuf, staged: Staged) -> Self {
+        Self { home: build.clone(), build, staged }
+    }
+
+    pub(crate) fn link(
         &self,
         kernel: &Kernel,
         order: &FunctionOrder,

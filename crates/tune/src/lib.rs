@@ -9,6 +9,7 @@
 //! - [`selftest`](selftest::selftest): one run of functional checks on a kernel,
 //! - [`compare`](compare::compare): two kernels (and one of them twice) → a comparison,
 //! - [`optimize`](optimize::optimize): a kernel and a workload → a tuned kernel and the proof,
+//! - [`package`](package::package): a kernel → a Debian package with what the work directory knows of it,
 //! - [`Plan`]: all of it.
 
 pub mod auto;
@@ -22,6 +23,7 @@ pub mod import_mcrae;
 pub mod merge;
 pub mod model;
 pub mod optimize;
+pub mod package;
 mod plan;
 pub mod rebuild;
 mod recipes;

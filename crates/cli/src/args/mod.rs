@@ -3,6 +3,7 @@
 mod call_graph;
 mod export;
 mod import;
+mod package;
 mod path;
 mod record;
 mod report;
@@ -12,6 +13,7 @@ mod tags;
 pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use export::{ExportAutofdo, ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae};
+pub use package::Package;
 pub use path::CodePath;
 pub use record::RecordDetail;
 pub use report::{FunctionTable, HtmlReport, Report, ReportKind};
@@ -88,6 +90,8 @@ pub enum Command {
     Optimize(Optimize),
     /// Run a workload on two kernels and compare them exactly
     Compare(Compare),
+    /// Make a Debian package of a kernel: the image that was measured, its modules, and its profile
+    Package(Package),
     /// Why one kernel does a workload in fewer instructions than another, function by function
     Explain(Explain),
 }
@@ -191,6 +195,16 @@ pub enum Kernel {
         /// The kernel whose answers are the right ones; its base kernel if it has one
         #[arg(long, value_name = "KERNEL")]
         against: Option<String>,
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Build a kernel again from its source and compare every byte
+    Verify {
+        /// Label, beginning of an id, or directory
+        kernel: String,
+        /// Parallel jobs; all CPUs if not given
+        #[arg(short, long, value_name = "N")]
+        jobs: Option<NonZeroUsize>,
         #[command(flatten)]
         format: Json,
     },

@@ -8,6 +8,7 @@ pub mod export;
 pub mod import;
 pub mod kernel;
 pub mod optimize;
+pub mod package;
 pub mod profile;
 pub mod record;
 pub mod report;

@@ -3,6 +3,7 @@
 use crate::configure::{configure, FinalConfig};
 use crate::kbuild::Kbuild;
 use crate::manifest::{rfc3339, SCHEMA};
+use crate::object_flags::kcflags;
 use crate::sources::{self, Sources};
 use crate::store::{DOOMED, KIND, MANIFEST};
 use crate::{
@@ -121,6 +122,10 @@ fn kernel_id(
     for flag in &request.flags() {
         hash = hash.field("flag", flag);
     }
+    for object in &request.object_flags {
+        let flags = format!("{}\n{}", object.add.join(" "), object.leave_out.join(" "));
+        hash = hash.field("object", &object.path).field("object flags", flags);
+    }
     for (name, value) in &request.make_vars {
         hash = hash.field("make", format!("{name}={value}"));
     }
@@ -173,7 +178,7 @@ impl Attempt<'_> {
                 )
             }
         };
-        let (jobs, flags) = (self.request.jobs, self.request.flags());
+        let (jobs, flags) = (self.request.jobs, kcflags(&self.request.flags(), &self.request.object_flags));
         if self.request.movable {
             let args = make_args(jobs, &flags, &[link_script::FILE]);
             kbuild.make("make the linker script", &args, None, progress)?;
@@ -239,6 +244,7 @@ impl Attempt<'_> {
             compiler: self.compiler.clone(),
             cc: self.request.compiler.to_string(),
             kcflags: self.request.kcflags.clone(),
+            object_flags: self.request.object_flags.clone(),
             make_vars: self.request.make_vars.clone(),
             movable: self.request.movable,
             order_id: None,
@@ -302,11 +308,11 @@ pub(crate) const OUTPUTS: [(&str, &str); 4] = [
 ];
 
 /// What follows the variables on make's command line.
-pub(crate) fn make_args(jobs: Option<NonZeroUsize>, flags: &[String], targets: &[&str]) -> Vec<String> {
+pub(crate) fn make_args(jobs: Option<NonZeroUsize>, flags: &str, targets: &[&str]) -> Vec<String> {
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok());
     let mut args = vec![format!("-j{}", jobs.map_or(1, |n| n.get()))];
     if !flags.is_empty() {
-        args.push(format!("KCFLAGS={}", flags.join(" ")));
+        args.push(format!("KCFLAGS={flags}"));
     }
     args.extend(targets.iter().map(ToString::to_string));
     args

@@ -35,6 +35,7 @@ pub fn request_of(kernel: &Kernel) -> Result<BuildRequest> {
     request.base = BaseConfig::File(kernel.config());
     request.compiler = manifest.cc.parse::<Compiler>()?;
     request.kcflags.clone_from(&manifest.kcflags);
+    request.object_flags.clone_from(&manifest.object_flags);
     request.make_vars.clone_from(&manifest.make_vars);
     request.movable = manifest.movable;
     Ok(request)

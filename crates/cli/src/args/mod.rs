@@ -19,7 +19,7 @@ pub use tables::{Diff, Histogram, Part, Subsystems, Table, Threads};
 pub use tags::Tags;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use kerntune_kernel::Source;
+use kerntune_kernel::{ObjectFlags, Source};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -150,6 +150,12 @@ pub enum Kernel {
         /// place them
         #[arg(long)]
         movable: bool,
+        /// Keep the objects (0.3 GB and more), so that `kernel bisect` can mix them with another kernel's
+        #[arg(long)]
+        keep_objects: bool,
+        /// A flag for one object (net/ipv4/tcp.o=-O3) or all below a directory (net/=-O3); may be repeated
+        #[arg(long, value_name = "PATH=FLAG")]
+        object_flags: Vec<ObjectFlags>,
         #[command(flatten)]
         format: Json,
     },

@@ -24,9 +24,13 @@ struct Shown<'a> {
 pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, Failure> {
     let work = work(global)?;
     match command {
-        Command::Build { build, label, movable, format } => {
-            let request =
-                BuildRequest { movable: *movable, ..build_request(build, label, Compiler::default())? };
+        Command::Build { build, label, movable, keep_objects, object_flags, format } => {
+            let request = BuildRequest {
+                movable: *movable,
+                keep_objects: *keep_objects,
+                object_flags: object_flags.clone(),
+                ..build_request(build, label, Compiler::default())?
+            };
             let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
             show(&kernel, format.json, output);
         }

@@ -1,0 +1,196 @@
+//! Flags of single objects, and how Kbuild is told of them without a patch.
+
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+
+/// What is different in the compilation of an object, or of all objects below a directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectFlags {
+    /// `kernel/fork.o`, or `net/ipv4/` for the directory and all below it.
+    pub path: String,
+    /// Flags that are added behind `KCFLAGS`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub add: Vec<String>,
+    /// Flags of `KCFLAGS` that are left out. An object that is named here gets no flags from `add` of any
+    /// entry either: it is compiled as if nobody had asked for anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leave_out: Vec<String>,
+    /// Why. Not part of a kernel's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl ObjectFlags {
+    /// The object's flags and one more.
+    pub fn add(path: impl Into<String>, flag: impl Into<String>) -> Self {
+        Self { path: path.into(), add: vec![flag.into()], leave_out: Vec::new(), reason: None }
+    }
+
+    /// Whether `object` (`net/ipv4/tcp.o`) is meant.
+    pub fn applies_to(&self, object: &str) -> bool {
+        match self.path.ends_with('/') {
+            true => object.starts_with(&self.path),
+            false => object == self.path,
+        }
+    }
+
+    /// The pattern of make's `filter`.
+    fn pattern(&self) -> String {
+        match self.path.strip_suffix('/') {
+            Some(directory) => format!("{directory}/%"),
+            None => self.path.clone(),
+        }
+    }
+
+    /// Refuses what is no object, and what make or the shell would act on.
+    pub(crate) fn check(&self) -> Result<()> {
+        let bad = |value: &str, reason| {
+            Err(Error::UnusableFlag { what: "the object's flag", value: format!("{}={value}", self.path), reason })
+        };
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+        if !self.path.chars().all(plain) || self.path.starts_with(['/', '.']) {
+            return bad("", "name the object as Kbuild does, from the top of the source tree");
+        }
+        if !self.path.ends_with(".o") && !self.path.ends_with('/') {
+            return bad("", "name an object (kernel/fork.o) or, with a slash at the end, a directory");
+        }
+        for flag in self.add.iter().chain(&self.leave_out) {
+            let foreign = |c: char| c.is_whitespace() || "'\"$#`;&|<>\\()".contains(c);
+            if flag.is_empty() || flag.chars().any(foreign) {
+                return bad(flag, "it is empty or has a character that make or the shell would act on");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `net/ipv4/tcp.o=-O3`.
+impl FromStr for ObjectFlags {
+    type Err = Error;
+
+    fn from_str(given: &str) -> Result<Self> {
+        let reason = "write it as PATH=FLAG, such as net/ipv4/tcp.o=-O3";
+        let bad = || Error::UnusableFlag { what: "the object's flag", value: given.into(), reason };
+        let (path, flag) = given.split_once('=').ok_or_else(bad)?;
+        let flags = Self::add(path, flag);
+        flags.check()?;
+        Ok(flags)
+    }
+}
+
+/// The object that is being made, where Kbuild's recipes expand it.
+const OBJECT: &str = "$$(obj)/$$(target-stem).o";
+
+/// The value of `KCFLAGS` on make's command line.
+///
+/// Kbuild adds `KCFLAGS` to `KBUILD_CFLAGS` and hands that down through the environment, where it becomes a
+/// recursive variable: what is written in it with a doubled dollar is expanded by the make that compiles, for each
+/// object anew. So flags can ask which object they are for, upstream's own flags of single objects stay as they
+/// are, and make compiles anew what gets other flags and nothing else.
+pub(crate) fn kcflags(flags: &[String], objects: &[ObjectFlags]) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let without = |flag: &String| {
+        let of = objects.iter().filter(|o| o.leave_out.contains(flag)).map(ObjectFlags::pattern);
+        let mut of: Vec<String> = of.collect();
+        of.sort();
+        of.dedup();
+        of
+    };
+    // Flags that follow each other and miss in the same objects ask once.
+    for group in flags.chunk_by(|a, b| without(a) == without(b)) {
+        let missing = group.first().map(without).unwrap_or_default();
+        match missing.is_empty() {
+            true => words.extend(group.iter().cloned()),
+            false => words.push(unless(&missing, &group.join(" "))),
+        }
+    }
+    let mut plain: Vec<String> =
+        objects.iter().filter(|o| !o.leave_out.is_empty()).map(ObjectFlags::pattern).collect();
+    plain.sort();
+    plain.dedup();
+    for object in objects.iter().filter(|o| !o.add.is_empty()) {
+        let meant = format!("$$(filter {},{OBJECT})", object.pattern());
+        let meant = match plain.is_empty() {
+            true => meant,
+            false => format!("$$(filter-out {},{meant})", plain.join(" ")),
+        };
+        // Flags may have commas in them: they come last in an `if`, where make does not look for any.
+        words.push(format!("$$(if $$(if {meant},,no),,{})", object.add.join(" ")));
+    }
+    words.join(" ")
+}
+
+fn unless(patterns: &[String], flags: &str) -> String {
+    format!("$$(if $$(filter {},{OBJECT}),,{flags})", patterns.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::process::Command;
+
+    fn rule(path: &str, add: &[&str], leave_out: &[&str]) -> ObjectFlags {
+        let own = |list: &[&str]| list.iter().map(ToString::to_string).collect();
+        ObjectFlags { path: path.into(), add: own(add), leave_out: own(leave_out), reason: None }
+    }
+
+    #[test]
+    fn what_is_said_is_read() {
+        let read: ObjectFlags = "net/ipv4/tcp.o=-falign-functions=64".parse().unwrap();
+        assert_eq!(read, rule("net/ipv4/tcp.o", &["-falign-functions=64"], &[]));
+        assert!("net/=-O3".parse::<ObjectFlags>().unwrap().applies_to("net/ipv4/tcp.o"));
+        assert!(!read.applies_to("net/ipv4/tcp.o.o") && read.applies_to("net/ipv4/tcp.o"));
+        for bad in ["net/ipv4/tcp.o", "tcp=-O3", "/a.o=-O3", "a,b.o=-O3", "a.o=", "a.o=-O2 -g", "a.o=$(x)", "a.o=("] {
+            assert!(bad.parse::<ObjectFlags>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn without_objects_the_flags_stand_as_they_are() {
+        let flags = ["-fprofile-use".to_string(), "-g".to_string()];
+        assert_eq!(kcflags(&flags, &[]), "-fprofile-use -g");
+        assert_eq!(kcflags(&[], &[]), "");
+    }
+
+    /// Make itself decides, handing the flags on as Kbuild does.
+    #[test]
+    fn make_gives_each_object_its_flags() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = "KBUILD_CFLAGS :=\nKBUILD_CFLAGS += -O2\nKBUILD_CFLAGS += $(KCFLAGS)\nexport KBUILD_CFLAGS\n\
+                   all:\n\t@$(MAKE) -s -f Mid obj=net\n\t@$(MAKE) -s -f Sub obj=kernel\n";
+        let mid = "all:\n\t@$(MAKE) -s -f Sub obj=net/ipv4\n";
+        let sub = "target-stem = $(basename $(patsubst $(obj)/%,%,$@))\nc_flags = $(KBUILD_CFLAGS) $(CFLAGS_KERNEL)\n\
+                   all: $(obj)/tcp.o $(obj)/fork.o\n$(obj)/%.o:\n\t@echo '$@: $(strip $(c_flags))'\n";
+        for (name, text) in [("Makefile", top), ("Mid", mid), ("Sub", sub)] {
+            fs::write(dir.path().join(name), text).unwrap();
+        }
+        let flags = ["-g".to_string(), "-fprofile-use".to_string(), "-Wx,y".to_string()];
+        let objects = [
+            rule("net/ipv4/tcp.o", &["-a,b", "-c"], &[]),
+            rule("net/", &["-net"], &[]),
+            rule("kernel/fork.o", &[], &["-fprofile-use", "-Wx,y"]),
+            rule("kernel/", &["-k"], &[]),
+        ];
+        let mut make = Command::new("make");
+        for inherited in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
+            make.env_remove(inherited);
+        }
+        let value = format!("KCFLAGS={}", kcflags(&flags, &objects));
+        let out = make.current_dir(dir.path()).args(["-s", &value]).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stdout);
+        let lines: Vec<String> =
+            said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "net/ipv4/tcp.o: -O2 -g -fprofile-use -Wx,y -a,b -c -net",
+                "net/ipv4/fork.o: -O2 -g -fprofile-use -Wx,y -net",
+                "kernel/tcp.o: -O2 -g -fprofile-use -Wx,y -k",
+                "kernel/fork.o: -O2 -g",
+            ],
+            "{out:?}"
+        );
+    }
+}

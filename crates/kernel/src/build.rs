@@ -3,6 +3,7 @@
 use crate::configure::{configure, FinalConfig};
 use crate::kbuild::Kbuild;
 use crate::manifest::{rfc3339, SCHEMA};
+use crate::mix::restore;
 use crate::object_flags::kcflags;
 use crate::sources::{self, Sources};
 use crate::store::{DOOMED, KIND, MANIFEST};
@@ -204,6 +205,8 @@ impl Attempt<'_> {
     /// make goes on where an interrupted build was.
     fn prepare(&self, build: &Path) -> Result<()> {
         fs::create_dir_all(build).at("create", build)?;
+        // Kept objects that were being mixed when their borrower was killed.
+        restore(build)?;
         let dot_config = build.join(".config");
         if fs::read(&dot_config).ok().as_deref() != Some(self.config.text.as_bytes()) {
             write_atomic(&dot_config, self.config.text.as_bytes())?;

@@ -12,8 +12,8 @@ pub struct ObjectFlags {
     /// Flags that are added behind `KCFLAGS`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub add: Vec<String>,
-    /// Flags of `KCFLAGS` that are left out. An object that is named here gets no flags from `add` of any
-    /// entry either: it is compiled as if nobody had asked for anything.
+    /// Flags of `KCFLAGS` that are left out. What an entry without `add` names gets none from another entry
+    /// either: it is compiled as if nobody had asked for anything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leave_out: Vec<String>,
     /// Why. Not part of a kernel's id.
@@ -46,7 +46,11 @@ impl ObjectFlags {
     /// Refuses what is no object, and what make or the shell would act on.
     pub(crate) fn check(&self) -> Result<()> {
         let bad = |value: &str, reason| {
-            Err(Error::UnusableFlag { what: "the object's flag", value: format!("{}={value}", self.path), reason })
+            Err(Error::UnusableFlag {
+                what: "the object's flag",
+                value: format!("{}={value}", self.path),
+                reason,
+            })
         };
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
         if !self.path.chars().all(plain) || self.path.starts_with(['/', '.']) {
@@ -106,7 +110,7 @@ pub(crate) fn kcflags(flags: &[String], objects: &[ObjectFlags]) -> String {
         }
     }
     let mut plain: Vec<String> =
-        objects.iter().filter(|o| !o.leave_out.is_empty()).map(ObjectFlags::pattern).collect();
+        objects.iter().filter(|o| o.add.is_empty()).map(ObjectFlags::pattern).collect();
     plain.sort();
     plain.dedup();
     for object in objects.iter().filter(|o| !o.add.is_empty()) {
@@ -142,7 +146,9 @@ mod tests {
         assert_eq!(read, rule("net/ipv4/tcp.o", &["-falign-functions=64"], &[]));
         assert!("net/=-O3".parse::<ObjectFlags>().unwrap().applies_to("net/ipv4/tcp.o"));
         assert!(!read.applies_to("net/ipv4/tcp.o.o") && read.applies_to("net/ipv4/tcp.o"));
-        for bad in ["net/ipv4/tcp.o", "tcp=-O3", "/a.o=-O3", "a,b.o=-O3", "a.o=", "a.o=-O2 -g", "a.o=$(x)", "a.o=("] {
+        for bad in
+            ["net/ipv4/tcp.o", "tcp=-O3", "/a.o=-O3", "a,b.o=-O3", "a.o=", "a.o=-O2 -g", "a.o=$(x)", "a.o=("]
+        {
             assert!(bad.parse::<ObjectFlags>().is_err(), "{bad}");
         }
     }
@@ -158,7 +164,8 @@ mod tests {
     #[test]
     fn make_gives_each_object_its_flags() {
         let dir = tempfile::tempdir().unwrap();
-        let top = "KBUILD_CFLAGS :=\nKBUILD_CFLAGS += -O2\nKBUILD_CFLAGS += $(KCFLAGS)\nexport KBUILD_CFLAGS\n\
+        let top =
+            "KBUILD_CFLAGS :=\nKBUILD_CFLAGS += -O2\nKBUILD_CFLAGS += $(KCFLAGS)\nexport KBUILD_CFLAGS\n\
                    all:\n\t@$(MAKE) -s -f Mid obj=net\n\t@$(MAKE) -s -f Sub obj=kernel\n";
         let mid = "all:\n\t@$(MAKE) -s -f Sub obj=net/ipv4\n";
         let sub = "target-stem = $(basename $(patsubst $(obj)/%,%,$@))\nc_flags = $(KBUILD_CFLAGS) $(CFLAGS_KERNEL)\n\

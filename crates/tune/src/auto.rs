@@ -11,6 +11,7 @@ use crate::{Error, Result, Session};
 use kerntune_compare::{Comparison, Metric, TOTAL};
 use kerntune_guest::Workload;
 use kerntune_kernel::{build, BuildRequest, Kernel};
+use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_optimize::Recipe;
 use kerntune_work::interrupt;
 use serde::Serialize;
@@ -131,7 +132,9 @@ pub fn auto(session: &Session, request: &AutoRequest, tell: &Tell) -> Result<Aut
         if recipe.check_compiler(&own.compiler).is_err() {
             own.compiler = recipe.default_compiler();
         }
-        let request = TuneRequest { build: &own, workload, recipe, model };
+        let exclusions = Exclusions::default();
+        let request =
+            TuneRequest { build: &own, workload, recipe, model, object_flags: &[], exclusions: &exclusions };
         let tuned = match tune(session, &request, &|step, found| tell(recipe, step, found)) {
             Ok(tuned) => tuned,
             Err(error) => {

@@ -7,6 +7,7 @@ use crate::{Result, Session};
 use kerntune_compare::{Comparison, Metric, TOTAL};
 use kerntune_guest::Workload;
 use kerntune_kernel::Kernel;
+use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_optimize::Recipe;
 use serde::Serialize;
 
@@ -58,7 +59,7 @@ pub fn cross(
 ) -> Result<Cross> {
     let mut tuned = Vec::new();
     for workload in workloads {
-        let optimized = optimize(session, recipe, kernel.clone(), workload, None)?;
+        let optimized = optimize(session, recipe, kernel.clone(), workload, None, &Exclusions::default())?;
         optimized.proof.verdict()?;
         tuned.push((workload, optimized));
     }

@@ -1,4 +1,4 @@
-//! `kerntune kernel build|list|show|check|remove`.
+//! `kerntune kernel build|order|list|show|check|remove`.
 
 use super::{build_request, bytes, work};
 use crate::args::{Global, Kernel as Command};
@@ -49,6 +49,9 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
         }
         Command::Check { kernel, against, format } => {
             return check(&work, kernel, against.as_deref(), format.json, output);
+        }
+        Command::Bisect { kernel, good, format } => {
+            super::bisect::run(&work, kernel, good.as_deref(), format.json, output)?;
         }
         Command::Remove { kernel } => {
             let kernel = kerntune_kernel::find(&work, kernel)?;

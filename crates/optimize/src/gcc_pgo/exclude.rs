@@ -15,6 +15,9 @@ const MAINTAINED: &str = include_str!("../../gcov-exclude.toml");
 const GCOV_FLAGS: &str =
     "-fprofile-arcs -ftest-coverage -fno-tree-loop-im -fprofile-update=prefer-atomic -frandom-seed=$@";
 
+/// By this variable Kbuild is told a profile for Clang (Linux 6.13 and later).
+const AUTOFDO: &str = "CLANG_AUTOFDO_PROFILE";
+
 /// An object or a directory that must not be instrumented.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -151,6 +154,14 @@ impl Exclusions {
                 request.object_flags.push(plain);
             }
         }
+        // Kbuild's own AutoFDO adds its flags behind KCFLAGS; only these come later still.
+        let patterns: Vec<String> = self.for_version(version).map(Exclusion::pattern).collect();
+        if !patterns.is_empty() && request.make_vars.iter().any(|(name, _)| name == AUTOFDO) {
+            let asked = format!("$(filter {},$(obj)/$(target-stem).o)", patterns.join(" "));
+            request
+                .make_vars
+                .push(("CFLAGS_KERNEL".into(), format!("$(if {asked},-fno-profile-sample-use)")));
+        }
     }
 
     /// The entries that a kernel of this version needs. A version that cannot be read needs all.
@@ -246,6 +257,12 @@ mod tests {
             BuildRequest { object_flags: vec!["fs/namei.o=-mabi=ms".parse().unwrap()], ..base.clone() };
         list.leave_out(&mut ordered, &base, "6.12.117");
         assert_eq!(ordered, base);
+        // Kbuild's own AutoFDO.
+        let mut sampled = BuildRequest { make_vars: vec![(AUTOFDO.into(), "x.afdo".into())], ..base.clone() };
+        list.leave_out(&mut sampled, &base, "6.18");
+        let (name, value) = sampled.make_vars.last().unwrap();
+        assert_eq!(name, "CFLAGS_KERNEL");
+        assert_eq!(value, "$(if $(filter fs/namei.o,$(obj)/$(target-stem).o),-fno-profile-sample-use)");
     }
 
     /// Make itself decides, through two levels as Kbuild has them.

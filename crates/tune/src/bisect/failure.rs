@@ -14,6 +14,8 @@ const BOOT: &str = "kernel boot";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Failure {
+    /// Its objects cannot be linked together.
+    DoesNotLink { how: String },
     /// It does not come to its init.
     DoesNotBoot { how: String },
     /// It comes to its init and ends before all checks are made.
@@ -87,6 +89,7 @@ impl Symptom for Failure {
     /// fails some of the checks that all of them fail.
     fn is_like(&self, whole: &Self) -> bool {
         match (self, whole) {
+            (Failure::DoesNotLink { .. }, Failure::DoesNotLink { .. }) => true,
             (Failure::DoesNotBoot { .. }, Failure::DoesNotBoot { .. }) => true,
             (Failure::Dies { .. }, Failure::Dies { .. }) => true,
             (Failure::Differs { checks }, Failure::Differs { checks: whole }) => {
@@ -101,6 +104,7 @@ impl Symptom for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Failure::DoesNotLink { how } => write!(f, "does not link ({how})"),
             Failure::DoesNotBoot { how } => write!(f, "does not boot ({how})"),
             Failure::Dies { how } => write!(f, "boots and dies ({how})"),
             Failure::Differs { checks } => {

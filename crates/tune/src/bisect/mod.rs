@@ -95,7 +95,13 @@ pub fn bisect(session: &Session, bad: &Kernel, good: &Kernel) -> Result<Bisected
                 fs::remove_dir_all(&mixed).at("remove", &mixed)?;
             }
             fs::create_dir_all(&mixed).at("create", &mixed)?;
-            let mut kernel = mixer.link(parts, &mixed, &label, session.progress)?;
+            let mut kernel = match mixer.link(parts, &mixed, &label, session.progress) {
+                Err(kerntune_kernel::Error::Make { first, .. }) if is_their_fault(parts, &first) => {
+                    let how = first.lines().next().unwrap_or_default().trim().to_string();
+                    return Ok(Some(Failure::DoesNotLink { how }));
+                }
+                other => other?,
+            };
             kernel.manifest.label.clone_from(&label);
             let started = Instant::now();
             let failure = verdict::run(session, &kernel, &right.checks, directory, patience)?;
@@ -132,4 +138,9 @@ pub fn bisect(session: &Session, bad: &Kernel, good: &Kernel) -> Result<Bisected
     write_json(&staged.path().join(FILE), &found)?;
     staged.publish()?;
     Ok(found)
+}
+
+/// Whether the objects that were mixed are to blame for a link that failed.
+fn is_their_fault(parts: &[usize], said: &str) -> bool {
+    !parts.is_empty() && !said.contains("No space left")
 }

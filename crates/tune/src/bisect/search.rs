@@ -170,7 +170,7 @@ mod tests {
             let halvings = usize::BITS as usize - count.leading_zeros() as usize;
             // A part that is found may turn out not to be needed: then it was looked for in vain.
             let parts = 2 * blamed.len() + groups.len();
-            prop_assert!(tried <= 1 + groups.len() + parts * (halvings + 2 + parts), "{} for {:?}", tried, groups);
+            prop_assert!(tried <= 2 + groups.len() + parts * (halvings + 3 + parts), "{} for {:?}", tried, groups);
         }
 
         /// Outcomes without any rule (a kernel that fails now so and now so): it ends, and what is blamed did fail.
@@ -187,7 +187,7 @@ mod tests {
                 prop_assert_eq!(outcome(&group.parts), Some(group.symptom));
             }
             let blamed: usize = groups.iter().map(|group| group.parts.len()).sum();
-            prop_assert!(blamed <= count && tried <= 2 + (blamed + 1) * (count + 12), "{} {}", tried, blamed);
+            prop_assert!(blamed <= count && tried <= 2 * (blamed + 1) * (count + 12), "{} {}", tried, blamed);
         }
     }
 }

@@ -56,10 +56,11 @@ pub fn cross(
     kernel: &Kernel,
     workloads: &[Workload],
     model: &Model,
+    exclusions: &Exclusions,
 ) -> Result<Cross> {
     let mut tuned = Vec::new();
     for workload in workloads {
-        let optimized = optimize(session, recipe, kernel.clone(), workload, None, &Exclusions::default())?;
+        let optimized = optimize(session, recipe, kernel.clone(), workload, None, exclusions)?;
         optimized.proof.verdict()?;
         tuned.push((workload, optimized));
     }

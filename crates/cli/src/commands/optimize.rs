@@ -32,13 +32,14 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
     let workload = workload(&options.workload)?;
     let base = kerntune_kernel::find(&work, &options.kernel)?;
     let session = Session::new(&work, output.progress())?;
+    let exclusions = super::exclusions(&options.exclude)?;
     if !options.cross.is_empty() {
         let mut workloads = vec![workload];
         for name in &options.cross {
             workloads.push(super::workload(name)?);
         }
         let model = model::find(&options.model.model)?;
-        let matrix = cross(&session, recipe, &base, &workloads, &model)?;
+        let matrix = cross(&session, recipe, &base, &workloads, &model, &exclusions)?;
         match options.format.json {
             true => output.json(&matrix),
             false => print(&matrix, output),
@@ -50,7 +51,6 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
         (None, Some(profile)) => Some(Given::Recording(kerntune_profile::find(&work, profile)?.path)),
         (None, None) => None,
     };
-    let exclusions = super::exclusions(&options.exclude)?;
     let optimized = optimize(&session, recipe, base, &workload, given.as_ref(), &exclusions)?;
     if options.format.json {
         output.json(&Shown {

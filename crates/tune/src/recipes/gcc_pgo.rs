@@ -27,11 +27,11 @@ impl Way for GccPgo {
     fn profile(&self, job: &Job, given: Option<&Given>, make: &mut Make) -> Result<PathBuf> {
         let Job { session, workload, .. } = *job;
         let instrumented = make(StepName::InstrumentedKernel, &mut || {
-            let request = |exclusions: &Exclusions| {
+            let request = |exclusions: &Exclusions| -> Result<BuildRequest> {
                 let exclusions = Exclusions::maintained()?.and(exclusions);
                 Ok(instrumented_request(job.request, job.base, &exclusions)?)
             };
-            let plain = || {
+            let plain = || -> Result<BuildRequest> {
                 let request = instrumented_request(job.request, job.base, &Exclusions::default())?;
                 Ok(without_counters(request))
             };

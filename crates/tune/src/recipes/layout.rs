@@ -57,7 +57,9 @@ impl Way for Layout {
                 let label = format!("{}-movable", request.label);
                 BuildRequest { movable: true, label, ..request.clone() }
             };
-            let asked = |exclusions: &Exclusions| Ok(job.for_objects(movable(&whole), exclusions));
+            let asked = |exclusions: &Exclusions| -> Result<BuildRequest> {
+                Ok(job.for_objects(movable(&whole), exclusions))
+            };
             Ok(sound(job, &asked, &|| Ok(movable(request)), true)?.dir)
         })?;
         let movable = Kernel::load(&movable)?;

@@ -77,7 +77,7 @@ pub(crate) trait Compiles: Way {
     /// Builds it under a label, without objects that make it fail.
     fn compile(&self, job: &Job, profile: &Path, label: &str) -> Result<Kernel> {
         let whole = self.request(job, profile)?;
-        let request = |exclusions: &Exclusions| {
+        let request = |exclusions: &Exclusions| -> Result<BuildRequest> {
             let request = BuildRequest { label: label.into(), ..whole.clone() };
             Ok(job.for_objects(request, exclusions))
         };

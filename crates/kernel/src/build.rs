@@ -4,7 +4,7 @@ use crate::configure::{configure, FinalConfig};
 use crate::kbuild::Kbuild;
 use crate::manifest::{rfc3339, SCHEMA};
 use crate::mix::restore;
-use crate::object_flags::kcflags;
+use crate::object_flags::make_flags;
 use crate::sources::{self, Sources};
 use crate::store::{DOOMED, KIND, MANIFEST};
 use crate::{
@@ -125,7 +125,7 @@ fn kernel_id(
     }
     for object in &request.object_flags {
         let flags = format!("{}\n{}", object.add.join(" "), object.leave_out.join(" "));
-        hash = hash.field("object", &object.path).field("object flags", flags);
+        hash = hash.field("object alone", &object.path).field("object flags", flags);
     }
     for (name, value) in &request.make_vars {
         hash = hash.field("make", format!("{name}={value}"));
@@ -179,7 +179,8 @@ impl Attempt<'_> {
                 )
             }
         };
-        let (jobs, flags) = (self.request.jobs, kcflags(&self.request.flags(), &self.request.object_flags));
+        let (jobs, flags) =
+            (self.request.jobs, make_flags(&self.request.flags(), &self.request.object_flags));
         if self.request.movable {
             let args = make_args(jobs, &flags, &[link_script::FILE]);
             kbuild.make("make the linker script", &args, None, progress)?;
@@ -311,12 +312,10 @@ pub(crate) const OUTPUTS: [(&str, &str); 4] = [
 ];
 
 /// What follows the variables on make's command line.
-pub(crate) fn make_args(jobs: Option<NonZeroUsize>, flags: &str, targets: &[&str]) -> Vec<String> {
+pub(crate) fn make_args(jobs: Option<NonZeroUsize>, flags: &[String], targets: &[&str]) -> Vec<String> {
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok());
     let mut args = vec![format!("-j{}", jobs.map_or(1, |n| n.get()))];
-    if !flags.is_empty() {
-        args.push(format!("KCFLAGS={flags}"));
-    }
+    args.extend(flags.iter().cloned());
     args.extend(targets.iter().map(ToString::to_string));
     args
 }

@@ -84,16 +84,22 @@ impl FromStr for ObjectFlags {
 }
 
 /// The object that is being made, where Kbuild's recipes expand it.
-const OBJECT: &str = "$$(obj)/$$(target-stem).o";
+const OBJECT: &str = "$(obj)/$(target-stem).o";
 
-/// The value of `KCFLAGS` on make's command line.
+/// The variable that holds what depends on the object. A shell that gets to see a reference to it, where a Makefile
+/// froze `KBUILD_CFLAGS`, runs a program that does nothing.
+const VARIABLE: &str = "true";
+
+/// What is made with a compiler's flags.
+const COMPILED: &str = "%.o %.s %.i %.ll %.lst %.symtypes";
+
+/// What tells make of the flags, on its command line: `KCFLAGS`, and what it refers to.
 ///
-/// Kbuild adds `KCFLAGS` to `KBUILD_CFLAGS` and hands that down through the environment, where it becomes a
-/// recursive variable: what is written in it with a doubled dollar is expanded by the make that compiles, for each
-/// object anew. So flags can ask which object they are for, upstream's own flags of single objects stay as they
-/// are, and make compiles anew what gets other flags and nothing else.
-pub(crate) fn kcflags(flags: &[String], objects: &[ObjectFlags]) -> String {
-    let mut words: Vec<String> = Vec::new();
+/// Kbuild adds `KCFLAGS` to `KBUILD_CFLAGS` and hands that down through the environment. Each make on the way
+/// expands it for the directory that it goes down to; the one that compiles, for the object. So there is a reference
+/// in it that becomes itself again wherever nothing is compiled, and the flags where something is. Upstream's own
+/// flags of single objects stay as they are, and make compiles anew what gets other flags and nothing else.
+pub(crate) fn make_flags(flags: &[String], objects: &[ObjectFlags]) -> Vec<String> {
     let without = |flag: &String| {
         let of = objects.iter().filter(|o| o.leave_out.contains(flag)).map(ObjectFlags::pattern);
         let mut of: Vec<String> = of.collect();
@@ -101,12 +107,18 @@ pub(crate) fn kcflags(flags: &[String], objects: &[ObjectFlags]) -> String {
         of.dedup();
         of
     };
+    let fixed = flags.iter().take_while(|flag| without(flag).is_empty()).count();
+    let (fixed, depending) = flags.split_at(fixed);
+    let mut words: Vec<String> = Vec::new();
     // Flags that follow each other and miss in the same objects ask once.
-    for group in flags.chunk_by(|a, b| without(a) == without(b)) {
+    for group in depending.chunk_by(|a, b| without(a) == without(b)) {
         let missing = group.first().map(without).unwrap_or_default();
         match missing.is_empty() {
             true => words.extend(group.iter().cloned()),
-            false => words.push(unless(&missing, &group.join(" "))),
+            false => {
+                let group = group.join(" ");
+                words.push(format!("$(if $(filter {},{OBJECT}),,{group})", missing.join(" ")));
+            }
         }
     }
     let mut plain: Vec<String> =
@@ -114,19 +126,25 @@ pub(crate) fn kcflags(flags: &[String], objects: &[ObjectFlags]) -> String {
     plain.sort();
     plain.dedup();
     for object in objects.iter().filter(|o| !o.add.is_empty()) {
-        let meant = format!("$$(filter {},{OBJECT})", object.pattern());
+        let meant = format!("$(filter {},{OBJECT})", object.pattern());
         let meant = match plain.is_empty() {
             true => meant,
-            false => format!("$$(filter-out {},{meant})", plain.join(" ")),
+            false => format!("$(filter-out {},{meant})", plain.join(" ")),
         };
         // Flags may have commas in them: they come last in an `if`, where make does not look for any.
-        words.push(format!("$$(if $$(if {meant},,no),,{})", object.add.join(" ")));
+        words.push(format!("$(if $(if {meant},,no),,{})", object.add.join(" ")));
     }
-    words.join(" ")
-}
-
-fn unless(patterns: &[String], flags: &str) -> String {
-    format!("$$(if $$(filter {},{OBJECT}),,{flags})", patterns.join(" "))
+    let mut always = fixed.to_vec();
+    let mut args = Vec::new();
+    if !words.is_empty() {
+        always.push(format!("$({VARIABLE})"));
+        let words = words.join(" ");
+        args.push(format!("{VARIABLE}=$(if $(filter-out {COMPILED},$(or $@,none)),$$({VARIABLE}),{words})"));
+    }
+    if !always.is_empty() {
+        args.push(format!("KCFLAGS={}", always.join(" ")));
+    }
+    args
 }
 
 #[cfg(test)]
@@ -156,24 +174,30 @@ mod tests {
     #[test]
     fn without_objects_the_flags_stand_as_they_are() {
         let flags = ["-fprofile-use".to_string(), "-g".to_string()];
-        assert_eq!(kcflags(&flags, &[]), "-fprofile-use -g");
-        assert_eq!(kcflags(&[], &[]), "");
+        assert_eq!(make_flags(&flags, &[]), ["KCFLAGS=-fprofile-use -g"]);
+        assert_eq!(make_flags(&[], &[]), [""; 0]);
     }
 
-    /// Make itself decides, handing the flags on as Kbuild does.
+    /// Make itself decides, handing the flags on as Kbuild does: each level adds to them and goes down to
+    /// directories.
     #[test]
     fn make_gives_each_object_its_flags() {
         let dir = tempfile::tempdir().unwrap();
         let top =
             "KBUILD_CFLAGS :=\nKBUILD_CFLAGS += -O2\nKBUILD_CFLAGS += $(KCFLAGS)\nexport KBUILD_CFLAGS\n\
-                   all:\n\t@$(MAKE) -s -f Mid obj=net\n\t@$(MAKE) -s -f Sub obj=kernel\n";
-        let mid = "all:\n\t@$(MAKE) -s -f Sub obj=net/ipv4\n";
-        let sub = "target-stem = $(basename $(patsubst $(obj)/%,%,$@))\nc_flags = $(KBUILD_CFLAGS) $(CFLAGS_KERNEL)\n\
-                   all: $(obj)/tcp.o $(obj)/fork.o\n$(obj)/%.o:\n\t@echo '$@: $(strip $(c_flags))'\n";
-        for (name, text) in [("Makefile", top), ("Mid", mid), ("Sub", sub)] {
+                   all:\n\t@$(MAKE) -s -f Sub obj=.\n";
+        let sub = "target-stem = $(basename $(patsubst $(obj)/%,%,$@))\nKBUILD_CFLAGS += $(subdir-ccflags-y)\n\
+                   c_flags = $(KBUILD_CFLAGS) $(CFLAGS_KERNEL)\nfrozen := $(KBUILD_CFLAGS)\n\
+                   dirs_. := net kernel\ndirs_net := net/ipv4\nobjects_net := core.o\n\
+                   objects_net/ipv4 := tcp.o fork.o frozen.o\nobjects_kernel := tcp.o fork.o\n\
+                   all: $(dirs_$(obj)) $(addprefix $(obj)/,$(objects_$(obj)))\n.PHONY: all net net/ipv4 kernel\n\
+                   net net/ipv4 kernel:\n\t@$(MAKE) -s -f Sub obj=$@\n\
+                   net/ipv4/frozen.o: KBUILD_CFLAGS = $(frozen)\n\
+                   $(obj)/%.o:\n\t@echo $@: $(strip $(c_flags))\n";
+        for (name, text) in [("Makefile", top), ("Sub", sub)] {
             fs::write(dir.path().join(name), text).unwrap();
         }
-        let flags = ["-g".to_string(), "-fprofile-use".to_string(), "-Wx,y".to_string()];
+        let flags = ["-g", "-fprofile-use", "-Wx,y", "-last"].map(ToString::to_string);
         let objects = [
             rule("net/ipv4/tcp.o", &["-a,b", "-c"], &[]),
             rule("net/", &["-net"], &[]),
@@ -184,20 +208,22 @@ mod tests {
         for inherited in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
             make.env_remove(inherited);
         }
-        let value = format!("KCFLAGS={}", kcflags(&flags, &objects));
-        let out = make.current_dir(dir.path()).args(["-s", &value]).output().unwrap();
+        let out = make.current_dir(dir.path()).arg("-s").args(make_flags(&flags, &objects)).output().unwrap();
         let said = String::from_utf8_lossy(&out.stdout);
         let lines: Vec<String> =
             said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(
             lines,
             [
-                "net/ipv4/tcp.o: -O2 -g -fprofile-use -Wx,y -a,b -c -net",
-                "net/ipv4/fork.o: -O2 -g -fprofile-use -Wx,y -net",
-                "kernel/tcp.o: -O2 -g -fprofile-use -Wx,y -k",
-                "kernel/fork.o: -O2 -g",
+                "net/ipv4/tcp.o: -O2 -g -fprofile-use -Wx,y -last -a,b -c -net",
+                "net/ipv4/fork.o: -O2 -g -fprofile-use -Wx,y -last -net",
+                "net/ipv4/frozen.o: -O2 -g",
+                "net/core.o: -O2 -g -fprofile-use -Wx,y -last -net",
+                "kernel/tcp.o: -O2 -g -fprofile-use -Wx,y -last -k",
+                "kernel/fork.o: -O2 -g -last",
             ],
             "{out:?}"
         );
+        assert!(out.stderr.is_empty(), "{out:?}");
     }
 }

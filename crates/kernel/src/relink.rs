@@ -4,7 +4,7 @@ use crate::build::{known_as, make_args, IMAGES, OUTPUTS};
 use crate::kbuild::Kbuild;
 use crate::manifest::rfc3339;
 use crate::mix::{no_objects, restore};
-use crate::object_flags::kcflags;
+use crate::object_flags::make_flags;
 use crate::store::{KIND, MANIFEST};
 use crate::{link_script, sources, Compiler, Error, FunctionOrder, Kernel, KernelManifest, Result, Symbols};
 use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, Progress, Staged, WorkDir};
@@ -158,7 +158,7 @@ impl Objects {
         let (make_vars, log) = (&of.make_vars[..], log.to_owned());
         let kbuild =
             Kbuild { source: &source, build: self.build.clone(), compiler: &compiler, make_vars, log };
-        let args = make_args(None, &kcflags(&of.flags(), &of.object_flags), &IMAGES);
+        let args = make_args(None, &make_flags(&of.flags(), &of.object_flags), &IMAGES);
         kbuild.make(&format!("link {label} {}", of.version), &args, None, progress)?;
         let path = self.build.join(link_script::FILE);
         if order.is_some() && !link_script::is_placed(&read(&path)?) {

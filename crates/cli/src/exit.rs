@@ -153,7 +153,10 @@ impl From<kerntune_tune::Error> for Failure {
             Error::Profile(inner) => inner.into(),
             Error::Optimize(inner) => inner.into(),
             Error::Refused(inner) => inner.into(),
-            Error::Misbehaves { .. } => Self::new(Exit::Guest, error),
+            Error::Misbehaves { .. }
+            | Error::NotTheObjects { .. }
+            | Error::LinkedAgain { .. }
+            | Error::StillFails { .. } => Self::new(Exit::Guest, error),
             Error::Analyze(_) | Error::LostEvents { .. } => Self::new(Exit::Recording, error),
             other => Self::new(Exit::Usage, other),
         }

@@ -3,6 +3,8 @@
 use crate::configure::{configure, FinalConfig};
 use crate::kbuild::Kbuild;
 use crate::manifest::{rfc3339, SCHEMA};
+use crate::mix::restore;
+use crate::object_flags::make_flags;
 use crate::sources::{self, Sources};
 use crate::store::{DOOMED, KIND, MANIFEST};
 use crate::{
@@ -140,6 +142,10 @@ fn kernel_id(
     for flag in &request.flags() {
         hash = hash.field("flag", flag);
     }
+    for object in &request.object_flags {
+        let flags = format!("{}\n{}", object.add.join(" "), object.leave_out.join(" "));
+        hash = hash.field("object alone", &object.path).field("object flags", flags);
+    }
     for (name, value) in &request.make_vars {
         hash = hash.field("make", format!("{name}={value}"));
     }
@@ -221,7 +227,8 @@ impl<'a> Attempt<'a> {
                 )
             }
         };
-        let (jobs, flags) = (self.request.jobs, self.request.flags());
+        let (jobs, flags) =
+            (self.request.jobs, make_flags(&self.request.flags(), &self.request.object_flags));
         if self.request.movable {
             let args = make_args(jobs, &flags, &[link_script::FILE]);
             kbuild.make("make the linker script", &args, None, progress)?;
@@ -241,6 +248,8 @@ impl<'a> Attempt<'a> {
     /// make goes on where an interrupted build was.
     fn prepare(&self, build: &Path) -> Result<()> {
         fs::create_dir_all(build).at("create", build)?;
+        // Kept objects that were being mixed when their borrower was killed.
+        restore(build)?;
         let dot_config = build.join(".config");
         if fs::read(&dot_config).ok().as_deref() != Some(self.config.text.as_bytes()) {
             write_atomic(&dot_config, self.config.text.as_bytes())?;
@@ -281,6 +290,7 @@ impl<'a> Attempt<'a> {
             compiler: self.compiler.clone(),
             cc: self.request.compiler.to_string(),
             kcflags: self.request.kcflags.clone(),
+            object_flags: self.request.object_flags.clone(),
             make_vars: self.request.make_vars.clone(),
             movable: self.request.movable,
             order_id: None,
@@ -347,9 +357,7 @@ pub(crate) const OUTPUTS: [(&str, &str); 4] = [
 pub(crate) fn make_args(jobs: Option<NonZeroUsize>, flags: &[String], targets: &[&str]) -> Vec<String> {
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok());
     let mut args = vec![format!("-j{}", jobs.map_or(1, |n| n.get()))];
-    if !flags.is_empty() {
-        args.push(format!("KCFLAGS={}", flags.join(" ")));
-    }
+    args.extend(flags.iter().cloned());
     args.extend(targets.iter().map(ToString::to_string));
     args
 }

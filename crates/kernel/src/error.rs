@@ -48,6 +48,15 @@ pub enum Error {
          gives each a section of its own and keeps the objects"
     )]
     NotMovable { kernel: String, id: String },
+    /// A kernel without its objects.
+    #[error(
+        "the objects of kernel {kernel} ({id}) were not kept: build it again with them (`kerntune kernel build \
+         --keep-objects` and the options that it was built with)"
+    )]
+    NoObjects { kernel: String, id: String },
+    /// Two kernels that cannot be linked from each other's objects.
+    #[error("objects of {kernel} and {other} cannot be linked together: {reason}")]
+    CannotMix { kernel: String, other: String, reason: String },
     /// A linker script that we do not know our way in.
     #[error("linker script {path}: {reason}")]
     LinkScript { path: PathBuf, reason: String },

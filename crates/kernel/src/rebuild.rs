@@ -85,7 +85,7 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
     let (source, staged) = attempt.into_source()?;
     let objects = Objects::compiled_in(build.clone(), staged);
     if let Some(order) = &order {
-        objects.link(&compiled, order, &asked.label, &partial.join("link.log"), progress)?;
+        objects.link(&compiled, Some(order), &asked.label, &partial.join("link.log"), progress)?;
     }
     let mut files = Vec::new();
     for (from, name) in OUTPUTS {
@@ -144,6 +144,7 @@ fn build_request(kernel: &Kernel, request: &RebuildRequest) -> Result<BuildReque
     asked.compiler = of.cc.parse::<Compiler>()?;
     asked.kcflags.clone_from(&of.kcflags);
     asked.make_vars.clone_from(&of.make_vars);
+    asked.object_flags.clone_from(&of.object_flags);
     asked.movable = of.movable;
     if of.profile_id.is_some() {
         asked.profile_dir.clone_from(&request.profile_dir);

@@ -183,6 +183,7 @@ pub(crate) mod tests {
             compiler: CompilerIdentity { program: "/usr/bin/gcc".into(), version: "gcc 12.2.0".into() },
             cc: "gcc".into(),
             kcflags: vec![],
+            object_flags: vec![],
             make_vars: vec![],
             movable: false,
             order_id: None,

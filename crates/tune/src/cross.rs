@@ -7,6 +7,7 @@ use crate::{Result, Session};
 use kerntune_compare::{Comparison, Metric, TOTAL};
 use kerntune_guest::Workload;
 use kerntune_kernel::Kernel;
+use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_optimize::Recipe;
 use serde::Serialize;
 
@@ -55,10 +56,11 @@ pub fn cross(
     kernel: &Kernel,
     workloads: &[Workload],
     model: &Model,
+    exclusions: &Exclusions,
 ) -> Result<Cross> {
     let mut tuned = Vec::new();
     for workload in workloads {
-        let optimized = optimize(session, recipe, kernel.clone(), workload, None)?;
+        let optimized = optimize(session, recipe, kernel.clone(), workload, None, exclusions)?;
         optimized.proof.verdict()?;
         tuned.push((workload, optimized));
     }

@@ -13,6 +13,7 @@
 //! - [`Plan`]: all of it.
 
 pub mod auto;
+pub mod bisect;
 pub mod compare;
 pub mod cross;
 pub mod detail;
@@ -31,6 +32,7 @@ pub mod record;
 pub mod run_files;
 pub mod selftest;
 mod session;
+mod sound;
 pub mod train;
 mod tune;
 pub mod watch;
@@ -39,4 +41,5 @@ pub use error::{Error, Result};
 pub use plan::{Plan, State, Step, StepName};
 pub use recipes::{steps, Given};
 pub use session::Session;
+pub use sound::{entries as exclusion_entries, Excluded};
 pub use tune::{tune, TuneRequest, Tuned};

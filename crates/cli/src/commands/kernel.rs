@@ -1,4 +1,4 @@
-//! `kerntune kernel build|order|list|show|check|verify|remove`.
+//! `kerntune kernel build|order|list|show|check|verify|bisect|remove`.
 
 use super::{build_request, bytes, work};
 use crate::args::{Global, Kernel as Command};
@@ -25,9 +25,13 @@ struct Shown<'a> {
 pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, Failure> {
     let work = work(global)?;
     match command {
-        Command::Build { build, label, movable, format } => {
-            let request =
-                BuildRequest { movable: *movable, ..build_request(build, label, Compiler::default())? };
+        Command::Build { build, label, movable, keep_objects, object_flags, format } => {
+            let request = BuildRequest {
+                movable: *movable,
+                keep_objects: *keep_objects,
+                object_flags: object_flags.clone(),
+                ..build_request(build, label, Compiler::default())?
+            };
             let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
             show(&kernel, format.json, output);
         }
@@ -51,6 +55,9 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
             let kernel = kerntune_kernel::find(&work, kernel)?;
             let rebuilt = verify(&work, &kernel, *jobs, output.progress())?;
             return Ok(verified(&kernel, &rebuilt, format.json, output));
+        }
+        Command::Bisect { kernel, good, format } => {
+            super::bisect::run(&work, kernel, good.as_deref(), format.json, output)?;
         }
         Command::Remove { kernel } => {
             let kernel = kerntune_kernel::find(&work, kernel)?;

@@ -2,7 +2,8 @@
 
 use crate::version::parse as parse_version;
 use crate::{Error, Result};
-use serde::Deserialize;
+use kerntune_kernel::{BuildRequest, ObjectFlags};
+use serde::{Deserialize, Serialize};
 
 /// `gcov-exclude.toml`, compiled in so that an installed kerntune needs no checkout.
 const MAINTAINED: &str = include_str!("../../gcov-exclude.toml");
@@ -14,16 +15,24 @@ const MAINTAINED: &str = include_str!("../../gcov-exclude.toml");
 const GCOV_FLAGS: &str =
     "-fprofile-arcs -ftest-coverage -fno-tree-loop-im -fprofile-update=prefer-atomic -frandom-seed=$@";
 
+/// By this variable Kbuild is told a profile for Clang (Linux 6.13 and later).
+const AUTOFDO: &str = "CLANG_AUTOFDO_PROFILE";
+
 /// An object or a directory that must not be instrumented.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exclusion {
     /// `kernel/fork.o`, or `arch/x86/kvm/` for the directory and all below it.
     pub path: String,
     /// First kernel version that needs it; None for every one before `until`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// First kernel version that no longer needs it; None for every one after `from`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
+    /// It bears counters, and only the tuned kernel cannot bear what is made of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tuned_only: bool,
     /// What goes wrong without it.
     pub reason: String,
 }
@@ -64,7 +73,7 @@ impl Exclusion {
     }
 }
 
-/// The exclusions of a gcov build.
+/// What recipes leave out: of a gcov build, and of the kernel that is tuned.
 ///
 /// ```
 /// use kerntune_optimize::gcc_pgo::Exclusions;
@@ -78,7 +87,7 @@ pub struct Exclusions {
     entries: Vec<Exclusion>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
@@ -100,10 +109,59 @@ impl Exclusions {
 
     /// Adds an object or directory of the user's, for every kernel version.
     pub fn add(&mut self, path: &str, reason: &str) -> Result<()> {
-        let entry = Exclusion { path: path.into(), from: None, until: None, reason: reason.into() };
+        let reason = reason.into();
+        self.push(Exclusion { path: path.into(), from: None, until: None, tuned_only: false, reason })
+    }
+
+    /// Adds an entry; one that is there already is not added again.
+    pub fn push(&mut self, entry: Exclusion) -> Result<()> {
         entry.check()?;
-        self.entries.push(entry);
+        if !self.entries.contains(&entry) {
+            self.entries.push(entry);
+        }
         Ok(())
+    }
+
+    /// All entries, in order.
+    pub fn entries(&self) -> &[Exclusion] {
+        &self.entries
+    }
+
+    /// These and those of another list.
+    pub fn and(&self, other: &Exclusions) -> Self {
+        Self { entries: self.entries.iter().chain(&other.entries).cloned().collect() }
+    }
+
+    /// What [`Exclusions::parse`] reads.
+    pub fn text(&self) -> String {
+        toml::to_string(&File { exclude: self.entries.clone() }).unwrap_or_default()
+    }
+
+    /// Takes what is excluded out of a tuned kernel that is to be built by `request`: it is compiled as in the base
+    /// kernel, which `base` builds, of this version.
+    pub fn leave_out(&self, request: &mut BuildRequest, base: &BuildRequest, version: &str) {
+        let flags: Vec<String> =
+            request.kcflags.iter().filter(|flag| !base.kcflags.contains(flag)).cloned().collect();
+        for entry in self.for_version(version) {
+            let plain = ObjectFlags {
+                path: entry.path.clone(),
+                add: Vec::new(),
+                leave_out: flags.clone(),
+                reason: Some(entry.reason.clone()),
+            };
+            request.object_flags.retain(|flags| flags.add.is_empty() || !plain.applies_to(&flags.path));
+            if !flags.is_empty() || request.object_flags.iter().any(|flags| flags.applies_to(&plain.path)) {
+                request.object_flags.push(plain);
+            }
+        }
+        // Kbuild's own AutoFDO adds its flags behind KCFLAGS; only these come later still.
+        let patterns: Vec<String> = self.for_version(version).map(Exclusion::pattern).collect();
+        if !patterns.is_empty() && request.make_vars.iter().any(|(name, _)| name == AUTOFDO) {
+            let asked = format!("$(filter {},$(obj)/$(target-stem).o)", patterns.join(" "));
+            request
+                .make_vars
+                .push(("CFLAGS_KERNEL".into(), format!("$(if {asked},-fno-profile-sample-use)")));
+        }
     }
 
     /// The entries that a kernel of this version needs. A version that cannot be read needs all.
@@ -120,7 +178,8 @@ impl Exclusions {
     /// itself looks, where it is expanded, at the object that is being made: what upstream leaves
     /// out stays out, and nothing is patched.
     pub(super) fn make_var(&self, version: &str) -> (String, String) {
-        let mut patterns: Vec<String> = self.for_version(version).map(Exclusion::pattern).collect();
+        let here = self.for_version(version).filter(|entry| !entry.tuned_only);
+        let mut patterns: Vec<String> = here.map(Exclusion::pattern).collect();
         patterns.sort();
         patterns.dedup();
         let value = if patterns.is_empty() {
@@ -166,6 +225,44 @@ mod tests {
         }
         assert!(Exclusions::parse("[[exclude]]\npath = \"a/\"\nreason = \"r\"\nfrom = \"six\"").is_err());
         assert!(Exclusions::parse("[[exclude]]\npath = \"a/\"\nreson = \"r\"").is_err());
+    }
+
+    #[test]
+    fn a_list_is_read_back() {
+        let mut list =
+            Exclusions::parse("[[exclude]]\npath = \"a/\"\nfrom = \"6.2\"\nreason = \"r\"\n").unwrap();
+        let (path, reason) = ("b/c.o".to_string(), "does not boot (panic: \"x\")".to_string());
+        let entry = Exclusion { path, from: None, until: None, tuned_only: true, reason };
+        list.push(entry.clone()).unwrap();
+        list.push(entry).unwrap();
+        assert_eq!((list.entries().len(), Exclusions::parse(&list.text()).unwrap()), (2, list.clone()));
+        assert!(!list.make_var("6.12").1.contains("b/c.o"), "it bears counters");
+    }
+
+    #[test]
+    fn what_is_left_out_is_compiled_as_in_the_base_kernel() {
+        let mut base = BuildRequest::new("debian:6.12".parse().unwrap(), "base");
+        base.kcflags = vec!["-g".into()];
+        let mut tuned = base.clone();
+        tuned.kcflags.push("-fprofile-use".into());
+        tuned.object_flags = ["fs/namei.o=-mabi=ms", "net/=-O3"].map(|flag| flag.parse().unwrap()).to_vec();
+        let mut list = Exclusions::default();
+        list.add("fs/namei.o", "does not boot").unwrap();
+        list.leave_out(&mut tuned, &base, "6.12.117");
+        let paths: Vec<&str> = tuned.object_flags.iter().map(|flags| flags.path.as_str()).collect();
+        assert_eq!(paths, ["net/", "fs/namei.o"]);
+        assert_eq!(tuned.object_flags[1].leave_out, ["-fprofile-use"]);
+        // A recipe that compiles nothing anew: without the object's own flags it is the base kernel's.
+        let mut ordered =
+            BuildRequest { object_flags: vec!["fs/namei.o=-mabi=ms".parse().unwrap()], ..base.clone() };
+        list.leave_out(&mut ordered, &base, "6.12.117");
+        assert_eq!(ordered, base);
+        // Kbuild's own AutoFDO.
+        let mut sampled = BuildRequest { make_vars: vec![(AUTOFDO.into(), "x.afdo".into())], ..base.clone() };
+        list.leave_out(&mut sampled, &base, "6.18");
+        let (name, value) = sampled.make_vars.last().unwrap();
+        assert_eq!(name, "CFLAGS_KERNEL");
+        assert_eq!(value, "$(if $(filter fs/namei.o,$(obj)/$(target-stem).o),-fno-profile-sample-use)");
     }
 
     /// Make itself decides, through two levels as Kbuild has them.

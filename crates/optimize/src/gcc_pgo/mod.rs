@@ -37,7 +37,7 @@ pub use image::{ImageEvidence, Placement};
 pub use prepare::prepare_profile;
 pub use profile::{PreparedProfile, ProfileSummary};
 pub use proof::{prove, LostFunction, Proof};
-pub use request::{instrumented_request, tuned_request};
+pub use request::{instrumented_request, tuned_request, without_counters};
 pub use verdict::{MIN_FEEDBACK_SHARE, MIN_MOVED_SHARE};
 
 use crate::Requirement;

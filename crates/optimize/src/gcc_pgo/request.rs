@@ -47,6 +47,14 @@ pub fn instrumented_request(
     Ok(request)
 }
 
+/// The same kernel with gcov and no object that counts: what an instrumented kernel that fails is held against.
+pub fn without_counters(mut instrumented: BuildRequest) -> BuildRequest {
+    instrumented.make_vars.retain(|(name, _)| name != "CFLAGS_GCOV");
+    instrumented.make_vars.push(("CFLAGS_GCOV".into(), String::new()));
+    instrumented.label = format!("{}-plain", instrumented.label);
+    instrumented
+}
+
 /// The tuned kernel: `base` compiled with the profile.
 ///
 /// `kernel` is what `base` was built to. The label is that of `base` with `-gcc-pgo`; set another

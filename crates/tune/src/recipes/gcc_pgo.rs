@@ -2,11 +2,13 @@
 
 use super::{not_of, Compiles, Given, Job, Make, Way};
 use crate::plan::StepName;
+use crate::sound::sound;
 use crate::train::train;
 use crate::{Result, Session};
-use kerntune_kernel::{build, BuildRequest, Kernel};
+use kerntune_kernel::{BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{
-    instrumented_request, prepare_profile, prove, tuned_request, Exclusions, PreparedProfile,
+    instrumented_request, prepare_profile, prove, tuned_request, without_counters, Exclusions,
+    PreparedProfile,
 };
 use kerntune_optimize::{Proof, Recipe};
 use std::path::{Path, PathBuf};
@@ -25,8 +27,15 @@ impl Way for GccPgo {
     fn profile(&self, job: &Job, given: Option<&Given>, make: &mut Make) -> Result<PathBuf> {
         let Job { session, workload, .. } = *job;
         let instrumented = make(StepName::InstrumentedKernel, &mut || {
-            let request = instrumented_request(job.request, job.base, &Exclusions::maintained()?)?;
-            Ok(build(session.work, &request, session.progress)?.dir)
+            let request = |exclusions: &Exclusions| -> Result<BuildRequest> {
+                let exclusions = Exclusions::maintained()?.and(exclusions);
+                Ok(instrumented_request(job.request, job.base, &exclusions)?)
+            };
+            let plain = || -> Result<BuildRequest> {
+                let request = instrumented_request(job.request, job.base, &Exclusions::default())?;
+                Ok(without_counters(request))
+            };
+            Ok(sound(job, &request, &plain, false)?.dir)
         })?;
         let instrumented = Kernel::load(&instrumented)?;
         let counters = match given {

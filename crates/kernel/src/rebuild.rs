@@ -3,6 +3,7 @@
 use crate::build::{make_args, Attempt, Inputs, OUTPUTS};
 use crate::configure::FinalConfig;
 use crate::kbuild::Kbuild;
+use crate::object_flags::make_flags;
 use crate::relink::{Objects, ORDER};
 use crate::store::KIND;
 use crate::{find, BaseConfig, BuildRequest, Compiler, Error, FunctionOrder, Kernel, Result};
@@ -214,7 +215,7 @@ fn keep(partial: &Path, build: &Path) -> Result<PathBuf> {
 
 /// Makes the modules by the same flags and the same profile, and lays them out as Kbuild does.
 fn install_modules(kbuild: &Kbuild, asked: &BuildRequest, to: &Path, progress: &dyn Progress) -> Result<()> {
-    let flags = asked.flags();
+    let flags = make_flags(&asked.flags(), &asked.object_flags);
     let step = format!("build the modules of {}", asked.label.trim_end_matches(" again"));
     kbuild.make(&step, &make_args(asked.jobs, &flags, &["modules"]), None, progress)?;
     let path = format!("INSTALL_MOD_PATH={}", to.display());

@@ -39,7 +39,7 @@ const TOOLS: &[(&str, &str)] =
 /// Missing tools, a source or configuration that cannot be used, and failed builds, the latter with
 /// the first error of the log; see [`Error`](crate::Error).
 pub fn build(work: &WorkDir, request: &BuildRequest, progress: &dyn Progress) -> Result<Kernel> {
-    let inputs = Inputs::of(work, request, progress)?;
+    let inputs = Inputs::of(work, request, None, progress)?;
     let id = inputs.id.clone();
     if let Some(kernel) = finished(work, &id, request)? {
         return Ok(kernel);
@@ -64,7 +64,13 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    pub fn of(work: &WorkDir, request: &BuildRequest, progress: &dyn Progress) -> Result<Self> {
+    /// With the configuration of a kernel that is there, or one that is made.
+    pub fn of(
+        work: &WorkDir,
+        request: &BuildRequest,
+        configured: Option<FinalConfig>,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
         request.check()?;
         tools::plain_path(work.root())?;
         tools::require(TOOLS)?;
@@ -74,7 +80,10 @@ impl Inputs {
             &request.patches,
             progress,
         )?;
-        let config = configure(work, &source, &compiler, request, progress)?;
+        let config = match configured {
+            Some(config) => config,
+            None => configure(work, &source, &compiler, request, progress)?,
+        };
         for warning in &config.warnings {
             progress.note(&format!("warning: {warning}"));
         }

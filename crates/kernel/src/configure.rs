@@ -2,7 +2,7 @@
 
 use crate::config::{self, Origin, Wanted};
 use crate::kbuild::Kbuild;
-use crate::{fragment, BaseConfig, BuildRequest, CompilerIdentity, ImportedSource, Result};
+use crate::{fragment, BaseConfig, BuildRequest, CompilerIdentity, ImportedSource, Kernel, Result};
 use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, Progress, WorkDir};
 use std::fs;
 use std::path::Path;
@@ -27,6 +27,14 @@ impl FinalConfig {
             .map_err(|source| kerntune_work::Error::Json { path: warnings, source })?;
         let hash = ContentHash::new("config/1").field("config", &text).finish();
         Ok(Self { text, hash, warnings: said })
+    }
+
+    /// That of a kernel that is there: the final configuration itself, not what came of configuring with it again.
+    pub fn of_kernel(kernel: &Kernel) -> Result<Self> {
+        let path = kernel.config();
+        let text = fs::read_to_string(&path).at("read", &path)?;
+        let hash = ContentHash::new("config/1").field("config", &text).finish();
+        Ok(Self { text, hash, warnings: Vec::new() })
     }
 
     /// How many options are built in.

@@ -1,7 +1,9 @@
 //! A kernel built again from what its manifest says, to see that the same comes out.
 
 use crate::build::{make_args, Attempt, Inputs, OUTPUTS};
+use crate::configure::FinalConfig;
 use crate::kbuild::Kbuild;
+use crate::object_flags::make_flags;
 use crate::relink::{Objects, ORDER};
 use crate::store::KIND;
 use crate::{find, BaseConfig, BuildRequest, Compiler, Error, FunctionOrder, Kernel, Result};
@@ -71,7 +73,8 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
     let kernel = request.kernel;
     let (compiled, order) = compiled(work, kernel)?;
     let asked = build_request(&compiled, request)?;
-    let inputs = Inputs::of(work, &asked, progress)?;
+    let config = FinalConfig::of_kernel(&compiled)?;
+    let inputs = Inputs::of(work, &asked, Some(config), progress)?;
     if inputs.id != compiled.manifest.id {
         return Err(other_inputs(&compiled, &inputs, work));
     }
@@ -181,8 +184,8 @@ fn begin(staged: &Staged, kernel: &Kernel) -> Result<PathBuf> {
     let (partial, home) = (staged.path(), kernel.dir.join("build"));
     let build = partial.join("build");
     if !partial.join(MARK).is_file() {
-        if kernel.manifest.movable && build.is_dir() && !home.is_dir() {
-            // A relink that was killed has left the kernel's objects there.
+        if build.is_dir() && !home.is_dir() {
+            // Whoever borrowed the kernel's objects was killed, and has left them there.
             fs::rename(&build, &home).at("rename", &build)?;
         }
         staged.clear()?;
@@ -212,7 +215,7 @@ fn keep(partial: &Path, build: &Path) -> Result<PathBuf> {
 
 /// Makes the modules by the same flags and the same profile, and lays them out as Kbuild does.
 fn install_modules(kbuild: &Kbuild, asked: &BuildRequest, to: &Path, progress: &dyn Progress) -> Result<()> {
-    let flags = asked.flags();
+    let flags = make_flags(&asked.flags(), &asked.object_flags);
     let step = format!("build the modules of {}", asked.label.trim_end_matches(" again"));
     kbuild.make(&step, &make_args(asked.jobs, &flags, &["modules"]), None, progress)?;
     let path = format!("INSTALL_MOD_PATH={}", to.display());

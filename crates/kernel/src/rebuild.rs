@@ -6,7 +6,7 @@ use crate::kbuild::Kbuild;
 use crate::object_flags::make_flags;
 use crate::relink::{Objects, ORDER};
 use crate::store::KIND;
-use crate::{find, BaseConfig, BuildRequest, Compiler, Error, FunctionOrder, Kernel, Result};
+use crate::{find, BuildRequest, Error, FunctionOrder, Kernel, Result};
 use kerntune_work::{write_atomic, IoContext, Progress, Staged, WorkDir};
 use serde::Serialize;
 use std::fs;
@@ -141,14 +141,7 @@ fn build_request(kernel: &Kernel, request: &RebuildRequest) -> Result<BuildReque
         return Err(Error::OtherInputs { kernel: of.label.clone(), differences: vec![missing] });
     }
     let label = format!("{} again", request.kernel.manifest.label);
-    let mut asked = BuildRequest::new(of.source.origin.parse()?, label);
-    asked.patches = of.source.patches.iter().map(|name| kernel.dir.join(name)).collect();
-    asked.base = BaseConfig::File(kernel.config());
-    asked.compiler = of.cc.parse::<Compiler>()?;
-    asked.kcflags.clone_from(&of.kcflags);
-    asked.make_vars.clone_from(&of.make_vars);
-    asked.object_flags.clone_from(&of.object_flags);
-    asked.movable = of.movable;
+    let mut asked = BuildRequest { label, ..BuildRequest::of(kernel)? };
     if of.profile_id.is_some() {
         asked.profile_dir.clone_from(&request.profile_dir);
         asked.profile_id.clone_from(&of.profile_id);

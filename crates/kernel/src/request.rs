@@ -1,6 +1,6 @@
 //! What a kernel is to be built from.
 
-use crate::{Compiler, Error, ObjectFlags, Result, Source};
+use crate::{Compiler, Error, Kernel, ObjectFlags, Result, Source};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -85,6 +85,25 @@ impl BuildRequest {
             modules: false,
             jobs: None,
         }
+    }
+
+    /// The request that `kernel` was built by, but for the contents of a profile and for the order of a relinked
+    /// kernel.
+    ///
+    /// # Errors
+    /// A source or a compiler that its manifest does not name in a form that we know.
+    pub fn of(kernel: &Kernel) -> Result<Self> {
+        let of = &kernel.manifest;
+        Ok(Self {
+            patches: of.source.patches.iter().map(|name| kernel.dir.join(name)).collect(),
+            base: BaseConfig::File(kernel.config()),
+            compiler: of.cc.parse()?,
+            kcflags: of.kcflags.clone(),
+            object_flags: of.object_flags.clone(),
+            make_vars: of.make_vars.clone(),
+            movable: of.movable,
+            ..Self::new(of.source.origin.parse()?, of.label.clone())
+        })
     }
 
     /// All of `KCFLAGS`.

@@ -4,7 +4,7 @@ use crate::recipes::{tuned_label, way, Given, Job};
 use crate::sound::Excluded;
 use crate::{Error, Result, Session};
 use kerntune_guest::Workload;
-use kerntune_kernel::{build, BaseConfig, BuildRequest, Compiler, Kernel};
+use kerntune_kernel::{build, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{Exclusion, Exclusions};
 use kerntune_optimize::{Proof, Recipe};
 use std::path::PathBuf;
@@ -34,15 +34,7 @@ pub fn request_of(kernel: &Kernel) -> Result<BuildRequest> {
     if manifest.profile_id.is_some() || manifest.order_id.is_some() {
         return Err(Error::TunedAlready { kernel: manifest.label.clone() });
     }
-    let mut request = BuildRequest::new(manifest.source.origin.parse()?, manifest.label.clone());
-    request.patches = manifest.source.patches.iter().map(|name| kernel.dir.join(name)).collect();
-    request.base = BaseConfig::File(kernel.config());
-    request.compiler = manifest.cc.parse::<Compiler>()?;
-    request.kcflags.clone_from(&manifest.kcflags);
-    request.object_flags.clone_from(&manifest.object_flags);
-    request.make_vars.clone_from(&manifest.make_vars);
-    request.movable = manifest.movable;
-    Ok(request)
+    Ok(BuildRequest::of(kernel)?)
 }
 
 /// Tunes `kernel` for `workload`. With `given`, that is what the profile is made of instead of a training run.

@@ -2,7 +2,7 @@
 
 use crate::compare::{from_recordings, measure};
 use crate::model::Model;
-use crate::optimize::{instrumented_request, tuned_request};
+use crate::optimize::{instrumented_request, tuned_request, values_of};
 use crate::plan::{Plan, Step, StepName};
 use crate::record::Recorded;
 use crate::train::train;
@@ -27,6 +27,8 @@ pub struct TuneRequest<'a> {
     pub workload: &'a Workload,
     /// How.
     pub recipe: Recipe,
+    /// Whether to profile values, too, where there are patches for the kernel.
+    pub values: bool,
     /// The front-end model of the measurements.
     pub model: &'a Model,
 }
@@ -78,6 +80,7 @@ impl TuneRequest<'_> {
             .field("make", format!("{:?}", request.make_vars))
             .field("workload", format!("{:?}", self.workload))
             .field("recipe", self.recipe.name())
+            .field("values", self.values.to_string())
             .field("model", &self.model.text)
             .field("machine", &session.machine_id)
             .field("kerntune", env!("CARGO_PKG_VERSION"));
@@ -119,8 +122,10 @@ pub fn tune(
     let base = plan
         .step(StepName::BaseKernel, tell, || Ok(build(session.work, base_request, session.progress)?.dir))?;
     let base = Kernel::load(&base)?;
+    let values = values_of(session, &base, request.values)?;
+    let values = values.as_ref();
     let instrumented = plan.step(StepName::InstrumentedKernel, tell, || {
-        Ok(build(session.work, &instrumented_request(base_request, &base)?, session.progress)?.dir)
+        Ok(build(session.work, &instrumented_request(base_request, &base, values)?, session.progress)?.dir)
     })?;
     let instrumented = Kernel::load(&instrumented)?;
     let counters = plan.step(StepName::Training, tell, || train(session, &instrumented, workload, &image))?;
@@ -129,7 +134,7 @@ pub fn tune(
     })?;
     let profile = PreparedProfile::load(&profile)?;
     let tuned = plan.step(StepName::TunedKernel, tell, || {
-        let tuned = tuned_request(base_request, &base, workload, &profile)?;
+        let tuned = tuned_request(base_request, &base, workload, &profile, values)?;
         Ok(build(session.work, &tuned, session.progress)?.dir)
     })?;
     let tuned = Kernel::load(&tuned)?;

@@ -276,7 +276,16 @@ pub struct Optimize {
     #[arg(long, value_name = "DIR")]
     pub gcda: Option<PathBuf>,
     #[command(flatten)]
+    pub values: Values,
+    #[command(flatten)]
     pub format: Json,
+}
+
+#[derive(Debug, Args)]
+pub struct Values {
+    /// Profile arcs alone: not whom indirect calls reach, nor common values and sizes
+    #[arg(long)]
+    pub no_values: bool,
 }
 
 #[derive(Debug, Args)]
@@ -307,6 +316,8 @@ pub struct Tune {
     /// How: gcc-pgo
     #[arg(long, default_value = "gcc-pgo", value_name = "RECIPE")]
     pub recipe: String,
+    #[command(flatten)]
+    pub values: Values,
     #[command(flatten)]
     pub model: Model,
     /// Show the steps and which of them are done, and do nothing

@@ -27,7 +27,8 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
     let workload = workload(&options.workload)?;
     let base = kerntune_kernel::find(&work, &options.kernel)?;
     let session = Session::new(&work, output.progress())?;
-    let optimized = optimize(&session, recipe, base, &workload, options.gcda.clone())?;
+    let values = !options.values.no_values;
+    let optimized = optimize(&session, recipe, base, &workload, values, options.gcda.clone())?;
     if options.format.json {
         output.json(&Shown {
             schema: "kerntune-optimize/1",

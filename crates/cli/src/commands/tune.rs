@@ -19,7 +19,8 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     let model = model::find(&options.model.model)?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
-    let request = TuneRequest { build: &build, workload: &workload, recipe, model: &model };
+    let values = !options.values.no_values;
+    let request = TuneRequest { build: &build, workload: &workload, recipe, values, model: &model };
     if options.dry_run {
         dry_run(&request.plan(&session)?.steps(), output);
         return Ok(Exit::Ok);

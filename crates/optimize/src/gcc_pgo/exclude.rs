@@ -13,6 +13,11 @@ const MAINTAINED: &str = include_str!("../../gcov-exclude.toml");
 const GCOV_FLAGS: &str =
     "-fprofile-arcs -ftest-coverage -fno-tree-loop-im -fprofile-update=prefer-atomic -frandom-seed=$@";
 
+/// Where values are profiled, too. The assembler found by `-B` is one of the patches: it turns the
+/// thread-local variable of indirect calls into a per-CPU one, and local-exec is the model that has the
+/// fewest forms of reference to turn.
+const VALUE_FLAGS: &str = "-fprofile-values -ftls-model=local-exec -B$(srctree)/scripts/gcov-values/";
+
 /// An object or a directory that must not be instrumented.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,6 +28,9 @@ pub struct Exclusion {
     pub from: Option<String>,
     /// First kernel version that no longer needs it; None for every one after `from`.
     pub until: Option<String>,
+    /// Whether arcs can be counted in it, and only values cannot.
+    #[serde(default)]
+    pub values: bool,
     /// What goes wrong without it.
     pub reason: String,
 }
@@ -99,7 +107,8 @@ impl Exclusions {
 
     /// Adds an object or directory of the user's, for every kernel version.
     pub fn add(&mut self, path: &str, reason: &str) -> Result<()> {
-        let entry = Exclusion { path: path.into(), from: None, until: None, reason: reason.into() };
+        let entry =
+            Exclusion { path: path.into(), from: None, until: None, values: false, reason: reason.into() };
         entry.check()?;
         self.entries.push(entry);
         Ok(())
@@ -118,14 +127,18 @@ impl Exclusions {
     /// second one from the command line would override upstream's own exclusions. So `CFLAGS_GCOV`
     /// itself looks, where it is expanded, at the object that is being made: what upstream leaves
     /// out stays out, and nothing is patched.
-    pub(super) fn make_var(&self, version: &str) -> (String, String) {
-        let mut patterns: Vec<String> = self.for_version(version).map(Exclusion::pattern).collect();
+    ///
+    /// With `values` counters of values are asked for, too, and what cannot bear these is left out.
+    pub(super) fn make_var(&self, version: &str, values: bool) -> (String, String) {
+        let entries = self.for_version(version).filter(|e| values || !e.values);
+        let mut patterns: Vec<String> = entries.map(Exclusion::pattern).collect();
         patterns.sort();
         patterns.dedup();
+        let flags = if values { format!("{VALUE_FLAGS} {GCOV_FLAGS}") } else { GCOV_FLAGS.to_string() };
         let value = if patterns.is_empty() {
-            GCOV_FLAGS.to_string()
+            flags
         } else {
-            format!("$(if $(filter {},$(obj)/$(target-stem).o),,{GCOV_FLAGS})", patterns.join(" "))
+            format!("$(if $(filter {},$(obj)/$(target-stem).o),,{flags})", patterns.join(" "))
         };
         ("CFLAGS_GCOV".into(), value)
     }
@@ -182,6 +195,19 @@ mod tests {
         assert!(Exclusions::parse("[[exclude]]\npath = \"a/\"\nreson = \"r\"").is_err());
     }
 
+    #[test]
+    fn what_bears_only_arcs_is_left_out_where_values_are_counted() {
+        let list = Exclusions::maintained().unwrap();
+        let head = "arch/x86/kernel/head64.o";
+        let (_, arcs) = list.make_var("6.12.117", false);
+        let (_, values) = list.make_var("6.12.117", true);
+        assert!(!arcs.contains(head) && !arcs.contains("-fprofile-values"), "{arcs}");
+        assert!(
+            values.contains(head) && values.contains(&format!(",,{VALUE_FLAGS} {GCOV_FLAGS})")),
+            "{values}"
+        );
+    }
+
     /// Make itself decides, through two levels as Kbuild has them.
     #[test]
     fn make_leaves_out_what_is_excluded_and_only_that() {
@@ -196,7 +222,7 @@ mod tests {
         std::fs::write(dir.path().join("Sub"), sub).unwrap();
         let mut list = Exclusions::maintained().unwrap();
         list.add("kernel/fork.o", "for the test").unwrap();
-        let (name, value) = list.make_var("6.12.117");
+        let (name, value) = list.make_var("6.12.117", false);
         let mut make = Command::new("make");
         for inherited in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
             make.env_remove(inherited);

@@ -1,7 +1,7 @@
-//! Recipe `gcc-pgo`: arc counters of a gcov kernel, compiled in with `-fprofile-use`.
+//! Recipe `gcc-pgo`: arc and value counters of a gcov kernel, compiled in with `-fprofile-use`.
 //!
 //! After P. Yuan, Y. Guo, X. Chen: "Experiences in Profile-Guided Operating System Kernel
-//! Optimization" (APSys 2014), with the counters that the kernel's own gcov has.
+//! Optimization" (APSys 2014): arcs with the kernel's own gcov; [`Values`] where there are patches for it.
 //!
 //! | step | function | result |
 //! |---|---|---|
@@ -27,6 +27,7 @@ mod prepare;
 mod profile;
 mod proof;
 mod request;
+mod values;
 mod verdict;
 
 pub use compiler::check_compiler;
@@ -37,6 +38,7 @@ pub use prepare::prepare_profile;
 pub use profile::{PreparedProfile, ProfileSummary};
 pub use proof::{prove, LostFunction, Proof};
 pub use request::{instrumented_request, tuned_request};
+pub use values::Values;
 pub use verdict::{Refused, MIN_FEEDBACK_SHARE, MIN_MOVED_SHARE};
 
 use crate::Requirement;

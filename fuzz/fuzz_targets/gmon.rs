@@ -1,7 +1,8 @@
 //! `gmon.out` of either format and of every kind of target, and the profile that it comes to.
 #![no_main]
 
-use kerntune_convert::gmon::{import, ByteOrder, Gmon, Target};
+use kerntune_convert::gcda::ByteOrder;
+use kerntune_convert::gmon::{import, Gmon, Target};
 use kerntune_profile::{Address, FunctionIndex, Symbol};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -119,8 +119,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let wide = flags & 1 == 1;
     let pieces: Vec<&[u8]> = rest.chunks((rest.len() / (1 + usize::from(flags >> 1) % 5)).max(1)).collect();
     let (mut trace, recording) = trace(&pieces, wide);
-    if *damage != 0 {
-        let at = 16 + usize::from(*damage) * 31 % (trace.len() - 16);
+    let chunks = trace.len() - 16;
+    if *damage != 0 && chunks > 0 {
+        let at = 16 + usize::from(*damage) * 31 % chunks;
         trace[at] ^= 1 << (damage % 8);
     }
     let symbol = |number| Symbol {

@@ -56,6 +56,9 @@ impl BlockInfo {
 pub struct Blocks {
     list: Vec<BlockInfo>,
     by_key: HashMap<(u64, u16, u64), u32>,
+    /// The kernel block that was translated last among those that have an instruction at an address and
+    /// end with a branch.
+    branching: HashMap<u64, u32>,
 }
 
 impl Blocks {
@@ -69,23 +72,30 @@ impl Blocks {
             user: true,
             space: 0,
         };
-        Self { list: vec![none], by_key: HashMap::new() }
+        Self { list: vec![none], by_key: HashMap::new(), branching: HashMap::new() }
     }
 
     /// The number of a block, new or known.
     pub fn intern(&mut self, block: BlockInfo) -> u32 {
         let key = (block.start, block.offsets.len() as u16, block.space);
-        if let Some(&id) = self.by_key.get(&key) {
-            if let Some(known) = self.list.get_mut(id as usize) {
-                // The kernel patches itself: same place, same length, other code.
-                *known = block;
-            }
-            return id;
+        let next = self.list.len() as u32;
+        let id = *self.by_key.entry(key).or_insert(next);
+        if !block.user && matches!(block.flow, Flow::Branch(_)) {
+            let addresses = block.offsets.iter().map(|&offset| block.start + u64::from(offset));
+            self.branching.extend(addresses.map(|address| (address, id)));
         }
-        let id = self.list.len() as u32;
-        self.by_key.insert(key, id);
-        self.list.push(block);
+        match self.list.get_mut(id as usize) {
+            // The kernel patches itself: same place, same length, other code.
+            Some(known) => *known = block,
+            None => self.list.push(block),
+        }
         id
+    }
+
+    /// A kernel block that has an instruction at the address and ends with a branch: the one translated
+    /// last, as the kernel patches itself. All that are valid end with the same branch.
+    pub fn branching(&self, address: u64) -> Option<u32> {
+        self.branching.get(&address).copied()
     }
 
     /// The first `instructions` instructions of block `id`, as a block of its own.

@@ -2,6 +2,7 @@
 
 use crate::blocks::Flow;
 use crate::recorder::{Board, Cpu, Recorder, Register};
+use crate::translate;
 use kerntune_layout::{FrontEnd, Mode};
 use kerntune_trace::Weights;
 
@@ -9,6 +10,35 @@ use kerntune_trace::Weights;
 const USER: u64 = 3;
 
 impl Recorder {
+    /// Block `id` begins, which does not end with a branch.
+    #[inline]
+    pub fn on_announce(&mut self, board: &Board, id: u32) {
+        self.announced = Some((board.total(), id));
+    }
+
+    /// The block that was begun last, if it said so.
+    pub(crate) fn last(&self, board: &Board) -> Option<u32> {
+        if self.planner.follows_branches() {
+            return Some(board.block as u32);
+        }
+        // Each block counts at least one instruction: none was begun since.
+        self.announced.filter(|&(at, _)| at == board.total()).map(|(_, id)| id)
+    }
+
+    /// The block that was begun last and has an instruction at `address`, or one that has as many
+    /// instructions from there to its end.
+    ///
+    /// That every block says its number would be half of what a recording of functions costs, and is
+    /// needed only where one is left before its end. All blocks that have an instruction at an address and
+    /// end with a branch end with the same; any other is announced.
+    pub(crate) fn running(&self, board: &Board, address: u64) -> Option<u32> {
+        self.last(board).or_else(|| match translate::is_kernel(address) {
+            true => self.blocks.branching(address),
+            // Control comes here from user code: the last of its blocks is the one.
+            false => Some(board.block as u32),
+        })
+    }
+
     /// Control reaches block `id` from elsewhere than the block before it in memory.
     #[inline]
     pub fn on_jump(&mut self, board: &Board, id: u32) {
@@ -45,27 +75,14 @@ impl Recorder {
                 self.threads.running().leave_user(address, board.call);
             }
         }
-        let previous = board.block as u32;
-        let Some(from) = self.blocks.get(previous) else { return };
-        let (mode, space) = (if from.user { Mode::User } else { Mode::Kernel }, from.space);
-        let mut end = from.end;
-        if exception {
-            let (start, mut at) = (from.start, None);
-            let stack = cpu.register(Register::Rsp);
-            // With an error code the interrupted address is the second word, else the first.
-            for slot in [8, 0] {
-                let mut word = [0; 8];
-                if cpu.read(stack.wrapping_add(slot), &mut word) {
-                    let address = u64::from_le_bytes(word);
-                    at = at.or(from.position(address).map(|done| (done, address)));
-                }
-            }
-            if let Some((done, address)) = at {
-                end = address.max(start);
-                self.cut(board, counts, previous, done);
-            }
+        let interrupted = if exception { self.interrupted_block(board, cpu) } else { None };
+        if let Some((block, done, _)) = interrupted {
+            self.cut(board, counts, block, done);
         }
+        let Some(from) = self.blocks.get(board.block as u32) else { return };
         if let Some(model) = &mut self.model {
+            let (mode, space) = (if from.user { Mode::User } else { Mode::Kernel }, from.space);
+            let end = interrupted.map_or(from.end, |(_, _, address)| address);
             if self.range_start != 0 && self.range_start < end {
                 model.fetch(self.range_start, end - 1, mode, space);
             }
@@ -73,17 +90,35 @@ impl Recorder {
         }
     }
 
+    /// The block that an exception left before its end, how many of its instructions were executed, and
+    /// the address of the next.
+    fn interrupted_block(&self, board: &Board, cpu: &mut dyn Cpu) -> Option<(u32, u64, u64)> {
+        let stack = cpu.register(Register::Rsp);
+        // With an error code the interrupted address is the second word, else the first.
+        [8, 0].into_iter().find_map(|slot| {
+            let mut word = [0; 8];
+            if !cpu.read(stack.wrapping_add(slot), &mut word) {
+                return None;
+            }
+            let address = u64::from_le_bytes(word);
+            let block = self.running(board, address)?;
+            Some((block, self.blocks.get(block)?.position(address)?, address))
+        })
+    }
+
     /// The only instruction of block `id` reads or writes memory: if it is one in the middle of the
     /// block that runs, that block ends with it.
     pub fn on_access(&mut self, board: &mut Board, counts: &mut [u64], id: u32) {
-        let running = board.block as u32;
-        let (Some(block), Some(access)) = (self.blocks.get(running), self.blocks.get(id)) else { return };
+        let Some(access) = self.blocks.get(id) else { return };
+        let Some(running) = self.running(board, access.start) else { return };
+        let Some(block) = self.blocks.get(running) else { return };
         let done = match block.position(access.start) {
             Some(before) if before + 1 < block.instructions() => before + 1,
             _ => return,
         };
         self.cut(board, counts, running, done);
         if let Some(part) = self.blocks.prefix(running, done) {
+            self.on_announce(board, part);
             board.block = part.into();
             board.next = self.blocks.get(part).map_or(0, |part| part.end);
         }
@@ -93,6 +128,7 @@ impl Recorder {
     fn cut(&mut self, board: &mut Board, counts: &mut [u64], id: u32, done: u64) {
         let Some(block) = self.blocks.get(id) else { return };
         let rest = block.instructions() - done;
+        self.announced = None;
         if block.user {
             board.user = board.user.saturating_sub(rest);
         } else {

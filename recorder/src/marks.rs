@@ -29,9 +29,8 @@ impl Recorder {
     pub fn on_clock(&mut self, board: &Board, id: u32, cpu: &mut dyn Cpu) {
         // An interrupt may have come in between, or the address have been reached another way: what was
         // read, if anything, is not what the time is now.
-        let (Some(before), Some(block)) = (self.blocks.get(board.block as u32), self.blocks.get(id)) else {
-            return;
-        };
+        let before = self.last(board).and_then(|before| self.blocks.get(before));
+        let (Some(before), Some(block)) = (before, self.blocks.get(id)) else { return };
         if (before.end, before.space) != (block.start, block.space) {
             return;
         }

@@ -42,6 +42,8 @@ pub enum Callback {
     Interrupt,
     /// The same of an exception.
     Exception,
+    /// The block (number), which does not end with a branch, begins, and is counted.
+    Announce,
     /// Control reaches the block (number) from elsewhere than the block before it in memory.
     Jump,
     /// A function's first instruction.
@@ -159,6 +161,14 @@ impl Planner {
         }
     }
 
+    /// Whether every block says its number and where it ends. Otherwise user blocks say their number,
+    /// and blocks that do not end with a branch are announced, see [`Recorder::running`].
+    ///
+    /// [`Recorder::running`]: crate::recorder::Recorder::running
+    pub fn follows_branches(&self) -> bool {
+        self.has_model || self.capture.edges
+    }
+
     /// Whether the flag is needed for more than entries by call.
     fn selective(&self, user: bool) -> bool {
         user || self.functions.is_selection()
@@ -225,9 +235,14 @@ impl Planner {
         if block.insns.len() == 1 && block.info.flow == Flow::Straight {
             out.push(Some(0), Action::Access { block: block.id });
         }
-        out.push(None, Action::Store { field: offset_of!(Board, block), value: block.id.into() });
+        if user || self.follows_branches() {
+            out.push(None, Action::Store { field: offset_of!(Board, block), value: block.id.into() });
+        }
         let field = if user { offset_of!(Board, user) } else { offset_of!(Board, kernel) };
         out.push(None, Action::Add { field, value: block.insns.len() as u64 });
+        if !self.follows_branches() && !matches!(block.info.flow, Flow::Branch(_)) {
+            out.block(Callback::Announce, block.id);
+        }
         if self.capture.edges && !user && (block.id as usize) < MAX_BLOCKS {
             out.push(None, Action::Count { block: block.id });
         }
@@ -302,7 +317,7 @@ impl Planner {
     fn end(&self, block: &Block, watched: bool, out: &mut Hooks) {
         let (Some(last), user) = (block.insns.last(), block.info.user) else { return };
         let at = block.insns.len() - 1;
-        if self.has_model || self.capture.edges {
+        if self.follows_branches() {
             let next = if block.info.flow == Flow::Opaque { 0 } else { last.end() };
             out.push(Some(at), Action::Store { field: offset_of!(Board, next), value: next });
         }

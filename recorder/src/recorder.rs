@@ -18,14 +18,15 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// Counters that translated code updates by itself, one set per virtual CPU.
-#[repr(C)]
+// QEMU multiplies by the size, by a shift if it can.
+#[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Board {
     /// Kernel instructions of all blocks begun.
     pub kernel: u64,
     /// User instructions of all blocks begun.
     pub user: u64,
-    /// Number of the block that runs or ran last.
+    /// Number of the last block that said it, see [`Recorder::running`].
     pub block: u64,
     /// Address that follows the last completed block; 0 where going elsewhere is no branch. Kept only
     /// where branches are followed.
@@ -73,6 +74,8 @@ pub struct Recorder {
     pub(crate) threads: Threads,
     pub(crate) regions: Regions,
     pub(crate) clock: Clock,
+    /// The block announced last, and the count of instructions then.
+    pub(crate) announced: Option<(u64, u32)>,
     pub(crate) trace: Option<TraceWriter>,
     pub(crate) tags: Option<TagWriter>,
     pub(crate) recording: bool,
@@ -127,6 +130,7 @@ impl Recorder {
             threads: Threads::new(),
             regions: Regions::default(),
             clock: Clock::default(),
+            announced: None,
             trace,
             tags,
             recording: false,

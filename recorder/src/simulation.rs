@@ -282,6 +282,7 @@ impl Machine {
             Callback::SystemReturn => recorder.on_system_return(board, rest, cpu).unwrap(),
             Callback::InterruptReturn => recorder.on_interrupt_return(board, rest, cpu).unwrap(),
             Callback::Interrupt => recorder.on_interrupt(board, &mut self.counts, number, false, cpu),
+            Callback::Announce => recorder.on_announce(board, number),
             Callback::Jump => recorder.on_jump(board, number),
             other => panic!("{other:?}"),
         }

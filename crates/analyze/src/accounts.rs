@@ -48,60 +48,67 @@ pub(crate) struct Call {
     pub begin: u64,
 }
 
-/// What is counted of an arc in a region.
+/// What was counted of an arc in a region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Account {
+    pub sums: Sums,
+    /// When the first of the slowest calls began.
+    pub slowest_at: u64,
+    pub histogram: Histogram,
+}
+
+/// What is counted of every call over an arc: one cache line, as waiting for these is what an analysis
+/// spends its time with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[repr(align(64))]
+pub(crate) struct Sums {
     pub calls: u64,
     /// The callee's net time that passed in the region, whether or not its call ended there.
     pub net: u64,
     pub elapsed: u64,
     pub max: u64,
     pub min: u64,
-    /// Greatest elapsed time of one call, and when the first of those began.
+    /// Greatest elapsed time of one call.
     pub slowest: u64,
-    pub slowest_at: u64,
-    pub histogram: Histogram,
+    /// How many calls in a row were in one bucket that the histogram does not have yet, that bucket, and
+    /// when the first of them began.
+    row: u32,
+    bucket: u32,
+    begin: u64,
 }
 
-impl Account {
-    pub const EMPTY: Self = Self {
+/// No bucket.
+const NO_BUCKET: u32 = u32::MAX;
+
+impl Sums {
+    pub const NONE: Self = Self {
         calls: 0,
         net: 0,
         elapsed: 0,
         max: 0,
         min: u64::MAX,
         slowest: 0,
-        slowest_at: u64::MAX,
-        histogram: Histogram { first: 0, buckets: Vec::new() },
+        row: 0,
+        bucket: NO_BUCKET,
+        begin: u64::MAX,
     };
 
-    /// Counts one call; its net time comes by [`Self::net`].
-    #[inline]
-    pub fn count(&mut self, call: Call) {
-        self.calls += 1;
-        // Recursion can count the same time many times over.
-        self.elapsed = self.elapsed.saturating_add(call.elapsed);
-        self.max = self.max.max(call.net);
-        self.min = self.min.min(call.net);
-        self.slow(call.elapsed, call.begin);
-        self.histogram.count(bucket_of(Nanoseconds(call.elapsed)), call.begin);
-    }
-
-    #[inline]
-    fn slow(&mut self, elapsed: u64, begin: u64) {
-        if elapsed > self.slowest || (elapsed == self.slowest && begin < self.slowest_at) {
-            (self.slowest, self.slowest_at) = (elapsed, begin);
-        }
-    }
-
-    /// Adds what was counted elsewhere, but for the histogram.
-    pub fn add(&mut self, other: &Self) {
+    /// Adds what was counted elsewhere; the row is left out.
+    fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.net = self.net.wrapping_add(other.net);
         self.elapsed = self.elapsed.saturating_add(other.elapsed);
         self.max = self.max.max(other.max);
         self.min = self.min.min(other.min);
-        self.slow(other.slowest, other.slowest_at);
+        self.slowest = self.slowest.max(other.slowest);
+    }
+
+    /// Gives the calls in a row to the histogram.
+    fn end_row(&mut self, histogram: &mut Histogram) {
+        let bucket = std::mem::replace(&mut self.bucket, NO_BUCKET);
+        if bucket != NO_BUCKET {
+            histogram.add(bucket, (self.row.into(), self.begin));
+        }
     }
 }
 
@@ -119,18 +126,17 @@ pub(crate) struct Histogram {
 const VACANT: Bucket = (0, u64::MAX);
 
 impl Histogram {
-    #[inline]
-    fn count(&mut self, bucket: u32, begin: u64) {
+    /// Adds to a bucket for which there may be no room yet.
+    fn add(&mut self, bucket: u32, (count, begin): Bucket) {
         let at = bucket.wrapping_sub(self.first) as usize;
         match self.buckets.get_mut(at) {
-            Some(found) => *found = (found.0 + 1, found.1.min(begin)),
-            None => self.add(bucket, (1, begin)),
+            Some(found) => *found = (found.0 + count, found.1.min(begin)),
+            None => self.widen(bucket, (count, begin)),
         }
     }
 
-    /// Adds to a bucket for which there may be no room yet.
     #[cold]
-    fn add(&mut self, bucket: u32, (count, begin): Bucket) {
+    fn widen(&mut self, bucket: u32, (count, begin): Bucket) {
         if self.buckets.is_empty() {
             self.first = bucket;
         }
@@ -166,7 +172,10 @@ pub(crate) type AccountKey = (u32, ArcKey);
 /// The accounts of all regions.
 #[derive(Default)]
 pub(crate) struct Accounts {
-    pub rows: Vec<Account>,
+    pub rows: Vec<Sums>,
+    /// See [`Account::slowest_at`].
+    slowest_at: Vec<u64>,
+    histograms: Vec<Histogram>,
     keys: Vec<AccountKey>,
     numbers: HashMap<AccountKey, u32, Mixed>,
 }
@@ -175,41 +184,86 @@ impl Accounts {
     /// The number of an arc's account.
     pub fn number(&mut self, key: AccountKey) -> u32 {
         *self.numbers.entry(key).or_insert_with(|| {
-            self.rows.push(Account::EMPTY);
+            self.rows.push(Sums::NONE);
+            self.slowest_at.push(u64::MAX);
+            self.histograms.push(Histogram::default());
             self.keys.push(key);
             self.rows.len() as u32 - 1
         })
     }
 
     #[inline]
-    pub fn get(&mut self, number: u32) -> &mut Account {
+    pub fn get(&mut self, number: u32) -> &mut Sums {
         &mut self.rows[number as usize]
     }
 
+    /// Counts one call; its net time comes with [`Sums::net`].
+    #[inline]
+    pub fn count(&mut self, number: u32, Call { net, elapsed, begin }: Call) {
+        let bucket = bucket_of(Nanoseconds(elapsed));
+        let sums = &mut self.rows[number as usize];
+        sums.calls += 1;
+        // Recursion can count the same time many times over.
+        sums.elapsed = sums.elapsed.saturating_add(elapsed);
+        sums.max = sums.max.max(net);
+        sums.min = sums.min.min(net);
+        if elapsed >= sums.slowest {
+            let slowest_at = &mut self.slowest_at[number as usize];
+            if elapsed > sums.slowest || begin < *slowest_at {
+                (sums.slowest, *slowest_at) = (elapsed, begin);
+            }
+        }
+        if sums.bucket != bucket || sums.row == u32::MAX {
+            sums.end_row(&mut self.histograms[number as usize]);
+            (sums.row, sums.bucket, sums.begin) = (0, bucket, begin);
+        }
+        sums.row += 1;
+        sums.begin = sums.begin.min(begin);
+    }
+
+    /// Histograms have all calls.
+    fn settle(&mut self) {
+        for (sums, histogram) in self.rows.iter_mut().zip(&mut self.histograms) {
+            sums.end_row(histogram);
+        }
+    }
+
     /// Adds other accounts; returns their numbers here.
-    pub fn merge(&mut self, other: Self) -> Vec<u32> {
-        let rows = other.keys.into_iter().zip(other.rows);
-        rows.map(|(key, row)| {
+    pub fn merge(&mut self, mut other: Self) -> Vec<u32> {
+        self.settle();
+        other.settle();
+        let slowest = other.rows.iter().map(|row| row.slowest).zip(other.slowest_at);
+        let rows = other.keys.into_iter().zip(other.rows.iter().zip(slowest).zip(other.histograms));
+        rows.map(|(key, ((row, (slowest, slowest_at)), histogram))| {
             let number = self.number(key);
-            let mine = self.get(number);
-            mine.add(&row);
-            match mine.histogram.buckets.is_empty() {
-                true => mine.histogram = row.histogram,
-                false => mine.histogram.merge(&row.histogram),
+            let at = number as usize;
+            let mine = self.rows[at].slowest;
+            if slowest > mine || (slowest == mine && slowest_at < self.slowest_at[at]) {
+                self.slowest_at[at] = slowest_at;
+            }
+            self.rows[at].add(row);
+            let mine = &mut self.histograms[at];
+            match mine.buckets.is_empty() {
+                true => *mine = histogram,
+                false => mine.merge(&histogram),
             }
             number
         })
         .collect()
     }
 
-    /// All accounts with their keys.
-    pub fn iter(&self) -> impl Iterator<Item = (AccountKey, &Account)> {
+    /// All sums with their keys.
+    pub fn iter(&self) -> impl Iterator<Item = (AccountKey, &Sums)> {
         self.keys.iter().copied().zip(&self.rows)
     }
 
     /// All accounts by region and arc.
-    pub fn sorted(self) -> Vec<(AccountKey, Account)> {
-        let mut rows: Vec<_> = self.keys.into_iter().zip(self.rows).collect();
+    pub fn sorted(mut self) -> Vec<(AccountKey, Account)> {
+        self.settle();
+        let accounts = self.rows.into_iter().zip(self.slowest_at).zip(self.histograms);
+        let accounts =
+            accounts.map(|((sums, slowest_at), histogram)| Account { sums, slowest_at, histogram });
+        let mut rows: Vec<_> = self.keys.into_iter().zip(accounts).collect();
         rows.sort_unstable_by_key(|(key, _)| *key);
         rows
     }
@@ -231,27 +285,38 @@ mod tests {
 
     #[test]
     fn of_the_slowest_calls_the_first_is_kept() {
-        let mut account = Account::EMPTY;
+        let mut accounts = Accounts::default();
+        let number = accounts.number((0, ArcKey::new(NO_CALLER, 0, How::Call)));
         for (elapsed, begin) in [(5, 30), (9, 50), (9, 20), (9, 70), (0, 10)] {
-            account.count(Call { net: elapsed, elapsed, begin });
+            accounts.count(number, Call { net: elapsed, elapsed, begin });
         }
-        assert_eq!((account.slowest, account.slowest_at), (9, 20));
-        assert_eq!((account.calls, account.max, account.min), (5, 9, 0));
+        let (_, Account { sums, slowest_at, .. }) = accounts.sorted().remove(0);
+        assert_eq!((sums.slowest, slowest_at), (9, 20));
+        assert_eq!((sums.calls, sums.max, sums.min), (5, 9, 0));
     }
 
     proptest! {
         #[test]
-        fn a_histogram_is_a_map(calls in prop::collection::vec((0u32..252, 0u64..100), 0..60), cut in 0usize..60) {
-            let mut map: BTreeMap<u32, Bucket> = BTreeMap::new();
-            let mut parts = [Histogram::default(), Histogram::default()];
-            for (i, &(bucket, begin)) in calls.iter().enumerate() {
-                parts[usize::from(i < cut)].count(bucket, begin);
-                let found = map.entry(bucket).or_insert(VACANT);
+        fn a_histogram_is_a_map(
+            // Times of one region of buckets, so that there are calls in a row in one.
+            calls in prop::collection::vec((0u64..3000, 0u64..100, 0u32..2, any::<bool>()), 0..200),
+        ) {
+            let mut map: BTreeMap<(u32, u32), Bucket> = BTreeMap::new();
+            let mut parts = [Accounts::default(), Accounts::default()];
+            for &(elapsed, begin, arc, second) in &calls {
+                let part = &mut parts[usize::from(second)];
+                let number = part.number((arc, ArcKey::new(NO_CALLER, arc, How::Call)));
+                part.count(number, Call { net: 0, elapsed, begin });
+                let found = map.entry((arc, bucket_of(Nanoseconds(elapsed)))).or_insert(VACANT);
                 *found = (found.0 + 1, found.1.min(begin));
             }
             let [mut first, second] = parts;
-            first.merge(&second);
-            prop_assert_eq!(first.rows().collect::<BTreeMap<_, _>>(), map);
+            first.merge(second);
+            let mut found = BTreeMap::new();
+            for ((arc, _), account) in first.sorted() {
+                found.extend(account.histogram.rows().map(|(bucket, counted)| ((arc, bucket), counted)));
+            }
+            prop_assert_eq!(found, map);
         }
     }
 }

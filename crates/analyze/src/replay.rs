@@ -309,7 +309,7 @@ impl<'a> Replay<'a> {
         node.net = node.net.wrapping_add(frame.net);
         if !frame.carried {
             node.calls += u64::from(!frame.place.folded);
-            account.count(Call { net, elapsed, begin: frame.begin });
+            self.books.accounts.count(frame.place.account, Call { net, elapsed, begin: frame.begin });
         } else {
             self.stack.ended.push(Ended { region: self.region, net, callees: frame.callees });
         }

@@ -51,17 +51,20 @@ pub(crate) fn tables(
 
 fn functions(accounts: &[(AccountKey, Account)]) -> Vec<FunctionStats> {
     let mut totals: BTreeMap<(u32, u32), FunctionTotals> = BTreeMap::new();
-    for ((region, arc), account) in accounts.iter().filter(|(_, a)| a.net > 0 || a.calls > 0) {
+    for ((region, arc), Account { sums, slowest_at, .. }) in accounts {
+        if sums.net == 0 && sums.calls == 0 {
+            continue;
+        }
         let function = FunctionIndex(arc.callee());
         let none = FunctionTotals::none(function);
         let part = FunctionTotals {
-            calls: account.calls,
-            net_ns: Nanoseconds(account.net),
-            elapsed_ns: Nanoseconds(account.elapsed),
-            max_ns: Nanoseconds(account.max),
-            min_ns: Nanoseconds(account.min),
-            slowest_ns: Nanoseconds(account.slowest),
-            slowest_at_ns: Nanoseconds(account.slowest_at),
+            calls: sums.calls,
+            net_ns: Nanoseconds(sums.net),
+            elapsed_ns: Nanoseconds(sums.elapsed),
+            max_ns: Nanoseconds(sums.max),
+            min_ns: Nanoseconds(sums.min),
+            slowest_ns: Nanoseconds(sums.slowest),
+            slowest_at_ns: Nanoseconds(*slowest_at),
             ..none
         };
         totals.entry((*region, function.0)).or_insert(none).add(&part);
@@ -81,14 +84,14 @@ fn functions(accounts: &[(AccountKey, Account)]) -> Vec<FunctionStats> {
 }
 
 fn arcs(accounts: &[(AccountKey, Account)]) -> Vec<CallArc> {
-    let called = accounts.iter().filter(|(_, account)| account.calls > 0);
-    let row = |((region, arc), account): &(AccountKey, Account)| CallArc {
+    let called = accounts.iter().filter(|(_, account)| account.sums.calls > 0);
+    let row = |((region, arc), Account { sums, .. }): &(AccountKey, Account)| CallArc {
         region: *region,
         caller: FunctionIndex(arc.caller()),
         callee: FunctionIndex(arc.callee()),
         how: how(arc.how()),
-        calls: account.calls,
-        elapsed_ns: Nanoseconds(account.elapsed),
+        calls: sums.calls,
+        elapsed_ns: Nanoseconds(sums.elapsed),
     };
     called.map(row).collect()
 }

@@ -173,7 +173,7 @@ impl<'a> Stitch<'a> {
                 }
             }
             if !frame.cut {
-                books.accounts.get(place.account).count(Call { net, elapsed, begin: frame.begin });
+                books.accounts.count(place.account, Call { net, elapsed, begin: frame.begin });
                 books.tree.nodes[place.node as usize].calls += u64::from(!place.folded);
             }
         }

@@ -126,9 +126,10 @@ impl ChunkReader<'_> {
             return Err(truncated);
         }
         let (state, payload) = (header.state as usize, header.payload as usize);
-        self.raw.clear();
-        self.raw.reserve(state + payload);
-        let found = (self.decompressor.decompress_to_buffer(&self.compressed, &mut self.raw))
+        // Exactly as much room as there ought to be, and not what another chunk left: what is wrong with
+        // a damaged one does not depend on who reads it.
+        self.raw.resize(state + payload, 0);
+        let found = (self.decompressor.decompress_to_buffer(&self.compressed, self.raw.as_mut_slice()))
             .map_err(|source| Error::Decompress { chunk: number, source })?;
         if found != state + payload {
             let (found, expected) = (found as u64, (state + payload) as u64);

@@ -1,8 +1,9 @@
 //! The tree of call paths while it grows.
 //!
 //! A node stands for one way to reach a function in one region. Looking up a callee is what an
-//! analysis does most: a node remembers the child that was asked for last, and the others are found
-//! in one hash table.
+//! analysis does most, and code does today what it did yesterday: a node remembers the child that was
+//! asked for last, and that child its sibling that was asked for next (after the last one of a call, that is
+//! the first one of the next call). If it is neither, it is found in one hash table.
 //!
 //! # Bounds
 //!
@@ -38,6 +39,8 @@ pub(crate) struct Node {
     pub function: u32,
     account: u32,
     last_child: u32,
+    /// The sibling that was entered after this node.
+    next: u32,
     depth: u16,
     /// [`How`] or one of [`what`].
     pub what: u8,
@@ -79,6 +82,7 @@ const NO_NODE: Node = Node {
     function: NONE,
     account: NONE,
     last_child: 0,
+    next: 0,
     depth: 0,
     what: u8::MAX,
     net: 0,
@@ -117,9 +121,13 @@ impl Tree {
         how: How,
     ) -> Place {
         let last = self.nodes[parent as usize].last_child;
-        let child = &self.nodes[last as usize];
+        let expected = self.nodes[last as usize].next;
+        let child = &self.nodes[expected as usize];
+        // The node that stands for none has no function.
         if child.function == function && child.what == how as u8 {
-            return Place { node: last, account: child.account, folded: false };
+            let account = child.account;
+            self.nodes[parent as usize].last_child = expected;
+            return Place { node: expected, account, folded: false };
         }
         self.enter_another(accounts, parent, caller, function, how)
     }
@@ -141,9 +149,11 @@ impl Tree {
         let node = self.child(parent, function, how as u8, |region| {
             accounts.number((region, ArcKey::new(caller, function, how)))
         });
-        let found = &mut self.nodes[node as usize];
-        let place = Place { node, account: found.account, folded: false };
-        self.nodes[parent as usize].last_child = node;
+        let place = Place { node, account: self.nodes[node as usize].account, folded: false };
+        let last = std::mem::replace(&mut self.nodes[parent as usize].last_child, node);
+        // A first child follows itself until there is a second.
+        let before = if last == 0 { node } else { last };
+        self.nodes[before as usize].next = node;
         place
     }
 

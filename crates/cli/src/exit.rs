@@ -160,13 +160,14 @@ impl From<kerntune_optimize::Error> for Failure {
         match error {
             Error::Work(inner) => inner.into(),
             Error::Kernel(inner) => inner.into(),
+            Error::NoPrograms { .. } => Self::new(Exit::Missing, error),
             other => Self::new(Exit::Profile, other),
         }
     }
 }
 
-impl From<kerntune_optimize::gcc_pgo::Refused> for Failure {
-    fn from(refused: kerntune_optimize::gcc_pgo::Refused) -> Self {
+impl From<kerntune_optimize::Refused> for Failure {
+    fn from(refused: kerntune_optimize::Refused) -> Self {
         Self::new(Exit::Profile, refused)
     }
 }

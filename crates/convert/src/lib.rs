@@ -5,6 +5,7 @@
 //! | [`gcda`] | GCC's `.gcda`, the counters of an instrumented program or kernel |
 //! | [`mcrae`] | McRae's hardware profiler: names files and dumps (in) |
 //! | [`gmon`] | `gmon.out` of `gcc -pg`, BSD kernels and GNU gprof (in and out) |
+//! | [`autofdo`] | LLVM's AutoFDO: `llvm-profgen`'s unsymbolized profile (out), sample profiles as text (in) |
 //! | [`uftrace`] | traces in uftrace's format (out) |
 //!
 //! ```
@@ -21,6 +22,7 @@
 //! # Ok::<(), kerntune_convert::Error>(())
 //! ```
 
+pub mod autofdo;
 pub mod gcda;
 pub mod gmon;
 pub mod mcrae;

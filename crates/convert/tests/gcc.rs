@@ -1,10 +1,13 @@
 //! Against the compiler itself: files that real programs wrote, `gcov-dump`, `gcov-tool`, and
 //! whether GCC takes a profile that we completed. Needs gcc with gcov-dump and gcov-tool.
 
+#[path = "support/run.rs"]
+mod run;
+
 use kerntune_convert::gcda::{summarise, CounterKind, Gcda, MergeWeights, TopN, Values};
+use run::run;
 use std::fmt::Write;
 use std::path::Path;
-use std::process::Command;
 
 /// An indirect call, a division by a common value, a function that never runs.
 const PROGRAM: &str = r#"
@@ -26,16 +29,6 @@ int work(int n, int by) {
 int main(int argc, char **argv) { return work(argc > 1 ? 500 : 1000, argc + 1) == 123456; }
 "#;
 const OTHER: &str = "int never(int x) { for (int i = 0; i < x; i++) if (i > 3) return 4; return x; }\n";
-
-fn run(dir: &Path, program: &str, args: &[&str]) -> String {
-    let output = Command::new(program)
-        .args(args)
-        .current_dir(dir)
-        .output()
-        .unwrap_or_else(|error| panic!("{program} is needed for this test: {error}"));
-    assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
 
 /// Builds the program instrumented, runs it, hands back its directory.
 fn instrumented(flags: &[&str], arguments: &[&str]) -> tempfile::TempDir {

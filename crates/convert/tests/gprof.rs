@@ -4,25 +4,18 @@
 #[path = "support/gprof.rs"]
 mod gprof;
 
+#[path = "support/run.rs"]
+mod run;
+
 use kerntune_analyze::graph::{CallGraph, Propagation};
 use kerntune_convert::gmon::{export, import, Gmon, Record, Target};
 use kerntune_profile::{Address, CallArc, FunctionIndex, FunctionStats, How, Nanoseconds, Symbol, Tables};
+use run::run;
 use std::path::Path;
-use std::process::Command;
 
 fn symbol(number: u32, name: &str, address: u64, size: u64) -> Symbol {
     let (function, name) = (FunctionIndex(number), name.to_string());
     Symbol { function, name, address: Address(address), size, file: None, module: None }
-}
-
-fn run(dir: &Path, program: &str, args: &[&str]) -> String {
-    let output = Command::new(program)
-        .args(args)
-        .current_dir(dir)
-        .output()
-        .unwrap_or_else(|e| panic!("{program}: {e}"));
-    assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
 }
 
 /// Recursion (deep), a cycle of three with a recursive member (even, odd, third), a callee that

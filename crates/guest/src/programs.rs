@@ -166,7 +166,8 @@ mod tests {
         const ASM: &str =
             "#define KT_TAG_f 1386\n#include \"kt_tags.h\"\nf: KT_ENTER(f)\n KT_EXIT(f)\n ret\n";
         let dir = tempfile::tempdir().unwrap();
-        let (_, header) = PROGRAMS[2].files.iter().find(|(path, _)| *path == "kt_tags.h").unwrap();
+        let tagged = named("tagged").unwrap();
+        let (_, header) = tagged.files.iter().find(|(path, _)| *path == "kt_tags.h").unwrap();
         for (name, text) in [("kt_tags.h", *header), ("x.c", C), ("x.cc", C), ("x.S", ASM)] {
             std::fs::write(dir.path().join(name), text).unwrap();
         }

@@ -23,13 +23,19 @@ pub(crate) fn split(groups: Vec<Group>, bytes: impl Fn(u64, u64) -> Option<Vec<u
         }
         let code = bytes(label.address, group.size)?;
         let found = decode(&code, label.address);
-        let ends = found.iter().skip(1).map(|stub| stub.address).chain([label.address + group.size]);
+        let ends =
+            found.iter().skip(1).map(|stub| stub.address).chain([label.address.saturating_add(group.size)]);
         let made: Option<Vec<Group>> = found
             .iter()
             .zip(ends)
             .map(|(stub, end)| {
                 let name = format!("{}:{:#04x}", name_at(stub.target)?, stub.vector);
-                let raw = Raw { name, address: stub.address, size: end - stub.address, ..label.clone() };
+                let raw = Raw {
+                    name,
+                    address: stub.address,
+                    size: end.saturating_sub(stub.address),
+                    ..label.clone()
+                };
                 Some(Group::of(raw))
             })
             .collect();

@@ -178,9 +178,12 @@ fn an_entry_inside_of_a_function_is_found_and_so_is_what_follows_it() {
         binding: 0,
         scope: None,
     };
-    let sections = HashMap::from([(1, CodeSection { name: ".text".into(), start: 0, end: 200 })]);
-    let symbols =
-        Symbols::from_raw(vec![raw("outer", 0, 100), raw("inner", 10, 10), raw("next", 120, 5)], &sections);
+    let sections = HashMap::from([(1, CodeSection { name: ".text".into(), start: 0, end: 200, offset: 0 })]);
+    let symbols = Symbols::from_raw(
+        vec![raw("outer", 0, 100), raw("inner", 10, 10), raw("next", 120, 5)],
+        &sections,
+        |_, _| None,
+    );
     let name = |address| symbols.lookup(address).map(|i| symbols.functions()[i].name.as_str());
     assert_eq!(
         [name(5), name(15), name(50), name(110), name(120)],

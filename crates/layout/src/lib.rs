@@ -1,6 +1,7 @@
-//! The front-end model: what an instruction stream costs in L1I and iTLB misses.
+//! The front-end model: what an instruction stream costs in L1I and iTLB misses; and function order:
+//! where functions should lie so that it costs less ([`order`], which has an introduction of its own).
 //!
-//! Start from [`FrontEndConfig`] (the sizes, read from a `machines/*.toml`) and [`FrontEnd`]
+//! For the model start from [`FrontEndConfig`] (the sizes, read from a `machines/*.toml`) and [`FrontEnd`]
 //! (caches that are fed the executed address ranges and count). Everything here is pure: text
 //! and addresses in, numbers out; nothing is opened or spawned.
 //!
@@ -21,13 +22,14 @@
 
 mod config;
 mod front_end;
+pub mod order;
 
 pub use config::{
     CacheConfig, FrontEndConfig, LargeTlbConfig, TlbConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
 };
 pub use front_end::{Counts, FrontEnd, Mode, ModeCounts};
 
-/// What can be wrong with a front-end model file.
+/// What can be wrong with a front-end model file, a call graph or an order.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Not TOML, or a key is missing, unknown or of the wrong type. The text names line and key.
@@ -63,6 +65,60 @@ pub enum Error {
         name: String,
         /// The names there are.
         known: String,
+    },
+    /// An arc has an end that is not in the graph.
+    #[error("call graph: arc {arc} names function {function}, but there are {functions} functions")]
+    NoSuchFunction {
+        /// Index of the arc.
+        arc: usize,
+        /// The index that it names.
+        function: usize,
+        /// How many there are.
+        functions: usize,
+    },
+    /// A call site or target outside of its function.
+    #[error("call graph: arc {arc} touches function {function} at byte {offset}, but it has {size} bytes")]
+    Offset {
+        /// Index of the arc.
+        arc: usize,
+        /// Index of the function.
+        function: usize,
+        /// Bytes from its beginning.
+        offset: u64,
+        /// Its size, bytes.
+        size: u64,
+    },
+    /// An alignment that is not a power of two.
+    #[error(
+        "call graph: function {function} is to be aligned to {alignment} bytes, which is no power of two"
+    )]
+    Alignment {
+        /// Index of the function.
+        function: usize,
+        /// Bytes.
+        alignment: u64,
+    },
+    /// Sums that would not be exact.
+    #[error("call graph: {what}: more than this version can add up; divide all weights by the same number")]
+    TooMuch {
+        /// What it is that is too much.
+        what: &'static str,
+    },
+    /// Not each function once.
+    #[error("order of {functions} functions: function {function} is in it twice, or is none of them")]
+    NoOrder {
+        /// The index that is wrong.
+        function: usize,
+        /// How many functions the order is of.
+        functions: usize,
+    },
+    /// An order and a graph that do not belong together.
+    #[error("an order of {ordered} function(s) cannot place a graph of {functions} functions")]
+    OtherGraph {
+        /// Functions of the order.
+        ordered: usize,
+        /// Functions of the graph.
+        functions: usize,
     },
 }
 

@@ -1,6 +1,6 @@
 //! What can go wrong between a profile and a tuned kernel.
 
-use crate::gcc_pgo::Refused;
+use crate::Refused;
 use std::path::PathBuf;
 
 /// Each message says what failed, where, and what to do next.
@@ -61,6 +61,31 @@ pub enum Error {
          brought out before the training run, or reset after it?"
     )]
     NothingExecuted { dir: PathBuf, files: u64, counters: u64 },
+    /// A program of LLVM's is absent.
+    #[error("recipe {recipe} needs {}, which is not on the PATH: run `apt-get install {package}`", programs.join(" and "))]
+    NoPrograms { recipe: &'static str, programs: Vec<String>, package: String },
+    /// A program of LLVM's failed.
+    #[error("{program} failed on the counts of kernel {kernel}:\n{said}")]
+    Program { program: String, kernel: String, said: String },
+    /// A kernel whose addresses cannot be led back to its source.
+    #[error(
+        "kernel {kernel} has no {missing}: LLVM would make an empty profile of its counts without a word. Build it with          `kerntune tune --recipe clang-autofdo` or with --kcflags={flag}"
+    )]
+    NoDebugInfo { kernel: String, missing: &'static str, flag: &'static str },
+    /// A recording of another kernel than the one to be tuned.
+    #[error(
+        "profile {profile} is of kernel {recorded}, not of {kernel}: its addresses mean other code here. Record the          training run on kernel {kernel}"
+    )]
+    OtherKernel { profile: String, recorded: String, kernel: String },
+    /// A recording without counts.
+    #[error("profile {profile}: {reason}")]
+    NoCounts { profile: String, reason: kerntune_convert::autofdo::NoCounts },
+    /// A sample profile that does not read.
+    #[error("{file}: {reason}; remove it and run the command again")]
+    BadSamples { file: PathBuf, reason: kerntune_convert::autofdo::SampleError },
+    /// A sample profile that holds next to nothing of what ran.
+    #[error("the profile made of recording {profile} is of no use: {reason}")]
+    PoorSamples { profile: String, reason: String },
     /// The tuned kernel does not carry the profile.
     #[error(transparent)]
     Refused(#[from] Refused),

@@ -1,7 +1,7 @@
 //! Profile → recipe inputs → tuned kernel, and the proof that it took.
 //!
 //! Start from [`Recipe`] (the ways there are to turn a profile into a kernel) and from the recipe's
-//! own module: [`gcc_pgo`] for [`Recipe::GccPgo`]. A recipe is a set of steps, each a function of
+//! own module: [`gcc_pgo`] for [`Recipe::GccPgo`], [`clang_autofdo`] for [`Recipe::ClangAutofdo`]. A recipe is a set of steps, each a function of
 //! its own that is named by its inputs and can be taken up again; between the steps somebody else
 //! builds and boots kernels. This crate boots nothing.
 //!
@@ -14,9 +14,17 @@
 //! # Ok::<(), kerntune_optimize::Error>(())
 //! ```
 
+pub mod clang_autofdo;
 mod error;
 pub mod gcc_pgo;
+mod proof;
 mod recipe;
+mod refused;
+#[cfg(test)]
+mod test_kernel;
+mod version;
 
 pub use error::{Error, Result};
+pub use proof::Proof;
 pub use recipe::{Recipe, Requirement};
+pub use refused::Refused;

@@ -1,6 +1,6 @@
 //! The ways to turn a profile into a kernel.
 
-use crate::{gcc_pgo, Error, Result};
+use crate::{clang_autofdo, gcc_pgo, Error, Result};
 use kerntune_kernel::Compiler;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,6 +12,9 @@ use std::str::FromStr;
 pub enum Recipe {
     /// Arc counters of a gcov kernel, compiled in with GCC's `-fprofile-use`; see [`gcc_pgo`].
     GccPgo,
+    /// Exact counts of the production kernel, compiled in with Clang's `-fprofile-sample-use`; see
+    /// [`clang_autofdo`].
+    ClangAutofdo,
 }
 
 /// Something that a recipe cannot do without.
@@ -27,12 +30,13 @@ pub struct Requirement {
 
 impl Recipe {
     /// Every recipe.
-    pub const ALL: &'static [Recipe] = &[Recipe::GccPgo];
+    pub const ALL: &'static [Recipe] = &[Recipe::GccPgo, Recipe::ClangAutofdo];
 
     /// The name on the command line and in manifests.
     pub fn name(self) -> &'static str {
         match self {
             Recipe::GccPgo => gcc_pgo::NAME,
+            Recipe::ClangAutofdo => clang_autofdo::NAME,
         }
     }
 
@@ -42,6 +46,9 @@ impl Recipe {
             Recipe::GccPgo => {
                 "trains a gcov kernel on the workload and rebuilds with the counters of its branches (GCC)"
             }
+            Recipe::ClangAutofdo => {
+                "records which code of the plain kernel the workload runs and rebuilds with these counts (Clang)"
+            }
         }
     }
 
@@ -49,6 +56,15 @@ impl Recipe {
     pub fn requirements(self) -> &'static [Requirement] {
         match self {
             Recipe::GccPgo => gcc_pgo::REQUIREMENTS,
+            Recipe::ClangAutofdo => clang_autofdo::REQUIREMENTS,
+        }
+    }
+
+    /// The compiler to take where none is named.
+    pub fn default_compiler(self) -> Compiler {
+        match self {
+            Recipe::GccPgo => Compiler::default(),
+            Recipe::ClangAutofdo => clang_autofdo::default_compiler(),
         }
     }
 
@@ -60,6 +76,7 @@ impl Recipe {
     pub fn check_compiler(self, compiler: &Compiler) -> Result<()> {
         match self {
             Recipe::GccPgo => gcc_pgo::check_compiler(compiler),
+            Recipe::ClangAutofdo => clang_autofdo::check_compiler(compiler),
         }
     }
 }
@@ -93,7 +110,7 @@ mod tests {
             assert!(!recipe.requirements().is_empty() && !recipe.about().is_empty());
         }
         let error = "bolt2".parse::<Recipe>().unwrap_err().to_string();
-        assert_eq!(error, "no recipe `bolt2`; there is gcc-pgo");
+        assert_eq!(error, "no recipe `bolt2`; there are gcc-pgo, clang-autofdo");
     }
 
     #[test]
@@ -102,5 +119,7 @@ mod tests {
         let clang = Compiler::Clang { llvm: "-19".into() };
         let error = Recipe::GccPgo.check_compiler(&clang).unwrap_err().to_string();
         assert!(error.contains("clang-19") && error.contains("GCC 12"), "{error}");
+        let error = Recipe::ClangAutofdo.check_compiler(&Compiler::default()).unwrap_err().to_string();
+        assert!(error.contains("gcc") && error.contains("Clang 19"), "{error}");
     }
 }

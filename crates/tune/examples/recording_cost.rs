@@ -1,77 +1,167 @@
-//! What recording costs: wall time of the same guest work with the recorder against without it, both
-//! under icount, interleaved, as ratios. `make bench` runs this; docs/benchmarks.md has a baseline.
+//! What recording costs: CPU time of the same guest work with the recorder against without it, both under
+//! icount, as ratios. `make bench` runs this; docs/benchmarks.md has a baseline. CPU time, as what else the
+//! host does disturbs it less than time on the clock; that of boot and translation, which a run with next to
+//! no work shows, is taken off.
 //!
-//! Usage: `recording_cost [ROUNDS] [SCALE]`; the work directory is `KERNTUNE_DIR` or `.kerntune`.
+//! One round runs all rows *at once on one core*: the host's scheduler interleaves them by milliseconds, so
+//! that a slow minute of the host (on a shared machine the same run takes 6 s or 10 s) slows all alike. Each
+//! core of the host runs rounds of its own.
+//!
+//! Usage: `recording_cost [ROUNDS] [SCALE] [ROW,ROW…]`: only these rows and the plain ones; the work directory
+//! is `KERNTUNE_DIR` or `.kerntune`.
+
+#[path = "support/cpu.rs"]
+mod cpu;
 
 use kerntune_guest::{GuestImage, Run, Step, Workload};
 use kerntune_kernel::{build, BuildRequest, Kernel};
 use kerntune_machine::{CaptureRequest, Emulator, RunRequest, Selection};
 use kerntune_work::{NoProgress, WorkDir};
 use std::error::Error;
+use std::process::{Command, Stdio};
 
-/// A configuration's name, and what it captures.
-type Configuration = (&'static str, Option<CaptureRequest>);
+const PLAIN: &str = "plain emulation";
+const ROWS: [&str; 7] = [
+    PLAIN,
+    "plain emulation (A/A)",
+    "counters only",
+    "functions in net/",
+    "functions",
+    "functions and edges",
+    "functions, edges and model",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let rounds: usize = arguments.next().map_or(Ok(3), |text| text.parse())?;
-    let scale = arguments.next().unwrap_or("4".into());
+    let mut arguments = std::env::args().skip(1).peekable();
     let work = WorkDir::open(std::env::var("KERNTUNE_DIR").unwrap_or(".kerntune".into()))?;
-    let kernel = build(&work, &BuildRequest::new("debian:6.12".parse()?, "base"), &NoProgress)?;
-    let mut workload = Workload::find("rr", &[])?;
-    let command = ["rr", "--seed", "1", "--scale", &scale].map(String::from).to_vec();
-    let step = Step { region: None, operations: None, command, limit_seconds: None, metrics: Vec::new() };
-    workload.measured = Run { warmup: Vec::new(), steps: vec![step] };
-    let image = GuestImage::build(&work, &workload, &NoProgress)?;
-    let model = Some(kerntune_tune::model::find("generic")?.text);
-    let functions = || CaptureRequest { functions: true, ..CaptureRequest::default() };
-    let net = Selection { only: vec!["net/".into()], skip: Vec::new() };
-    let skip = net.resolve(kernel.symbols()?.functions())?;
-    let configurations: [Configuration; 6] = [
-        ("plain emulation (A/A)", None),
-        ("counters only", Some(CaptureRequest::default())),
-        ("functions in net/", Some(CaptureRequest { skip, ..functions() })),
-        ("functions", Some(functions())),
-        (
-            "functions and edges",
-            Some(CaptureRequest { functions: true, edges: true, ..CaptureRequest::default() }),
-        ),
-        (
-            "functions, edges and model",
-            Some(CaptureRequest { functions: true, edges: true, model, ..CaptureRequest::default() }),
-        ),
-    ];
-    let mut ratios = vec![Vec::new(); configurations.len()];
-    for round in 1..=rounds {
-        for (at, (name, capture)) in configurations.iter().enumerate() {
-            // Each beside a plain run of its own, so that a slow minute of the host slows both.
-            let plain = step_seconds(&kernel, &image, None)?;
-            let recorded = step_seconds(&kernel, &image, capture.clone())?;
-            ratios[at].push(recorded / plain);
-            eprintln!("round {round}/{rounds}: {name}: {recorded:.2} s against {plain:.2} s");
-        }
+    if arguments.next_if_eq("one").is_some() {
+        let (row, scale) = (arguments.next().ok_or("no row")?, arguments.next().ok_or("no scale")?);
+        println!("{}", one(&work, &row, &scale)?);
+        return Ok(());
     }
+    let rounds: usize = arguments.next().map_or(Ok(4), |text| text.parse())?;
+    let scale = arguments.next().unwrap_or("4".into());
+    let wanted = arguments.next().unwrap_or_default();
+    let rows: Vec<&str> = ROWS
+        .into_iter()
+        .filter(|row| wanted.is_empty() || *row == PLAIN || wanted.split(',').any(|name| name == *row))
+        .collect();
+    // Built here, so that the rows' own processes only find them.
+    prepare(&work, &scale)?;
+
+    let cores = std::thread::available_parallelism()?.get().min(rounds);
+    let results: Vec<Result<Vec<Vec<f64>>, String>> = std::thread::scope(|scope| {
+        let on_core = |core: usize| {
+            let (rows, scale) = (&rows, &scale);
+            scope.spawn(move || {
+                let mine = (core..rounds).step_by(cores);
+                mine.map(|round| one_round(round, core, rows, scale).map_err(|error| error.to_string()))
+                    .collect()
+            })
+        };
+        let threads: Vec<_> = (0..cores).map(on_core).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a round does not panic")).collect()
+    });
+    let seconds: Vec<Vec<f64>> = results.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
     println!(
-        "wall time of the rr step (scale {scale}), recorded / plain, median of {rounds} (least to greatest)"
+        "CPU time of the work of rr (scale {scale}), recorded / plain, median of {rounds} (least to greatest)"
     );
-    for ((name, _), ratios) in configurations.iter().zip(&mut ratios) {
-        ratios.sort_by(f64::total_cmp);
-        let (least, median, greatest) = (ratios[0], ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
-        println!("  {name:28} {median:5.2}  ({least:.2} to {greatest:.2})");
+    for (at, row) in rows.iter().enumerate().skip(1) {
+        let (median, least, greatest) = spread(seconds.iter().map(|round| round[at] / round[0]));
+        println!("  {row:28} {median:5.2}  ({least:.2} to {greatest:.2})");
+    }
+    let place = |name: &str| rows.iter().position(|row| *row == name);
+    if let (Some(part), Some(all)) = (place("functions in net/"), place("functions")) {
+        let of_all = |round: &Vec<f64>| (round[part] - round[0]) / (round[all] - round[0]);
+        let (median, least, greatest) = spread(seconds.iter().map(of_all));
+        println!("  net/ adds {median:.2} ({least:.2} to {greatest:.2}) of what all functions add");
     }
     Ok(())
 }
 
-/// Wall seconds between the beginning of the step and the end of it, boot excluded.
-fn step_seconds(
+/// Median, least and greatest.
+fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    (values[values.len() / 2], values[0], values[values.len() - 1])
+}
+
+/// Seconds of every row, all at once on one core.
+fn one_round(round: usize, core: usize, rows: &[&str], scale: &str) -> Result<Vec<f64>, Box<dyn Error>> {
+    let start = |row: &&str| {
+        let mut command = Command::new("taskset");
+        command.args(["--cpu-list", &core.to_string()]).arg(std::env::current_exe()?);
+        command.args(["one", row, scale]).stdout(Stdio::piped()).spawn()
+    };
+    let children = rows.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+    let mut seconds = Vec::new();
+    for (row, child) in rows.iter().zip(children) {
+        let output = child.wait_with_output()?;
+        if !output.status.success() {
+            return Err(format!("{row}: {}", output.status).into());
+        }
+        seconds.push(String::from_utf8(output.stdout)?.trim().parse()?);
+    }
+    let list: Vec<String> = seconds.iter().map(|value| format!("{value:.2}")).collect();
+    eprintln!("round {}: {} s", round + 1, list.join(", "));
+    Ok(seconds)
+}
+
+type Prepared = (Kernel, [GuestImage; 2]);
+
+/// The kernel, and the guests with and next to without the work.
+fn prepare(work: &WorkDir, scale: &str) -> Result<Prepared, Box<dyn Error>> {
+    let kernel = build(work, &BuildRequest::new("debian:6.12".parse()?, "base"), &NoProgress)?;
+    Ok((kernel, [image(work, scale)?, image(work, NEXT_TO_NOTHING)?]))
+}
+
+/// Seconds of the work of one row.
+fn one(work: &WorkDir, row: &str, scale: &str) -> Result<f64, Box<dyn Error>> {
+    let (kernel, images) = prepare(work, scale)?;
+    let functions = || CaptureRequest { functions: true, ..CaptureRequest::default() };
+    let capture = match row {
+        "counters only" => Some(CaptureRequest::default()),
+        "functions in net/" => {
+            let net = Selection { only: vec!["net/".into()], skip: Vec::new() };
+            let skip = net.resolve(kernel.symbols()?.functions())?;
+            Some(CaptureRequest { skip, ..functions() })
+        }
+        "functions" => Some(functions()),
+        "functions and edges" => Some(CaptureRequest { edges: true, ..functions() }),
+        "functions, edges and model" => {
+            let model = Some(kerntune_tune::model::find("generic")?.text);
+            Some(CaptureRequest { edges: true, model, ..functions() })
+        }
+        _ => None,
+    };
+    seconds(&kernel, &images, capture.as_ref())
+}
+
+/// Work so short that its run is boot and translation.
+const NEXT_TO_NOTHING: &str = "0.01";
+
+/// A guest that does the rows of `rr` at a scale.
+fn image(work: &WorkDir, scale: &str) -> Result<GuestImage, Box<dyn Error>> {
+    let mut workload = Workload::find("rr", &[])?;
+    let command = ["rr", "--seed", "1", "--scale", scale].map(String::from).to_vec();
+    let step = Step { region: None, operations: None, command, limit_seconds: None, metrics: Vec::new() };
+    workload.measured = Run { warmup: Vec::new(), steps: vec![step] };
+    Ok(GuestImage::build(work, &workload, &NoProgress)?)
+}
+
+/// Seconds of CPU that the first image takes more than the second.
+fn seconds(
     kernel: &Kernel,
-    image: &GuestImage,
-    capture: Option<CaptureRequest>,
+    images: &[GuestImage; 2],
+    capture: Option<&CaptureRequest>,
 ) -> Result<f64, Box<dyn Error>> {
-    let directory = tempfile::tempdir()?;
-    let request = RunRequest { capture, ..RunRequest::new(kernel, &image.initramfs, "measured") };
-    let outcome = Emulator::find()?.run(&request, directory.path(), &NoProgress)?;
-    let begin = outcome.phases.iter().position(|(phase, _)| phase.contains(" step ")).ok_or("no step")?;
-    let (_, end) = outcome.phases.get(begin + 1).ok_or("the step has no end")?;
-    Ok(end - outcome.phases[begin].1)
+    let run = |image: &GuestImage| -> Result<f64, Box<dyn Error>> {
+        let directory = tempfile::tempdir()?;
+        let request =
+            RunRequest { capture: capture.cloned(), ..RunRequest::new(kernel, &image.initramfs, "measured") };
+        let before = cpu::of_children()?;
+        Emulator::find()?.run(&request, directory.path(), &NoProgress)?;
+        Ok(cpu::of_children()? - before)
+    };
+    Ok(run(&images[0])? - run(&images[1])?)
 }

@@ -7,6 +7,9 @@
 //! Usage: `trace_readers [MILLIONS_OF_EVENTS] [MILLIONS_FOR_UFTRACE]`; the work directory is
 //! `KERNTUNE_DIR` or `.kerntune`. The recording is kept there and found again.
 
+#[path = "support/cpu.rs"]
+mod cpu;
+
 use kerntune_analyze::{analyze, Input};
 use kerntune_guest::{GuestImage, Run, Step, Workload};
 use kerntune_kernel::{build, BuildRequest, Kernel};
@@ -56,16 +59,22 @@ fn main() -> Outcome<()> {
     let same = trace(&work, &kernel, shared)?;
     let ours = child(1, &same.path)?;
     println!("the same {:.1} M events read by both", same.manifest.events as f64 / 1e6);
+    let both = child(0, &same.path)?;
     println!("  kerntune, 1 thread:    {ours}");
-    let (records, seconds) = uftrace(&same.path)?;
+    println!("  kerntune, all threads: {both}");
+    let (records, Cost { seconds, wall }) = uftrace(&same.path)?;
     println!(
-        "  uftrace report:        {seconds:.2} s of CPU, {:.2} M records per CPU s ({:.1} M records)",
+        "  uftrace report:        {seconds:.2} s of CPU ({wall:.2} s), {:.2} M records per CPU s ({:.1} M records)",
         records as f64 / seconds / 1e6,
         records as f64 / 1e6
     );
-    println!("  uftrace / kerntune:    {:.1}", seconds / ours.seconds);
+    println!(
+        "  uftrace / kerntune:    {:.1} in CPU time, {:.1} on the clock with all threads",
+        seconds / ours.seconds,
+        wall / both.wall
+    );
 
-    let (lines, seconds) = trace_cmd(&work)?;
+    let (lines, Cost { seconds, .. }) = trace_cmd(&work)?;
     let rate = lines as f64 / seconds;
     println!(
         "trace-cmd report on {:.2} M function_graph events: {seconds:.2} s of CPU, {:.2} M events per CPU s",
@@ -148,11 +157,11 @@ fn child(threads: usize, profile: &Path) -> Outcome<Taken> {
 fn analyse(profile: &Path, threads: usize) -> Outcome<()> {
     let symbols = Profile::load(profile)?.tables.symbols;
     let run = RunFiles::open(profile)?;
-    let (started, before) = (Instant::now(), cpu_seconds("/proc/self/stat", OWN)?);
+    let (started, before) = (Instant::now(), cpu::own()?);
     let input = Input { threads, ..Input::new(&run.trace, &run.recording, &symbols) };
     let analysis = analyze(&input, &mut |_| ControlFlow::Continue(()))?;
     let wall = started.elapsed().as_secs_f64();
-    let seconds = cpu_seconds("/proc/self/stat", OWN)? - before;
+    let seconds = cpu::own()? - before;
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
     let peak = peak.split_whitespace().next().ok_or("no VmHWM")?;
@@ -160,16 +169,16 @@ fn analyse(profile: &Path, threads: usize) -> Outcome<()> {
     Ok(())
 }
 
-fn uftrace(profile: &Path) -> Outcome<(u64, f64)> {
+fn uftrace(profile: &Path) -> Outcome<(u64, Cost)> {
     let directory = tempfile::tempdir_in(profile)?;
     let data = directory.path().join("uftrace.data");
     let records = export::uftrace(&Profile::load(profile)?, profile, &data, &NoProgress)?;
-    let seconds = seconds_of(Command::new("uftrace").args(["report", "--no-pager", "-d"]).arg(&data))?;
-    Ok((records, seconds))
+    let cost = cost_of(Command::new("uftrace").args(["report", "--no-pager", "-d"]).arg(&data))?;
+    Ok((records, cost))
 }
 
 /// Lines of the report of a capture in the guest, and how long it took here.
-fn trace_cmd(work: &WorkDir) -> Outcome<(u64, f64)> {
+fn trace_cmd(work: &WorkDir) -> Outcome<(u64, Cost)> {
     let mut request = BuildRequest::new("debian:6.12".parse()?, "graph");
     request.fragments.push("kernel/graph.config".into());
     let kernel = build(work, &request, &NoProgress)?;
@@ -194,33 +203,23 @@ fn trace_cmd(work: &WorkDir) -> Outcome<(u64, f64)> {
         command
     };
     let lines = report().stderr(Stdio::null()).output()?.stdout.iter().filter(|&&b| b == b'\n').count();
-    Ok((lines as u64, seconds_of(&mut report())?))
+    Ok((lines as u64, cost_of(&mut report())?))
 }
 
-/// Seconds of CPU that a command takes.
-fn seconds_of(command: &mut Command) -> Outcome<f64> {
-    let before = cpu_seconds("/proc/self/stat", CHILDREN)?;
+/// What a command takes, in seconds.
+struct Cost {
+    /// Of CPU.
+    seconds: f64,
+    /// On the clock.
+    wall: f64,
+}
+
+fn cost_of(command: &mut Command) -> Outcome<Cost> {
+    let (started, before) = (Instant::now(), cpu::of_children()?);
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
     if !status.success() {
         return Err(format!("{command:?} ended with {status}").into());
     }
-    Ok(cpu_seconds("/proc/self/stat", CHILDREN)? - before)
-}
-
-/// Fields of `/proc/PID/stat` after the name: user and system time of the process, and of children
-/// that were waited for (proc(5): 14 to 17).
-const OWN: [usize; 2] = [11, 12];
-const CHILDREN: [usize; 2] = [13, 14];
-/// `USER_HZ`, which is 100 wherever Linux runs.
-const TICKS_PER_SECOND: f64 = 100.0;
-
-fn cpu_seconds(path: &str, fields: [usize; 2]) -> Outcome<f64> {
-    let text = std::fs::read_to_string(path)?;
-    let (_, rest) = text.rsplit_once(')').ok_or("no name in stat")?;
-    let words: Vec<&str> = rest.split_whitespace().collect();
-    let mut ticks = 0.0;
-    for field in fields {
-        ticks += words.get(field).ok_or("stat is too short")?.parse::<f64>()?;
-    }
-    Ok(ticks / TICKS_PER_SECOND)
+    let wall = started.elapsed().as_secs_f64();
+    Ok(Cost { seconds: cpu::of_children()? - before, wall })
 }

@@ -20,7 +20,7 @@ pub enum Error {
     #[error(transparent)]
     Optimize(#[from] kerntune_optimize::Error),
     #[error(transparent)]
-    Refused(#[from] kerntune_optimize::gcc_pgo::Refused),
+    Refused(#[from] kerntune_optimize::Refused),
     #[error(transparent)]
     Model(#[from] kerntune_layout::Error),
     #[error(transparent)]
@@ -37,6 +37,12 @@ pub enum Error {
     Point(#[from] kerntune_machine::PointError),
     #[error(transparent)]
     User(#[from] kerntune_machine::UserBinaryError),
+    /// What another recipe is trained by.
+    #[error("{option} is not for recipe {recipe}, which takes {instead}")]
+    NotOfRecipe { option: &'static str, recipe: &'static str, instead: &'static str },
+    /// What the recipe has no use for.
+    #[error("--no-values is not for recipe {0}, which counts no values in any case; leave it out")]
+    NoValuesAnyway(&'static str),
     /// `--weights` alone.
     #[error("--weights are the branches and the misses of a front-end model on each call path: they need the model (leave --no-edges out)")]
     WeightsWithoutModel,

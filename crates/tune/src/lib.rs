@@ -20,6 +20,7 @@ pub mod model;
 pub mod optimize;
 mod plan;
 pub mod rebuild;
+mod recipes;
 pub mod record;
 pub mod run_files;
 pub mod selftest;
@@ -30,5 +31,6 @@ pub mod watch;
 
 pub use error::{Error, Result};
 pub use plan::{Plan, State, Step, StepName};
+pub use recipes::{steps, Given, RecipeOptions};
 pub use session::Session;
 pub use tune::{tune, TuneRequest, Tuned};

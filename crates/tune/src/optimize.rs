@@ -1,22 +1,22 @@
 //! A kernel and a workload → a tuned kernel and the proof.
 
-use crate::train::train;
+use crate::recipes::{tuned_request, way, Given, Job, RecipeOptions};
 use crate::{Result, Session};
 use kerntune_guest::Workload;
 use kerntune_kernel::{build, BaseConfig, BuildRequest, Compiler, Kernel};
-use kerntune_optimize::gcc_pgo::{self, Exclusions, PreparedProfile, Proof, Values};
-use kerntune_optimize::Recipe;
+use kerntune_optimize::{Proof, Recipe};
 use std::path::PathBuf;
 
 /// What came of it.
 #[derive(Debug)]
 pub struct Optimized {
-    /// The kernel that was started from.
+    /// The kernel that it is to be compared with: the one that was started from, or, where the recipe
+    /// needs more of it, that kernel built again.
     pub base: Kernel,
     /// The tuned kernel.
     pub tuned: Kernel,
-    /// What the profile held.
-    pub profile: PreparedProfile,
+    /// The recipe's profile, a directory.
+    pub profile: PathBuf,
     /// That it took.
     pub proof: Proof,
 }
@@ -33,67 +33,25 @@ pub fn request_of(kernel: &Kernel) -> Result<BuildRequest> {
     Ok(request)
 }
 
-/// What it takes to profile values, if that is `wanted` and there are patches for this kernel; else arcs
-/// alone are counted.
-pub fn values_of(session: &Session, base: &Kernel, wanted: bool) -> Result<Option<Values>> {
-    if !wanted {
-        return Ok(None);
-    }
-    let values = Values::of(session.work, base)?;
-    if values.is_none() {
-        let version = &base.manifest.version;
-        session
-            .progress
-            .note(&format!("no patches profile values in Linux {version}: arcs alone are counted"));
-    }
-    Ok(values)
-}
-
-/// Tunes `base` for `workload`, with `values` by more than arcs. With `gcda`, these files are the profile
-/// instead of a training run.
+/// Tunes `kernel` for `workload`. With `given`, that is what the profile is made of instead of a training run.
 pub fn optimize(
     session: &Session,
     recipe: Recipe,
-    base: Kernel,
+    kernel: Kernel,
     workload: &Workload,
-    values: bool,
-    gcda: Option<PathBuf>,
+    options: RecipeOptions,
+    given: Option<&Given>,
 ) -> Result<Optimized> {
-    let request = request_of(&base)?;
-    recipe.check_compiler(&request.compiler)?;
-    let values = values_of(session, &base, values)?;
-    let values = values.as_ref();
-    let instrumented =
-        build(session.work, &instrumented_request(&request, &base, values)?, session.progress)?;
-    let counters = match gcda {
-        Some(directory) => directory,
-        None => train(session, &instrumented, workload, &session.image(workload)?)?,
-    };
-    let profile = gcc_pgo::prepare_profile(session.work, &[counters], &instrumented)?;
-    let tuned = tuned_request(&request, &base, workload, &profile, values)?;
+    let asked = request_of(&kernel)?;
+    recipe.check_compiler(&asked.compiler)?;
+    let way = way(recipe);
+    way.check(options)?;
+    let request = way.base(session, &asked)?;
+    let base = if request == asked { kernel } else { build(session.work, &request, session.progress)? };
+    let job = Job { session, workload, request: &request, base: &base, options };
+    let profile = way.profile(&job, given, &mut |_, make| make())?;
+    let tuned = tuned_request(way, recipe, &asked.label, &job, &profile)?;
     let tuned = build(session.work, &tuned, session.progress)?;
-    let proof = gcc_pgo::prove(&base, &profile, &tuned, &tuned.build_log())?;
+    let proof = way.prove(&base, &profile, &tuned)?;
     Ok(Optimized { base, tuned, profile, proof })
-}
-
-/// What the instrumented kernel of `base` is built from.
-pub fn instrumented_request(
-    request: &BuildRequest,
-    base: &Kernel,
-    values: Option<&Values>,
-) -> Result<BuildRequest> {
-    Ok(gcc_pgo::instrumented_request(request, base, &Exclusions::maintained()?, values)?)
-}
-
-/// What the tuned kernel is built from.
-pub fn tuned_request(
-    request: &BuildRequest,
-    base: &Kernel,
-    workload: &Workload,
-    profile: &PreparedProfile,
-    values: Option<&Values>,
-) -> Result<BuildRequest> {
-    let mut tuned = gcc_pgo::tuned_request(request, base, profile, values)?;
-    tuned.label = format!("{}-{}", tuned.label, workload.name);
-    Ok(tuned)
 }

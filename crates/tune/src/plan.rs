@@ -14,7 +14,7 @@ pub const ROOM: &str = "tunes";
 const FILE: &str = "plan.json";
 const SCHEMA: &str = "kerntune-plan/1";
 
-/// The steps in the order in which they are made.
+/// The steps of all recipes. Which of them a recipe has, and in which order, its file in `recipes/` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepName {
@@ -22,6 +22,7 @@ pub enum StepName {
     BaseKernel,
     InstrumentedKernel,
     Training,
+    RecordTraining,
     Profile,
     TunedKernel,
     MeasureBase,
@@ -30,19 +31,6 @@ pub enum StepName {
 }
 
 impl StepName {
-    /// All of them, in order.
-    pub const ALL: [StepName; 9] = [
-        StepName::Image,
-        StepName::BaseKernel,
-        StepName::InstrumentedKernel,
-        StepName::Training,
-        StepName::Profile,
-        StepName::TunedKernel,
-        StepName::MeasureBase,
-        StepName::MeasureBaseAgain,
-        StepName::MeasureTuned,
-    ];
-
     /// What is done, for people.
     pub fn about(self) -> &'static str {
         match self {
@@ -50,7 +38,8 @@ impl StepName {
             StepName::BaseKernel => "build the base kernel",
             StepName::InstrumentedKernel => "build the instrumented kernel",
             StepName::Training => "run the training on the instrumented kernel",
-            StepName::Profile => "turn its counters into a profile",
+            StepName::RecordTraining => "record the training on the base kernel",
+            StepName::Profile => "turn what was counted into a profile",
             StepName::TunedKernel => "build the tuned kernel with the profile",
             StepName::MeasureBase => "measure the base kernel",
             StepName::MeasureBaseAgain => "measure the base kernel again (A/A)",
@@ -98,6 +87,7 @@ struct Ledger {
 /// A plan in the work directory.
 #[derive(Debug)]
 pub struct Plan {
+    steps: &'static [StepName],
     root: PathBuf,
     directory: PathBuf,
     ledger: Ledger,
@@ -105,8 +95,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Opens the plan `id`, new or taken up again. Nothing is written before the first step ends.
-    pub fn open(work: &WorkDir, id: &str, about: Vec<String>) -> Result<Self> {
+    /// Opens the plan `id` of these steps, new or taken up again. Nothing is written before the first step
+    /// ends.
+    pub fn open(work: &WorkDir, id: &str, steps: &'static [StepName], about: Vec<String>) -> Result<Self> {
         let directory = work.room(ROOM)?.join(id);
         let ledger = match fs::read(directory.join(FILE)) {
             // A plan is a cache of where results are; one that cannot be read is begun anew,
@@ -115,7 +106,7 @@ impl Plan {
             Err(_) => Ledger::default(),
         };
         let ledger = Ledger { schema: SCHEMA.into(), about, results: ledger.results };
-        Ok(Self { root: work.root().to_owned(), directory, ledger, made: BTreeMap::new() })
+        Ok(Self { steps, root: work.root().to_owned(), directory, ledger, made: BTreeMap::new() })
     }
 
     /// The plan's own directory: plan, comparison, report, tuned image.
@@ -130,7 +121,7 @@ impl Plan {
             (Some(path), None) => State::Found(path),
             (None, _) => State::Todo,
         };
-        StepName::ALL.into_iter().map(|name| Step { name, state: state(name) }).collect()
+        self.steps.iter().map(|&name| Step { name, state: state(name) }).collect()
     }
 
     /// A step's result, if it is there.
@@ -166,6 +157,8 @@ impl Plan {
 mod tests {
     use super::*;
 
+    const STEPS: &[StepName] = &[StepName::Image, StepName::BaseKernel];
+
     #[test]
     fn a_step_is_made_once_and_again_when_its_result_is_gone() {
         let dir = tempfile::tempdir().unwrap();
@@ -181,9 +174,9 @@ mod tests {
             assert_eq!(path.unwrap(), result);
             made
         };
-        let mut plan = Plan::open(&work, "p", Vec::new()).unwrap();
+        let mut plan = Plan::open(&work, "p", STEPS, Vec::new()).unwrap();
         assert!(make(&mut plan));
-        let mut again = Plan::open(&work, "p", Vec::new()).unwrap();
+        let mut again = Plan::open(&work, "p", STEPS, Vec::new()).unwrap();
         assert!(!make(&mut again));
         assert_eq!(again.steps()[1].state, State::Found(result.clone()));
         fs::remove_dir_all(&result).unwrap();
@@ -197,7 +190,7 @@ mod tests {
         let work = WorkDir::open(dir.path()).unwrap();
         fs::create_dir_all(dir.path().join("tunes/p")).unwrap();
         fs::write(dir.path().join("tunes/p/plan.json"), "{\"results\":").unwrap();
-        let plan = Plan::open(&work, "p", Vec::new()).unwrap();
+        let plan = Plan::open(&work, "p", STEPS, Vec::new()).unwrap();
         assert!(plan.steps().iter().all(|step| step.state == State::Todo));
     }
 }

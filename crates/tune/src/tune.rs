@@ -2,16 +2,14 @@
 
 use crate::compare::{from_recordings, measure};
 use crate::model::Model;
-use crate::optimize::{instrumented_request, tuned_request, values_of};
 use crate::plan::{Plan, Step, StepName};
+use crate::recipes::{self, tuned_request, way, Job, RecipeOptions};
 use crate::record::Recorded;
-use crate::train::train;
 use crate::{Result, Session};
 use kerntune_compare::Comparison;
-use kerntune_guest::{GuestImage, Workload};
+use kerntune_guest::Workload;
 use kerntune_kernel::{build, BaseConfig, BuildRequest, ImportedSource, Kernel, Source};
-use kerntune_optimize::gcc_pgo::{self, PreparedProfile, Proof};
-use kerntune_optimize::Recipe;
+use kerntune_optimize::{Proof, Recipe};
 use kerntune_profile::load_manifest;
 use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, WorkDir};
 use std::fs;
@@ -27,8 +25,8 @@ pub struct TuneRequest<'a> {
     pub workload: &'a Workload,
     /// How.
     pub recipe: Recipe,
-    /// Whether to profile values, too, where there are patches for the kernel.
-    pub values: bool,
+    /// What the recipe is told beside that.
+    pub options: RecipeOptions,
     /// The front-end model of the measurements.
     pub model: &'a Model,
 }
@@ -44,8 +42,8 @@ pub struct Tuned {
     pub base: Kernel,
     /// What came out.
     pub tuned: Kernel,
-    /// What the training showed.
-    pub profile: PreparedProfile,
+    /// What the training showed: the recipe's profile, a directory.
+    pub profile: PathBuf,
     /// That the profile took.
     pub proof: Proof,
     /// Both kernels against each other.
@@ -59,13 +57,14 @@ pub struct Tuned {
 impl TuneRequest<'_> {
     /// The plan as far as it was made before. Makes nothing.
     pub fn plan(&self, session: &Session) -> Result<Plan> {
+        way(self.recipe).check(self.options)?;
         let about = vec![
             format!("source {}", self.build.source),
             format!("workload {}", self.workload.name),
             format!("recipe {}", self.recipe),
             format!("model {}", self.model.name),
         ];
-        Plan::open(session.work, &self.id(session)?, about)
+        Plan::open(session.work, &self.id(session)?, recipes::steps(self.recipe), about)
     }
 
     /// The plan's name: everything that the steps are made from, as far as it can be known before
@@ -80,7 +79,7 @@ impl TuneRequest<'_> {
             .field("make", format!("{:?}", request.make_vars))
             .field("workload", format!("{:?}", self.workload))
             .field("recipe", self.recipe.name())
-            .field("values", self.values.to_string())
+            .field("options", format!("{:?}", self.options))
             .field("model", &self.model.text)
             .field("machine", &session.machine_id)
             .field("kerntune", env!("CARGO_PKG_VERSION"));
@@ -113,33 +112,25 @@ pub fn tune(
     request: &TuneRequest,
     tell: &dyn Fn(StepName, Option<&Path>),
 ) -> Result<Tuned> {
-    let TuneRequest { build: base_request, workload, model, .. } = *request;
-    request.recipe.check_compiler(&base_request.compiler)?;
+    let TuneRequest { build: asked, workload, recipe, options, model } = *request;
+    recipe.check_compiler(&asked.compiler)?;
+    let way = way(recipe);
     let mut plan = request.plan(session)?;
+    let base_request = way.base(session, asked)?;
 
-    let image = plan.step(StepName::Image, tell, || Ok(session.image(workload)?.dir))?;
-    let image = GuestImage::open(&image)?;
+    plan.step(StepName::Image, tell, || Ok(session.image(workload)?.dir))?;
     let base = plan
-        .step(StepName::BaseKernel, tell, || Ok(build(session.work, base_request, session.progress)?.dir))?;
+        .step(StepName::BaseKernel, tell, || Ok(build(session.work, &base_request, session.progress)?.dir))?;
     let base = Kernel::load(&base)?;
-    let values = values_of(session, &base, request.values)?;
-    let values = values.as_ref();
-    let instrumented = plan.step(StepName::InstrumentedKernel, tell, || {
-        Ok(build(session.work, &instrumented_request(base_request, &base, values)?, session.progress)?.dir)
-    })?;
-    let instrumented = Kernel::load(&instrumented)?;
-    let counters = plan.step(StepName::Training, tell, || train(session, &instrumented, workload, &image))?;
-    let profile = plan.step(StepName::Profile, tell, || {
-        Ok(gcc_pgo::prepare_profile(session.work, &[counters], &instrumented)?.dir)
-    })?;
-    let profile = PreparedProfile::load(&profile)?;
+    let job = Job { session, workload, request: &base_request, base: &base, options };
+    let profile = way.profile(&job, None, &mut |name, make| plan.step(name, tell, make))?;
     let tuned = plan.step(StepName::TunedKernel, tell, || {
-        let tuned = tuned_request(base_request, &base, workload, &profile, values)?;
+        let tuned = tuned_request(way, recipe, &asked.label, &job, &profile)?;
         Ok(build(session.work, &tuned, session.progress)?.dir)
     })?;
     let tuned = Kernel::load(&tuned)?;
     // Cheap next to a build, and nothing is measured that was not proved.
-    let proof = gcc_pgo::prove(&base, &profile, &tuned, &tuned.build_log())?;
+    let proof = way.prove(&base, &profile, &tuned)?;
     proof.verdict()?;
 
     let mut recorded = |name, kernel, repeat| -> Result<Recorded> {

@@ -57,6 +57,10 @@ callbacks! {
         now.recorder.on_interrupt(now.board, now.counts, now.number, true, &mut now.cpu);
         Ok(())
     },
+    Announce on_announce => |now| {
+        now.recorder.on_announce(now.board, now.number);
+        Ok(())
+    },
     Jump on_jump => |now| {
         now.recorder.on_jump(now.board, now.number);
         Ok(())

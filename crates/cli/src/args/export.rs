@@ -5,10 +5,21 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub enum ExportFormat {
+    /// Executed code and taken branches for LLVM's AutoFDO (llvm-profgen --unsymbolized-profile)
+    Autofdo(ExportAutofdo),
     /// Self times and arcs for GNU gprof (gmon.out), with the symbols that go with them
     Gmon(ExportGmon),
     /// The trace as a data directory for uftrace (report, graph, tui, dump --chrome …)
     Uftrace(ExportUftrace),
+}
+
+#[derive(Debug, Args)]
+pub struct ExportAutofdo {
+    /// Beginning of an id, directory, or `latest`
+    pub profile: String,
+    /// The file to write, for `llvm-profgen --use-offset=0`
+    #[arg(default_value = "counts.txt", value_name = "OUTPUT")]
+    pub output: PathBuf,
 }
 
 #[derive(Debug, Args)]

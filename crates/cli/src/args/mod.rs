@@ -10,7 +10,7 @@ mod tables;
 mod tags;
 
 pub use call_graph::{GraphTable, Propagate, TableUnit};
-pub use export::{ExportFormat, ExportGmon, ExportUftrace};
+pub use export::{ExportAutofdo, ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae};
 pub use path::CodePath;
 pub use record::RecordDetail;
@@ -20,6 +20,7 @@ pub use tags::Tags;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kerntune_kernel::Source;
+use kerntune_tune::RecipeOptions;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -124,9 +125,9 @@ pub struct Build {
     /// One config line to merge; may be repeated
     #[arg(long, value_name = "CONFIG_X=y")]
     pub set: Vec<String>,
-    /// Compiler: gcc, gcc-13, clang, clang-19
-    #[arg(long, default_value = "gcc", value_name = "PROGRAM")]
-    pub compiler: String,
+    /// Compiler: gcc, gcc-13, clang, clang-19 [default: gcc; clang-19 for the recipe clang-autofdo]
+    #[arg(long, value_name = "PROGRAM")]
+    pub compiler: Option<String>,
     /// Flags added to the kernel's; may be repeated
     #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
     pub kcflags: Vec<String>,
@@ -263,7 +264,7 @@ pub enum Profile {
 
 #[derive(Debug, Args)]
 pub struct Optimize {
-    /// How: gcc-pgo
+    /// How: gcc-pgo, clang-autofdo
     #[arg(long, default_value = "gcc-pgo", value_name = "RECIPE")]
     pub recipe: String,
     /// The kernel to start from: label, beginning of an id, or directory
@@ -273,19 +274,29 @@ pub struct Optimize {
     #[arg(long)]
     pub workload: String,
     /// Use these .gcda files instead of a training run (a directory as collected from debugfs)
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "profile")]
     pub gcda: Option<PathBuf>,
+    /// Use this recording with edges instead of a training run: beginning of an id, directory, or `latest`
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<String>,
     #[command(flatten)]
-    pub values: Values,
+    pub of_recipe: OfRecipe,
     #[command(flatten)]
     pub format: Json,
 }
 
+/// What only some recipes know.
 #[derive(Debug, Args)]
-pub struct Values {
-    /// Profile arcs alone: not whom indirect calls reach, nor common values and sizes
+pub struct OfRecipe {
+    /// gcc-pgo: profile arcs alone, not whom indirect calls reach, nor common values and sizes
     #[arg(long)]
     pub no_values: bool,
+}
+
+impl OfRecipe {
+    pub fn options(&self) -> RecipeOptions {
+        RecipeOptions { no_values: self.no_values }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -313,11 +324,11 @@ pub struct Tune {
     pub workload: String,
     #[command(flatten)]
     pub build: Build,
-    /// How: gcc-pgo
+    /// How: gcc-pgo, clang-autofdo
     #[arg(long, default_value = "gcc-pgo", value_name = "RECIPE")]
     pub recipe: String,
     #[command(flatten)]
-    pub values: Values,
+    pub of_recipe: OfRecipe,
     #[command(flatten)]
     pub model: Model,
     /// Show the steps and which of them are done, and do nothing

@@ -4,7 +4,7 @@ use super::{build_request, bytes, work};
 use crate::args::{Global, Kernel as Command};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use kerntune_kernel::Kernel;
+use kerntune_kernel::{Compiler, Kernel};
 use kerntune_tune::selftest::{differences, selftest, Check, Difference, Outcome};
 use kerntune_tune::Session;
 use kerntune_work::WorkDir;
@@ -23,7 +23,7 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
     let work = work(global)?;
     match command {
         Command::Build { build, label, format } => {
-            let request = build_request(build, label)?;
+            let request = build_request(build, label, Compiler::default())?;
             let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
             show(&kernel, format.json, output);
         }

@@ -16,7 +16,7 @@ pub mod workload;
 use crate::args::{Build, Global};
 use crate::exit::Failure;
 use kerntune_guest::Workload;
-use kerntune_kernel::{BaseConfig, BuildRequest, Kernel, KernelManifest};
+use kerntune_kernel::{BaseConfig, BuildRequest, Compiler, Kernel, KernelManifest};
 use kerntune_report::html::Provenance;
 use kerntune_work::WorkDir;
 use std::path::PathBuf;
@@ -31,8 +31,8 @@ fn workload(name: &str) -> Result<Workload, Failure> {
     Ok(Workload::find(name, &[PathBuf::from("workloads")])?)
 }
 
-/// What is to be built.
-fn build_request(build: &Build, label: &str) -> Result<BuildRequest, Failure> {
+/// What is to be built, by `compiler` if the user named none.
+fn build_request(build: &Build, label: &str, compiler: Compiler) -> Result<BuildRequest, Failure> {
     let mut request = BuildRequest::new(build.source.clone(), label);
     if let Some(config) = &build.config {
         request.base = BaseConfig::File(config.clone());
@@ -40,7 +40,10 @@ fn build_request(build: &Build, label: &str) -> Result<BuildRequest, Failure> {
     request.patches.clone_from(&build.patch);
     request.fragments.clone_from(&build.fragment);
     request.extra.clone_from(&build.set);
-    request.compiler = build.compiler.parse().map_err(Failure::usage)?;
+    request.compiler = match &build.compiler {
+        Some(named) => named.parse().map_err(Failure::usage)?,
+        None => compiler,
+    };
     request.kcflags.clone_from(&build.kcflags);
     request.jobs = build.jobs;
     Ok(request)

@@ -4,9 +4,9 @@ use super::{work, workload};
 use crate::args::{Global, Optimize};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use kerntune_optimize::Recipe;
+use kerntune_optimize::{Proof, Recipe};
 use kerntune_tune::optimize::optimize;
-use kerntune_tune::Session;
+use kerntune_tune::{Given, Session};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ struct Shown<'a> {
     base: &'a str,
     tuned: &'a str,
     image: PathBuf,
-    proof: &'a kerntune_optimize::gcc_pgo::Proof,
+    proof: &'a Proof,
 }
 
 pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit, Failure> {
@@ -27,8 +27,13 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
     let workload = workload(&options.workload)?;
     let base = kerntune_kernel::find(&work, &options.kernel)?;
     let session = Session::new(&work, output.progress())?;
-    let values = !options.values.no_values;
-    let optimized = optimize(&session, recipe, base, &workload, values, options.gcda.clone())?;
+    let given = match (&options.gcda, &options.profile) {
+        (Some(directory), _) => Some(Given::Counters(directory.clone())),
+        (None, Some(profile)) => Some(Given::Recording(kerntune_profile::find(&work, profile)?.path)),
+        (None, None) => None,
+    };
+    let options_of_recipe = options.of_recipe.options();
+    let optimized = optimize(&session, recipe, base, &workload, options_of_recipe, given.as_ref())?;
     if options.format.json {
         output.json(&Shown {
             schema: "kerntune-optimize/1",

@@ -8,29 +8,30 @@ use kerntune_optimize::Recipe;
 use kerntune_profile::{rfc3339, Profile};
 use kerntune_report::comparison;
 use kerntune_report::html::{self, HtmlInput, StepLine};
-use kerntune_tune::{model, tune, Session, State, Step, StepName, TuneRequest, Tuned};
+use kerntune_tune::{model, steps, tune, Session, State, Step, TuneRequest, Tuned};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Failure> {
     let recipe: Recipe = options.recipe.parse().map_err(Failure::usage)?;
     let workload = workload(&options.workload)?;
-    let build = build_request(&options.build, "base")?;
+    let build = build_request(&options.build, "base", recipe.default_compiler())?;
     let model = model::find(&options.model.model)?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
-    let values = !options.values.no_values;
-    let request = TuneRequest { build: &build, workload: &workload, recipe, values, model: &model };
+    let of_recipe = options.of_recipe.options();
+    let request =
+        TuneRequest { build: &build, workload: &workload, recipe, options: of_recipe, model: &model };
     if options.dry_run {
         dry_run(&request.plan(&session)?.steps(), output);
         return Ok(Exit::Ok);
     }
     output.note(&format!("tuning {} for {} ({recipe})", build.source, workload.name));
-    let count = StepName::ALL.len();
+    let steps = steps(recipe);
     let tuned = tune(&session, &request, &|name, found| {
-        let number = 1 + StepName::ALL.iter().position(|step| *step == name).unwrap_or_default();
+        let number = 1 + steps.iter().position(|step| *step == name).unwrap_or_default();
         let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();
-        output.note(&format!("[{number}/{count}] {name}{found}"));
+        output.note(&format!("[{number}/{}] {name}{found}", steps.len()));
     })?;
     let page = write_page(&tuned, &options.workload)?;
     if options.format.json {

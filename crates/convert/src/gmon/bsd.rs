@@ -5,6 +5,9 @@ use super::*;
 
 /// 4.4BSD's mark of a header that says its rate (`GMONVERSION`).
 const BSD_44: u32 = 0x0005_1879;
+/// Calls over one arc in days at one per nanosecond; in GNU's format a count has 32 bits, so that each
+/// more than that would take an arc of its own.
+const MOST_CALLS: u64 = 1 << 48;
 /// Unused words of 4.4BSD's header after version and rate.
 const SPARE: u64 = 3;
 
@@ -43,8 +46,15 @@ pub(super) fn parse(bytes: &[u8], target: Target) -> Result<Gmon> {
     };
     let mut records = vec![Record::Histogram(histogram)];
     while !input.is_done() {
+        let at = input.at;
         let (from, to, count) =
             (input.address("an arc")?, input.address("an arc")?, input.address("an arc")?);
+        if count > MOST_CALLS {
+            return Err(Error::Damaged {
+                at,
+                what: format!("{count} calls from one place: nothing runs so long"),
+            });
+        }
         records.push(Record::Arc(RawArc { from, to, count }));
     }
     Ok(Gmon { records })

@@ -40,8 +40,12 @@ fn gcov_dump(host: &dyn Host) -> Check {
 }
 
 fn llvm(host: &dyn Host) -> Check {
-    let check =
-        Check::of(Group::Compilers, "LLVM", "kernels built by clang, later recipes", &[Ability::Llvm]);
+    let check = Check::of(
+        Group::Compilers,
+        "LLVM",
+        "kernels built by clang, the recipe clang-autofdo",
+        &[Ability::Llvm],
+    );
     let install = "apt-get install clang-19 lld-19 llvm-19";
     let mut best: Option<(Version, String, Vec<String>)> = None;
     for suffix in LLVM_SUFFIXES {
@@ -50,7 +54,8 @@ fn llvm(host: &dyn Host) -> Check {
             continue;
         }
         let Some(version) = version(host, &clang, "--version") else { continue };
-        let tools = [format!("ld.lld{suffix}"), format!("llvm-profgen{suffix}"), format!("llvm-nm{suffix}")];
+        let tools =
+            ["ld.lld", "llvm-profgen", "llvm-profdata", "llvm-nm"].map(|tool| format!("{tool}{suffix}"));
         let absent: Vec<_> = tools.into_iter().filter(|tool| host.find(tool).is_none()).collect();
         if version.is_at_least(19, 0) && absent.is_empty() {
             return check.ok(format!("{version} ({clang}, ld.lld{suffix}, llvm-profgen{suffix})"));
@@ -93,8 +98,12 @@ mod tests {
         let clang = || TestHost::default().program("clang-19").answer("clang-19 --version", 0, CLANG_19);
         let check = llvm(&clang().program("ld.lld-19"));
         assert_eq!(check.status, Status::Missing);
-        assert_eq!(check.found, "19.1.7 (clang-19) without llvm-profgen-19, llvm-nm-19");
-        let whole = clang().program("ld.lld-19").program("llvm-profgen-19").program("llvm-nm-19");
+        assert_eq!(check.found, "19.1.7 (clang-19) without llvm-profgen-19, llvm-profdata-19, llvm-nm-19");
+        let whole = clang()
+            .program("ld.lld-19")
+            .program("llvm-profgen-19")
+            .program("llvm-profdata-19")
+            .program("llvm-nm-19");
         assert_eq!(llvm(&whole).status, Status::Ok);
     }
 

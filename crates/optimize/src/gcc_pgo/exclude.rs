@@ -1,5 +1,6 @@
 //! What must not be instrumented, and how Kbuild is told without a patch.
 
+use crate::version::parse as parse_version;
 use crate::{Error, Result};
 use serde::Deserialize;
 
@@ -142,21 +143,6 @@ impl Exclusions {
         };
         ("CFLAGS_GCOV".into(), value)
     }
-}
-
-/// `6.12`, `6.12.117`, `7.0.0-rc3`.
-fn parse_version(text: &str) -> Option<[u32; 3]> {
-    let numbers = text.split('-').next()?;
-    let mut version = [0; 3];
-    let mut parts = numbers.split('.');
-    for (at, slot) in version.iter_mut().enumerate() {
-        match parts.next() {
-            Some(part) => *slot = part.parse().ok()?,
-            None if at > 0 => break,
-            None => return None,
-        }
-    }
-    parts.next().is_none().then_some(version)
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub use profile::{PreparedProfile, ProfileSummary};
 pub use proof::{prove, LostFunction, Proof};
 pub use request::{instrumented_request, tuned_request};
 pub use values::Values;
-pub use verdict::{Refused, MIN_FEEDBACK_SHARE, MIN_MOVED_SHARE};
+pub use verdict::{MIN_FEEDBACK_SHARE, MIN_MOVED_SHARE};
 
 use crate::Requirement;
 

@@ -1,7 +1,7 @@
 //! Judging a proof.
 
 use super::Proof;
-use std::fmt;
+use crate::Refused;
 
 /// Least share of the counts that GCC must have matched. Sources and configuration are the same but
 /// for gcov, so that nearly all do; below this something is wrong with the inputs.
@@ -13,22 +13,6 @@ pub const MIN_MOVED_SHARE: f64 = 0.7;
 
 /// Fewer functions than this say nothing by their place.
 const FEW: u64 = 20;
-
-/// Why a kernel is not accepted as tuned.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub struct Refused {
-    /// Label of the kernel.
-    pub kernel: String,
-    /// What was found and what to do, one sentence or two each; at least one.
-    pub reasons: Vec<String>,
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "kernel {} is refused, its profile did not take:", self.kernel)?;
-        self.reasons.iter().try_for_each(|reason| write!(f, "\n  - {reason}"))
-    }
-}
 
 impl Proof {
     /// Whether the kernel carries its profile.
@@ -44,11 +28,7 @@ impl Proof {
                 .into_iter()
                 .flatten()
                 .collect();
-        if reasons.is_empty() {
-            Ok(())
-        } else {
-            Err(Refused { kernel: self.kernel.clone(), reasons })
-        }
+        Refused::unless_empty(&self.kernel, reasons)
     }
 
     fn wrong_profile(&self) -> Option<String> {

@@ -1,5 +1,6 @@
 //! `kerntune export`: one file per format.
 
+mod autofdo;
 mod gmon;
 mod uftrace;
 
@@ -9,6 +10,7 @@ use crate::output::Output;
 
 pub fn run(global: &Global, format: &ExportFormat, output: &Output) -> Result<Exit, Failure> {
     match format {
+        ExportFormat::Autofdo(options) => autofdo::run(global, options, output),
         ExportFormat::Gmon(options) => gmon::run(global, options, output),
         ExportFormat::Uftrace(options) => uftrace::run(global, options, output),
     }

@@ -249,9 +249,9 @@ kt.timeline = () => {
       words.push(detailed.length === 1 ? "Single calls: " + detailed[0].label + (cut.length ? " (up to the limit of calls)" : "") + "." : detailed.length + " windows of single calls.");
     } else if (binWidth > 3) {
       words.push("No call detail here; see ");
-      words.push(kt.make("code", {}, "kerntune report " + kt.data.id + " path --from " + Math.round(from) + " --to " + Math.round(to)));
+      words.push(kt.make("code", {}, "kerntune report " + kt.data.id + " path --from " + Math.round(from) + " --to " + Math.round(to)), ".");
     } else words.push("Blue ticks: windows with single calls.");
-    if (left > 0) words.push(" " + kt.grouped(left) + " threads did nothing here and are left out.");
+    if (left > 0) words.push(" " + kt.grouped(left) + (left === 1 ? " thread" : " threads") + " did nothing here and " + (left === 1 ? "is" : "are") + " left out.");
     status.replaceChildren(...words);
   };
   const soon = kt.soon(draw);

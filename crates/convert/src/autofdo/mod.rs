@@ -1,0 +1,30 @@
+//! What LLVM's AutoFDO reads and writes: exact counts as `llvm-profgen`'s unsymbolized profile (out), and a
+//! sample profile in text form (in).
+//!
+//! ```
+//! use kerntune_convert::autofdo::{SampleProfile, Unsymbolized};
+//! use kerntune_profile::{Address, Block, FunctionIndex, Instructions, Symbol, Tables};
+//! let symbol = Symbol {
+//!     function: FunctionIndex(0),
+//!     name: "leaf".into(),
+//!     address: Address(0x1000),
+//!     size: 8,
+//!     file: None,
+//!     module: None,
+//! };
+//! let (start, last, instructions) = (Address(0x1000), Address(0x1007), Instructions(3));
+//! let block = Block { start, last, count: 9, instructions, bytes: 8 };
+//! let tables = Tables { symbols: vec![symbol], blocks: vec![block], ..Tables::default() };
+//! let mut text = Vec::new();
+//! Unsymbolized::of(&tables)?.write(&mut text)?;
+//! assert_eq!(text, b"1\n1000-1007:9\n0\n");
+//! // llvm-profgen makes a sample profile of it, llvm-profdata its text form:
+//! assert_eq!(SampleProfile::parse("leaf:72:0\n 1: 9\n")?.functions[0].total, 72);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod sample;
+mod unsymbolized;
+
+pub use sample::{SampleError, SampleFunction, SampleProfile};
+pub use unsymbolized::{NoCounts, Unsymbolized};

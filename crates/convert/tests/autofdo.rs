@@ -1,0 +1,124 @@
+//! Against LLVM: what llvm-profgen makes of our text, llvm-profdata reads as the counts that were put in.
+//! Needs clang-19 and llvm-19.
+
+#[path = "support/run.rs"]
+mod run;
+
+use kerntune_convert::autofdo::{SampleProfile, Unsymbolized};
+use kerntune_profile::{Address, Block, Edge, EdgeKind, FunctionIndex, Instructions, Symbol, Tables};
+use run::run;
+use std::fs;
+use std::path::Path;
+
+/// Straight code, so that the blocks are known: `work` is cut by its call of `leaf` only.
+const PROGRAM: &str = "\
+int sink;
+__attribute__((noinline)) int leaf(int x)
+{
+\treturn x * 3 + sink;
+}
+static inline int twice(int x)
+{
+\treturn x * x + sink;
+}
+__attribute__((noinline)) int work(int x)
+{
+\tsink = leaf(x + 1);
+\treturn twice(x) + sink;
+}
+int main(int c, char **v)
+{
+\treturn work(c) & 1;
+}
+";
+
+/// The program's functions: name, address, size.
+fn functions(dir: &Path) -> Vec<Symbol> {
+    let text = run(dir, "llvm-nm-19", &["-n", "--print-size", "--defined-only", "t"]);
+    let mut symbols = Vec::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [address, size, "t" | "T", name] = words[..] else { continue };
+        symbols.push(Symbol {
+            function: FunctionIndex(symbols.len() as u32),
+            name: name.into(),
+            address: Address(u64::from_str_radix(address, 16).unwrap()),
+            size: u64::from_str_radix(size, 16).unwrap(),
+            file: None,
+            module: None,
+        });
+    }
+    symbols
+}
+
+/// The address of the one call (e8 and four bytes) from `from` to `to`.
+fn call(image: &[u8], from: &Symbol, to: &Symbol) -> u64 {
+    // Position-independent programs of lld and GNU ld alike have .text where its address says only after
+    // the segment's offset; this one is linked so that both are equal.
+    let code = &image[from.address.get() as usize..][..from.size as usize];
+    let found = (0..code.len() - 4).find(|&at| {
+        let distance = i32::from_le_bytes(code[at + 1..at + 5].try_into().unwrap());
+        code[at] == 0xe8
+            && from.address.get().wrapping_add_signed(at as i64 + 5 + i64::from(distance)) == to.address.get()
+    });
+    from.address.get() + found.unwrap() as u64
+}
+
+fn block(start: u64, last: u64, end: u64, count: u64) -> Block {
+    let instructions = Instructions(3);
+    Block { start: Address(start), last: Address(last), count, instructions, bytes: end - start }
+}
+
+#[test]
+fn llvm_reads_the_counts_that_were_put_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::write(dir.join("t.c"), PROGRAM).unwrap();
+    let flags = ["-O2", "-g", "-fdebug-info-for-profiling", "-mllvm", "-enable-fs-discriminator=true"];
+    run(dir, "clang-19", &[&flags[..], &["t.c", "-o", "t"]].concat());
+    let symbols = functions(dir);
+    let find = |name: &str| symbols.iter().find(|symbol| symbol.name == name).unwrap().clone();
+    let (leaf, work, main) = (find("leaf"), find("work"), find("main"));
+    let call = call(&fs::read(dir.join("t")).unwrap(), &work, &leaf);
+
+    let start = |symbol: &Symbol| symbol.address.get();
+    let end = |symbol: &Symbol| symbol.address.get() + symbol.size;
+    // The last instruction of each is a `ret`, one byte.
+    let blocks = vec![
+        block(start(&leaf), end(&leaf) - 1, end(&leaf), 1_000_000_007),
+        block(start(&work), call, call + 5, 1_000_000_007),
+        block(call + 5, end(&work) - 1, end(&work), 1_000_000_000),
+    ];
+    let edge = |source, target: &Symbol, count, kind| Edge {
+        source: Address(source),
+        target: target.address,
+        count,
+        kind,
+    };
+    let edges = vec![
+        edge(start(&main) + 1, &work, 77, EdgeKind::Call),
+        edge(call, &leaf, 1_000_000_007, EdgeKind::Call),
+    ];
+    let tables = Tables { symbols, blocks, edges, ..Tables::default() };
+    let unsymbolized = Unsymbolized::of(&tables).unwrap();
+    let mut text = Vec::new();
+    unsymbolized.write(&mut text).unwrap();
+    fs::write(dir.join("counts.txt"), text).unwrap();
+    let profgen = ["--binary=t", "--unsymbolized-profile=counts.txt", "--use-offset=0", "--output=t.afdo"];
+    run(dir, "llvm-profgen-19", &profgen);
+
+    let shown = run(dir, "llvm-profdata-19", &["show", "--sample", "--function=leaf", "t.afdo"]);
+    let total = 1_000_000_007 * leaf.size;
+    assert!(shown.starts_with(&format!("Function: leaf: {total}, 1000000007, ")), "{shown}");
+    assert!(shown.contains("2: 1000000007"), "{shown}");
+
+    let text = run(dir, "llvm-profdata-19", &["merge", "--sample", "--text", "t.afdo", "--output=-"]);
+    let profile = SampleProfile::parse(&text).unwrap();
+    let of = |name: &str| profile.functions.iter().find(|f| f.name == name).unwrap();
+    assert_eq!((of("leaf").head, of("leaf").max), (1_000_000_007, 1_000_000_007));
+    let work_total = (call + 5 - start(&work)) * 1_000_000_007 + (end(&work) - call - 5) * 1_000_000_000;
+    assert_eq!((of("work").head, of("work").total), (77, work_total), "{text}");
+    assert_eq!(of("work").inlined, 1, "{text}");
+    // Every byte that ran is in a function of the profile: nothing was lost.
+    assert_eq!(profile.total(), unsymbolized.executed_bytes);
+}

@@ -1,0 +1,52 @@
+//! Density: weight per byte, compared without rounding.
+
+use std::cmp::Ordering;
+
+/// Weight and bytes of a function or of a chain of them; `bytes` is above 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Density {
+    pub weight: u64,
+    pub bytes: u64,
+}
+
+impl Density {
+    /// Which of the two has more weight per byte. Sums are below [`MOST`](super::MOST) times three, so that
+    /// the products fit.
+    pub fn compare(self, other: Self) -> Ordering {
+        let product = |weight: u64, bytes: u64| u128::from(weight) * u128::from(bytes);
+        product(self.weight, other.bytes).cmp(&product(other.weight, self.bytes))
+    }
+
+    /// Of the two together.
+    pub fn with(self, other: Self) -> Self {
+        Self { weight: self.weight + other.weight, bytes: self.bytes + other.bytes }
+    }
+
+    /// Weight per byte.
+    pub fn ratio(self) -> f64 {
+        self.weight as f64 / self.bytes as f64
+    }
+}
+
+/// The chains, densest first; of equal ones the one that begins with the lower index.
+pub(super) fn densest_first(mut chains: Vec<(Density, Vec<u32>)>) -> Vec<Vec<u32>> {
+    chains.sort_by(|(a, one), (b, other)| b.compare(*a).then_with(|| one.first().cmp(&other.first())));
+    chains.into_iter().map(|(_, members)| members).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn densities_that_floats_cannot_tell_apart_are_told_apart() {
+        let a = Density { weight: 1 << 60, bytes: (1 << 60) - 1 };
+        let b = Density { weight: (1 << 60) - 1, bytes: (1 << 60) - 2 };
+        assert_eq!(a.ratio(), b.ratio());
+        assert_eq!(a.compare(b), Ordering::Less);
+        assert_eq!(
+            densest_first(vec![(a, vec![0]), (b, vec![2, 1]), (b, vec![1, 3])]),
+            [vec![1, 3], vec![2, 1], vec![0]]
+        );
+    }
+}

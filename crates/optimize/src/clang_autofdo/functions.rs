@@ -1,0 +1,122 @@
+//! Which function ran how much, and what the sample profile has of it.
+
+use kerntune_convert::autofdo::SampleProfile;
+use kerntune_profile::{Symbol, Tables};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// The share of all samples in hot places: LLVM's own line (`-profile-summary-cutoff-hot`).
+pub(super) const HOT_SHARE: f64 = 0.99;
+
+/// A function of the base kernel that ran in the training.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RanFunction {
+    /// The name in the symbol table.
+    pub name: String,
+    /// Its source file, where known.
+    pub file: Option<String>,
+    /// Bytes of its code times how often they ran.
+    pub bytes: u64,
+    /// The same as the sample profile has it under this name, which static functions may share; None if it has
+    /// nothing.
+    pub in_profile: Option<u64>,
+    /// Whether a place in it is among those that hold 99 % of all samples.
+    pub hot: bool,
+}
+
+impl RanFunction {
+    /// Whether it is written in C, as far as that is known. Counts of assembly code have nobody to go to.
+    pub fn is_c(&self) -> bool {
+        self.file.as_deref().is_none_or(|file| !file.ends_with(".S"))
+    }
+}
+
+/// The functions with code that ran, the most of it first.
+pub(super) fn ran(tables: &Tables, samples: &SampleProfile) -> Vec<RanFunction> {
+    let mut symbols: Vec<&Symbol> =
+        tables.symbols.iter().filter(|symbol| symbol.module.is_none() && symbol.size > 0).collect();
+    symbols.sort_by_key(|symbol| symbol.address);
+    let mut bytes = vec![0u64; symbols.len()];
+    for block in &tables.blocks {
+        let at = symbols.partition_point(|symbol| symbol.address <= block.start);
+        let Some(at) = at.checked_sub(1) else { continue };
+        if block.start.get() < symbols[at].address.get().saturating_add(symbols[at].size) {
+            bytes[at] = bytes[at].saturating_add(block.bytes.saturating_mul(block.count));
+        }
+    }
+    let hot_from = samples.hot_from(HOT_SHARE).unwrap_or(u64::MAX);
+    let by_name: HashMap<&str, _> = samples.functions.iter().map(|f| (f.name.as_str(), f)).collect();
+    let mut ran: Vec<RanFunction> = (symbols.iter().zip(bytes).filter(|(_, bytes)| *bytes > 0))
+        .map(|(symbol, bytes)| {
+            let found =
+                by_name.get(canonical(&symbol.name)).filter(|found| found.places > 0 || found.inlined > 0);
+            RanFunction {
+                name: symbol.name.clone(),
+                file: symbol.file.clone(),
+                bytes,
+                in_profile: found.map(|found| found.total),
+                hot: found.is_some_and(|found| found.max >= hot_from),
+            }
+        })
+        .collect();
+    ran.sort_by(|a, b| (b.bytes, &a.name).cmp(&(a.bytes, &b.name)));
+    ran
+}
+
+/// LLVM's name for a function and its clones (`FunctionSamples::getCanonicalFnName`).
+fn canonical(name: &str) -> &str {
+    let end = [".llvm.", ".part.", ".__uniq."].iter().filter_map(|suffix| name.find(suffix)).min();
+    &name[..end.unwrap_or(name.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kerntune_profile::{Address, Block, FunctionIndex, Instructions};
+
+    #[test]
+    fn what_ran_is_told_from_what_the_profile_has() {
+        let symbol = |number: u32, name: &str, file: &str| Symbol {
+            function: FunctionIndex(number),
+            name: name.into(),
+            address: Address(0x1000 + 0x100 * u64::from(number)),
+            size: 0x80,
+            file: Some(file.into()),
+            module: None,
+        };
+        let block = |start: u64, count| {
+            let instructions = Instructions(2);
+            Block { start: Address(start), last: Address(start + 7), count, instructions, bytes: 8 }
+        };
+        let tables = Tables {
+            symbols: vec![
+                symbol(0, "send.llvm.4711", "net/a.c"),
+                symbol(1, "entry", "arch/x86/e.S"),
+                symbol(2, "never", "net/a.c"),
+                symbol(3, "once", "net/a.c"),
+            ],
+            // The last is behind the end of every function.
+            blocks: vec![
+                block(0x1000, 100),
+                block(0x1010, 100),
+                block(0x1100, 300),
+                block(0x1300, 1),
+                block(0x1390, 9),
+            ],
+            ..Tables::default()
+        };
+        let samples =
+            SampleProfile::parse("send:1600:5\n 1: 100\n 2: 100\nonce:8:0\n 1: 1\nnever:0:3\n").unwrap();
+        let ran = ran(&tables, &samples);
+        let short: Vec<_> = ran.iter().map(|f| (f.name.as_str(), f.bytes, f.in_profile, f.hot)).collect();
+        assert_eq!(
+            short,
+            [
+                ("entry", 2_400, None, false),
+                ("send.llvm.4711", 1_600, Some(1_600), true),
+                ("once", 8, Some(8), false)
+            ]
+        );
+        assert!(!ran[0].is_c() && ran[1].is_c());
+    }
+}

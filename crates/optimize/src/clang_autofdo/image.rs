@@ -1,0 +1,63 @@
+//! What the linked kernel itself says: hot functions stand together.
+//!
+//! With a sample profile Clang puts functions with hot places into `.text.hot.`, and the kernel's linker script
+//! keeps that section in one piece before the rest (`TEXT_TEXT` in `include/asm-generic/vmlinux.lds.h`), in all
+//! versions before the functions of which nothing is known. Without a profile hot functions are where their
+//! source files are: before as many of the others as behind.
+
+use super::RanFunction;
+use kerntune_kernel::Symbols;
+use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, HashSet};
+
+/// The evidence in one kernel's symbol table.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ImageEvidence {
+    /// Bytes of `.text` that functions cover.
+    pub text_bytes: u64,
+    /// Functions in `.text`.
+    pub functions: u64,
+    /// Of them those that are hot in the profile and can be told from namesakes.
+    pub hot: u64,
+    /// Of all pairs of a hot function and one that never ran, the share in which the hot one comes first, 0 to 1:
+    /// about a half where the profile has no say. 0 without such pairs.
+    pub hot_in_front: f64,
+}
+
+impl ImageEvidence {
+    /// Looks at a kernel with the training's functions in hand.
+    pub(super) fn of(symbols: &Symbols, ran: &[RanFunction]) -> Self {
+        let addresses = text(symbols);
+        let names: HashSet<&str> = ran.iter().map(|f| f.name.as_str()).collect();
+        let mut never: Vec<u64> = addresses
+            .iter()
+            .filter(|(name, _)| !names.contains(*name))
+            .map(|(_, address)| *address)
+            .collect();
+        never.sort_unstable();
+        let hot: HashSet<&str> = ran.iter().filter(|f| f.hot).map(|f| f.name.as_str()).collect();
+        let hot: Vec<u64> = hot.iter().filter_map(|name| addresses.get(name).copied()).collect();
+        let behind = |address: &u64| (never.len() - never.partition_point(|other| other < address)) as f64;
+        let pairs = (hot.len() * never.len()) as f64;
+        Self {
+            text_bytes: symbols.text_bytes(),
+            functions: addresses.len() as u64,
+            hot: hot.len() as u64,
+            hot_in_front: if pairs > 0.0 { hot.iter().map(behind).sum::<f64>() / pairs } else { 0.0 },
+        }
+    }
+}
+
+/// The functions of `.text` whose name occurs once.
+fn text(symbols: &Symbols) -> HashMap<&str, u64> {
+    // What only runs at boot follows in sections of its own, which no profile moves.
+    let start = symbols.address_of("_stext").unwrap_or(0);
+    let end = symbols.address_of("_etext").unwrap_or(u64::MAX);
+    let mut seen: HashMap<&str, Option<u64>> = HashMap::new();
+    for function in
+        symbols.functions().iter().filter(|f| (start..end).contains(&f.address) && !f.is_code_label)
+    {
+        seen.entry(&function.name).and_modify(|address| *address = None).or_insert(Some(function.address));
+    }
+    seen.into_iter().filter_map(|(name, address)| Some((name, address?))).collect()
+}

@@ -1,0 +1,126 @@
+//! From a recording of the training run to what Clang takes.
+
+use super::llvm::Llvm;
+use super::profile::{Manifest, FUNCTIONS, KIND, MANIFEST, TREE};
+use super::request::PROFILE_FILE;
+use super::{debug_info, functions, PreparedProfile, ProfileSummary, RanFunction};
+use crate::{Error, Result};
+use kerntune_convert::autofdo::{SampleProfile, Unsymbolized};
+use kerntune_kernel::{Compiler, Kernel};
+use kerntune_profile::Profile;
+use kerntune_work::{write_json, ContentHash, IoContext, WorkDir};
+use std::fs;
+
+const COUNTS: &str = "counts.txt";
+const SAMPLES: &str = "samples.txt";
+const LOG: &str = "llvm-profgen.log";
+
+/// Least share of the executed bytes that must be in the sample profile. What is not is assembly code, or the
+/// line tables do not fit.
+const MIN_ATTRIBUTED: f64 = 0.5;
+/// Least share of the C functions that ran that must be in it.
+const MIN_MATCHED: f64 = 0.8;
+
+/// Makes a sample profile of a recording of `kernel` with edges, best of the training run.
+///
+/// The result is named by its content; what is there already is not made again.
+///
+/// # Errors
+/// A recording of another kernel or without edges, a kernel without debug information, absent programs, and a
+/// sample profile that holds too little of what ran: each of them would make a tuned kernel that is none.
+pub fn prepare_profile(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<PreparedProfile> {
+    let recorded = &recording.manifest;
+    if recorded.kernel.id != kernel.manifest.id {
+        return Err(Error::OtherKernel {
+            profile: recorded.id.clone(),
+            recorded: format!("{} ({})", recorded.kernel.label, recorded.kernel.id),
+            kernel: format!("{} ({})", kernel.manifest.label, kernel.manifest.id),
+        });
+    }
+    debug_info::check(kernel)?;
+    let counts = Unsymbolized::of(&recording.tables)
+        .map_err(|reason| Error::NoCounts { profile: recorded.id.clone(), reason })?;
+    let mut text = Vec::new();
+    counts.write(&mut text).at("write", COUNTS)?;
+    let id = ContentHash::new("clang-autofdo/1")
+        .field("kernel", &kernel.manifest.id)
+        .field("counts", &text)
+        .finish();
+    if let Some(profile) = work.find(KIND, &id).and_then(|dir| PreparedProfile::load(&dir).ok()) {
+        return Ok(profile);
+    }
+    let staged = work.stage(KIND, &id)?;
+    staged.clear()?;
+    let at = |name: &str| staged.path().join(name);
+    fs::write(at(COUNTS), &text).at("write", at(COUNTS))?;
+    fs::create_dir(at(TREE)).at("create", at(TREE))?;
+
+    let llvm = Llvm::of(&kernel.manifest.cc.parse::<Compiler>()?)?;
+    llvm.check()?;
+    let label = &kernel.manifest.label;
+    let profile = at(TREE).join(PROFILE_FILE);
+    llvm.profgen(&kernel.vmlinux(), &at(COUNTS), &profile, &at(LOG)).map_err(|failed| failed.on(label))?;
+    llvm.text(&profile, &at(SAMPLES), &at("llvm-profdata.log")).map_err(|failed| failed.on(label))?;
+    let samples = fs::read(at(SAMPLES)).at("read", at(SAMPLES))?;
+    let samples = SampleProfile::parse(&String::from_utf8_lossy(&samples))
+        .map_err(|reason| Error::BadSamples { file: at(SAMPLES), reason })?;
+
+    let ran = functions::ran(&recording.tables, &samples);
+    let summary = summarise(&counts, &samples, &ran);
+    judge(&summary, &ran).map_err(|reason| Error::PoorSamples { profile: recorded.id.clone(), reason })?;
+    write_json(&at(FUNCTIONS), &ran)?;
+    write_json(&at(MANIFEST), &Manifest::new(&id, &kernel.manifest.id, &recorded.id, summary))?;
+    PreparedProfile::load(&staged.publish()?)
+}
+
+fn summarise(counts: &Unsymbolized, samples: &SampleProfile, ran: &[RanFunction]) -> ProfileSummary {
+    let number = |wide: u128| u64::try_from(wide).unwrap_or(u64::MAX);
+    let count = |wanted: &dyn Fn(&RanFunction) -> bool| ran.iter().filter(|f| wanted(f)).count() as u64;
+    ProfileSummary {
+        ranges: counts.ranges() as u64,
+        branches: counts.branches() as u64,
+        executed_bytes: number(counts.executed_bytes),
+        outside_bytes: number(counts.outside_bytes),
+        attributed_bytes: number(samples.total()),
+        functions: ran.len() as u64,
+        c_functions: count(&|f| f.is_c()),
+        matched_functions: count(&|f| f.is_c() && f.in_profile.is_some()),
+        hot_functions: count(&|f| f.hot),
+        hot_from: samples.hot_from(functions::HOT_SHARE).unwrap_or_default(),
+    }
+}
+
+/// Why nothing good would come of it.
+fn judge(summary: &ProfileSummary, ran: &[RanFunction]) -> Result<(), String> {
+    let percent = |share: f64| share * 100.0;
+    if summary.attributed_bytes == 0 {
+        return Err(
+            "llvm-profgen found no line of the source for any of its addresses; was vmlinux stripped or \
+                    built again after the recording?"
+                .into(),
+        );
+    }
+    let lost = ran.iter().find(|f| f.is_c() && f.in_profile.is_none());
+    let lost = lost.map_or(String::new(), |f| format!(" (most of what is lost is of {})", f.name));
+    if summary.attributed_share() < MIN_ATTRIBUTED {
+        return Err(format!(
+            "it holds {:.1} % of what ran, {:.0} % are needed{lost}: the kernel's line tables do not fit its code",
+            percent(summary.attributed_share()),
+            percent(MIN_ATTRIBUTED)
+        ));
+    }
+    if summary.matched_share() < MIN_MATCHED {
+        return Err(format!(
+            "it has {} of the {} functions in C that ran, {:.0} % are needed{lost}: the kernel's line tables do not fit \
+             its symbols",
+            summary.matched_functions,
+            summary.c_functions,
+            percent(MIN_MATCHED)
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "prepare_tests.rs"]
+mod tests;

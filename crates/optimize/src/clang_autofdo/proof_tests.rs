@@ -1,0 +1,86 @@
+use super::super::test_program::{Fixture, BASE_FLAGS};
+use super::super::{prepare_profile, Proof};
+use super::*;
+
+/// The flags of a tuned build; `profile` is where the sample profile is.
+fn tuned_flags(profile: &PreparedProfile) -> Vec<String> {
+    let file = profile.tree().join("kerntune.afdo");
+    let more = [
+        format!("-fprofile-sample-use={}", file.display()),
+        "-mllvm=-sample-profile-check-sample-coverage=101".into(),
+    ];
+    BASE_FLAGS.iter().map(|flag| flag.to_string()).chain(more).collect()
+}
+
+/// Builds the tuned image and its log, and proves it.
+fn tuned(fixture: &Fixture, profile: &PreparedProfile, flags: &[String], built_with: &str) -> Proof {
+    let mut tuned = fixture.base.clone();
+    tuned.dir = fixture.path("tuned");
+    tuned.manifest.profile_id = Some(built_with.into());
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let log = fixture.compile(&flags, &tuned.vmlinux());
+    fs::write(tuned.build_log(), log).unwrap();
+    prove(&fixture.base, profile, &tuned, &tuned.build_log()).unwrap()
+}
+
+#[test]
+fn a_profile_that_took_is_told_from_one_that_was_ignored() {
+    let fixture = Fixture::new(BASE_FLAGS);
+    let profile = prepare_profile(&fixture.work, &fixture.recording(), &fixture.base).unwrap();
+
+    let proof = tuned(&fixture, &profile, &tuned_flags(&profile), &profile.id);
+    // The functions that ran, and main, of which only calls are known.
+    assert!((40..=41).contains(&proof.functions_applied), "{proof:?}");
+    assert!(proof.applied_share() > MIN_SHARE, "{proof:?}");
+    assert_eq!((proof.base.hot, proof.tuned.hot), (40, 40));
+    assert!((0.4..0.6).contains(&proof.base.hot_in_front), "{proof:?}");
+    assert!(proof.tuned.hot_in_front > 0.99, "{proof:?}");
+    proof.verdict().unwrap();
+    let text = proof.to_string();
+    assert!(text.contains("100.0 % of what ran is in the profile, 40 of 40 functions in C"), "{text}");
+
+    let plain: Vec<String> = BASE_FLAGS.iter().map(|flag| flag.to_string()).collect();
+    let proof = tuned(&fixture, &profile, &plain, "another");
+    let refused = proof.verdict().unwrap_err();
+    let reasons = refused.to_string();
+    for reason in [
+        "built with profile another",
+        "Clang applied samples to 0 functions",
+        "its code is that of the baseline",
+        "the hot one comes first in 5",
+    ] {
+        assert!(reasons.contains(reason), "{reason}: {reasons}");
+    }
+}
+
+/// What a program of this size reaches at least.
+const MIN_SHARE: f64 = 0.4;
+
+#[test]
+fn few_samples_are_a_reason() {
+    let image = |hot_in_front| ImageEvidence { text_bytes: 9, functions: 100, hot: 40, hot_in_front };
+    let proof = Proof {
+        schema: SCHEMA.into(),
+        kernel: "tuned".into(),
+        profile: "p1".into(),
+        built_with: Some("p1".into()),
+        executed_bytes: 10,
+        attributed_bytes: 9,
+        functions_ran: 40,
+        functions_in_profile: 40,
+        functions_applied: 39,
+        functions_not_applied: 1,
+        functions_not_used: Vec::new(),
+        samples_available: 100,
+        samples_applied: 90,
+        base: image(0.5),
+        tuned: ImageEvidence { text_bytes: 8, ..image(0.9) },
+    };
+    proof.verdict().unwrap();
+    let stale = Proof { samples_applied: 30, ..proof.clone() };
+    assert!(stale.verdict().unwrap_err().to_string().contains("only 30.0 % of the samples"));
+    let few = Proof { functions_applied: 31, ..proof.clone() };
+    assert!(few.verdict().unwrap_err().reasons[0].contains("31 functions, where 40 ran"));
+    let unmoved = Proof { tuned: ImageEvidence { text_bytes: 8, ..image(0.6) }, ..proof };
+    assert_eq!(unmoved.verdict().unwrap_err().reasons.len(), 1);
+}

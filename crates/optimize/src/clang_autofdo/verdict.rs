@@ -1,0 +1,96 @@
+//! Judging a proof.
+
+use super::Proof;
+use crate::Refused;
+
+/// Least number of functions that Clang must have applied samples to, as a share of those in C that ran and are
+/// in the profile. Sources and flags are the same, so that nearly all are.
+pub const MIN_FUNCTION_SHARE: f64 = 0.8;
+
+/// Least share of the samples that must have found their place at once. Those at discriminators of machine
+/// code do so later, so that this is far below 1 in good builds, too.
+pub const MIN_APPLIED_SHARE: f64 = 0.4;
+
+/// Least share of the pairs of a hot function and one that never ran in which the hot one must come first. Some
+/// hot functions are in parts of `.text` of their own (`noinstr`, `sched`), which no profile moves.
+pub const MIN_IN_FRONT: f64 = 0.75;
+
+/// Fewer hot functions than this say nothing by their place.
+const FEW: u64 = 20;
+
+impl Proof {
+    /// Whether the kernel carries its profile.
+    ///
+    /// # Errors
+    /// [`Refused`] with every reason: built with another profile, samples applied to fewer functions than
+    /// [`MIN_FUNCTION_SHARE`], fewer of them than [`MIN_APPLIED_SHARE`], or an image that shows no profile: the
+    /// same code as the baseline, or hot functions less in front than [`MIN_IN_FRONT`].
+    pub fn verdict(&self) -> Result<(), Refused> {
+        let reasons = [
+            self.wrong_profile(),
+            self.few_functions(),
+            self.few_samples(),
+            self.no_trace(),
+            self.not_moved(),
+        ];
+        Refused::unless_empty(&self.kernel, reasons.into_iter().flatten().collect())
+    }
+
+    fn wrong_profile(&self) -> Option<String> {
+        let built_with = self.built_with.as_deref().unwrap_or("none");
+        (built_with != self.profile).then(|| {
+            format!(
+                "it was built with profile {built_with}, not with {}: build the tuned kernel again",
+                self.profile
+            )
+        })
+    }
+
+    fn few_functions(&self) -> Option<String> {
+        let needed = self.functions_in_profile as f64 * MIN_FUNCTION_SHARE;
+        ((self.functions_applied as f64) < needed || self.functions_applied == 0).then(|| {
+            format!(
+                "Clang applied samples to {} functions, where {} ran in the training and are in the profile ({:.0} % are \
+                 needed): base and tuned kernel differ in source, configuration or flags, or Clang read no profile; \
+                 look in build.log for \"available profile samples\", and build both again",
+                self.functions_applied,
+                self.functions_in_profile,
+                MIN_FUNCTION_SHARE * 100.0
+            )
+        })
+    }
+
+    fn few_samples(&self) -> Option<String> {
+        (self.functions_applied > 0 && self.applied_share() < MIN_APPLIED_SHARE).then(|| {
+            format!(
+                "only {:.1} % of the samples found their place, {:.0} % are needed: the source is another than the one \
+                 that was recorded; build the base kernel again and repeat the training",
+                self.applied_share() * 100.0,
+                MIN_APPLIED_SHARE * 100.0
+            )
+        })
+    }
+
+    fn no_trace(&self) -> Option<String> {
+        let (base, tuned) = (&self.base, &self.tuned);
+        (base.text_bytes == tuned.text_bytes && base.functions == tuned.functions).then(|| {
+            format!(
+                "its code is that of the baseline: {} bytes in {} functions in both, so Clang did nothing with the profile",
+                tuned.text_bytes, tuned.functions
+            )
+        })
+    }
+
+    fn not_moved(&self) -> Option<String> {
+        let tuned = &self.tuned;
+        (self.base.hot >= FEW && (tuned.hot == 0 || tuned.hot_in_front < MIN_IN_FRONT)).then(|| {
+            format!(
+                "of all pairs of a hot function and one that never ran, the hot one comes first in {:.0} % ({:.0} % are \
+                 needed, the baseline has {:.0} %): Clang did not know which functions are hot",
+                tuned.hot_in_front * 100.0,
+                MIN_IN_FRONT * 100.0,
+                self.base.hot_in_front * 100.0
+            )
+        })
+    }
+}

@@ -1,0 +1,70 @@
+//! Recipe `clang-autofdo`: the training run of the base kernel itself is recorded.
+
+use super::{not_of, Given, Job, Make, RecipeOptions, Way};
+use crate::plan::StepName;
+use crate::record::{record, Capture, RecordRequest, Repeat};
+use crate::{Error, Result, Session};
+use kerntune_kernel::{BuildRequest, ImportedSource, Kernel};
+use kerntune_optimize::clang_autofdo::{
+    base_request, prepare_profile, prove, tuned_request, PreparedProfile,
+};
+use kerntune_optimize::{Proof, Recipe};
+use kerntune_profile::Profile;
+use std::path::{Path, PathBuf};
+
+pub(super) struct ClangAutofdo;
+
+/// Counts are all that is needed; without a trace of functions the run is faster and leaves megabytes.
+const CAPTURE: Capture = Capture { functions: false, edges: true };
+
+impl Way for ClangAutofdo {
+    fn steps(&self) -> &'static [StepName] {
+        &[
+            StepName::Image,
+            StepName::BaseKernel,
+            StepName::RecordTraining,
+            StepName::Profile,
+            StepName::TunedKernel,
+            StepName::MeasureBase,
+            StepName::MeasureBaseAgain,
+            StepName::MeasureTuned,
+        ]
+    }
+
+    fn check(&self, options: RecipeOptions) -> Result<()> {
+        if options.no_values {
+            return Err(Error::NoValuesAnyway(Recipe::ClangAutofdo.name()));
+        }
+        Ok(())
+    }
+
+    fn base(&self, session: &Session, request: &BuildRequest) -> Result<BuildRequest> {
+        // The flags depend on what the source's Kbuild knows.
+        let source = ImportedSource::import(session.work, &request.source, session.progress)?;
+        Ok(base_request(request, source.version())?)
+    }
+
+    fn profile(&self, job: &Job, given: Option<&Given>, make: &mut Make) -> Result<PathBuf> {
+        let Job { session, workload, base, .. } = *job;
+        let recording = match given {
+            Some(Given::Recording(directory)) => directory.clone(),
+            Some(Given::Counters(_)) => return Err(not_of(Recipe::ClangAutofdo, "--gcda", "--profile")),
+            None => make(StepName::RecordTraining, &mut || {
+                let (run, capture, repeat) = ("training", CAPTURE, Repeat::Number(0));
+                let request = RecordRequest { kernel: base, workload, run, capture, model: None, repeat };
+                Ok(record(session, &request)?.path)
+            })?,
+        };
+        make(StepName::Profile, &mut || {
+            Ok(prepare_profile(session.work, &Profile::load(&recording)?, base)?.dir)
+        })
+    }
+
+    fn tuned(&self, job: &Job, profile: &Path) -> Result<BuildRequest> {
+        Ok(tuned_request(job.request, job.base, &PreparedProfile::load(profile)?)?)
+    }
+
+    fn prove(&self, base: &Kernel, profile: &Path, tuned: &Kernel) -> Result<Proof> {
+        Ok(prove(base, &PreparedProfile::load(profile)?, tuned, &tuned.build_log())?.into())
+    }
+}

@@ -1,0 +1,81 @@
+//! Recipe `gcc-pgo`: an instrumented kernel is trained.
+
+use super::{not_of, Given, Job, Make, RecipeOptions, Way};
+use crate::plan::StepName;
+use crate::train::train;
+use crate::{Result, Session};
+use kerntune_kernel::{build, BuildRequest, Kernel};
+use kerntune_optimize::gcc_pgo::{
+    instrumented_request, prepare_profile, prove, tuned_request, Exclusions, PreparedProfile, Values,
+};
+use kerntune_optimize::{Proof, Recipe};
+use std::path::{Path, PathBuf};
+
+pub(super) struct GccPgo;
+
+impl Way for GccPgo {
+    fn steps(&self) -> &'static [StepName] {
+        &[
+            StepName::Image,
+            StepName::BaseKernel,
+            StepName::InstrumentedKernel,
+            StepName::Training,
+            StepName::Profile,
+            StepName::TunedKernel,
+            StepName::MeasureBase,
+            StepName::MeasureBaseAgain,
+            StepName::MeasureTuned,
+        ]
+    }
+
+    fn check(&self, _: RecipeOptions) -> Result<()> {
+        Ok(())
+    }
+
+    fn base(&self, _: &Session, request: &BuildRequest) -> Result<BuildRequest> {
+        Ok(request.clone())
+    }
+
+    fn profile(&self, job: &Job, given: Option<&Given>, make: &mut Make) -> Result<PathBuf> {
+        let Job { session, workload, base, options, .. } = *job;
+        let values = values(job)?;
+        if values.is_none() && !options.no_values {
+            let version = &base.manifest.version;
+            let text = format!("no patches profile values in Linux {version}: arcs alone are counted");
+            session.progress.note(&text);
+        }
+        let instrumented = make(StepName::InstrumentedKernel, &mut || {
+            let exclusions = Exclusions::maintained()?;
+            let request = instrumented_request(job.request, base, &exclusions, values.as_ref())?;
+            Ok(build(session.work, &request, session.progress)?.dir)
+        })?;
+        let instrumented = Kernel::load(&instrumented)?;
+        let counters = match given {
+            Some(Given::Counters(directory)) => directory.clone(),
+            Some(Given::Recording(_)) => return Err(not_of(Recipe::GccPgo, "--profile", "--gcda")),
+            None => make(StepName::Training, &mut || {
+                train(session, &instrumented, workload, &session.image(workload)?)
+            })?,
+        };
+        make(StepName::Profile, &mut || {
+            Ok(prepare_profile(session.work, std::slice::from_ref(&counters), &instrumented)?.dir)
+        })
+    }
+
+    fn tuned(&self, job: &Job, profile: &Path) -> Result<BuildRequest> {
+        let profile = PreparedProfile::load(profile)?;
+        Ok(tuned_request(job.request, job.base, &profile, values(job)?.as_ref())?)
+    }
+
+    fn prove(&self, base: &Kernel, profile: &Path, tuned: &Kernel) -> Result<Proof> {
+        Ok(prove(base, &PreparedProfile::load(profile)?, tuned, &tuned.build_log())?.into())
+    }
+}
+
+/// What it takes to profile values; None if that is not wanted or there are no patches for this kernel.
+fn values(job: &Job) -> Result<Option<Values>> {
+    if job.options.no_values {
+        return Ok(None);
+    }
+    Ok(Values::of(job.session.work, job.base)?)
+}

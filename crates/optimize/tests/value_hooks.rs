@@ -217,4 +217,8 @@ fn what_the_assembler_does_not_understand_ends_the_compilation() {
     // Inline assembler is its author's business, and text is text.
     let own = "int f(int x) { asm(\"movl %%fs:0, %0\" : \"=r\"(x)); return x; }\nconst char *s = \"\\t%fs:a@tpoff\";\n";
     assert!(!refused(own, &[]));
+    // The kernel's own C, where per-CPU variables are in a named address space: entry/common.c.
+    let kernel = "extern __seg_gs void *__gcov_indirect_call[2];\n\
+                  void f(void **saved) { *saved = __gcov_indirect_call[1]; __gcov_indirect_call[0] = 0; }\n";
+    assert!(!refused(kernel, &[]));
 }

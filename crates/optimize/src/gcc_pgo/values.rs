@@ -8,7 +8,7 @@
 use crate::Result;
 use kerntune_kernel::{BuildRequest, Kernel, PatchSet};
 use kerntune_work::{ContentHash, WorkDir};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What a recipe needs to profile values: the kernel patches, as files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,19 +22,19 @@ impl Values {
     pub fn of(work: &WorkDir, kernel: &Kernel) -> Result<Option<Self>> {
         let Some(set) = PatchSet::gcov_values(&kernel.manifest.version) else { return Ok(None) };
         let patches = set.write(work)?;
-        let hashes = patches.iter().map(hash_of).collect::<Result<_>>()?;
+        let hashes = patches.iter().map(|path| hash_of(path)).collect::<Result<_>>()?;
         Ok(Some(Self { patches, hashes }))
     }
 
     /// Adds the patches to what `request` is built from, unless they are among its own.
     pub(super) fn add_to(&self, request: &mut BuildRequest) -> Result<()> {
-        let own: Vec<String> = request.patches.iter().map(hash_of).collect::<Result<_>>()?;
+        let own: Vec<String> = request.patches.iter().map(|path| hash_of(path)).collect::<Result<_>>()?;
         let missing = self.patches.iter().zip(&self.hashes).filter(|(_, hash)| !own.contains(hash));
         request.patches.extend(missing.map(|(path, _)| path.clone()));
         Ok(())
     }
 }
 
-fn hash_of(path: &PathBuf) -> Result<String> {
+fn hash_of(path: &Path) -> Result<String> {
     Ok(ContentHash::new("patch/1").file("patch", path)?.finish())
 }

@@ -218,7 +218,15 @@ fn what_the_assembler_does_not_understand_ends_the_compilation() {
     let own = "int f(int x) { asm(\"movl %%fs:0, %0\" : \"=r\"(x)); return x; }\nconst char *s = \"\\t%fs:a@tpoff\";\n";
     assert!(!refused(own, &[]));
     // The kernel's own C, where per-CPU variables are in a named address space: entry/common.c.
-    let kernel = "extern __seg_gs void *__gcov_indirect_call[2];\n\
+    let kernel = "extern void *__seg_gs __gcov_indirect_call[2];\n\
                   void f(void **saved) { *saved = __gcov_indirect_call[1]; __gcov_indirect_call[0] = 0; }\n";
     assert!(!refused(kernel, &[]));
+    // Where registers are short the offset waits on the stack: fs/ext4/hash.c.
+    let assembles = |line: &str| {
+        fs::write(dir.path().join("a.s"), format!("\t{line}\n")).unwrap();
+        gcc(dir.path(), &[&[&b, "-c", "a.s"]]).status.success()
+    };
+    assert!(assembles("movq\t$__gcov_indirect_call@tpoff, 16(%rsp)"));
+    assert!(assembles("movq\t$__gcov_indirect_call@tpoff+8, -8(%rbp)"));
+    assert!(!assembles("movq\t$__gcov_indirect_call@tpoff, place(%rip)"));
 }

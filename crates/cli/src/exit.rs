@@ -148,6 +148,7 @@ impl From<kerntune_tune::Error> for Failure {
             Error::Profile(inner) => inner.into(),
             Error::Optimize(inner) => inner.into(),
             Error::Refused(inner) => inner.into(),
+            Error::Misbehaves { .. } => Self::new(Exit::Guest, error),
             Error::Analyze(_) | Error::LostEvents { .. } => Self::new(Exit::Recording, error),
             other => Self::new(Exit::Usage, other),
         }

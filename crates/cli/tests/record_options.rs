@@ -71,6 +71,7 @@ fn what_is_selected_is_counted_as_if_all_were_traced() {
         let (_, part) = record(&kernel, choice);
         assert_eq!(part.manifest.busy_ns, full.manifest.busy_ns, "{choice:?}: the guest noticed");
         assert_eq!(part.manifest.health["unwound_frames"], 0);
+        assert!(!part.manifest.capture.edges && full.manifest.capture.edges, "{choice:?} costs less");
         let counted = calls(&part);
         assert!(counted.len() > 50, "{choice:?}: {} functions", counted.len());
         for (function, count) in &counted {
@@ -87,6 +88,8 @@ fn what_is_selected_is_counted_as_if_all_were_traced() {
             assert!(counted.contains_key(function), "{choice:?} misses {function:?}");
         }
     }
+    let (_, whole) = record(&kernel, &["--only", "tcp_*", "--edges"]);
+    assert!(whole.manifest.capture.edges && whole.tables.edges == full.tables.edges);
     let refused = |options: &[&str], words: &[&str]| {
         let mut arguments = vec!["record", "--kernel", &kernel, "--workload", "rr"];
         arguments.extend_from_slice(options);

@@ -7,6 +7,11 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use support::{json, kerntune, run};
 
+/// The longest way: a profile compiled in, and what came of it ordered.
+const RECIPE: &str = "gcc-pgo+layout";
+/// Its steps.
+const STEPS: usize = 13;
+
 /// The change of a metric of an operation in percent.
 fn change(result: &Value, operation: &str, metric: &str) -> f64 {
     let row = result["rows"].as_array().unwrap().iter();
@@ -16,11 +21,12 @@ fn change(result: &Value, operation: &str, metric: &str) -> f64 {
 
 #[test]
 fn rr_gets_faster_and_a_second_call_finds_everything() {
-    let result = json(["tune", "--workload", "rr", "--json"]);
+    let result = json(["tune", "--workload", "rr", "--recipe", RECIPE, "--json"]);
     assert_eq!(result["workload"], "rr");
     assert_eq!(result["machine"], "emulator");
     assert!(change(&result, "total", "taken_branches") <= -15.0, "{result}");
     assert!(change(&result, "total", "l1i_misses") <= -35.0, "{result}");
+    assert!(change(&result, "total", "itlb_misses") <= -85.0, "{result}");
     assert!(change(&result, "tcp_rr", "path_length") <= -4.0, "{result}");
     // The contract: every operation has every metric, and an A/A difference beside it.
     for row in result["rows"].as_array().unwrap() {
@@ -30,16 +36,62 @@ fn rr_gets_faster_and_a_second_call_finds_everything() {
         }
     }
 
-    let again = kerntune(["tune", "--workload", "rr", "--json"]).output().unwrap();
+    let again = kerntune(["tune", "--workload", "rr", "--recipe", RECIPE, "--json"]).output().unwrap();
     let said = String::from_utf8_lossy(&again.stderr);
-    assert_eq!(said.matches(": found ").count(), 9, "{said}");
+    assert_eq!(said.matches(": found ").count(), STEPS, "{said}");
     assert_eq!(serde_json::from_slice::<Value>(&again.stdout).unwrap(), result);
     // The same step by step is the same kernel.
     let base = result["base"]["id"].as_str().unwrap();
-    let optimized = json(["optimize", "--kernel", base, "--workload", "rr", "--json"]);
+    let optimized = json(["optimize", "--kernel", base, "--workload", "rr", "--recipe", RECIPE, "--json"]);
     assert_eq!(optimized["tuned"], result["tuned"]["id"]);
-    let plan = run(["tune", "--workload", "rr", "--dry-run"]);
-    assert_eq!(plan.matches("done: ").count(), 9, "{plan}");
+    let proof = &optimized["proof"];
+    assert_eq!(proof["schema"], "kerntune-proof-layout/1");
+    let pages = |side: &str| proof[side]["pages"].as_u64().unwrap();
+    assert!(pages("tuned") < pages("base"), "{proof}");
+    let plan = run(["tune", "--workload", "rr", "--recipe", RECIPE, "--dry-run"]);
+    assert_eq!(plan.matches("done: ").count(), STEPS, "{plan}");
+
+    // Why, in parts that sum to the whole.
+    let tuned = result["tuned"]["id"].as_str().unwrap();
+    let why = json(["explain", base, tuned, "--workload", "rr", "--json"]);
+    for side in 0..2 {
+        let sum = |of: &str| {
+            let rows = why["functions"].as_array().unwrap().iter();
+            rows.map(|row| row[of][side].as_u64().unwrap()).sum::<u64>()
+        };
+        let rest = |of: &str| why[of][side].as_u64().unwrap();
+        assert_eq!(sum("instructions") + rest("elsewhere"), rest("instructions"));
+        assert_eq!(sum("taken_branches") + rest("taken_elsewhere"), rest("taken_branches"));
+    }
+    let inlined = |row: &&Value| row["what"].to_string().contains("inlined everywhere");
+    assert!(why["functions"].as_array().unwrap().iter().filter(inlined).count() > 50);
+
+    an_order_of_ones_own(tuned);
+}
+
+/// The kernel that the tuned one was linked from, with three functions first.
+fn an_order_of_ones_own(tuned: &str) {
+    let movable = json(["kernel", "show", tuned, "--json"])["base_id"].as_str().unwrap().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let names = directory.path().join("names.txt");
+    let order = |text: &str| {
+        std::fs::write(&names, text).unwrap();
+        let names = names.to_str().unwrap();
+        kerntune(["kernel", "order", &movable, "--file", names, "--label", "by-hand", "--json"])
+    };
+    let output = order("# mine\nvfs_write\ntcp_v4_rcv\nvfs_read\n").output().unwrap();
+    assert!(output.status.success(), "{}", support::said(&output));
+    let kernel: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let map = std::path::Path::new(kernel["path"].as_str().unwrap()).join("System.map");
+    let map = std::fs::read_to_string(map).unwrap();
+    let place = |name: &str| map.lines().position(|line| line.ends_with(&format!(" {name}"))).unwrap();
+    let wanted = ["__kerntune_order_start", "vfs_write", "tcp_v4_rcv", "vfs_read", "__kerntune_order_end"];
+    assert!(wanted.windows(2).all(|pair| place(pair[0]) < place(pair[1])), "{wanted:?}");
+
+    support::fails(&mut order("two words\n"), 2, &["two words", "letters, digits"]);
+    let base = support::base_kernel();
+    let mut fixed = kerntune(["kernel", "order", &base, "--file", "/dev/null", "--label", "x"]);
+    support::fails(&mut fixed, 2, &["cannot be moved", "kernel build --movable"]);
 }
 
 #[test]

@@ -6,11 +6,12 @@ use crate::manifest::{rfc3339, SCHEMA};
 use crate::sources::{self, Sources};
 use crate::store::{DOOMED, KIND, MANIFEST};
 use crate::{
-    tools, BuildRequest, CompilerIdentity, ImportedSource, Kernel, KernelManifest, Result, SourceRecord,
-    Symbols, TaskLayout,
+    link_script, relink, tools, BuildRequest, CompilerIdentity, FunctionOrder, ImportedSource, Kernel,
+    KernelManifest, Result, SourceRecord, Symbols, TaskLayout,
 };
 use kerntune_work::{interrupt, write_atomic, write_json, ContentHash, IoContext, Progress, Staged, WorkDir};
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
@@ -68,16 +69,25 @@ pub fn build(work: &WorkDir, request: &BuildRequest, progress: &dyn Progress) ->
 
 /// The whole kernel `id` if it satisfies the request, known by the request's label from now on.
 fn finished(work: &WorkDir, id: &str, request: &BuildRequest) -> Result<Option<Kernel>> {
-    let Some(mut kernel) = work.find(KIND, id).and_then(|dir| Kernel::load(&dir).ok()) else {
+    let Some(kernel) = work.find(KIND, id).and_then(|dir| Kernel::load(&dir).ok()) else {
         return Ok(None);
     };
-    if request.keep_objects && kernel.build_dir().is_none() {
+    if keeps_objects(request) && kernel.build_dir().is_none() {
         return Ok(None);
     }
-    if add_name(&mut kernel.manifest, &request.label) {
+    known_as(kernel, &request.label).map(Some)
+}
+
+/// The kernel, listed under this name too from now on.
+pub(crate) fn known_as(mut kernel: Kernel, label: &str) -> Result<Kernel> {
+    if add_name(&mut kernel.manifest, label) {
         write_json(&kernel.dir.join(MANIFEST), &kernel.manifest)?;
     }
-    Ok(Some(kernel))
+    Ok(kernel)
+}
+
+fn keeps_objects(request: &BuildRequest) -> bool {
+    request.keep_objects || request.movable
 }
 
 /// Whether the name was new.
@@ -108,7 +118,7 @@ fn kernel_id(
         // a work directory that was moved, counters and objects of before match nothing.
         hash = hash.field("source path", source.dir().as_os_str().as_encoded_bytes());
     }
-    for flag in &request.kcflags {
+    for flag in &request.flags() {
         hash = hash.field("flag", flag);
     }
     for (name, value) in &request.make_vars {
@@ -136,7 +146,7 @@ impl Attempt<'_> {
         sweep(&partial)?;
         // The manifest is written last but for removing the build directory and the final rename.
         if partial.join(MANIFEST).is_file() {
-            if !self.request.keep_objects || build.is_dir() {
+            if !keeps_objects(self.request) || build.is_dir() {
                 return self.publish(&partial, &build);
             }
             self.staged.clear()?;
@@ -163,7 +173,17 @@ impl Attempt<'_> {
                 )
             }
         };
-        let objects = kbuild.make(&what, &self.make_args(), Some(expected), progress)?;
+        let (jobs, flags) = (self.request.jobs, self.request.flags());
+        if self.request.movable {
+            let args = make_args(jobs, &flags, &[link_script::FILE]);
+            kbuild.make("make the linker script", &args, None, progress)?;
+            relink::place(&build, &FunctionOrder::default())?;
+        }
+        let mut targets = IMAGES.to_vec();
+        if self.request.modules && self.config.has("CONFIG_MODULES=y") {
+            targets.push("modules");
+        }
+        let objects = kbuild.make(&what, &make_args(jobs, &flags, &targets), Some(expected), progress)?;
         fs::create_dir_all(&counts).at("create", &counts)?;
         write_atomic(&count_file, format!("{objects}\n").as_bytes())?;
         if let Err(error) = self.source.check_unchanged() {
@@ -194,28 +214,9 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    fn make_args(&self) -> Vec<String> {
-        let jobs = self.request.jobs.or_else(|| std::thread::available_parallelism().ok());
-        let mut args = vec![format!("-j{}", jobs.map_or(1, |n| n.get()))];
-        if !self.request.kcflags.is_empty() {
-            args.push(format!("KCFLAGS={}", self.request.kcflags.join(" ")));
-        }
-        args.extend(["bzImage".to_string(), "vmlinux".to_string()]);
-        if self.request.modules && self.config.has("CONFIG_MODULES=y") {
-            args.push("modules".to_string());
-        }
-        args
-    }
-
     /// Outputs and manifest, beside the build directory.
     fn collect(&self, partial: &Path, build: &Path, objects: u64, started: Instant) -> Result<()> {
-        let outputs = [
-            ("vmlinux", "vmlinux"),
-            ("arch/x86/boot/bzImage", "bzImage"),
-            ("System.map", "System.map"),
-            (".config", "config"),
-        ];
-        for (from, to) in outputs {
+        for (from, to) in OUTPUTS {
             take(&build.join(from), &partial.join(to))?;
         }
         let located = Sources::of_build(build, self.source.dir())?;
@@ -239,6 +240,8 @@ impl Attempt<'_> {
             cc: self.request.compiler.to_string(),
             kcflags: self.request.kcflags.clone(),
             make_vars: self.request.make_vars.clone(),
+            movable: self.request.movable,
+            order_id: None,
             recipe: self.request.recipe.clone(),
             profile_id: self.profile_id.clone(),
             base_id: self.request.base_id.clone(),
@@ -275,7 +278,7 @@ impl Attempt<'_> {
     }
 
     fn publish(self, partial: &Path, build: &Path) -> Result<Kernel> {
-        if !self.request.keep_objects && build.is_dir() {
+        if !keeps_objects(self.request) && build.is_dir() {
             // Renamed first: what is called `build` is always whole.
             fs::rename(build, partial.join(DOOMED)).at("rename", build)?;
         }
@@ -285,6 +288,28 @@ impl Attempt<'_> {
         let kernel = Kernel::load(&dir)?;
         Ok(finished(self.work, &self.id, self.request)?.unwrap_or(kernel))
     }
+}
+
+/// What make is asked for.
+pub(crate) const IMAGES: [&str; 2] = ["bzImage", "vmlinux"];
+
+/// What a kernel consists of: where it is in the build directory, and in the result.
+pub(crate) const OUTPUTS: [(&str, &str); 4] = [
+    ("vmlinux", "vmlinux"),
+    ("arch/x86/boot/bzImage", "bzImage"),
+    ("System.map", "System.map"),
+    (".config", "config"),
+];
+
+/// What follows the variables on make's command line.
+pub(crate) fn make_args(jobs: Option<NonZeroUsize>, flags: &[String], targets: &[&str]) -> Vec<String> {
+    let jobs = jobs.or_else(|| std::thread::available_parallelism().ok());
+    let mut args = vec![format!("-j{}", jobs.map_or(1, |n| n.get()))];
+    if !flags.is_empty() {
+        args.push(format!("KCFLAGS={}", flags.join(" ")));
+    }
+    args.extend(targets.iter().map(ToString::to_string));
+    args
 }
 
 /// Finishes a deletion that was begun.

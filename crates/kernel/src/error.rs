@@ -39,6 +39,18 @@ pub enum Error {
     /// A compiler flag or make variable that make would tear apart.
     #[error("{what} `{value}` cannot be handed to make: {reason}")]
     UnusableFlag { what: &'static str, value: String, reason: &'static str },
+    /// A function's name that would mean something else in a linker script.
+    #[error("`{name}` cannot be the name of a function in an order: letters, digits, `_`, `.` and `$` only")]
+    UnusableName { name: String },
+    /// A kernel that cannot be linked in another order.
+    #[error(
+        "the functions of kernel {kernel} ({id}) cannot be moved: build it with `kerntune kernel build --movable`, which \
+         gives each a section of its own and keeps the objects"
+    )]
+    NotMovable { kernel: String, id: String },
+    /// A linker script that we do not know our way in.
+    #[error("linker script {path}: {reason}")]
+    LinkScript { path: PathBuf, reason: String },
     /// A line of a configuration that is none.
     #[error("{origin}, line {line}: `{text}` is neither `CONFIG_NAME=value` nor `# CONFIG_NAME is not set`")]
     BadFragment { origin: String, line: usize, text: String },

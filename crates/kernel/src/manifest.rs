@@ -35,6 +35,12 @@ pub struct KernelManifest {
     pub kcflags: Vec<String>,
     /// Other make variables, in order.
     pub make_vars: Vec<(String, String)>,
+    /// Whether its functions can be placed in another order by linking again.
+    #[serde(default)]
+    pub movable: bool,
+    /// What names the order of its functions, if they are in one that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order_id: Option<String>,
     /// The recipe that asked for it, if one did.
     pub recipe: Option<String>,
     /// What names the profile that was compiled in, if one was.
@@ -59,6 +65,14 @@ pub struct KernelManifest {
     pub task: TaskLayout,
     /// What was asked of the configuration and did not take.
     pub warnings: Vec<String>,
+}
+
+impl KernelManifest {
+    /// All of `KCFLAGS`.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        let movable = self.movable.then(|| crate::request::FUNCTION_SECTIONS.to_string());
+        self.kcflags.iter().cloned().chain(movable).collect()
+    }
 }
 
 /// Where a source came from.

@@ -4,6 +4,9 @@ use crate::{Compiler, Error, Result, Source};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+/// The compiler's flag for [`BuildRequest::movable`].
+pub(crate) const FUNCTION_SECTIONS: &str = "-ffunction-sections";
+
 /// What the configuration starts from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum BaseConfig {
@@ -34,6 +37,9 @@ pub struct BuildRequest {
     pub kcflags: Vec<String>,
     /// Further variables for make's command line, for example `("KBUILD_LDFLAGS", "…")`.
     pub make_vars: Vec<(String, String)>,
+    /// Give every function a section of its own and keep the objects, so that [`relink`](crate::relink) can
+    /// place the functions in any order later.
+    pub movable: bool,
     /// A tree of files that is copied into the build directory before the build, such as
     /// `kernel/fork.gcda`, which GCC looks for beside `kernel/fork.o`.
     pub profile_dir: Option<PathBuf>,
@@ -66,6 +72,7 @@ impl BuildRequest {
             compiler: Compiler::default(),
             kcflags: Vec::new(),
             make_vars: Vec::new(),
+            movable: false,
             profile_dir: None,
             profile_id: None,
             label: label.into(),
@@ -75,6 +82,12 @@ impl BuildRequest {
             modules: false,
             jobs: None,
         }
+    }
+
+    /// All of `KCFLAGS`.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        let movable = self.movable.then(|| FUNCTION_SECTIONS.to_string());
+        self.kcflags.iter().cloned().chain(movable).collect()
     }
 
     /// Refuses what make or the shell below it would take apart.

@@ -168,6 +168,8 @@ pub(crate) mod tests {
             cc: "gcc".into(),
             kcflags: vec![],
             make_vars: vec![],
+            movable: false,
+            order_id: None,
             recipe: None,
             profile_id: None,
             base_id: None,

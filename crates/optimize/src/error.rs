@@ -69,12 +69,12 @@ pub enum Error {
     Program { program: String, kernel: String, said: String },
     /// A kernel whose addresses cannot be led back to its source.
     #[error(
-        "kernel {kernel} has no {missing}: LLVM would make an empty profile of its counts without a word. Build it with          `kerntune tune --recipe clang-autofdo` or with --kcflags={flag}"
+        "kernel {kernel} has no {missing}: LLVM would make an empty profile of its counts without a word. Build it with `kerntune tune --recipe clang-autofdo` or with --kcflags={flag}"
     )]
     NoDebugInfo { kernel: String, missing: &'static str, flag: &'static str },
     /// A recording of another kernel than the one to be tuned.
     #[error(
-        "profile {profile} is of kernel {recorded}, not of {kernel}: its addresses mean other code here. Record the          training run on kernel {kernel}"
+        "profile {profile} is of kernel {recorded}, not of {kernel}: its addresses mean other code here. Record the training run on kernel {kernel}"
     )]
     OtherKernel { profile: String, recorded: String, kernel: String },
     /// A recording without counts.
@@ -86,6 +86,9 @@ pub enum Error {
     /// A sample profile that holds next to nothing of what ran.
     #[error("the profile made of recording {profile} is of no use: {reason}")]
     PoorSamples { profile: String, reason: String },
+    /// A call graph that cannot be ordered.
+    #[error(transparent)]
+    Layout(#[from] kerntune_layout::Error),
     /// The tuned kernel does not carry the profile.
     #[error(transparent)]
     Refused(#[from] Refused),

@@ -1,9 +1,9 @@
 //! Profile → recipe inputs → tuned kernel, and the proof that it took.
 //!
 //! Start from [`Recipe`] (the ways there are to turn a profile into a kernel) and from the recipe's
-//! own module: [`gcc_pgo`] for [`Recipe::GccPgo`], [`clang_autofdo`] for [`Recipe::ClangAutofdo`]. A recipe is a set of steps, each a function of
-//! its own that is named by its inputs and can be taken up again; between the steps somebody else
-//! builds and boots kernels. This crate boots nothing.
+//! own module: [`gcc_pgo`], [`clang_autofdo`], [`layout`]. A recipe is a set of steps, each a function of its own
+//! that is named by its inputs and can be taken up again; between the steps somebody else builds and boots
+//! kernels. This crate boots nothing.
 //!
 //! ```
 //! use kerntune_optimize::Recipe;
@@ -17,9 +17,11 @@
 pub mod clang_autofdo;
 mod error;
 pub mod gcc_pgo;
+pub mod layout;
 mod proof;
 mod recipe;
 mod refused;
+mod stored;
 #[cfg(test)]
 mod test_kernel;
 mod version;

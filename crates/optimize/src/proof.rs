@@ -1,6 +1,6 @@
 //! The proof of any recipe.
 
-use crate::{clang_autofdo, gcc_pgo, Refused};
+use crate::{clang_autofdo, gcc_pgo, layout, Refused};
 use serde::Serialize;
 use std::fmt;
 
@@ -12,6 +12,8 @@ pub enum Proof {
     GccPgo(Box<gcc_pgo::Proof>),
     /// Of recipe `clang-autofdo`.
     ClangAutofdo(Box<clang_autofdo::Proof>),
+    /// Of recipe `layout`, alone or after another whose own proof was accepted before.
+    Layout(Box<layout::Proof>),
 }
 
 impl Proof {
@@ -23,6 +25,7 @@ impl Proof {
         match self {
             Proof::GccPgo(proof) => proof.verdict(),
             Proof::ClangAutofdo(proof) => proof.verdict(),
+            Proof::Layout(proof) => proof.verdict(),
         }
     }
 }
@@ -32,6 +35,7 @@ impl fmt::Display for Proof {
         match self {
             Proof::GccPgo(proof) => fmt::Display::fmt(proof, f),
             Proof::ClangAutofdo(proof) => fmt::Display::fmt(proof, f),
+            Proof::Layout(proof) => fmt::Display::fmt(proof, f),
         }
     }
 }
@@ -45,5 +49,11 @@ impl From<gcc_pgo::Proof> for Proof {
 impl From<clang_autofdo::Proof> for Proof {
     fn from(proof: clang_autofdo::Proof) -> Self {
         Proof::ClangAutofdo(Box::new(proof))
+    }
+}
+
+impl From<layout::Proof> for Proof {
+    fn from(proof: layout::Proof) -> Self {
+        Proof::Layout(Box::new(proof))
     }
 }

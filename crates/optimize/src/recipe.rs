@@ -1,6 +1,6 @@
 //! The ways to turn a profile into a kernel.
 
-use crate::{clang_autofdo, gcc_pgo, Error, Result};
+use crate::{clang_autofdo, gcc_pgo, layout, Error, Result};
 use kerntune_kernel::Compiler;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -15,6 +15,14 @@ pub enum Recipe {
     /// Exact counts of the production kernel, compiled in with Clang's `-fprofile-sample-use`; see
     /// [`clang_autofdo`].
     ClangAutofdo,
+    /// The same objects in another order; see [`layout`].
+    Layout,
+    /// [`Recipe::GccPgo`], and then [`Recipe::Layout`] by a recording of what came out.
+    #[serde(rename = "gcc-pgo+layout")]
+    GccPgoLayout,
+    /// [`Recipe::ClangAutofdo`], and then [`Recipe::Layout`] by a recording of what came out.
+    #[serde(rename = "clang-autofdo+layout")]
+    ClangAutofdoLayout,
 }
 
 /// Something that a recipe cannot do without.
@@ -30,13 +38,22 @@ pub struct Requirement {
 
 impl Recipe {
     /// Every recipe.
-    pub const ALL: &'static [Recipe] = &[Recipe::GccPgo, Recipe::ClangAutofdo];
+    pub const ALL: &'static [Recipe] = &[
+        Recipe::GccPgo,
+        Recipe::ClangAutofdo,
+        Recipe::Layout,
+        Recipe::GccPgoLayout,
+        Recipe::ClangAutofdoLayout,
+    ];
 
     /// The name on the command line and in manifests.
     pub fn name(self) -> &'static str {
         match self {
             Recipe::GccPgo => gcc_pgo::NAME,
             Recipe::ClangAutofdo => clang_autofdo::NAME,
+            Recipe::Layout => layout::NAME,
+            Recipe::GccPgoLayout => "gcc-pgo+layout",
+            Recipe::ClangAutofdoLayout => "clang-autofdo+layout",
         }
     }
 
@@ -49,22 +66,28 @@ impl Recipe {
             Recipe::ClangAutofdo => {
                 "records which code of the plain kernel the workload runs and rebuilds with these counts (Clang)"
             }
+            Recipe::Layout => {
+                "records who calls whom and links the same objects with functions that do next to each other"
+            }
+            Recipe::GccPgoLayout => "gcc-pgo, and then layout by a recording of the kernel that came out",
+            Recipe::ClangAutofdoLayout => "clang-autofdo, and then layout by a recording of the kernel that came out",
         }
     }
 
     /// What it cannot do without.
     pub fn requirements(self) -> &'static [Requirement] {
         match self {
-            Recipe::GccPgo => gcc_pgo::REQUIREMENTS,
-            Recipe::ClangAutofdo => clang_autofdo::REQUIREMENTS,
+            Recipe::GccPgo | Recipe::GccPgoLayout => gcc_pgo::REQUIREMENTS,
+            Recipe::ClangAutofdo | Recipe::ClangAutofdoLayout => clang_autofdo::REQUIREMENTS,
+            Recipe::Layout => layout::REQUIREMENTS,
         }
     }
 
     /// The compiler to take where none is named.
     pub fn default_compiler(self) -> Compiler {
         match self {
-            Recipe::GccPgo => Compiler::default(),
-            Recipe::ClangAutofdo => clang_autofdo::default_compiler(),
+            Recipe::GccPgo | Recipe::GccPgoLayout | Recipe::Layout => Compiler::default(),
+            Recipe::ClangAutofdo | Recipe::ClangAutofdoLayout => clang_autofdo::default_compiler(),
         }
     }
 
@@ -75,8 +98,10 @@ impl Recipe {
     /// [`Compiler::identify`] reports it.
     pub fn check_compiler(self, compiler: &Compiler) -> Result<()> {
         match self {
-            Recipe::GccPgo => gcc_pgo::check_compiler(compiler),
-            Recipe::ClangAutofdo => clang_autofdo::check_compiler(compiler),
+            Recipe::GccPgo | Recipe::GccPgoLayout => gcc_pgo::check_compiler(compiler),
+            Recipe::ClangAutofdo | Recipe::ClangAutofdoLayout => clang_autofdo::check_compiler(compiler),
+            // Any that builds a kernel.
+            Recipe::Layout => Ok(compiler.identify().map(drop)?),
         }
     }
 }
@@ -110,7 +135,7 @@ mod tests {
             assert!(!recipe.requirements().is_empty() && !recipe.about().is_empty());
         }
         let error = "bolt2".parse::<Recipe>().unwrap_err().to_string();
-        assert_eq!(error, "no recipe `bolt2`; there are gcc-pgo, clang-autofdo");
+        assert_eq!(error, "no recipe `bolt2`; there are gcc-pgo, clang-autofdo, layout, gcc-pgo+layout, clang-autofdo+layout");
     }
 
     #[test]

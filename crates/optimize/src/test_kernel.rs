@@ -20,6 +20,8 @@ pub(crate) fn kernel(dir: &Path, id: &str, version: &str) -> Kernel {
             cc: "clang-19".into(),
             kcflags: vec![],
             make_vars: vec![],
+            movable: false,
+            order_id: None,
             recipe: None,
             profile_id: None,
             base_id: None,

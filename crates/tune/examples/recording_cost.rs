@@ -71,10 +71,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("  {row:28} {median:5.2}  ({least:.2} to {greatest:.2})");
     }
     let place = |name: &str| rows.iter().position(|row| *row == name);
-    if let (Some(part), Some(all)) = (place("functions in net/"), place("functions")) {
+    for whole in ["functions", "functions, edges and model"] {
+        let (Some(part), Some(all)) = (place("functions in net/"), place(whole)) else { continue };
         let of_all = |round: &Vec<f64>| (round[part] - round[0]) / (round[all] - round[0]);
         let (median, least, greatest) = spread(seconds.iter().map(of_all));
-        println!("  net/ adds {median:.2} ({least:.2} to {greatest:.2}) of what all functions add");
+        println!("  net/ adds {median:.2} ({least:.2} to {greatest:.2}) of what \"{whole}\" adds");
     }
     Ok(())
 }

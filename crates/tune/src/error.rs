@@ -37,6 +37,12 @@ pub enum Error {
     Point(#[from] kerntune_machine::PointError),
     #[error(transparent)]
     User(#[from] kerntune_machine::UserBinaryError),
+    /// A kernel to start from that carries a profile.
+    #[error("kernel {kernel} is tuned already, and cannot be built again from what it was built from: start from its base kernel. For two recipes one after the other there is `gcc-pgo+layout`")]
+    TunedAlready { kernel: String },
+    /// A tuned kernel that does something else than the one it was made from.
+    #[error("kernel {kernel} does not do all that its base kernel does, and is not offered:\n  {}", differences.join("\n  "))]
+    Misbehaves { kernel: String, differences: Vec<String> },
     /// What another recipe is trained by.
     #[error("{option} is not for recipe {recipe}, which takes {instead}")]
     NotOfRecipe { option: &'static str, recipe: &'static str, instead: &'static str },

@@ -11,11 +11,15 @@
 //! - [`optimize`](optimize::optimize): a kernel and a workload → a tuned kernel and the proof,
 //! - [`Plan`]: all of it.
 
+pub mod auto;
 pub mod compare;
+pub mod cross;
 pub mod detail;
 mod error;
+pub mod explain;
 pub mod export;
 pub mod import_mcrae;
+pub mod merge;
 pub mod model;
 pub mod optimize;
 mod plan;

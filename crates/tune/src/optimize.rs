@@ -1,7 +1,7 @@
 //! A kernel and a workload → a tuned kernel and the proof.
 
-use crate::recipes::{tuned_request, way, Given, Job, RecipeOptions};
-use crate::{Result, Session};
+use crate::recipes::{tuned_label, way, Given, Job, RecipeOptions};
+use crate::{Error, Result, Session};
 use kerntune_guest::Workload;
 use kerntune_kernel::{build, BaseConfig, BuildRequest, Compiler, Kernel};
 use kerntune_optimize::{Proof, Recipe};
@@ -22,14 +22,21 @@ pub struct Optimized {
 }
 
 /// The request that builds `kernel` again, so that a recipe can vary it.
+///
+/// # Errors
+/// [`Error::TunedAlready`].
 pub fn request_of(kernel: &Kernel) -> Result<BuildRequest> {
     let manifest = &kernel.manifest;
+    if manifest.profile_id.is_some() || manifest.order_id.is_some() {
+        return Err(Error::TunedAlready { kernel: manifest.label.clone() });
+    }
     let mut request = BuildRequest::new(manifest.source.origin.parse()?, manifest.label.clone());
     request.patches = manifest.source.patches.iter().map(|name| kernel.dir.join(name)).collect();
     request.base = BaseConfig::File(kernel.config());
     request.compiler = manifest.cc.parse::<Compiler>()?;
     request.kcflags.clone_from(&manifest.kcflags);
     request.make_vars.clone_from(&manifest.make_vars);
+    request.movable = manifest.movable;
     Ok(request)
 }
 
@@ -50,8 +57,7 @@ pub fn optimize(
     let base = if request == asked { kernel } else { build(session.work, &request, session.progress)? };
     let job = Job { session, workload, request: &request, base: &base, options };
     let profile = way.profile(&job, given, &mut |_, make| make())?;
-    let tuned = tuned_request(way, recipe, &asked.label, &job, &profile)?;
-    let tuned = build(session.work, &tuned, session.progress)?;
-    let proof = way.prove(&base, &profile, &tuned)?;
+    let tuned = way.build(&job, &profile, &tuned_label(&asked.label, recipe, workload))?;
+    let proof = way.prove(&job, &profile, &tuned)?;
     Ok(Optimized { base, tuned, profile, proof })
 }

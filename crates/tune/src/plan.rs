@@ -24,7 +24,11 @@ pub enum StepName {
     Training,
     RecordTraining,
     Profile,
+    MovableKernel,
+    RecordMovable,
+    Order,
     TunedKernel,
+    Check,
     MeasureBase,
     MeasureBaseAgain,
     MeasureTuned,
@@ -40,7 +44,11 @@ impl StepName {
             StepName::Training => "run the training on the instrumented kernel",
             StepName::RecordTraining => "record the training on the base kernel",
             StepName::Profile => "turn what was counted into a profile",
+            StepName::MovableKernel => "build the kernel whose functions can be moved",
+            StepName::RecordMovable => "record the training on that kernel",
+            StepName::Order => "order its functions by who calls whom",
             StepName::TunedKernel => "build the tuned kernel with the profile",
+            StepName::Check => "check that the tuned kernel does what the base kernel does",
             StepName::MeasureBase => "measure the base kernel",
             StepName::MeasureBaseAgain => "measure the base kernel again (A/A)",
             StepName::MeasureTuned => "measure the tuned kernel",
@@ -87,7 +95,7 @@ struct Ledger {
 /// A plan in the work directory.
 #[derive(Debug)]
 pub struct Plan {
-    steps: &'static [StepName],
+    steps: Vec<StepName>,
     root: PathBuf,
     directory: PathBuf,
     ledger: Ledger,
@@ -97,7 +105,7 @@ pub struct Plan {
 impl Plan {
     /// Opens the plan `id` of these steps, new or taken up again. Nothing is written before the first step
     /// ends.
-    pub fn open(work: &WorkDir, id: &str, steps: &'static [StepName], about: Vec<String>) -> Result<Self> {
+    pub fn open(work: &WorkDir, id: &str, steps: Vec<StepName>, about: Vec<String>) -> Result<Self> {
         let directory = work.room(ROOM)?.join(id);
         let ledger = match fs::read(directory.join(FILE)) {
             // A plan is a cache of where results are; one that cannot be read is begun anew,
@@ -157,7 +165,9 @@ impl Plan {
 mod tests {
     use super::*;
 
-    const STEPS: &[StepName] = &[StepName::Image, StepName::BaseKernel];
+    fn steps() -> Vec<StepName> {
+        vec![StepName::Image, StepName::BaseKernel]
+    }
 
     #[test]
     fn a_step_is_made_once_and_again_when_its_result_is_gone() {
@@ -174,9 +184,9 @@ mod tests {
             assert_eq!(path.unwrap(), result);
             made
         };
-        let mut plan = Plan::open(&work, "p", STEPS, Vec::new()).unwrap();
+        let mut plan = Plan::open(&work, "p", steps(), Vec::new()).unwrap();
         assert!(make(&mut plan));
-        let mut again = Plan::open(&work, "p", STEPS, Vec::new()).unwrap();
+        let mut again = Plan::open(&work, "p", steps(), Vec::new()).unwrap();
         assert!(!make(&mut again));
         assert_eq!(again.steps()[1].state, State::Found(result.clone()));
         fs::remove_dir_all(&result).unwrap();
@@ -190,7 +200,7 @@ mod tests {
         let work = WorkDir::open(dir.path()).unwrap();
         fs::create_dir_all(dir.path().join("tunes/p")).unwrap();
         fs::write(dir.path().join("tunes/p/plan.json"), "{\"results\":").unwrap();
-        let plan = Plan::open(&work, "p", STEPS, Vec::new()).unwrap();
+        let plan = Plan::open(&work, "p", steps(), Vec::new()).unwrap();
         assert!(plan.steps().iter().all(|step| step.state == State::Todo));
     }
 }

@@ -8,7 +8,7 @@ use kerntune_work::{write_json, ContentHash, IoContext};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where results are in the work directory.
 pub const ROOM: &str = "selftests";
@@ -51,11 +51,20 @@ pub struct Difference<'a> {
     pub kernel: Option<&'a Check>,
 }
 
+/// All checks of one kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SelfTest {
+    /// The result directory.
+    pub dir: PathBuf,
+    /// In the order in which they were made.
+    pub checks: Vec<Check>,
+}
+
 /// Runs all checks on a kernel; found again if they were run before.
 ///
 /// # Errors
 /// Those of a run, among them a guest that panics or hangs, and [`Error::SelfTest`].
-pub fn selftest(session: &Session, kernel: &Kernel) -> Result<Vec<Check>> {
+pub fn selftest(session: &Session, kernel: &Kernel) -> Result<SelfTest> {
     let workload = Workload::parse(WORKLOAD, Path::new("selftest.toml"))?;
     let image = session.image(&workload)?;
     let id = ContentHash::new("selftest/1")
@@ -67,7 +76,11 @@ pub fn selftest(session: &Session, kernel: &Kernel) -> Result<Vec<Check>> {
     if let Some(done) = staged.already() {
         let path = done.join(FILE);
         let bytes = fs::read(&path).at("read", &path)?;
-        return serde_json::from_slice(&bytes).map_err(|e| Error::SelfTest { path, message: e.to_string() });
+        let checks =
+            serde_json::from_slice(&bytes).map_err(|e| Error::SelfTest { path, message: e.to_string() })?;
+        let dir = done.to_owned();
+        let _ = fs::remove_dir(staged.path());
+        return Ok(SelfTest { dir, checks });
     }
     staged.clear()?;
     let run = staged.path().join("run");
@@ -83,8 +96,26 @@ pub fn selftest(session: &Session, kernel: &Kernel) -> Result<Vec<Check>> {
     let text = fs::read_to_string(&log).at("read", &log)?;
     let checks = parse(&text).map_err(|message| Error::SelfTest { path: log, message })?;
     write_json(&staged.path().join(FILE), &checks)?;
-    staged.publish()?;
-    Ok(checks)
+    Ok(SelfTest { dir: staged.publish()?, checks })
+}
+
+/// Refuses a tuned kernel that answers a check in another way than its base kernel.
+///
+/// # Errors
+/// [`Error::Misbehaves`] with every difference.
+pub(crate) fn agree(base: &SelfTest, tuned: &SelfTest, label: &str) -> Result<()> {
+    let said = |check: Option<&Check>| match check {
+        Some(Check { result, why: Some(why), .. }) => format!("{result:?}: {why}").to_lowercase(),
+        Some(check) => format!("{:?}", check.result).to_lowercase(),
+        None => "not reached".into(),
+    };
+    let line =
+        |d: &Difference| format!("{}: {}, on the base kernel {}", d.check, said(d.kernel), said(d.base));
+    let differences: Vec<String> = differences(&base.checks, &tuned.checks).iter().map(line).collect();
+    match differences.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Misbehaves { kernel: label.to_string(), differences }),
+    }
 }
 
 /// What differs between the checks of a base kernel and those of another.
@@ -135,6 +166,11 @@ mod tests {
         let found = differences(&base, &other);
         assert_eq!(found.iter().map(|d| d.check).collect::<Vec<_>>(), ["a", "c"]);
         assert_eq!(found[1].kernel, None);
+        let kernel = |checks: &[Check]| SelfTest { dir: "d".into(), checks: checks.to_vec() };
+        agree(&kernel(&base), &kernel(&base), "tuned").unwrap();
+        let error = agree(&kernel(&base), &kernel(&other), "tuned").unwrap_err().to_string();
+        assert!(error.contains("a: failed, on the base kernel ok"), "{error}");
+        assert!(error.contains("c: not reached, on the base kernel ok"), "{error}");
         assert!(parse("").is_err() && parse("selftest: no\n").unwrap_err().contains("selftest: no"));
     }
 }

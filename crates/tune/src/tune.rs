@@ -3,12 +3,14 @@
 use crate::compare::{from_recordings, measure};
 use crate::model::Model;
 use crate::plan::{Plan, Step, StepName};
-use crate::recipes::{self, tuned_request, way, Job, RecipeOptions};
+use crate::recipes::{self, tuned_label, way, Job, RecipeOptions};
 use crate::record::Recorded;
+use crate::selftest::{agree, selftest};
 use crate::{Result, Session};
 use kerntune_compare::Comparison;
 use kerntune_guest::Workload;
 use kerntune_kernel::{build, BaseConfig, BuildRequest, ImportedSource, Kernel, Source};
+use kerntune_optimize::layout::DEFAULT_ALGORITHM;
 use kerntune_optimize::{Proof, Recipe};
 use kerntune_profile::load_manifest;
 use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, WorkDir};
@@ -80,6 +82,7 @@ impl TuneRequest<'_> {
             .field("workload", format!("{:?}", self.workload))
             .field("recipe", self.recipe.name())
             .field("options", format!("{:?}", self.options))
+            .field("order", DEFAULT_ALGORITHM.name())
             .field("model", &self.model.text)
             .field("machine", &session.machine_id)
             .field("kerntune", env!("CARGO_PKG_VERSION"));
@@ -125,13 +128,17 @@ pub fn tune(
     let job = Job { session, workload, request: &base_request, base: &base, options };
     let profile = way.profile(&job, None, &mut |name, make| plan.step(name, tell, make))?;
     let tuned = plan.step(StepName::TunedKernel, tell, || {
-        let tuned = tuned_request(way, recipe, &asked.label, &job, &profile)?;
-        Ok(build(session.work, &tuned, session.progress)?.dir)
+        Ok(way.build(&job, &profile, &tuned_label(&asked.label, recipe, workload))?.dir)
     })?;
     let tuned = Kernel::load(&tuned)?;
     // Cheap next to a build, and nothing is measured that was not proved.
-    let proof = way.prove(&base, &profile, &tuned)?;
+    let proof = way.prove(&job, &profile, &tuned)?;
     proof.verdict()?;
+    plan.step(StepName::Check, tell, || {
+        let (before, after) = (selftest(session, &base)?, selftest(session, &tuned)?);
+        agree(&before, &after, &tuned.manifest.label)?;
+        Ok(after.dir)
+    })?;
 
     let mut recorded = |name, kernel, repeat| -> Result<Recorded> {
         let path = plan.step(name, tell, || Ok(measure(session, kernel, workload, model, repeat)?.path))?;

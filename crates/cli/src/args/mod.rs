@@ -89,6 +89,8 @@ pub enum Command {
     Optimize(Optimize),
     /// Run a workload on two kernels and compare them exactly
     Compare(Compare),
+    /// Why one kernel does a workload in fewer instructions than another, function by function
+    Explain(Explain),
 }
 
 /// `--json` of commands that print a table.
@@ -144,6 +146,29 @@ pub enum Kernel {
         build: Build,
         /// What to call it
         #[arg(long, default_value = "base")]
+        label: String,
+        /// Give every function a section of its own and keep the objects (0.5 GB), so that `kernel order` can
+        /// place them
+        #[arg(long)]
+        movable: bool,
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Link a movable kernel again with its functions in another order
+    Order {
+        /// Label, beginning of an id, or directory
+        kernel: String,
+        /// Order them by who calls whom in this recording of the kernel
+        #[arg(long, required_unless_present = "file", conflicts_with = "file")]
+        profile: Option<String>,
+        /// By which algorithm (docs/layout.md)
+        #[arg(long, default_value = "c3", value_parser = ["pettis-hansen", "c3", "cdsort"])]
+        algorithm: String,
+        /// Place the functions of this file first: one name a line
+        #[arg(long)]
+        file: Option<PathBuf>,
+        /// What to call it
+        #[arg(long)]
         label: String,
         #[command(flatten)]
         format: Json,
@@ -218,6 +243,10 @@ pub struct Record {
     /// Do not record executed edges, nor misses of the front-end model
     #[arg(long)]
     pub no_edges: bool,
+    /// Record them with --only and --skip, too, which leave them out otherwise: they are of the whole kernel, and
+    /// cost more than a few functions
+    #[arg(long, conflicts_with = "no_edges")]
+    pub edges: bool,
     /// What exactly is recorded
     #[command(flatten)]
     pub detail: RecordDetail,
@@ -254,6 +283,14 @@ pub enum Profile {
         #[command(flatten)]
         format: Json,
     },
+    /// Add profiles of one kernel up, each times its weight: one profile for several workloads
+    Merge {
+        /// PROFILE or PROFILE:WEIGHT; a weight is a whole number up to 1,000,000, and 1 if it is left out
+        #[arg(required = true, value_name = "PROFILE[:WEIGHT]")]
+        parts: Vec<String>,
+        #[command(flatten)]
+        format: Json,
+    },
     /// Delete profiles
     Remove {
         /// Beginnings of ids, or directories
@@ -279,8 +316,31 @@ pub struct Optimize {
     /// Use this recording with edges instead of a training run: beginning of an id, directory, or `latest`
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<String>,
+    /// Tune for this workload as well, and run every workload on every kernel; may be repeated
+    #[arg(long, value_name = "WORKLOAD", conflicts_with_all = ["gcda", "profile"])]
+    pub cross: Vec<String>,
+    #[command(flatten)]
+    pub model: Model,
     #[command(flatten)]
     pub of_recipe: OfRecipe,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The base kernel: label, beginning of an id, or directory
+    pub base: String,
+    /// The kernel to hold against it
+    pub tuned: String,
+    /// The workload: a name or a .toml file
+    #[arg(long)]
+    pub workload: String,
+    /// Every function, not only those that make up most of the difference
+    #[arg(long)]
+    pub all: bool,
+    #[command(flatten)]
+    pub model: Model,
     #[command(flatten)]
     pub format: Json,
 }
@@ -324,9 +384,16 @@ pub struct Tune {
     pub workload: String,
     #[command(flatten)]
     pub build: Build,
-    /// How: gcc-pgo, clang-autofdo
+    /// How: gcc-pgo, clang-autofdo, layout, gcc-pgo+layout, clang-autofdo+layout, or auto, which tries all of
+    /// them and keeps the best
     #[arg(long, default_value = "gcc-pgo", value_name = "RECIPE")]
     pub recipe: String,
+    /// With auto: workloads that the best kernel is tried on, for harm; may be repeated
+    #[arg(long, value_name = "WORKLOAD")]
+    pub held_out: Vec<String>,
+    /// With auto: begin no further recipe after so many minutes
+    #[arg(long, value_name = "MINUTES")]
+    pub budget: Option<u64>,
     #[command(flatten)]
     pub of_recipe: OfRecipe,
     #[command(flatten)]

@@ -4,10 +4,12 @@ use super::{build_request, bytes, work};
 use crate::args::{Global, Kernel as Command};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use kerntune_kernel::{Compiler, Kernel};
+use kerntune_kernel::{relink, BuildRequest, Compiler, FunctionOrder, Kernel};
+use kerntune_optimize::layout::{prepare_order, prove, Algorithm, DEFAULT_ALGORITHM, NAME};
+use kerntune_profile::Profile;
 use kerntune_tune::selftest::{differences, selftest, Check, Difference, Outcome};
 use kerntune_tune::Session;
-use kerntune_work::WorkDir;
+use kerntune_work::{IoContext, WorkDir};
 use serde::Serialize;
 use std::path::Path;
 
@@ -22,10 +24,20 @@ struct Shown<'a> {
 pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, Failure> {
     let work = work(global)?;
     match command {
-        Command::Build { build, label, format } => {
-            let request = build_request(build, label, Compiler::default())?;
+        Command::Build { build, label, movable, format } => {
+            let request =
+                BuildRequest { movable: *movable, ..build_request(build, label, Compiler::default())? };
             let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
             show(&kernel, format.json, output);
+        }
+        Command::Order { kernel, profile, algorithm, file, label, format } => {
+            let kernel = kerntune_kernel::find(&work, kernel)?;
+            let given = match (file, profile) {
+                (Some(file), _) => Given::File(file),
+                (None, Some(profile)) => Given::Profile(profile, algorithm),
+                (None, None) => return Err(Failure::usage("an order needs --profile or --file")),
+            };
+            order(&work, &kernel, given, label, format.json, output)?;
         }
         Command::List { format } => list(&work, format.json, output)?,
         Command::Show { kernel, format } => {
@@ -43,6 +55,42 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
     Ok(Exit::Ok)
 }
 
+/// Where an order comes from.
+enum Given<'a> {
+    File(&'a Path),
+    Profile(&'a str, &'a str),
+}
+
+/// Links a kernel again.
+fn order(
+    work: &WorkDir,
+    kernel: &Kernel,
+    given: Given,
+    label: &str,
+    json: bool,
+    output: &Output,
+) -> Result<(), Failure> {
+    let (order, prepared) = match given {
+        Given::File(path) => (FunctionOrder::parse(&std::fs::read_to_string(path).at("read", path)?)?, None),
+        Given::Profile(name, algorithm) => {
+            let algorithm = Algorithm::named(algorithm).unwrap_or(DEFAULT_ALGORITHM);
+            let recording = Profile::load(&kerntune_profile::find(work, name)?.path)?;
+            let prepared = prepare_order(work, &recording, kernel, algorithm)?;
+            (prepared.order.clone(), Some(prepared))
+        }
+    };
+    let ordered = relink(work, kernel, &order, (label, NAME), output.progress())?;
+    show(&ordered, json, output);
+    if let Some(prepared) = prepared {
+        let proof = prove(kernel, &prepared, &ordered)?;
+        if !json {
+            output.print(&format!("{proof}\n"));
+        }
+        proof.verdict()?;
+    }
+    Ok(())
+}
+
 /// A kernel's answers to functional checks, beside its base kernel's.
 fn check(
     work: &WorkDir,
@@ -57,8 +105,8 @@ fn check(
         Some(base) => Some(kerntune_kernel::find(work, base)?),
         None => None,
     };
-    let checks = selftest(&session, &kernel)?;
-    let right = base.as_ref().map(|base| selftest(&session, base)).transpose()?;
+    let checks = selftest(&session, &kernel)?.checks;
+    let right = base.as_ref().map(|base| selftest(&session, base)).transpose()?.map(|base| base.checks);
     let different = right.as_ref().map(|right| differences(right, &checks)).unwrap_or_default();
     let failed = checks.iter().filter(|check| check.result == Outcome::Failed).count();
     if json {

@@ -1,7 +1,9 @@
 //! One file per command.
 
+pub mod auto;
 pub mod compare;
 pub mod doctor;
+pub mod explain;
 pub mod export;
 pub mod import;
 pub mod kernel;

@@ -4,9 +4,11 @@ use super::{work, workload};
 use crate::args::{Global, Optimize};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use kerntune_compare::Metric;
 use kerntune_optimize::{Proof, Recipe};
+use kerntune_tune::cross::{cross, Cross};
 use kerntune_tune::optimize::optimize;
-use kerntune_tune::{Given, Session};
+use kerntune_tune::{model, Given, Session};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -27,12 +29,25 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
     let workload = workload(&options.workload)?;
     let base = kerntune_kernel::find(&work, &options.kernel)?;
     let session = Session::new(&work, output.progress())?;
+    let options_of_recipe = options.of_recipe.options();
+    if !options.cross.is_empty() {
+        let mut workloads = vec![workload];
+        for name in &options.cross {
+            workloads.push(super::workload(name)?);
+        }
+        let model = model::find(&options.model.model)?;
+        let matrix = cross(&session, recipe, &base, &workloads, options_of_recipe, &model)?;
+        match options.format.json {
+            true => output.json(&matrix),
+            false => print(&matrix, output),
+        }
+        return Ok(Exit::Ok);
+    }
     let given = match (&options.gcda, &options.profile) {
         (Some(directory), _) => Some(Given::Counters(directory.clone())),
         (None, Some(profile)) => Some(Given::Recording(kerntune_profile::find(&work, profile)?.path)),
         (None, None) => None,
     };
-    let options_of_recipe = options.of_recipe.options();
     let optimized = optimize(&session, recipe, base, &workload, options_of_recipe, given.as_ref())?;
     if options.format.json {
         output.json(&Shown {
@@ -57,4 +72,24 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
         workload.name,
     ));
     Ok(Exit::Ok)
+}
+
+fn print(matrix: &Cross, output: &Output) {
+    let metrics = Metric::ALL.map(|metric| format!("#{}", metric.title().to_uppercase()));
+    let mut heads = vec!["TUNED FOR", "RUNNING"];
+    heads.extend(metrics.iter().map(String::as_str));
+    heads.push("#SCORE");
+    let lines = matrix.rows.iter().flat_map(|row| {
+        row.cells.iter().map(|cell| {
+            let mut line = vec![row.tuned_for.clone(), cell.running.clone()];
+            line.extend(cell.changes.iter().map(|change| format!("{change:+.2} %")));
+            line.push(format!("{:.3}", cell.score));
+            line
+        })
+    });
+    output.table(&heads, lines);
+    output.print(
+        "\nchanges against the base kernel; misses by a front-end model; score: the geometric mean of the four ratios, \
+         less is better",
+    );
 }

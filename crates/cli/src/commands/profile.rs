@@ -1,4 +1,4 @@
-//! `kerntune profile list|show|rebuild|remove`.
+//! `kerntune profile list|show|rebuild|merge|remove`.
 
 use super::work;
 use crate::args::{Global, Profile as Command};
@@ -7,6 +7,7 @@ use crate::output::Output;
 use kerntune_analyze::Missing;
 use kerntune_profile::{find, list, remove, Manifest, Profile};
 use kerntune_report::summary;
+use kerntune_tune::merge::merge;
 use kerntune_tune::rebuild::rebuild;
 use serde::Serialize;
 use std::path::Path;
@@ -26,6 +27,22 @@ impl<'a> Shown<'a> {
     fn new(path: &'a Path, manifest: &'a Manifest) -> Self {
         let Manifest { workload, machine, recorded, kernel, .. } = manifest;
         Self { path, kernel: &kernel.id, workload, machine, date: recorded, manifest }
+    }
+}
+
+/// The most that a profile can be weighted with: sums of times stay far below 2^64 ns.
+const MOST_WEIGHT: u64 = 1_000_000;
+
+/// `PROFILE:WEIGHT`. A path may have colons in it; what follows the last is a weight if it is a number.
+fn weighted(part: &str) -> Result<(&str, u64), Failure> {
+    let Some((name, weight)) = part.rsplit_once(':').filter(|(name, _)| !name.is_empty()) else {
+        return Ok((part, 1));
+    };
+    match weight.parse() {
+        Ok(weight) if (1..=MOST_WEIGHT).contains(&weight) => Ok((name, weight)),
+        _ => Err(Failure::usage(format!(
+            "`{part}`: the weight `{weight}` is not a whole number from 1 to {MOST_WEIGHT}"
+        ))),
     }
 }
 
@@ -94,6 +111,34 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
                 output.print(&format!("{}\n", rebuilt.path.display()));
             }
         }
+        Command::Merge { parts, format } => {
+            let parts = parts.iter().map(|part| weighted(part)).collect::<Result<Vec<_>, _>>()?;
+            let merged = merge(&work, &parts)?;
+            if format.json {
+                output.json(&Shown::new(&merged.path, &merged.manifest));
+                return Ok(Exit::Ok);
+            }
+            output.table(
+                &["PROFILE", "KERNEL", "WORKLOAD", "RUN", "#WEIGHT", "#SHARE"],
+                merged.parts.iter().map(|part| {
+                    let m = &part.manifest;
+                    let share = format!("{:.1} %", part.busy_share * 100.0);
+                    let weight = part.weight.to_string();
+                    vec![
+                        m.id.clone(),
+                        m.kernel.label.clone(),
+                        m.workload.clone(),
+                        m.run.to_string(),
+                        weight,
+                        share,
+                    ]
+                }),
+            );
+            output.print(&format!(
+                "\nshare  of the busy time in the merged profile\n{}",
+                merged.path.display()
+            ));
+        }
         Command::Remove { profiles } => {
             for wanted in profiles {
                 output.note(&format!("removed {}", remove(&work, wanted)?.display()));
@@ -101,4 +146,18 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
         }
     }
     Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weight_follows_the_last_colon() {
+        assert_eq!(weighted("82e6").unwrap(), ("82e6", 1));
+        assert_eq!(weighted("./a:b:3").unwrap(), ("./a:b", 3));
+        for bad in ["a:0", "a:x", "a:1000001", "a:-1"] {
+            assert!(weighted(bad).unwrap_err().message.contains("whole number"), "{bad}");
+        }
+    }
 }

@@ -26,8 +26,11 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         workload.measured = Run { warmup: Vec::new(), steps: vec![step] };
     }
     let kernel = kerntune_kernel::find(&work, &options.kernel)?;
-    let model =
-        if options.no_edges { None } else { Some(model::find(&options.model.model).map_err(Failure::from)?) };
+    let edges = edges(options);
+    let model = match edges {
+        true => Some(model::find(&options.model.model).map_err(Failure::from)?),
+        false => None,
+    };
     let session = Session::new(&work, output.progress())?;
     let detail = Detail {
         selection: Selection { only: patterns(&options.detail.only)?, skip: patterns(&options.detail.skip)? },
@@ -42,7 +45,7 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
             kernel: &kernel,
             workload: &workload,
             run: if options.command.is_empty() { &options.run } else { "measured" },
-            capture: Capture { functions: !options.no_functions, edges: !options.no_edges },
+            capture: Capture { functions: !options.no_functions, edges },
             model: model.as_ref(),
             repeat: Repeat::Another,
         },
@@ -60,4 +63,12 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         ));
     }
     Ok(Exit::Ok)
+}
+
+/// Whether edges and the model's misses are recorded. Both are of the whole kernel: who chooses functions does not
+/// ask for them.
+fn edges(options: &Record) -> bool {
+    let detail = &options.detail;
+    let chosen = !detail.only.is_empty() || !detail.skip.is_empty();
+    !options.no_edges && (!chosen || options.edges || detail.weights)
 }

@@ -12,7 +12,16 @@ use kerntune_tune::{model, steps, tune, Session, State, Step, TuneRequest, Tuned
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+/// The word for all recipes.
+const AUTO: &str = "auto";
+
 pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Failure> {
+    if options.recipe == AUTO {
+        return super::auto::run(global, options, output);
+    }
+    if !options.held_out.is_empty() || options.budget.is_some() {
+        return Err(Failure::usage("--held-out and --budget are for --recipe auto"));
+    }
     let recipe: Recipe = options.recipe.parse().map_err(Failure::usage)?;
     let workload = workload(&options.workload)?;
     let build = build_request(&options.build, "base", recipe.default_compiler())?;

@@ -4,6 +4,7 @@ use super::llvm::Llvm;
 use super::profile::{Manifest, FUNCTIONS, KIND, MANIFEST, TREE};
 use super::request::PROFILE_FILE;
 use super::{debug_info, functions, PreparedProfile, ProfileSummary, RanFunction};
+use crate::stored::check_recorded;
 use crate::{Error, Result};
 use kerntune_convert::autofdo::{SampleProfile, Unsymbolized};
 use kerntune_kernel::{Compiler, Kernel};
@@ -30,13 +31,7 @@ const MIN_MATCHED: f64 = 0.8;
 /// sample profile that holds too little of what ran: each of them would make a tuned kernel that is none.
 pub fn prepare_profile(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<PreparedProfile> {
     let recorded = &recording.manifest;
-    if recorded.kernel.id != kernel.manifest.id {
-        return Err(Error::OtherKernel {
-            profile: recorded.id.clone(),
-            recorded: format!("{} ({})", recorded.kernel.label, recorded.kernel.id),
-            kernel: format!("{} ({})", kernel.manifest.label, kernel.manifest.id),
-        });
-    }
+    check_recorded(recording, kernel)?;
     debug_info::check(kernel)?;
     let counts = Unsymbolized::of(&recording.tables)
         .map_err(|reason| Error::NoCounts { profile: recorded.id.clone(), reason })?;

@@ -1,11 +1,10 @@
 //! A prepared profile in the work directory.
 
 use super::RanFunction;
-use crate::{Error, Result};
+use crate::stored::{check_schema, read_json};
+use crate::Result;
 use kerntune_work::IoContext;
-use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The kind of result in the work directory.
@@ -104,10 +103,7 @@ impl PreparedProfile {
         let dir = dir.canonicalize().at("open profile", dir)?;
         let path = dir.join(MANIFEST);
         let manifest: Manifest = read_json(&path)?;
-        if manifest.schema != SCHEMA {
-            let reason = format!("schema {} where {SCHEMA} is read", manifest.schema);
-            return Err(kerntune_work::Error::Json { path, source: serde_json::Error::custom(reason) }.into());
-        }
+        check_schema(&path, &manifest.schema, SCHEMA)?;
         let Manifest { id, kernel, recording, summary, .. } = manifest;
         Ok(Self { dir, id, kernel, recording, summary })
     }
@@ -121,10 +117,4 @@ impl PreparedProfile {
     pub fn functions(&self) -> Result<Vec<RanFunction>> {
         read_json(&self.dir.join(FUNCTIONS))
     }
-}
-
-fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
-    let bytes = fs::read(path).at("read", path)?;
-    serde_json::from_slice(&bytes)
-        .map_err(|source| Error::Work(kerntune_work::Error::Json { path: path.to_owned(), source }))
 }

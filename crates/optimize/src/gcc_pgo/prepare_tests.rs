@@ -3,7 +3,7 @@
 
 use super::*;
 use kerntune_convert::gcda::Values;
-use kerntune_kernel::{CompilerIdentity, KernelManifest, SourceRecord, TaskLayout, SCHEMA};
+use kerntune_kernel::{CompilerIdentity, KernelManifest};
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -93,28 +93,11 @@ fn as_a_kernel_exports(mut gcda: Gcda) -> Gcda {
 
 fn manifest(compiler: CompilerIdentity, build_path: PathBuf) -> KernelManifest {
     KernelManifest {
-        schema: SCHEMA.into(),
-        id: "aa11".into(),
         label: "base-gcov".into(),
-        aliases: vec![],
-        version: "6.12.117".into(),
-        source: SourceRecord { origin: "debian:6.12".into(), hash: "0".into(), patches: Vec::new() },
-        config_hash: "1".into(),
         compiler,
         cc: "gcc".into(),
-        kcflags: vec![],
-        make_vars: vec![],
-        recipe: None,
-        profile_id: None,
-        base_id: None,
-        built: "2025-01-01T00:00:00Z".into(),
-        build_seconds: 1.0,
-        objects: 2,
-        text_bytes: 1,
-        image_bytes: 1,
         build_path,
-        task: TaskLayout { pid_offset: 1, tgid_offset: 2, comm_offset: 3 },
-        warnings: vec![],
+        ..crate::test_kernel::kernel("/w/k".as_ref(), "aa11", "6.12.117").manifest
     }
 }
 

@@ -1,12 +1,11 @@
 //! A prepared profile in the work directory.
 
 use super::ObjectCounts;
-use crate::{Error, Result};
+use crate::stored::{check_schema, read_json};
+use crate::Result;
 use kerntune_convert::gcda::ProgramSummary;
 use kerntune_work::IoContext;
-use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The kind of result in the work directory.
@@ -82,12 +81,9 @@ impl PreparedProfile {
     /// A missing or damaged `profile.json`, or one of another version.
     pub fn load(dir: &Path) -> Result<Self> {
         let dir = dir.canonicalize().at("open profile", dir)?;
-        let manifest: Manifest = read_json(&dir.join(MANIFEST))?;
-        if manifest.schema != SCHEMA {
-            let path = dir.join(MANIFEST);
-            let reason = format!("schema {} where {SCHEMA} is read", manifest.schema);
-            return Err(kerntune_work::Error::Json { path, source: serde_json::Error::custom(reason) }.into());
-        }
+        let path = dir.join(MANIFEST);
+        let manifest: Manifest = read_json(&path)?;
+        check_schema(&path, &manifest.schema, SCHEMA)?;
         let Manifest { id, gcov_kernel, compiler, runs, summary, .. } = manifest;
         Ok(Self { dir, id, gcov_kernel, compiler, runs, summary })
     }
@@ -114,10 +110,4 @@ impl Manifest {
             summary,
         }
     }
-}
-
-fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
-    let bytes = fs::read(path).at("read", path)?;
-    serde_json::from_slice(&bytes)
-        .map_err(|source| Error::Work(kerntune_work::Error::Json { path: path.to_owned(), source }))
 }

@@ -1,8 +1,7 @@
 //! Recipe `clang-autofdo`: the training run of the base kernel itself is recorded.
 
-use super::{not_of, Given, Job, Make, RecipeOptions, Way};
+use super::{not_of, record_training, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
-use crate::record::{record, Capture, RecordRequest, Repeat};
 use crate::{Error, Result, Session};
 use kerntune_kernel::{BuildRequest, ImportedSource, Kernel};
 use kerntune_optimize::clang_autofdo::{
@@ -14,21 +13,9 @@ use std::path::{Path, PathBuf};
 
 pub(super) struct ClangAutofdo;
 
-/// Counts are all that is needed; without a trace of functions the run is faster and leaves megabytes.
-const CAPTURE: Capture = Capture { functions: false, edges: true };
-
 impl Way for ClangAutofdo {
-    fn steps(&self) -> &'static [StepName] {
-        &[
-            StepName::Image,
-            StepName::BaseKernel,
-            StepName::RecordTraining,
-            StepName::Profile,
-            StepName::TunedKernel,
-            StepName::MeasureBase,
-            StepName::MeasureBaseAgain,
-            StepName::MeasureTuned,
-        ]
+    fn steps(&self) -> Vec<StepName> {
+        vec![StepName::RecordTraining, StepName::Profile]
     }
 
     fn check(&self, options: RecipeOptions) -> Result<()> {
@@ -49,22 +36,24 @@ impl Way for ClangAutofdo {
         let recording = match given {
             Some(Given::Recording(directory)) => directory.clone(),
             Some(Given::Counters(_)) => return Err(not_of(Recipe::ClangAutofdo, "--gcda", "--profile")),
-            None => make(StepName::RecordTraining, &mut || {
-                let (run, capture, repeat) = ("training", CAPTURE, Repeat::Number(0));
-                let request = RecordRequest { kernel: base, workload, run, capture, model: None, repeat };
-                Ok(record(session, &request)?.path)
-            })?,
+            None => make(StepName::RecordTraining, &mut || record_training(session, base, workload))?,
         };
         make(StepName::Profile, &mut || {
             Ok(prepare_profile(session.work, &Profile::load(&recording)?, base)?.dir)
         })
     }
 
-    fn tuned(&self, job: &Job, profile: &Path) -> Result<BuildRequest> {
-        Ok(tuned_request(job.request, job.base, &PreparedProfile::load(profile)?)?)
+    fn build(&self, job: &Job, profile: &Path, label: &str) -> Result<Kernel> {
+        self.compile(job, profile, label)
     }
 
-    fn prove(&self, base: &Kernel, profile: &Path, tuned: &Kernel) -> Result<Proof> {
-        Ok(prove(base, &PreparedProfile::load(profile)?, tuned, &tuned.build_log())?.into())
+    fn prove(&self, job: &Job, profile: &Path, tuned: &Kernel) -> Result<Proof> {
+        Ok(prove(job.base, &PreparedProfile::load(profile)?, tuned, &tuned.build_log())?.into())
+    }
+}
+
+impl Compiles for ClangAutofdo {
+    fn request(&self, job: &Job, profile: &Path) -> Result<BuildRequest> {
+        Ok(tuned_request(job.request, job.base, &PreparedProfile::load(profile)?)?)
     }
 }

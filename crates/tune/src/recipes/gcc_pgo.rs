@@ -1,6 +1,6 @@
 //! Recipe `gcc-pgo`: an instrumented kernel is trained.
 
-use super::{not_of, Given, Job, Make, RecipeOptions, Way};
+use super::{not_of, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
 use crate::train::train;
 use crate::{Result, Session};
@@ -14,18 +14,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct GccPgo;
 
 impl Way for GccPgo {
-    fn steps(&self) -> &'static [StepName] {
-        &[
-            StepName::Image,
-            StepName::BaseKernel,
-            StepName::InstrumentedKernel,
-            StepName::Training,
-            StepName::Profile,
-            StepName::TunedKernel,
-            StepName::MeasureBase,
-            StepName::MeasureBaseAgain,
-            StepName::MeasureTuned,
-        ]
+    fn steps(&self) -> Vec<StepName> {
+        vec![StepName::InstrumentedKernel, StepName::Training, StepName::Profile]
     }
 
     fn check(&self, _: RecipeOptions) -> Result<()> {
@@ -62,13 +52,19 @@ impl Way for GccPgo {
         })
     }
 
-    fn tuned(&self, job: &Job, profile: &Path) -> Result<BuildRequest> {
-        let profile = PreparedProfile::load(profile)?;
-        Ok(tuned_request(job.request, job.base, &profile, values(job)?.as_ref())?)
+    fn build(&self, job: &Job, profile: &Path, label: &str) -> Result<Kernel> {
+        self.compile(job, profile, label)
     }
 
-    fn prove(&self, base: &Kernel, profile: &Path, tuned: &Kernel) -> Result<Proof> {
-        Ok(prove(base, &PreparedProfile::load(profile)?, tuned, &tuned.build_log())?.into())
+    fn prove(&self, job: &Job, profile: &Path, tuned: &Kernel) -> Result<Proof> {
+        Ok(prove(job.base, &PreparedProfile::load(profile)?, tuned, &tuned.build_log())?.into())
+    }
+}
+
+impl Compiles for GccPgo {
+    fn request(&self, job: &Job, profile: &Path) -> Result<BuildRequest> {
+        let profile = PreparedProfile::load(profile)?;
+        Ok(tuned_request(job.request, job.base, &profile, values(job)?.as_ref())?)
     }
 }
 

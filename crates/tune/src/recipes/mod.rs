@@ -2,11 +2,13 @@
 
 mod clang_autofdo;
 mod gcc_pgo;
+mod layout;
 
 use crate::plan::StepName;
+use crate::record::{record, Capture, RecordRequest, Repeat};
 use crate::{Error, Result, Session};
 use kerntune_guest::Workload;
-use kerntune_kernel::{BuildRequest, Kernel};
+use kerntune_kernel::{build, BuildRequest, Kernel};
 use kerntune_optimize::{Proof, Recipe};
 use std::path::{Path, PathBuf};
 
@@ -42,8 +44,8 @@ pub(crate) type Make<'a> = dyn FnMut(StepName, &mut dyn FnMut() -> Result<PathBu
 
 /// A recipe as the loop sees it.
 pub(crate) trait Way {
-    /// All steps of a tuning, in order.
-    fn steps(&self) -> &'static [StepName];
+    /// The steps between the base kernel and the tuned kernel, in order.
+    fn steps(&self) -> Vec<StepName>;
 
     /// Whether all that is asked for in `options` is this recipe's.
     fn check(&self, options: RecipeOptions) -> Result<()>;
@@ -55,11 +57,23 @@ pub(crate) trait Way {
     /// run.
     fn profile(&self, job: &Job, given: Option<&Given>, make: &mut Make) -> Result<PathBuf>;
 
-    /// What the tuned kernel is built from. `profile` is what [`Way::profile`] made.
-    fn tuned(&self, job: &Job, profile: &Path) -> Result<BuildRequest>;
+    /// The tuned kernel. `profile` is what [`Way::profile`] made.
+    fn build(&self, job: &Job, profile: &Path, label: &str) -> Result<Kernel>;
 
     /// Whether the tuned kernel carries its profile.
-    fn prove(&self, base: &Kernel, profile: &Path, tuned: &Kernel) -> Result<Proof>;
+    fn prove(&self, job: &Job, profile: &Path, tuned: &Kernel) -> Result<Proof>;
+}
+
+/// A recipe whose tuned kernel is compiled: what it is built from can be varied.
+pub(crate) trait Compiles: Way {
+    /// What the tuned kernel is built from. `profile` is what [`Way::profile`] made.
+    fn request(&self, job: &Job, profile: &Path) -> Result<BuildRequest>;
+
+    /// Builds it under a label.
+    fn compile(&self, job: &Job, profile: &Path, label: &str) -> Result<Kernel> {
+        let request = BuildRequest { label: label.into(), ..self.request(job, profile)? };
+        Ok(build(job.session.work, &request, job.session.progress)?)
+    }
 }
 
 /// How the loop goes by `recipe`.
@@ -67,25 +81,37 @@ pub(crate) fn way(recipe: Recipe) -> &'static dyn Way {
     match recipe {
         Recipe::GccPgo => &gcc_pgo::GccPgo,
         Recipe::ClangAutofdo => &clang_autofdo::ClangAutofdo,
+        Recipe::Layout => &layout::Layout { recipe: Recipe::Layout, after: None },
+        Recipe::GccPgoLayout => {
+            &layout::Layout { recipe: Recipe::GccPgoLayout, after: Some(&gcc_pgo::GccPgo) }
+        }
+        Recipe::ClangAutofdoLayout => {
+            &layout::Layout { recipe: Recipe::ClangAutofdoLayout, after: Some(&clang_autofdo::ClangAutofdo) }
+        }
     }
 }
 
 /// The steps of a tuning by `recipe`, in order.
-pub fn steps(recipe: Recipe) -> &'static [StepName] {
-    way(recipe).steps()
+pub fn steps(recipe: Recipe) -> Vec<StepName> {
+    use StepName::*;
+    let mut steps = vec![Image, BaseKernel];
+    steps.extend(way(recipe).steps());
+    steps.extend([TunedKernel, Check, MeasureBase, MeasureBaseAgain, MeasureTuned]);
+    steps
 }
 
-/// What the tuned kernel is built from, listed under the label of what was asked for.
-pub(crate) fn tuned_request(
-    way: &dyn Way,
-    recipe: Recipe,
-    label: &str,
-    job: &Job,
-    profile: &Path,
-) -> Result<BuildRequest> {
-    let mut request = way.tuned(job, profile)?;
-    request.label = format!("{label}-{recipe}-{}", job.workload.name);
-    Ok(request)
+/// The name that a tuned kernel is listed under.
+pub(crate) fn tuned_label(label: &str, recipe: Recipe, workload: &Workload) -> String {
+    format!("{label}-{recipe}-{}", workload.name)
+}
+
+/// A recording of the training run of `kernel`, for its counts: without a trace of functions it is faster and
+/// leaves megabytes.
+fn record_training(session: &Session, kernel: &Kernel, workload: &Workload) -> Result<PathBuf> {
+    let capture = Capture { functions: false, edges: true };
+    let (run, repeat) = ("training", Repeat::Number(0));
+    let request = RecordRequest { kernel, workload, run, capture, model: None, repeat };
+    Ok(record(session, &request)?.path)
 }
 
 fn not_of(recipe: Recipe, option: &'static str, instead: &'static str) -> Error {

@@ -1,0 +1,69 @@
+//! `kerntune explain`.
+
+use super::{work, workload};
+use crate::args::{Explain, Global};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use kerntune_compare::number::grouped;
+use kerntune_tune::explain::{explain, telling, Explained};
+use kerntune_tune::{model, Session};
+
+/// The rows that are shown make up this share of all changes.
+const SHOWN: f64 = 0.8;
+
+pub fn run(global: &Global, options: &Explain, output: &Output) -> Result<Exit, Failure> {
+    let work = work(global)?;
+    let workload = workload(&options.workload)?;
+    let model = model::find(&options.model.model)?;
+    let base = kerntune_kernel::find(&work, &options.base)?;
+    let tuned = kerntune_kernel::find(&work, &options.tuned)?;
+    let session = Session::new(&work, output.progress())?;
+    let explained = explain(&session, [&base, &tuned], &workload, &model)?;
+    match options.format.json {
+        true => output.json(&explained),
+        false => print(&explained, options.all, output),
+    }
+    Ok(Exit::Ok)
+}
+
+fn print(explained: &Explained, all: bool, output: &Output) {
+    let [base, tuned] = &explained.labels;
+    let percent = |[a, b]: [u64; 2]| match a {
+        0 => String::new(),
+        a => format!(" ({:+.1} %)", 100.0 * (b as f64 / a as f64 - 1.0)),
+    };
+    let pair = |[a, b]: [u64; 2]| format!("{} → {}", grouped(a), grouped(b));
+    output.print(&format!("{} on {base} → {tuned}", explained.workload));
+    output.print(&format!(
+        "  instructions    {}{}",
+        pair(explained.instructions),
+        percent(explained.instructions)
+    ));
+    let taken = explained.taken_branches;
+    output.print(&format!("  taken branches  {}{}\n", pair(taken), percent(taken)));
+    let rows = if all { &explained.functions[..] } else { telling(&explained.functions, SHOWN) };
+    let signed = |[a, b]: [u64; 2]| {
+        let (sign, size) = if b < a { ("-", a - b) } else { ("+", b - a) };
+        format!("{sign}{}", grouped(size))
+    };
+    output.table(
+        &["#INSTRUCTIONS", "#TAKEN", "#CALLS", "#BYTES", "FUNCTION", "WHAT HAPPENED"],
+        rows.iter().map(|row| {
+            vec![
+                signed(row.instructions),
+                signed(row.taken_branches),
+                pair(row.calls),
+                pair(row.bytes),
+                row.function.clone(),
+                row.what.join("; "),
+            ]
+        }),
+    );
+    let rest = explained.functions.len() - rows.len();
+    let sum = |side: usize| explained.functions[rows.len()..].iter().map(|row| row.instructions[side]).sum();
+    output.print(&format!(
+        "\n{} instructions in {rest} more functions (--all), {} in no function; all of them sum to the total",
+        signed([sum(0), sum(1)]),
+        signed(explained.elsewhere),
+    ));
+}

@@ -1,0 +1,95 @@
+//! The kernel's linker script with functions in an order of our own.
+//!
+//! Kbuild makes `vmlinux.lds` from the source's `vmlinux.lds.S`. We change what it made and not its source, so
+//! that the same code does for every version, for GNU ld and for lld: make sees a file newer than what it is
+//! made from and leaves it alone.
+//!
+//! With `-ffunction-sections` each function is in a section `.text.NAME`, or `.text.hot.NAME` and
+//! `.text.unlikely.NAME` where the compiler knows. The kernel's script has a place for these only in
+//! builds with LTO; in others they would follow `.text` somewhere and the kernel hangs at boot.
+
+use crate::FunctionOrder;
+
+/// Where Kbuild puts the script, in the build directory.
+pub(crate) const FILE: &str = "arch/x86/kernel/vmlinux.lds";
+/// The first and the last byte of the ordered functions, as symbols of the image.
+pub const ORDER_START: &str = "__kerntune_order_start";
+/// See [`ORDER_START`].
+pub const ORDER_END: &str = "__kerntune_order_end";
+
+/// Where the hot sections of `TEXT_TEXT` begin (`include/asm-generic/vmlinux.lds.h`).
+const HOT: &str = "*(.text.hot .text.hot.*)";
+/// Where its cold sections end: what is left follows.
+const UNKNOWN: &str = "*(.text.unknown .text.unknown.*)";
+/// What makes a script ours.
+const REST: &str = "*(.text.[0-9a-zA-Z_]*)";
+
+/// The ordered functions begin and end at pages, so that they share none with what does not run.
+const PAGE: u32 = 4096;
+
+/// The script with the functions of `order` first, in that order, and all others as they come. `script` may be
+/// one that this function returned before.
+///
+/// # Errors
+/// In words, if the script is not as expected.
+pub(crate) fn place(script: &str, order: &FunctionOrder) -> Result<String, String> {
+    let script = without_order(script);
+    let missing = |what| format!("it has no `{what}`: a kernel of this version cannot be ordered yet");
+    let hot = script.find(HOT).ok_or_else(|| missing(HOT))?;
+    let unknown = script.find(UNKNOWN).ok_or_else(|| missing(UNKNOWN))? + UNKNOWN.len();
+    if unknown < hot {
+        return Err(missing(HOT));
+    }
+    let mut placed = String::with_capacity(script.len() + order.names().len() * 64);
+    placed.push_str(&script[..hot]);
+    placed.push_str(&format!(". = ALIGN({PAGE}); {ORDER_START} = .;\n"));
+    for name in order.names() {
+        // A function that the compiler took for cold is left where it is: its section has the name that
+        // the cold part of a hot one has.
+        placed.push_str(&format!("  *(.text.{name} .text.hot.{name})\n"));
+    }
+    placed.push_str(&format!("  {ORDER_END} = .; . = ALIGN({PAGE});\n  "));
+    placed.push_str(&script[hot..unknown]);
+    if !script[unknown..].trim_start().starts_with(REST) {
+        placed.push(' ');
+        placed.push_str(REST);
+    }
+    placed.push_str(&script[unknown..]);
+    Ok(placed)
+}
+
+/// Whether `place` made it.
+pub(crate) fn is_placed(script: &str) -> bool {
+    script.contains(ORDER_START)
+}
+
+/// The script without the part that [`place`] put before [`HOT`].
+fn without_order(script: &str) -> String {
+    let begin = format!(". = ALIGN({PAGE}); {ORDER_START}");
+    match (script.find(&begin), script.find(HOT)) {
+        (Some(from), Some(to)) if from < to => format!("{}{}", &script[..from], &script[to..]),
+        _ => script.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCRIPT: &str =
+        " .text : {\n  _stext = .;\n  . = ALIGN(16); *(.text.hot .text.hot.*) *(.text .text.fixup) \
+         *(.text.unlikely .text.unlikely.*) *(.text.unknown .text.unknown.*) . = ALIGN(16);\n }\n";
+
+    #[test]
+    fn functions_are_placed_before_what_is_hot_and_again_in_another_order() {
+        let order = |names: &[&str]| FunctionOrder::new(names.iter().map(ToString::to_string)).unwrap();
+        let none = place(SCRIPT, &order(&[])).unwrap();
+        assert!(none.contains("*(.text.unknown .text.unknown.*) *(.text.[0-9a-zA-Z_]*) . ="), "{none}");
+        let two = place(&none, &order(&["b", "a.isra.0"])).unwrap();
+        let (b, a) = (two.find("*(.text.b .text.hot.b)"), two.find("*(.text.a.isra.0 .text.hot.a.isra.0)"));
+        assert!(b.is_some() && b < a && a < two.find(HOT), "{two}");
+        assert_eq!(place(&two, &order(&[])).unwrap(), none, "nothing is left of an order before");
+        assert!(is_placed(&two) && !is_placed(SCRIPT));
+        assert!(place(" .text : { *(.text) }", &order(&[])).unwrap_err().contains("cannot be ordered"));
+    }
+}

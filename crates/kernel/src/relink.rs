@@ -1,0 +1,169 @@
+//! A kernel linked again with its functions in another order: no object is compiled.
+
+use crate::build::{known_as, make_args, IMAGES, OUTPUTS};
+use crate::kbuild::Kbuild;
+use crate::manifest::rfc3339;
+use crate::store::{KIND, MANIFEST};
+use crate::{link_script, sources, Compiler, Error, FunctionOrder, Kernel, KernelManifest, Result, Symbols};
+use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, Progress, Staged, WorkDir};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+
+/// The order that a relinked kernel was linked in, beside its manifest.
+const ORDER: &str = "order.txt";
+
+/// Links `kernel` with the functions of `order` first. It must have been built
+/// [`movable`](crate::BuildRequest::movable), and have its objects.
+///
+/// It is listed under a label and as made by a recipe. The result is named by the kernel and the order; what is there
+/// already is not made again.
+///
+/// # Errors
+/// [`Error::NotMovable`]; a failed link, with the first error of the log.
+pub fn relink(
+    work: &WorkDir,
+    kernel: &Kernel,
+    order: &FunctionOrder,
+    (label, recipe): (&str, &str),
+    progress: &dyn Progress,
+) -> Result<Kernel> {
+    let of = &kernel.manifest;
+    if !of.movable {
+        return Err(not_movable(kernel));
+    }
+    let id = ContentHash::new("relink/1").field("kernel", &of.id).field("order", order.text()).finish();
+    let staged = work.stage(KIND, &id)?;
+    if let Some(dir) = staged.already() {
+        let kernel = Kernel::load(dir)?;
+        let _ = fs::remove_dir(staged.path());
+        return known_as(kernel, label);
+    }
+    staged.clear()?;
+    let started = Instant::now();
+    let objects = Objects::borrow(work, kernel)?;
+    objects.link(kernel, order, label, &staged.path().join("build.log"), progress)?;
+    objects.take_outputs(staged.path())?;
+    drop(objects);
+
+    let partial = staged.path();
+    let located = kernel.dir.join(sources::FILE);
+    if located.is_file() {
+        fs::copy(&located, partial.join(sources::FILE)).at("copy", &located)?;
+    }
+    write_atomic(&partial.join(ORDER), order.text().as_bytes())?;
+    let image = partial.join("bzImage");
+    let manifest = KernelManifest {
+        id,
+        label: label.into(),
+        aliases: Vec::new(),
+        movable: false,
+        recipe: Some(recipe.into()),
+        order_id: Some(order.id()),
+        base_id: Some(of.id.clone()),
+        built: rfc3339(SystemTime::now()),
+        build_seconds: (started.elapsed().as_secs_f64() * 10.0).round() / 10.0,
+        text_bytes: Symbols::load(&partial.join("vmlinux"))?.text_bytes(),
+        image_bytes: image.metadata().at("look at", &image)?.len(),
+        ..of.clone()
+    };
+    write_json(&partial.join(MANIFEST), &manifest)?;
+    Kernel::load(&staged.publish()?)
+}
+
+fn not_movable(kernel: &Kernel) -> Error {
+    Error::NotMovable { kernel: kernel.manifest.label.clone(), id: kernel.manifest.id.clone() }
+}
+
+/// Puts the order into the linker script of a build directory, which is to be there.
+pub(crate) fn place(build: &Path, order: &FunctionOrder) -> Result<()> {
+    let path = build.join(link_script::FILE);
+    let script = read(&path)?;
+    let placed = link_script::place(&script, order)
+        .map_err(|reason| Error::LinkScript { path: path.clone(), reason })?;
+    // Not touched where nothing changes: make would link again.
+    if placed != script {
+        write_atomic(&path, placed.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<String> {
+    Ok(fs::read_to_string(path).at("read", path)?)
+}
+
+/// A kernel's build directory, at the path at which it was built: Kbuild would make its own tools anew at
+/// another one, and then everything that depends on them, which is every object. Goes back when dropped.
+struct Objects {
+    home: PathBuf,
+    build: PathBuf,
+    /// The directory of the kernel's build, and its lock.
+    staged: Staged,
+}
+
+impl Objects {
+    fn borrow(work: &WorkDir, kernel: &Kernel) -> Result<Self> {
+        let of = &kernel.manifest;
+        let staged = work.stage(KIND, &of.id)?;
+        let (home, build) = (kernel.dir.join("build"), staged.path().join("build"));
+        if home.is_dir() {
+            // Else a relink before was killed, and they are where they are needed.
+            fs::rename(&home, &build).at("rename", &home)?;
+        }
+        let objects = Self { home, build, staged };
+        match objects.build.is_dir() {
+            true => Ok(objects),
+            false => Err(not_movable(kernel)),
+        }
+    }
+
+    fn link(
+        &self,
+        kernel: &Kernel,
+        order: &FunctionOrder,
+        label: &str,
+        log: &Path,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let of = &kernel.manifest;
+        place(&self.build, order)?;
+        for (output, _) in OUTPUTS.iter().filter(|(_, to)| *to != "config") {
+            // The published kernels have these files too, under other names: no linker may write into them.
+            let path = self.build.join(output);
+            if path.is_file() {
+                fs::remove_file(&path).at("remove", &path)?;
+            }
+        }
+        // What the compilers said stands there, and a proof may read it.
+        fs::copy(kernel.build_log(), log).at("copy", kernel.build_log())?;
+        let link = self.build.join("source");
+        let source = fs::read_link(&link).at("read", &link)?;
+        let compiler: Compiler = of.cc.parse()?;
+        let (make_vars, log) = (&of.make_vars[..], log.to_owned());
+        let kbuild =
+            Kbuild { source: &source, build: self.build.clone(), compiler: &compiler, make_vars, log };
+        let args = make_args(None, &of.flags(), &IMAGES);
+        kbuild.make(&format!("link {label} {}", of.version), &args, None, progress)?;
+        let path = self.build.join(link_script::FILE);
+        if !link_script::is_placed(&read(&path)?) {
+            return Err(Error::LinkScript { path, reason: "make wrote it anew".into() });
+        }
+        Ok(())
+    }
+
+    fn take_outputs(&self, to: &Path) -> Result<()> {
+        for (from, name) in OUTPUTS {
+            let from = self.build.join(from);
+            fs::copy(&from, to.join(name)).at("copy", &from)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Objects {
+    fn drop(&mut self) {
+        // If it fails they stay where the next relink finds them.
+        let _ = fs::rename(&self.build, &self.home);
+        let _ = fs::remove_dir(self.staged.path());
+    }
+}

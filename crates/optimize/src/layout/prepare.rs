@@ -1,0 +1,155 @@
+//! From a recording to an order.
+
+use super::graph::call_graph;
+use crate::stored::{check_recorded, check_schema, read_json};
+use crate::{Error, Result};
+use kerntune_kernel::{FunctionOrder, Kernel, Symbols};
+use kerntune_layout::order::{Algorithm, CallGraph, CdsortConfig, Order, Placement};
+use kerntune_profile::Profile;
+use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, WorkDir};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The kind of result in the work directory.
+const KIND: &str = "orders";
+const MANIFEST: &str = "order.json";
+const ORDER: &str = "order.txt";
+const SCHEMA: &str = "kerntune-order/1";
+
+/// What an order was made of, and its scores (docs/layout.md) before and after. Scores are a model's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OrderSummary {
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// Functions of the kernel.
+    pub functions: u64,
+    /// Of them those that were entered: what is ordered.
+    pub ordered: u64,
+    /// Pairs of call site and function.
+    pub arcs: u64,
+    /// How often functions were entered.
+    pub entries: u64,
+    /// Call distance in bytes, summed over all calls.
+    pub call_distance: [u128; 2],
+    /// The objective of cache-directed sort.
+    pub locality: [f64; 2],
+    /// 4-KiB pages that hold 99 % of all entries at best.
+    pub pages: [u64; 2],
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    schema: String,
+    id: String,
+    kernel: String,
+    recording: String,
+    summary: OrderSummary,
+}
+
+/// An order in the work directory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PreparedOrder {
+    /// The result directory, absolute: `order.json` and `order.txt`.
+    pub dir: PathBuf,
+    /// 16 hex digits over the counts, the kernel and the algorithm.
+    pub id: String,
+    /// Id of the kernel that was recorded and is to be linked again.
+    pub kernel: String,
+    /// Id of the recording.
+    pub recording: String,
+    /// The functions that ran, first to last.
+    pub order: FunctionOrder,
+    /// What it was made of.
+    pub summary: OrderSummary,
+}
+
+impl PreparedOrder {
+    /// Loads the order in `dir`.
+    ///
+    /// # Errors
+    /// Missing or damaged files, or of another version.
+    pub fn load(dir: &Path) -> Result<Self> {
+        let dir = dir.canonicalize().at("open order", dir)?;
+        let path = dir.join(MANIFEST);
+        let manifest: Manifest = read_json(&path)?;
+        check_schema(&path, &manifest.schema, SCHEMA)?;
+        let text = fs::read_to_string(dir.join(ORDER)).at("read", dir.join(ORDER))?;
+        let Manifest { id, kernel, recording, summary, .. } = manifest;
+        Ok(Self { dir, id, kernel, recording, order: FunctionOrder::parse(&text)?, summary })
+    }
+}
+
+/// Orders the functions of `kernel` by a recording of it with edges, best of the training run.
+///
+/// The result is named by what it is made of; what is there already is not made again.
+///
+/// # Errors
+/// A recording of another kernel or without edges; a kernel whose functions cannot be moved.
+pub fn prepare_order(
+    work: &WorkDir,
+    recording: &Profile,
+    kernel: &Kernel,
+    algorithm: Algorithm,
+) -> Result<PreparedOrder> {
+    let recorded = &recording.manifest;
+    check_recorded(recording, kernel)?;
+    if !kernel.manifest.movable {
+        let (kernel, id) = (kernel.manifest.label.clone(), kernel.manifest.id.clone());
+        return Err(kerntune_kernel::Error::NotMovable { kernel, id }.into());
+    }
+    let symbols = Symbols::load(&kernel.vmlinux())?;
+    let graph = call_graph(&symbols, &recording.tables)?;
+    let ordered = graph.functions().iter().filter(|function| function.weight > 0).count() as u64;
+    if ordered == 0 {
+        let reason = kerntune_convert::autofdo::NoCounts;
+        return Err(Error::NoCounts { profile: recorded.id.clone(), reason });
+    }
+    let id = ContentHash::new("order/1")
+        .field("kernel", &kernel.manifest.id)
+        .field("algorithm", algorithm.name())
+        .field("counts", format!("{:?}", graph.functions()))
+        .field("arcs", format!("{:?}", graph.arcs()))
+        .finish();
+    let staged = work.stage(KIND, &id)?;
+    if let Some(done) = staged.already().and_then(|dir| PreparedOrder::load(dir).ok()) {
+        let _ = fs::remove_dir(staged.path());
+        return Ok(done);
+    }
+    staged.clear()?;
+    let order = algorithm.order(&graph);
+    let names = order.as_slice().iter().filter(|&&at| graph.functions()[at].weight > 0).map(|&at| {
+        let name = &symbols.functions()[at].name;
+        name.clone()
+    });
+    let names = FunctionOrder::new(names)?;
+    let summary = summarise(&graph, &order, algorithm, ordered)?;
+    write_atomic(&staged.path().join(ORDER), names.text().as_bytes())?;
+    let manifest = Manifest {
+        schema: SCHEMA.into(),
+        id,
+        kernel: kernel.manifest.id.clone(),
+        recording: recorded.id.clone(),
+        summary,
+    };
+    write_json(&staged.path().join(MANIFEST), &manifest)?;
+    PreparedOrder::load(&staged.publish()?)
+}
+
+fn summarise(graph: &CallGraph, order: &Order, algorithm: Algorithm, ordered: u64) -> Result<OrderSummary> {
+    // Functions are numbered by address: the order of the input is that of the image.
+    let input = Order::of_input(graph);
+    let before = Placement::new(graph, &input)?;
+    let after = Placement::new(graph, order)?;
+    let both = [&before, &after];
+    Ok(OrderSummary {
+        algorithm: algorithm.name().into(),
+        functions: graph.functions().len() as u64,
+        ordered,
+        arcs: graph.arcs().len() as u64,
+        entries: graph.functions().iter().map(|function| function.weight).sum(),
+        call_distance: both.map(|placement| placement.call_distance()),
+        locality: both.map(|placement| placement.cache_locality(&CdsortConfig::default()).total),
+        pages: both.map(|placement| placement.footprint(99).small_pages),
+    })
+}

@@ -1,0 +1,152 @@
+//! Whether the linked image has the order that was asked for.
+
+use super::PreparedOrder;
+use crate::{Refused, Result};
+use kerntune_kernel::{Kernel, Symbols, ORDER_END, ORDER_START};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fmt;
+
+/// Least share of the ordered functions that must be where the order says. The others are in sections that the
+/// kernel itself places (scheduler, entry code, locks) or that no compiler made.
+pub const MIN_IN_PLACE: f64 = 0.75;
+
+const PAGE: u64 = 4096;
+
+/// Where the functions that ran are in one image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ImageEvidence {
+    /// Bytes of `.text` that functions cover.
+    pub text_bytes: u64,
+    /// 4-KiB pages with code of functions that ran.
+    pub pages: u64,
+}
+
+/// What was found out about a kernel with its functions in an order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Proof {
+    /// Format and version of this object in JSON.
+    pub schema: String,
+    /// Label of the kernel.
+    pub kernel: String,
+    /// Id of the order.
+    pub order: String,
+    /// The algorithm that made it.
+    pub algorithm: String,
+    /// Functions that were to be placed.
+    pub ordered: u64,
+    /// Of them those that are among the ordered ones in the image.
+    pub in_place: u64,
+    /// Of the latter those that come before a function that the order has before them.
+    pub out_of_order: u64,
+    /// Bytes of the image from the first ordered function to the end of the last.
+    pub ordered_bytes: u64,
+    /// The first functions of the order that are elsewhere.
+    pub elsewhere: Vec<String>,
+    /// Before, with the same objects.
+    pub base: ImageEvidence,
+    /// After.
+    pub tuned: ImageEvidence,
+}
+
+/// Looks for the order in the linked image.
+///
+/// # Errors
+/// Images that cannot be read.
+pub fn prove(movable: &Kernel, order: &PreparedOrder, tuned: &Kernel) -> Result<Proof> {
+    const NAMED: usize = 20;
+    let symbols = Symbols::load(&tuned.vmlinux())?;
+    let mark = |name| symbols.address_of(name).unwrap_or_default();
+    let (start, end) = (mark(ORDER_START), mark(ORDER_END));
+    let mut addresses: HashMap<&str, Vec<u64>> = HashMap::new();
+    for function in symbols.functions() {
+        for name in function.aliases.iter().chain([&function.name]) {
+            addresses.entry(name).or_default().push(function.address);
+        }
+    }
+    let (mut in_place, mut out_of_order, mut last) = (0, 0, 0);
+    let mut elsewhere = Vec::new();
+    for name in order.order.names() {
+        let here = addresses.get(name.as_str()).into_iter().flatten();
+        let here: Vec<u64> = here.copied().filter(|address| (start..end).contains(address)).collect();
+        match (here.iter().min(), here.iter().max()) {
+            (Some(&first), Some(&until)) => {
+                in_place += 1;
+                out_of_order += u64::from(first < last);
+                last = until.max(last);
+            }
+            _ => elsewhere.push(name.clone()),
+        }
+    }
+    elsewhere.truncate(NAMED);
+    let ran: HashSet<&str> = order.order.names().iter().map(String::as_str).collect();
+    Ok(Proof {
+        schema: "kerntune-proof-layout/1".into(),
+        kernel: tuned.manifest.label.clone(),
+        order: order.id.clone(),
+        algorithm: order.summary.algorithm.clone(),
+        ordered: order.order.names().len() as u64,
+        in_place,
+        out_of_order,
+        ordered_bytes: end.saturating_sub(start),
+        elsewhere,
+        base: evidence(&Symbols::load(&movable.vmlinux())?, &ran),
+        tuned: evidence(&symbols, &ran),
+    })
+}
+
+fn evidence(symbols: &Symbols, ran: &HashSet<&str>) -> ImageEvidence {
+    let ran = symbols.functions().iter().filter(|f| f.size > 0 && ran.contains(f.name.as_str()));
+    let pages: BTreeSet<u64> = ran.flat_map(|f| f.address / PAGE..=(f.end() - 1) / PAGE).collect();
+    ImageEvidence { text_bytes: symbols.text_bytes(), pages: pages.len() as u64 }
+}
+
+impl Proof {
+    /// Whether the kernel is in that order.
+    ///
+    /// # Errors
+    /// [`Refused`] with every reason.
+    pub fn verdict(&self) -> Result<(), Refused> {
+        let mut reasons = Vec::new();
+        if (self.in_place as f64) < MIN_IN_PLACE * self.ordered as f64 {
+            reasons.push(format!(
+                "{} of {} functions are where the order says, fewer than {:.0} %: are they in sections of their own \
+                 (-ffunction-sections)? Not there: {}",
+                self.in_place,
+                self.ordered,
+                MIN_IN_PLACE * 100.0,
+                self.elsewhere.join(", ")
+            ));
+        }
+        if self.out_of_order > 0 {
+            reasons.push(format!(
+                "{} functions come before one that they should follow: the linker sorted them itself",
+                self.out_of_order
+            ));
+        }
+        Refused::unless_empty(&self.kernel, reasons)
+    }
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Order {} ({}) in kernel {}", self.order, self.algorithm, self.kernel)?;
+        let kib = self.ordered_bytes.div_ceil(1024);
+        writeln!(
+            f,
+            "  functions   {} of {} that ran stand in order, in {kib} KiB",
+            self.in_place, self.ordered
+        )?;
+        writeln!(
+            f,
+            "  elsewhere   {} in sections of the kernel's own or of assembly: {} …",
+            self.ordered - self.in_place,
+            self.elsewhere.iter().take(4).cloned().collect::<Vec<_>>().join(", ")
+        )?;
+        write!(
+            f,
+            "  pages       {} → {} of 4 KiB have code of functions that ran",
+            self.base.pages, self.tuned.pages
+        )
+    }
+}

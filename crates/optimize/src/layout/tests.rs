@@ -1,0 +1,164 @@
+//! A program stands in for the kernel, the linker's script is that of the kernel in the small.
+
+use super::*;
+use crate::test_kernel;
+use kerntune_kernel::{Kernel, Symbols, ORDER_END, ORDER_START};
+use kerntune_profile::{
+    Address, Block, Edge, EdgeKind, FunctionIndex, Instructions, KernelId, Manifest, Profile, Symbol, Tables,
+};
+use kerntune_work::WorkDir;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Sixty functions, of which every third runs: `f0` calls `f3`, that calls `f6` …
+const FUNCTIONS: u64 = 60;
+const STEP: u64 = 3;
+
+struct Fixture {
+    dir: TempDir,
+    work: WorkDir,
+    movable: Kernel,
+}
+
+/// Links the program with these functions first.
+fn link(dir: &Path, order: &[String], image: &Path) {
+    let mut source = String::from("int sink;\n");
+    for i in 0..FUNCTIONS {
+        writeln!(source, "__attribute__((noinline)) void f{i}(int x) {{ for (; x; x--) sink ^= {i}; }}")
+            .unwrap();
+    }
+    source.push_str("void _start(void)\n{\n");
+    (0..FUNCTIONS).for_each(|i| writeln!(source, "\tf{i}(1);").unwrap());
+    source.push_str("}\n");
+    let placed: String = order.iter().map(|name| format!("*(.text.{name}) ")).collect();
+    let script = format!(
+        "SECTIONS {{ .text 0x400000 : {{ _stext = .; {ORDER_START} = .; {placed} {ORDER_END} = .; *(.text .text.*) \
+         _etext = .; }} }}\n"
+    );
+    fs::create_dir_all(image.parent().unwrap()).unwrap();
+    fs::write(dir.join("all.c"), source).unwrap();
+    fs::write(dir.join("all.ld"), script).unwrap();
+    let output = Command::new("gcc")
+        .current_dir(dir)
+        .args([
+            "-O2",
+            "-ffunction-sections",
+            "-nostdlib",
+            "-static",
+            "-no-pie",
+            "-Wl,-T,all.ld",
+            "all.c",
+            "-o",
+        ])
+        .arg(image)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut movable = test_kernel::kernel(&dir.path().join("kernel"), "k1", "6.12.117");
+        movable.manifest.movable = true;
+        link(dir.path(), &[], &movable.vmlinux());
+        let work = WorkDir::open(dir.path().join("work")).unwrap();
+        Self { dir, work, movable }
+    }
+
+    /// Every third function is entered, the later the more often, by the one before.
+    fn recording(&self) -> Profile {
+        let table = Symbols::load(&self.movable.vmlinux()).unwrap();
+        let at = |i: u64| table.functions().iter().find(|f| f.name == format!("f{i}")).unwrap();
+        let entered: Vec<u64> = (0..FUNCTIONS).step_by(STEP as usize).collect();
+        let blocks = entered.iter().map(|&i| Block {
+            start: Address(at(i).address),
+            last: Address(at(i).address + 4),
+            count: 100 + i,
+            instructions: Instructions(2),
+            bytes: 8,
+        });
+        let edges = entered.windows(2).map(|pair| Edge {
+            source: Address(at(pair[0]).address + 4),
+            target: Address(at(pair[1]).address),
+            count: 100 + pair[1],
+            kind: EdgeKind::Call,
+        });
+        let symbols = table.functions().iter().zip(0..).map(|(f, number)| Symbol {
+            function: FunctionIndex(number),
+            name: f.name.clone(),
+            address: Address(f.address),
+            size: f.size,
+            file: None,
+            module: None,
+        });
+        let tables = Tables {
+            symbols: symbols.collect(),
+            blocks: blocks.collect(),
+            edges: edges.collect(),
+            ..Tables::default()
+        };
+        let id = self.movable.manifest.id.clone();
+        let kernel = KernelId { id, label: "base".into(), version: "6.12.117".into() };
+        Profile { manifest: Manifest::new("r1", kernel, "rr", "emulator"), tables }
+    }
+
+    /// The same objects in an order.
+    fn linked(&self, name: &str, order: &[String]) -> Kernel {
+        let mut tuned = self.movable.clone();
+        tuned.dir = self.dir.path().join(name);
+        link(self.dir.path(), order, &tuned.vmlinux());
+        tuned
+    }
+}
+
+#[test]
+fn what_calls_each_other_is_ordered_and_the_image_is_asked() {
+    let fixture = Fixture::new();
+    for algorithm in Algorithm::ALL {
+        let order = prepare_order(&fixture.work, &fixture.recording(), &fixture.movable, algorithm).unwrap();
+        let names = order.order.names();
+        assert_eq!(names.len() as u64, FUNCTIONS / STEP, "{names:?}");
+        let neighbours = names.windows(2).filter(|pair| {
+            let number = |name: &String| name[1..].parse::<u64>().unwrap();
+            number(&pair[0]).abs_diff(number(&pair[1])) == STEP
+        });
+        assert!(neighbours.count() > 15, "{}: {names:?}", algorithm.name());
+        let [before, after] = order.summary.call_distance;
+        assert!(after < before, "{:?}", order.summary);
+        assert_eq!(PreparedOrder::load(&order.dir).unwrap(), order);
+
+        let proof = prove(&fixture.movable, &order, &fixture.linked("tuned", names)).unwrap();
+        assert_eq!((proof.in_place, proof.out_of_order), (20, 0), "{proof:?}");
+        proof.verdict().unwrap();
+        assert!(proof.to_string().contains("20 of 20 that ran stand in order"), "{proof}");
+
+        let plain = prove(&fixture.movable, &order, &fixture.movable).unwrap();
+        let refused = plain.verdict().unwrap_err().to_string();
+        assert!(refused.contains("0 of 20 functions are where the order says"), "{refused}");
+
+        let reversed: Vec<String> = names.iter().rev().cloned().collect();
+        let proof = prove(&fixture.movable, &order, &fixture.linked("reversed", &reversed)).unwrap();
+        assert!(proof.verdict().unwrap_err().to_string().contains("19 functions come before"), "{proof:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_ordered_is_refused() {
+    let fixture = Fixture::new();
+    let prepare = |recording: &Profile, kernel: &Kernel| {
+        prepare_order(&fixture.work, recording, kernel, DEFAULT_ALGORITHM).unwrap_err().to_string()
+    };
+    let mut other = fixture.recording();
+    other.manifest.kernel.id = "k2".into();
+    assert!(prepare(&other, &fixture.movable).contains("not of label-of-k1"));
+    let mut empty = fixture.recording();
+    empty.tables.blocks.clear();
+    assert!(prepare(&empty, &fixture.movable).contains("--no-edges"));
+    let mut fixed = fixture.movable.clone();
+    fixed.manifest.movable = false;
+    assert!(prepare(&fixture.recording(), &fixed).contains("kernel build --movable"));
+}

@@ -1,0 +1,232 @@
+//! The best of all recipes for a workload: each is carried out, measured against one base kernel, and held against
+//! workloads that it was not tuned for.
+
+use crate::compare::{compare, from_recordings, measure};
+use crate::cross::{changes, score};
+use crate::model::Model;
+use crate::plan::StepName;
+use crate::recipes::{way, RecipeOptions};
+use crate::record::Recorded;
+use crate::tune::{tune, TuneRequest};
+use crate::{Error, Result, Session};
+use kerntune_compare::{Comparison, Metric, TOTAL};
+use kerntune_guest::Workload;
+use kerntune_kernel::{build, BuildRequest, Kernel};
+use kerntune_optimize::Recipe;
+use kerntune_work::interrupt;
+use serde::Serialize;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What to try, for what.
+#[derive(Debug)]
+pub struct AutoRequest<'a> {
+    /// What the base kernel is built from, by the compiler that all are compared with.
+    pub build: &'a BuildRequest,
+    /// What the kernel is tuned for.
+    pub workload: &'a Workload,
+    /// What the best one must not harm.
+    pub held_out: &'a [Workload],
+    /// The front-end model of the measurements.
+    pub model: &'a Model,
+    /// What is tried, in this order.
+    pub recipes: &'a [Recipe],
+    /// For the recipes that know them.
+    pub options: RecipeOptions,
+    /// After this time nothing new is begun.
+    pub budget: Option<Duration>,
+}
+
+/// One kernel that was measured.
+#[derive(Debug, Clone, Serialize)]
+pub struct Measured {
+    /// The kernel's id.
+    pub kernel: String,
+    /// The label.
+    pub label: String,
+    /// The compiler as it was asked for.
+    pub cc: String,
+    /// The same with its version.
+    pub compiler: String,
+    /// What tuned it; None for a base kernel.
+    pub recipe: Option<Recipe>,
+    /// The workload's sums in the order of [`Metric::ALL`].
+    pub totals: [f64; 4],
+    /// Their changes against the base kernel that all are compared with, percent.
+    pub changes: [f64; 4],
+    /// The same against the same compiler's base kernel.
+    pub changes_same_compiler: [f64; 4],
+    /// The geometric mean of the four ratios to the base kernel: what the best is chosen by, less is better.
+    pub score: f64,
+    /// Bytes of code.
+    pub text_bytes: u64,
+    /// Bytes of the image.
+    pub image_bytes: u64,
+    /// Seconds in which its compiler's base kernel and it itself were built, whenever that was; kernels in between
+    /// (instrumented, movable) are not in it.
+    pub build_seconds: f64,
+}
+
+/// What came of a recipe that no kernel came of.
+#[derive(Debug, Clone, Serialize)]
+pub struct NotMade {
+    /// Which.
+    pub recipe: Recipe,
+    /// Why.
+    pub because: String,
+}
+
+/// What the best kernel does to another workload.
+#[derive(Debug, Clone, Serialize)]
+pub struct HeldOut {
+    /// Its name.
+    pub workload: String,
+    /// Changes of its sums against the base kernel in percent, in the order of [`Metric::ALL`].
+    pub changes: [f64; 4],
+    /// Operations that became longer by more than [`HARM`] percent, with their change.
+    pub harmed: Vec<(String, f64)>,
+}
+
+/// A path length that grew by more than this many percent is harm.
+pub const HARM: f64 = 0.5;
+
+/// Everything that was found out.
+#[derive(Debug, Serialize)]
+pub struct Auto {
+    /// Format and version of this object in JSON.
+    pub schema: &'static str,
+    /// What the kernels were tuned for.
+    pub workload: String,
+    /// The base kernel first, the best first among the others.
+    pub measured: Vec<Measured>,
+    /// Recipes that no kernel came of.
+    pub not_made: Vec<NotMade>,
+    /// Id of the best kernel; None if none is better than the base kernel.
+    pub best: Option<String>,
+    /// What the best one does to the others.
+    pub held_out: Vec<HeldOut>,
+}
+
+/// What hears of progress: the recipe, the step, and its result if it was there already.
+pub type Tell<'a> = dyn Fn(Recipe, StepName, Option<&Path>) + 'a;
+
+/// Carries out every recipe that time and tools allow. A recipe that fails is told in the result; what was made
+/// before is found again.
+///
+/// # Errors
+/// Those of the base kernel and of its measurement; an interrupt.
+pub fn auto(session: &Session, request: &AutoRequest, tell: &Tell) -> Result<Auto> {
+    let AutoRequest { build: asked, workload, held_out, model, recipes, options, budget } = *request;
+    let started = Instant::now();
+    let base = build(session.work, asked, session.progress)?;
+    let before = measure(session, &base, workload, model, 0)?;
+    let again = measure(session, &base, workload, model, 1)?;
+    let reference = Reference { base: &base, before: &before, again: &again, workload, model };
+    let own = reference.against(&base, &again)?;
+    let mut measured = vec![line(&base, None, &own, &own, base.manifest.build_seconds)];
+    let (mut not_made, mut kernels) = (Vec::new(), Vec::new());
+    for &recipe in recipes {
+        if budget.is_some_and(|budget| started.elapsed() > budget) {
+            not_made.push(NotMade { recipe, because: "the time was up".into() });
+            continue;
+        }
+        let mut own = asked.clone();
+        if recipe.check_compiler(&own.compiler).is_err() {
+            own.compiler = recipe.default_compiler();
+        }
+        let options = if way(recipe).check(options).is_ok() { options } else { RecipeOptions::default() };
+        let request = TuneRequest { build: &own, workload, recipe, options, model };
+        let tuned = match tune(session, &request, &|step, found| tell(recipe, step, found)) {
+            Ok(tuned) => tuned,
+            Err(error) => {
+                interrupt::check()?;
+                not_made.push(NotMade { recipe, because: error.to_string() });
+                continue;
+            }
+        };
+        let own_base = tuned.base.manifest.build_seconds;
+        if tuned.base.manifest.compiler != base.manifest.compiler
+            && !measured.iter().any(|line| line.kernel == tuned.base.manifest.id)
+        {
+            let comparison = reference.against(&tuned.base, &tuned.before)?;
+            measured.push(line(&tuned.base, None, &comparison, &comparison, own_base));
+        }
+        let comparison = reference.against(&tuned.tuned, &tuned.after)?;
+        let seconds = own_base + tuned.tuned.manifest.build_seconds;
+        measured.push(line(&tuned.tuned, Some(recipe), &comparison, &tuned.comparison, seconds));
+        kernels.push(tuned.tuned);
+    }
+    measured[1..].sort_by(|a, b| a.score.total_cmp(&b.score));
+    let best = measured.get(1).filter(|line| line.score < 1.0 && line.recipe.is_some());
+    let best = best.map(|line| line.kernel.clone());
+    let best_kernel = kernels.iter().find(|kernel| Some(&kernel.manifest.id) == best.as_ref());
+    let held_out = match best_kernel {
+        Some(best) => held_out.iter().map(|other| harm(session, &base, best, other, model)).collect(),
+        None => Ok(Vec::new()),
+    };
+    Ok(Auto {
+        schema: "kerntune-auto/1",
+        workload: workload.name.clone(),
+        measured,
+        not_made,
+        best,
+        held_out: held_out?,
+    })
+}
+
+/// What every kernel is compared with.
+struct Reference<'a> {
+    base: &'a Kernel,
+    before: &'a Recorded,
+    again: &'a Recorded,
+    workload: &'a Workload,
+    model: &'a Model,
+}
+
+impl Reference<'_> {
+    fn against(&self, kernel: &Kernel, recorded: &Recorded) -> Result<Comparison, Error> {
+        let recordings = [self.before, self.again, recorded];
+        from_recordings([self.base, kernel], recordings, self.workload, self.model)
+    }
+}
+
+fn line(
+    kernel: &Kernel,
+    recipe: Option<Recipe>,
+    comparison: &Comparison,
+    same_compiler: &Comparison,
+    build_seconds: f64,
+) -> Measured {
+    let manifest = &kernel.manifest;
+    let total = |metric| comparison.row(TOTAL, metric);
+    Measured {
+        kernel: manifest.id.clone(),
+        label: manifest.label.clone(),
+        cc: manifest.cc.clone(),
+        compiler: manifest.compiler.version.clone(),
+        recipe,
+        totals: Metric::ALL.map(|metric| total(metric).map_or(0.0, |row| row.tuned)),
+        changes: changes(comparison),
+        changes_same_compiler: changes(same_compiler),
+        score: score(comparison),
+        text_bytes: manifest.text_bytes,
+        image_bytes: manifest.image_bytes,
+        build_seconds,
+    }
+}
+
+fn harm(
+    session: &Session,
+    base: &Kernel,
+    best: &Kernel,
+    workload: &Workload,
+    model: &Model,
+) -> Result<HeldOut> {
+    let comparison = compare(session, base, best, workload, model)?.comparison;
+    let harmed = comparison.operations().filter_map(|operation| {
+        let change = comparison.row(operation, Metric::PathLength)?.change_percent?;
+        (change > HARM).then(|| (operation.to_string(), change))
+    });
+    let harmed = harmed.collect();
+    Ok(HeldOut { workload: workload.name.clone(), changes: changes(&comparison), harmed })
+}

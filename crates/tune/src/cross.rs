@@ -1,0 +1,98 @@
+//! Kernels tuned for several workloads, each running all of them.
+
+use crate::compare::compare;
+use crate::model::Model;
+use crate::optimize::optimize;
+use crate::recipes::RecipeOptions;
+use crate::{Result, Session};
+use kerntune_compare::{Comparison, Metric, TOTAL};
+use kerntune_guest::Workload;
+use kerntune_kernel::Kernel;
+use kerntune_optimize::Recipe;
+use serde::Serialize;
+
+/// A kernel tuned for one workload, running one of them.
+#[derive(Debug, Clone, Serialize)]
+pub struct Cell {
+    /// What ran.
+    pub running: String,
+    /// Changes of its sums against the base kernel in percent, in the order of [`Metric::ALL`].
+    pub changes: [f64; 4],
+    /// The geometric mean of the four ratios; less is better.
+    pub score: f64,
+}
+
+/// A kernel tuned for one workload.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// What it is tuned for.
+    pub tuned_for: String,
+    /// Its id.
+    pub kernel: String,
+    /// Running each workload, in the order of the rows.
+    pub cells: Vec<Cell>,
+}
+
+/// "Tuned for X, running Y", for all pairs.
+#[derive(Debug, Clone, Serialize)]
+pub struct Cross {
+    /// Format and version of this object in JSON.
+    pub schema: &'static str,
+    /// The recipe.
+    pub recipe: Recipe,
+    /// Id of the kernel that all were made from and are compared with.
+    pub base: String,
+    /// One for each workload.
+    pub rows: Vec<Row>,
+}
+
+/// Tunes `kernel` for each workload and runs all on all. Nothing that is there already is made again.
+///
+/// # Errors
+/// Those of the tunings and of the recordings.
+pub fn cross(
+    session: &Session,
+    recipe: Recipe,
+    kernel: &Kernel,
+    workloads: &[Workload],
+    options: RecipeOptions,
+    model: &Model,
+) -> Result<Cross> {
+    let mut tuned = Vec::new();
+    for workload in workloads {
+        let optimized = optimize(session, recipe, kernel.clone(), workload, options, None)?;
+        optimized.proof.verdict()?;
+        tuned.push((workload, optimized));
+    }
+    let mut rows = Vec::new();
+    for (tuned_for, optimized) in &tuned {
+        let mut cells = Vec::new();
+        for running in workloads {
+            let compared = compare(session, &optimized.base, &optimized.tuned, running, model)?;
+            cells.push(Cell {
+                running: running.name.clone(),
+                changes: changes(&compared.comparison),
+                score: score(&compared.comparison),
+            });
+        }
+        let kernel = optimized.tuned.manifest.id.clone();
+        rows.push(Row { tuned_for: tuned_for.name.clone(), kernel, cells });
+    }
+    let base = tuned.first().map_or(&kernel.manifest.id, |(_, optimized)| &optimized.base.manifest.id);
+    Ok(Cross { schema: "kerntune-cross/1", recipe, base: base.clone(), rows })
+}
+
+/// The changes of the workload's sums in percent, in the order of [`Metric::ALL`].
+pub(crate) fn changes(comparison: &Comparison) -> [f64; 4] {
+    let change = |metric| comparison.row(TOTAL, metric).and_then(|row| row.change_percent);
+    Metric::ALL.map(|metric| change(metric).unwrap_or_default())
+}
+
+/// The geometric mean of the ratios of all metrics, 1 where nothing changed. It needs no weights: a real CPU's
+/// costs of a miss and of a branch are not known to the emulator.
+pub(crate) fn score(comparison: &Comparison) -> f64 {
+    let row = |metric| comparison.row(TOTAL, metric).filter(|row| row.base > 0.0 && row.tuned > 0.0);
+    let ratio = |metric| row(metric).map_or(1.0, |row| row.tuned / row.base);
+    let logs: f64 = Metric::ALL.map(|metric| f64::ln(ratio(metric))).iter().sum();
+    (logs / Metric::ALL.len() as f64).exp()
+}

@@ -1,0 +1,256 @@
+//! Why one kernel does the same work in fewer instructions than another: function by function, with what the image
+//! says of it, so that the parts sum to the whole.
+
+use crate::compare::compare;
+use crate::model::Model;
+use crate::{Result, Session};
+use kerntune_guest::Workload;
+use kerntune_kernel::{Kernel, Symbols};
+use kerntune_profile::{difference, source_name, FunctionDifference, Profile};
+use serde::Serialize;
+use std::collections::{HashMap, HashSet};
+
+/// One function of the source with all that the compiler made of it, on both sides (base, tuned).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Changed {
+    /// Its name in the source.
+    pub function: String,
+    /// Its source file, where known.
+    pub file: Option<String>,
+    /// Instructions in the function itself.
+    pub instructions: [u64; 2],
+    /// Branches taken in it.
+    pub taken_branches: [u64; 2],
+    /// Calls that ended.
+    pub calls: [u64; 2],
+    /// Bytes of code, cold parts left out.
+    pub bytes: [u64; 2],
+    /// Bytes of its cold parts.
+    pub cold_bytes: [u64; 2],
+    /// What happened to it, in words.
+    pub what: Vec<String>,
+}
+
+impl Changed {
+    /// Instructions more in the tuned kernel.
+    pub fn change(&self) -> i128 {
+        i128::from(self.instructions[1]) - i128::from(self.instructions[0])
+    }
+}
+
+/// All of it; the rows and what is beside them sum to the totals.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explained {
+    /// Format and version of this object in JSON.
+    pub schema: &'static str,
+    /// What ran.
+    pub workload: String,
+    /// Ids of the kernels.
+    pub kernels: [String; 2],
+    /// Their labels.
+    pub labels: [String; 2],
+    /// What changes most first.
+    pub functions: Vec<Changed>,
+    /// Kernel instructions of no function that is known.
+    pub elsewhere: [u64; 2],
+    /// Branches taken in no function of the rows: labels of assembly, functions that did not end.
+    pub taken_elsewhere: [u64; 2],
+    /// Kernel instructions of all marked regions, from entry to exit: without the instruction that goes back to
+    /// user code, which `compare` counts.
+    pub instructions: [u64; 2],
+    /// Branches taken in the kernel in all marked regions.
+    pub taken_branches: [u64; 2],
+}
+
+/// Runs the workload on both kernels, or finds that it ran, and takes the difference apart.
+///
+/// # Errors
+/// Those of the recordings and of the images.
+pub fn explain(
+    session: &Session,
+    kernels: [&Kernel; 2],
+    workload: &Workload,
+    model: &Model,
+) -> Result<Explained> {
+    let compared = compare(session, kernels[0], kernels[1], workload, model)?;
+    let profiles = [Profile::load(&compared.base.path)?, Profile::load(&compared.tuned.path)?];
+    let images = [Image::of(kernels[0], &profiles[0])?, Image::of(kernels[1], &profiles[1])?];
+    Ok(take_apart(kernels, &workload.name, [&profiles[0], &profiles[1]], &images))
+}
+
+/// What an image and the counted branches say of each function of the source.
+#[derive(Debug, Default)]
+struct Image {
+    bytes: HashMap<String, u64>,
+    cold: HashMap<String, u64>,
+    taken: HashMap<String, u64>,
+    /// Branches of no function.
+    taken_elsewhere: u64,
+}
+
+impl Image {
+    fn of(kernel: &Kernel, profile: &Profile) -> Result<Self> {
+        let symbols = Symbols::load(&kernel.vmlinux())?;
+        let mut image = Self::default();
+        for function in symbols.functions() {
+            let (name, cold) = source_name(&function.name);
+            let sizes = if cold { &mut image.cold } else { &mut image.bytes };
+            *sizes.entry(name.to_string()).or_default() += function.size;
+        }
+        for edge in &profile.tables.edges {
+            match symbols.lookup(edge.source.get()).and_then(|at| symbols.functions().get(at)) {
+                Some(function) => {
+                    let name = source_name(&function.name).0;
+                    *image.taken.entry(name.to_string()).or_default() += edge.count;
+                }
+                None => image.taken_elsewhere += edge.count,
+            }
+        }
+        Ok(image)
+    }
+}
+
+fn take_apart(
+    kernels: [&Kernel; 2],
+    workload: &str,
+    profiles: [&Profile; 2],
+    images: &[Image; 2],
+) -> Explained {
+    let difference = difference(profiles[0], profiles[1]);
+    // Static functions of one name are several rows, and the image cannot tell them apart: the first has the
+    // branches of all.
+    let mut told = HashSet::new();
+    let mut functions: Vec<Changed> = difference
+        .functions
+        .iter()
+        .map(|row| {
+            let first = told.insert(source_name(&row.name).0);
+            changed(row, images, first)
+        })
+        .collect();
+    functions.sort_by(|a, b| {
+        (b.change().unsigned_abs(), &a.function).cmp(&(a.change().unsigned_abs(), &b.function))
+    });
+    let elsewhere = [0, 1].map(|side| {
+        let unattributed = i128::from(difference.totals[side].unattributed_ns.get());
+        u64::try_from(difference.function_rest[side] + unattributed).unwrap_or_default()
+    });
+    let sum = |side: usize| functions.iter().map(|row| row.instructions[side]).sum::<u64>();
+    let taken =
+        [0, 1].map(|side: usize| images[side].taken.values().sum::<u64>() + images[side].taken_elsewhere);
+    let in_rows = |side: usize| functions.iter().map(|row| row.taken_branches[side]).sum::<u64>();
+    Explained {
+        schema: "kerntune-explain/1",
+        workload: workload.to_string(),
+        kernels: kernels.map(|kernel| kernel.manifest.id.clone()),
+        labels: kernels.map(|kernel| kernel.manifest.label.clone()),
+        instructions: [0, 1].map(|side| sum(side) + elsewhere[side]),
+        taken_elsewhere: [0, 1].map(|side| taken[side] - in_rows(side)),
+        taken_branches: taken,
+        functions,
+        elsewhere,
+    }
+}
+
+fn changed(row: &FunctionDifference, images: &[Image; 2], first: bool) -> Changed {
+    let whole = |value: i128| u64::try_from(value).unwrap_or_default();
+    let of = |map: &HashMap<String, u64>| map.get(source_name(&row.name).0).copied().unwrap_or_default();
+    let mut changed = Changed {
+        function: row.name.clone(),
+        file: row.file.clone(),
+        instructions: [0, 1].map(|side| whole(row.net(side))),
+        taken_branches: [0, 1].map(|side| if first { of(&images[side].taken) } else { 0 }),
+        calls: [0, 1].map(|side| whole(row.calls(side))),
+        bytes: [0, 1].map(|side| of(&images[side].bytes)),
+        cold_bytes: [0, 1].map(|side| of(&images[side].cold)),
+        what: Vec::new(),
+    };
+    changed.what = words(&changed, &row.symbols);
+    changed
+}
+
+/// What happened to a function, the most telling first.
+fn words(row: &Changed, symbols: &[Vec<String>; 2]) -> Vec<String> {
+    let mut words = Vec::new();
+    let [before, after] = row.calls;
+    if before > 0 && after == 0 {
+        words.push("inlined everywhere".to_string());
+    } else if before > after && (before - after) * 100 > before {
+        words.push(format!("inlined in {} % of its calls", (before - after) * 100 / before));
+    } else if after > before && before == 0 {
+        words.push("no longer inlined".to_string());
+    } else if after > before && (after - before) * 100 > before {
+        words.push(format!("called {} % more: inlined less", (after - before) * 100 / before));
+    }
+    let copies: Vec<&str> =
+        symbols[1].iter().map(String::as_str).filter(|name| !symbols[0].iter().any(|s| s == name)).collect();
+    if before > 0 && after > 0 && copies.iter().any(|name| *name != row.function) {
+        words.push(format!("as {}", copies.join(", ")));
+    }
+    match row.cold_bytes {
+        [0, cold] if cold > 0 => words.push(format!("split: {cold} bytes apart")),
+        [cold, 0] if cold > 0 && row.bytes[1] > 0 => words.push("no longer split".into()),
+        _ => {}
+    }
+    let [small, large] = row.bytes;
+    if small > 0 && large > 0 {
+        let percent = 100.0 * (large as f64 / small as f64 - 1.0);
+        if percent.abs() >= 10.0 {
+            words.push(format!("{percent:+.0} % bytes"));
+        }
+    }
+    words
+}
+
+/// The rows as far as they are worth a look: those that make up `share` (0 to 1) of all changes.
+pub fn telling(rows: &[Changed], share: f64) -> &[Changed] {
+    let all: u128 = rows.iter().map(|row| row.change().unsigned_abs()).sum();
+    let mut sum = 0;
+    let enough = rows.iter().position(|row| {
+        sum += row.change().unsigned_abs();
+        sum as f64 >= all as f64 * share
+    });
+    &rows[..enough.map_or(rows.len(), |at| at + 1)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(calls: [u64; 2], bytes: [u64; 2], cold_bytes: [u64; 2]) -> Changed {
+        Changed {
+            function: "f".into(),
+            file: None,
+            instructions: [100, 40],
+            taken_branches: [0, 0],
+            calls,
+            bytes,
+            cold_bytes,
+            what: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_happened_is_told_in_words() {
+        let plain = [vec!["f".to_string()], vec!["f".to_string()]];
+        let words = |calls, bytes, cold| words(&row(calls, bytes, cold), &plain);
+        assert_eq!(words([10, 0], [64, 0], [0, 0]), ["inlined everywhere"]);
+        assert_eq!(
+            words([10, 5], [64, 64], [0, 32]),
+            ["inlined in 50 % of its calls", "split: 32 bytes apart"]
+        );
+        assert_eq!(words([0, 7], [0, 64], [0, 0]), ["no longer inlined"]);
+        assert_eq!(words([1000, 1001], [100, 150], [0, 0]), ["+50 % bytes"], "a call more is no news");
+        let special = [vec!["f".to_string()], vec!["f.constprop.0".to_string()]];
+        assert_eq!(super::words(&row([5, 5], [64, 64], [0, 0]), &special), ["as f.constprop.0"]);
+    }
+
+    #[test]
+    fn rows_that_make_up_most_of_the_change_are_telling() {
+        let with = |change: u64| Changed { instructions: [change, 0], ..row([1, 1], [1, 1], [0, 0]) };
+        let rows = [with(80), with(15), with(4), with(1)];
+        assert_eq!(telling(&rows, 0.95).len(), 2);
+        assert_eq!(telling(&rows, 1.0).len(), 4);
+        assert_eq!(telling(&[], 0.5).len(), 0);
+    }
+}

@@ -1,0 +1,91 @@
+//! Recipe `layout`, alone or after one that compiles: the objects are linked in the order that a recording of
+//! themselves asks for.
+
+use super::{not_of, record_training, Compiles, Given, Job, Make, RecipeOptions, Way};
+use crate::plan::StepName;
+use crate::{Error, Result, Session};
+use kerntune_kernel::{build, relink, BuildRequest, Kernel};
+use kerntune_optimize::layout::{prepare_order, prove, PreparedOrder, DEFAULT_ALGORITHM};
+use kerntune_optimize::{Proof, Recipe};
+use kerntune_profile::Profile;
+use std::path::{Path, PathBuf};
+
+pub(super) struct Layout {
+    /// What the whole is called.
+    pub recipe: Recipe,
+    /// The recipe that makes the objects; None for those of the base kernel.
+    pub after: Option<&'static (dyn Compiles + Sync)>,
+}
+
+impl Layout {
+    /// The kernel to be ordered, before it is.
+    fn movable(&self, order: &PreparedOrder, session: &Session) -> Result<Kernel> {
+        Ok(kerntune_kernel::find(session.work, &order.kernel)?)
+    }
+}
+
+impl Way for Layout {
+    fn steps(&self) -> Vec<StepName> {
+        let mut steps = self.after.map(|after| after.steps()).unwrap_or_default();
+        steps.extend([StepName::MovableKernel, StepName::RecordMovable, StepName::Order]);
+        steps
+    }
+
+    fn check(&self, options: RecipeOptions) -> Result<()> {
+        match self.after {
+            Some(after) => after.check(options),
+            None if options.no_values => Err(Error::NoValuesAnyway(self.recipe.name())),
+            None => Ok(()),
+        }
+    }
+
+    fn base(&self, session: &Session, request: &BuildRequest) -> Result<BuildRequest> {
+        self.after.map_or_else(|| Ok(request.clone()), |after| after.base(session, request))
+    }
+
+    fn profile(&self, job: &Job, given: Option<&Given>, make: &mut Make) -> Result<PathBuf> {
+        let Job { session, workload, request, .. } = *job;
+        let (given, before) = match self.after {
+            Some(after) => (None, Some((after, after.profile(job, given, make)?))),
+            None => (given, None),
+        };
+        let recording = match given {
+            None => None,
+            Some(Given::Recording(directory)) => Some(directory.clone()),
+            Some(Given::Counters(_)) => return Err(not_of(Recipe::Layout, "--gcda", "--profile")),
+        };
+        let movable = make(StepName::MovableKernel, &mut || {
+            let request = match &before {
+                Some((after, profile)) => after.request(job, profile)?,
+                None => request.clone(),
+            };
+            let label = format!("{}-movable", request.label);
+            let request = BuildRequest { movable: true, label, ..request };
+            Ok(build(session.work, &request, session.progress)?.dir)
+        })?;
+        let movable = Kernel::load(&movable)?;
+        if let Some((after, profile)) = &before {
+            after.prove(job, profile, &movable)?.verdict()?;
+        }
+        let recording = match recording {
+            Some(given) => given,
+            None => make(StepName::RecordMovable, &mut || record_training(session, &movable, workload))?,
+        };
+        make(StepName::Order, &mut || {
+            let recording = Profile::load(&recording).map_err(Error::from)?;
+            Ok(prepare_order(session.work, &recording, &movable, DEFAULT_ALGORITHM)?.dir)
+        })
+    }
+
+    fn build(&self, job: &Job, profile: &Path, label: &str) -> Result<Kernel> {
+        let order = PreparedOrder::load(profile)?;
+        let movable = self.movable(&order, job.session)?;
+        let listed = (label, self.recipe.name());
+        Ok(relink(job.session.work, &movable, &order.order, listed, job.session.progress)?)
+    }
+
+    fn prove(&self, job: &Job, profile: &Path, tuned: &Kernel) -> Result<Proof> {
+        let order = PreparedOrder::load(profile)?;
+        Ok(prove(&self.movable(&order, job.session)?, &order, tuned)?.into())
+    }
+}

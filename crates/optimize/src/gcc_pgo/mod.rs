@@ -27,17 +27,24 @@ mod prepare;
 mod profile;
 mod proof;
 mod request;
+mod specialised;
+mod value_counts;
+mod value_health;
 mod values;
 mod verdict;
 
+pub use build_log::Transformed;
 pub use compiler::check_compiler;
 pub use counts::{FunctionCounts, ObjectCounts};
 pub use exclude::{Exclusion, Exclusions};
 pub use image::{ImageEvidence, Placement};
 pub use prepare::prepare_profile;
 pub use profile::{PreparedProfile, ProfileSummary};
-pub use proof::{prove, LostFunction, Proof};
+pub use proof::{prove, LostFunction, Proof, ValueEvidence};
 pub use request::{instrumented_request, tuned_request};
+pub use specialised::{DirectSite, Specialised, Then};
+pub use value_counts::{IndirectSite, KindSummary, ValueSummary};
+pub use value_health::{ValueHealth, MAX_UNLISTED_SHARE};
 pub use values::Values;
 pub use verdict::{MIN_FEEDBACK_SHARE, MIN_MOVED_SHARE};
 

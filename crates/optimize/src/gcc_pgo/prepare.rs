@@ -1,11 +1,13 @@
 //! From what the running gcov kernel exported to what GCC takes.
 
+use super::build_log::built_in_objects;
 use super::compiler::gcc_version;
 use super::gcno::Notes;
 use super::profile::{Manifest, COUNTS, KIND, MANIFEST, TREE};
-use super::{ObjectCounts, PreparedProfile, ProfileSummary};
+use super::value_health::{ValueHealth, MAX_UNLISTED_SHARE};
+use super::{ObjectCounts, PreparedProfile, ProfileSummary, ValueSummary};
 use crate::{Error, Result};
-use kerntune_convert::gcda::{summarise, Gcda, GcovVersion, MergeWeights};
+use kerntune_convert::gcda::{summarise, CounterKind, Gcda, GcdaFunction, GcovVersion, MergeWeights};
 use kerntune_kernel::Kernel;
 use kerntune_work::{write_json, ContentHash, IoContext, WorkDir};
 use std::collections::BTreeMap;
@@ -24,7 +26,8 @@ use std::path::{Component, Path, PathBuf};
 /// already is not written again.
 ///
 /// # Errors
-/// Nothing exported, files of another build or compiler, damaged files, nothing executed.
+/// Nothing exported or not everything, files of another build or compiler, damaged files, counters that overflowed,
+/// nothing executed.
 pub fn prepare_profile(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel) -> Result<PreparedProfile> {
     let (first, others) = runs.split_first().ok_or(Error::NoRuns)?;
     let build = Build::of(gcov)?;
@@ -50,7 +53,23 @@ pub fn prepare_profile(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel) -> Resul
         gcda.set_summary(run_count, summary.sum_max);
     }
     let counts = build.counts(&merged)?;
-    store(work, gcov, run_count, summary, &merged, &counts)
+    let health = runs.iter().map(|run| ValueHealth::of_run(run)).filter_map(Result::transpose);
+    let values = ValueSummary::of(merged.values(), &counts, health.collect::<Result<_>>()?);
+    if let Some(values) = &values {
+        check_lists(values, first)?;
+    }
+    let manifest = |id: &str| Manifest::new(id, &gcov.manifest, run_count, summary, values);
+    store(work, gcov, manifest, &merged, &counts)
+}
+
+/// Refuses lists of values that the kernel could not keep.
+fn check_lists(values: &ValueSummary, run: &Path) -> Result<()> {
+    let unlisted = values.health.iter().fold(0u64, |sum, health| sum.saturating_add(health.unlisted));
+    if unlisted as f64 <= MAX_UNLISTED_SHARE * values.listed as f64 {
+        return Ok(());
+    }
+    let nodes = values.health.iter().map(|health| health.nodes_of).max().unwrap_or_default();
+    Err(Error::Unlisted { dir: run.to_owned(), unlisted, listed: values.listed, nodes })
 }
 
 type Files = BTreeMap<PathBuf, Gcda>;
@@ -58,8 +77,7 @@ type Files = BTreeMap<PathBuf, Gcda>;
 fn store(
     work: &WorkDir,
     gcov: &Kernel,
-    runs: u32,
-    summary: ProfileSummary,
+    manifest: impl FnOnce(&str) -> Manifest,
     files: &Files,
     counts: &[ObjectCounts],
 ) -> Result<PreparedProfile> {
@@ -80,7 +98,7 @@ fn store(
         fs::write(&path, gcda.to_bytes()).at("write", &path)?;
     }
     write_json(&staged.path().join(COUNTS), &counts)?;
-    write_json(&staged.path().join(MANIFEST), &Manifest::new(&id, &gcov.manifest, runs, summary))?;
+    write_json(&staged.path().join(MANIFEST), &manifest(&id))?;
     PreparedProfile::load(&staged.publish()?)
 }
 
@@ -116,7 +134,30 @@ impl<'a> Build<'a> {
             self.check(&path, &name, &gcda)?;
             files.insert(name, gcda);
         }
+        self.check_complete(run, &files)?;
         Ok(files)
+    }
+
+    /// Refuses a run that lacks objects of the kernel image: the kernel exports every one that has functions, run or
+    /// not. Members of libraries that nobody needed are not in the image, so a few may be wanting.
+    fn check_complete(&self, run: &Path, files: &Files) -> Result<()> {
+        const MIN_SHARE: f64 = 0.9;
+        let log = fs::read(self.kernel.build_log()).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let names = built_in_objects(&log).into_iter().map(|object| Path::new(object).with_extension("gcda"));
+        // Without notes it was not instrumented.
+        let has_functions = |name: &PathBuf| self.notes(run, name).is_ok_and(|notes| !notes.functions.is_empty());
+        let expected: Vec<PathBuf> = names.filter(has_functions).collect();
+        let missing: Vec<&PathBuf> = expected.iter().filter(|name| !files.contains_key(*name)).collect();
+        if missing.len() as f64 <= (1.0 - MIN_SHARE) * expected.len() as f64 {
+            return Ok(());
+        }
+        Err(Error::FilesMissing {
+            dir: run.to_owned(),
+            missing: missing.len(),
+            expected: expected.len(),
+            first: missing.first().map(|name| name.display().to_string()).unwrap_or_default(),
+        })
     }
 
     /// `kernel/fork.gcda` of `RUN/gcov/<build path>/kernel/fork.gcda`.
@@ -132,6 +173,13 @@ impl<'a> Build<'a> {
     }
 
     fn check(&self, path: &Path, name: &Path, gcda: &Gcda) -> Result<()> {
+        let overflowed = |function: &GcdaFunction| {
+            let arcs = function.counters_of(CounterKind::Arcs);
+            arcs.is_some_and(|arcs| arcs.values.iter().any(|value| value < 0))
+        };
+        if let Some(function) = gcda.functions.iter().find(|function| overflowed(function)) {
+            return Err(Error::Overflowed { file: path.to_owned(), ident: function.ident });
+        }
         if gcda.version.major_minor() != self.gcc {
             return Err(Error::OtherCompiler {
                 file: path.to_owned(),

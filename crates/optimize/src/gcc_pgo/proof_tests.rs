@@ -96,6 +96,7 @@ fn good() -> Proof {
         base: image(1089, 10_500_000, 30, 2),
         tuned: image(1668, 7_800_000, 970, 5),
         sections: Some(SectionEvidence { objects: 998, with_hot: 200, with_unlikely: 900 }),
+        values: None,
     }
 }
 
@@ -139,4 +140,25 @@ fn each_failure_has_its_reason() {
     // Other flags changed the code, but not because of the profile.
     let text = refusal(Proof { tuned: image(1100, 10_600_000, 40, 2), ..good() });
     assert!(text.contains("4 %; 70 % are needed, the baseline has 3 %"), "{text}");
+}
+
+fn values(base: u64, tuned: u64, promotable_sites: u64) -> ValueEvidence {
+    let image = |sites| Some(Specialised { sites, places: Vec::new() });
+    let counted = ValueSummary { promotable_sites, indirect_calls: 1000, usual_calls: 905, ..Default::default() };
+    let transformed = Transformed { calls: 70, divisions: 12, sizes: 34 };
+    ValueEvidence { counted, transformed, base: image(base), tuned: image(tuned) }
+}
+
+#[test]
+fn values_that_gcc_did_not_use_are_refused() {
+    let proof = Proof { values: Some(values(4, 60, 50)), ..good() };
+    proof.verdict().unwrap();
+    let text = proof.to_string();
+    for part in ["90.5 % to their site's usual target", "4 → 60 places", "12 divisions and 34 sizes"] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    let refusal = Proof { values: Some(values(4, 4, 50)), ..good() }.verdict().unwrap_err().to_string();
+    assert!(refusal.contains("at 50 places, and not one became a direct call"), "{refusal}");
+    // A workload may have none.
+    Proof { values: Some(values(4, 4, 3)), ..good() }.verdict().unwrap();
 }

@@ -21,6 +21,9 @@ const USE_FLAGS: &[&str] = &[
     "-Wno-error=coverage-mismatch",
 ];
 
+/// What `prove` reads in the log beside these: which values GCC used.
+const SAY_VALUES: &str = "-fopt-info-optimized-ipa";
+
 /// The gcov kernel to train: `base` with arc counters, and counters of `values` if they are given, in
 /// every object that can bear them.
 ///
@@ -70,6 +73,7 @@ pub fn tuned_request(
     let mut request = base.clone();
     if let Some(values) = values {
         values.add_to(&mut request)?;
+        add_lines(&mut request.kcflags, [SAY_VALUES.to_string()]);
     }
     add_lines(&mut request.kcflags, USE_FLAGS.iter().map(|f| f.to_string()));
     request.profile_dir = Some(profile.tree());

@@ -21,10 +21,10 @@ impl Proof {
     /// [`Refused`] with every reason: built with another profile, files without the program
     /// summary, fewer counts matched than [`MIN_FEEDBACK_SHARE`], or an image that shows no
     /// profile: no more `.cold` parts than the baseline and the same amount of code, or fewer
-    /// functions moved than [`MIN_MOVED_SHARE`].
+    /// functions moved than [`MIN_MOVED_SHARE`]; value counters of which nothing was used.
     pub fn verdict(&self) -> Result<(), Refused> {
         let reasons: Vec<String> =
-            [self.wrong_profile(), self.no_summary(), self.few_matched(), self.no_trace(), self.not_moved()]
+            [self.wrong_profile(), self.no_summary(), self.few_matched(), self.no_trace(), self.not_moved(), self.values_unused()]
                 .into_iter()
                 .flatten()
                 .collect();
@@ -90,5 +90,20 @@ impl Proof {
                     self.base.never_ran.share() * 100.0
                 )
             })
+    }
+
+    /// GCC uses a usual target only where the call is hot, so a few need not show.
+    fn values_unused(&self) -> Option<String> {
+        let values = self.values.as_ref()?;
+        let (base, tuned) = (values.base.as_ref()?, values.tuned.as_ref()?);
+        let sites = values.counted.promotable_sites;
+        (sites >= FEW && tuned.sites <= base.sites).then(|| {
+            format!(
+                "indirect calls have a usual target in their own file at {sites} places, and not one became a direct call \
+                 ({} comparisons with functions' addresses in the baseline, {} here): GCC did not use the value counters. \
+                 Is -fno-profile-values or -fno-vpt among the flags? Without values it is --no-values",
+                base.sites, tuned.sites
+            )
+        })
     }
 }

@@ -146,7 +146,8 @@ impl<'a> Build<'a> {
         let log = String::from_utf8_lossy(&log);
         let names = built_in_objects(&log).into_iter().map(|object| Path::new(object).with_extension("gcda"));
         // Without notes it was not instrumented.
-        let has_functions = |name: &PathBuf| self.notes(run, name).is_ok_and(|notes| !notes.functions.is_empty());
+        let has_functions =
+            |name: &PathBuf| self.notes(run, name).is_ok_and(|notes| !notes.functions.is_empty());
         let expected: Vec<PathBuf> = names.filter(has_functions).collect();
         let missing: Vec<&PathBuf> = expected.iter().filter(|name| !files.contains_key(*name)).collect();
         if missing.len() as f64 <= (1.0 - MIN_SHARE) * expected.len() as f64 {

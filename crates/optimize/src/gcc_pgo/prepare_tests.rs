@@ -218,7 +218,10 @@ fn counters_that_overflowed_are_refused() {
         values[0] = i64::MIN + 5;
     });
     let text = fixture.refusal();
-    assert!(text.contains("kernel/fork.gcda: counters of function 0x") && text.contains("overflowed"), "{text}");
+    assert!(
+        text.contains("kernel/fork.gcda: counters of function 0x") && text.contains("overflowed"),
+        "{text}"
+    );
 }
 
 #[test]

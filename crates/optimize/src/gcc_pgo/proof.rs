@@ -313,7 +313,9 @@ impl fmt::Display for ValueEvidence {
         write!(
             f,
             "\n  values      GCC specialised {} divisions and {} sizes, of {} values listed",
-            transformed.divisions, transformed.sizes, counted.used("topn")
+            transformed.divisions,
+            transformed.sizes,
+            counted.used("topn")
         )?;
         for health in &counted.health {
             write!(

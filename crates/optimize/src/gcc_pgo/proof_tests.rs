@@ -144,7 +144,8 @@ fn each_failure_has_its_reason() {
 
 fn values(base: u64, tuned: u64, promotable_sites: u64) -> ValueEvidence {
     let image = |sites| Some(Specialised { sites, places: Vec::new() });
-    let counted = ValueSummary { promotable_sites, indirect_calls: 1000, usual_calls: 905, ..Default::default() };
+    let counted =
+        ValueSummary { promotable_sites, indirect_calls: 1000, usual_calls: 905, ..Default::default() };
     let transformed = Transformed { calls: 70, divisions: 12, sizes: 34 };
     ValueEvidence { counted, transformed, base: image(base), tuned: image(tuned) }
 }

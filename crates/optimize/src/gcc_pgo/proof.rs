@@ -287,6 +287,14 @@ impl fmt::Display for Proof {
     }
 }
 
+impl ValueEvidence {
+    /// Whether the tuned image tests for usual targets at more places than the baseline's.
+    pub(super) fn more_direct(&self) -> bool {
+        let sites = |image: &Option<Specialised>| image.as_ref().map_or(0, |found| found.sites);
+        sites(&self.tuned) > sites(&self.base)
+    }
+}
+
 impl fmt::Display for ValueEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { counted, transformed, base, tuned } = self;

@@ -158,8 +158,12 @@ fn values_that_gcc_did_not_use_are_refused() {
     for part in ["90.5 % to their site's usual target", "4 → 60 places", "12 divisions and 34 sizes"] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
-    let refusal = Proof { values: Some(values(4, 4, 50)), ..good() }.verdict().unwrap_err().to_string();
-    assert!(refusal.contains("at 50 places, and not one became a direct call"), "{refusal}");
-    // A workload may have none.
-    Proof { values: Some(values(4, 4, 3)), ..good() }.verdict().unwrap();
+    let unused =
+        |image, sites| ValueEvidence { transformed: Transformed::default(), ..values(4, image, sites) };
+    let refusal = Proof { values: Some(unused(4, 50)), ..good() }.verdict().unwrap_err().to_string();
+    assert!(refusal.contains("at 50 places, and GCC used none"), "{refusal}");
+    // The image's word is enough, and so is GCC's; and a workload may have none.
+    for kept in [unused(60, 50), values(4, 4, 50), unused(4, 3)] {
+        Proof { values: Some(kept), ..good() }.verdict().unwrap();
+    }
 }

@@ -1,6 +1,6 @@
 //! Judging a proof.
 
-use super::Proof;
+use super::{Proof, Transformed};
 use crate::Refused;
 
 /// Least share of the counts that GCC must have matched. Sources and configuration are the same but
@@ -98,17 +98,17 @@ impl Proof {
             })
     }
 
-    /// GCC uses a usual target only where the call is hot, so a few need not show.
+    /// GCC may know every usual target and still keep the indirect calls: it makes only those direct that it inlines.
+    /// But then it says that it knew.
     fn values_unused(&self) -> Option<String> {
         let values = self.values.as_ref()?;
-        let (base, tuned) = (values.base.as_ref()?, values.tuned.as_ref()?);
         let sites = values.counted.promotable_sites;
-        (sites >= FEW && tuned.sites <= base.sites).then(|| {
+        let none = values.transformed == Transformed::default();
+        (sites >= FEW && none && !values.more_direct()).then(|| {
             format!(
-                "indirect calls have a usual target in their own file at {sites} places, and not one became a direct call \
-                 ({} comparisons with functions' addresses in the baseline, {} here): GCC did not use the value counters. \
-                 Is -fno-profile-values or -fno-vpt among the flags? Without values it is --no-values",
-                base.sites, tuned.sites
+                "indirect calls have a usual target in their own file at {sites} places, and GCC used none, nor any usual \
+                 divisor or size: it did not read the value counters. Is -fno-profile-values or -fno-vpt among the flags? \
+                 Without values it is --no-values"
             )
         })
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 pub enum Flow {
     /// With a branch; going elsewhere than on is a taken branch.
     Branch(kerntune_trace::counts::EdgeKind),
-    /// With any other instruction.
+    /// With any other instruction: another block may go on after it.
     Straight,
     /// With something after which going elsewhere is no branch (`iretq`, `sysret`, `rep movs` …).
     Opaque,
@@ -57,8 +57,8 @@ pub struct Blocks {
     list: Vec<BlockInfo>,
     by_key: HashMap<(u64, u16, u64), u32>,
     /// The kernel block that was translated last among those that have an instruction at an address and
-    /// end with a branch.
-    branching: HashMap<u64, u32>,
+    /// an end that is every block's.
+    ending: HashMap<u64, u32>,
 }
 
 impl Blocks {
@@ -72,7 +72,7 @@ impl Blocks {
             user: true,
             space: 0,
         };
-        Self { list: vec![none], by_key: HashMap::new(), branching: HashMap::new() }
+        Self { list: vec![none], by_key: HashMap::new(), ending: HashMap::new() }
     }
 
     /// The number of a block, new or known.
@@ -80,9 +80,9 @@ impl Blocks {
         let key = (block.start, block.offsets.len() as u16, block.space);
         let next = self.list.len() as u32;
         let id = *self.by_key.entry(key).or_insert(next);
-        if !block.user && matches!(block.flow, Flow::Branch(_)) {
+        if !block.user && block.flow != Flow::Straight {
             let addresses = block.offsets.iter().map(|&offset| block.start + u64::from(offset));
-            self.branching.extend(addresses.map(|address| (address, id)));
+            self.ending.extend(addresses.map(|address| (address, id)));
         }
         match self.list.get_mut(id as usize) {
             // The kernel patches itself: same place, same length, other code.
@@ -92,10 +92,10 @@ impl Blocks {
         id
     }
 
-    /// A kernel block that has an instruction at the address and ends with a branch: the one translated
-    /// last, as the kernel patches itself. All that are valid end with the same branch.
-    pub fn branching(&self, address: u64) -> Option<u32> {
-        self.branching.get(&address).copied()
+    /// A kernel block that has an instruction at the address and ends with one that ends every block: the
+    /// one translated last, as the kernel patches itself. All that are valid end with the same instruction.
+    pub fn ending(&self, address: u64) -> Option<u32> {
+        self.ending.get(&address).copied()
     }
 
     /// The first `instructions` instructions of block `id`, as a block of its own.

@@ -1,8 +1,10 @@
 //! Calls, returns and switches: the shadow stacks and their events.
 
 use crate::marks::text;
+use crate::plan::Landing;
 use crate::recorder::{Board, Cpu, Recorder, Register};
 use crate::threads::Return;
+use crate::translate;
 use crate::Failure;
 use kerntune_trace::{Event, FunctionKind, How, Thread};
 
@@ -110,6 +112,32 @@ impl Recorder {
             self.ended(board, rest, result)?;
         }
         self.keep_root(board, user, rest)
+    }
+
+    /// Traced code of the kernel is about to jump to an address in a register or in memory.
+    pub fn on_indirect(
+        &mut self,
+        board: &mut Board,
+        jump: u32,
+        rest: u64,
+        cpu: &mut dyn Cpu,
+    ) -> Result<(), Failure> {
+        let jump = self.planner.jumps.get(jump as usize);
+        match jump.and_then(|jump| translate::target(jump, cpu)).map(|to| self.planner.landing(to)) {
+            Some(Landing::Left) => return self.on_left(board, false, rest),
+            Some(Landing::Through) => board.call = 1,
+            Some(Landing::Traced) => board.call = 0,
+            None => {
+                board.call = 0;
+                self.health.lost_jumps += u64::from(self.recording);
+            }
+        }
+        Ok(())
+    }
+
+    /// The call flag when the machine starts.
+    pub fn first_call(&self) -> u64 {
+        u64::from(self.planner.functions.is_selection())
     }
 
     fn ended(&mut self, board: &Board, rest: u64, result: Return) -> Result<(), Failure> {

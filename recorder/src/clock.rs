@@ -10,9 +10,14 @@ pub struct Clock {
     offset: i64,
     synced: bool,
     halted: bool,
+    /// How often the guest has read its clock.
+    reads: u64,
     /// Idle nanoseconds so far.
     pub idle_ns: u64,
 }
+
+/// Of how many reads of the clock with nothing to be learned one is looked at all the same, as a check.
+const ONE_LOOK_IN: u64 = 16;
 
 /// What a look at the guest's clock showed.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,6 +34,13 @@ impl Clock {
     /// The CPU halts.
     pub fn halt(&mut self) {
         self.halted = true;
+    }
+
+    /// The guest has read its clock: whether to look at what it read. To read registers costs more than
+    /// all else that is done there, and only time that passed while the CPU was halted is news.
+    pub fn due(&mut self) -> bool {
+        self.reads += 1;
+        self.halted || !self.synced || self.reads % ONE_LOOK_IN == 0
     }
 
     /// The guest read `tsc` when `instructions` had been executed.

@@ -22,9 +22,10 @@ impl Recorder {
         if let Some(tags) = self.tags.take() {
             tags.finish()?;
         }
+        self.health.lost_jumps += self.planner.unguarded_jumps;
         self.health.uncounted_edges = self.edges.uncounted;
-        self.health.uncounted_blocks = self.blocks.len().saturating_sub(counts.len()) as u64;
         if self.planner.capture.edges {
+            self.health.uncounted_blocks = self.blocks.len().saturating_sub(counts.len()) as u64;
             write(&self.output.join(files::COUNTS), &self.counts().to_bytes())?;
         }
         let recording = Recording {

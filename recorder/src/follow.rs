@@ -10,7 +10,7 @@ use kerntune_trace::Weights;
 const USER: u64 = 3;
 
 impl Recorder {
-    /// Block `id` begins, which does not end with a branch.
+    /// Block `id` begins, whose end another block might run over.
     #[inline]
     pub fn on_announce(&mut self, board: &Board, id: u32) {
         self.announced = Some((board.total(), id));
@@ -29,11 +29,11 @@ impl Recorder {
     /// instructions from there to its end.
     ///
     /// That every block says its number would be half of what a recording of functions costs, and is
-    /// needed only where one is left before its end. All blocks that have an instruction at an address and
-    /// end with a branch end with the same; any other is announced.
+    /// needed only where one is left before its end. Branches, `rep movs` and their like end every block: all
+    /// that have an instruction at an address and end with one of them end with the same. Any other is announced.
     pub(crate) fn running(&self, board: &Board, address: u64) -> Option<u32> {
         self.last(board).or_else(|| match translate::is_kernel(address) {
-            true => self.blocks.branching(address),
+            true => self.blocks.ending(address),
             // Control comes here from user code: the last of its blocks is the one.
             false => Some(board.block as u32),
         })

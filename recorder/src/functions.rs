@@ -8,6 +8,7 @@ pub struct Functions {
     addresses: Vec<u64>,
     kinds: Vec<FunctionKind>,
     skip: Vec<bool>,
+    guarded: Vec<bool>,
     selection: bool,
     end: u64,
 }
@@ -23,6 +24,7 @@ impl Functions {
             addresses: list.iter().map(|f| f.address).collect(),
             kinds: list.iter().map(|f| f.kind).collect(),
             skip: list.iter().map(|f| f.skip && !is_pillar(f.kind)).collect(),
+            guarded: list.iter().map(|f| f.conditional).collect(),
             selection: list.iter().any(|f| f.skip),
             end: last.address + last.size.max(1),
         })
@@ -46,6 +48,18 @@ impl Functions {
     /// Whether a function is traced. Code in no known function is if all functions are.
     pub fn traced(&self, function: u32) -> bool {
         self.skip.get(function as usize).map_or(!self.selection, |skip| !skip)
+    }
+
+    /// Whether the function that begins at `address` looks for conditional jumps that lead to it.
+    pub fn guarded(&self, address: u64) -> bool {
+        self.starting(address).is_some_and(|function| self.guarded[function as usize])
+    }
+
+    /// From now on it does.
+    pub fn guard(&mut self, address: u64) {
+        if let Some(function) = self.starting(address) {
+            self.guarded[function as usize] = true;
+        }
     }
 
     /// The function that code at `address` belongs to; split-off parts belong to their owner.
@@ -86,7 +100,7 @@ mod tests {
 
     #[test]
     fn parts_go_with_their_owner_and_pillars_cannot_be_skipped() {
-        let spec = |address, kind, skip| FunctionSpec { address, size: 16, kind, skip };
+        let spec = |address, kind, skip| FunctionSpec { address, size: 16, kind, skip, conditional: false };
         let functions = Functions::new(&[
             spec(0x100, FunctionKind::Syscall, true),
             spec(0x200, FunctionKind::Plain, true),

@@ -31,7 +31,7 @@ impl Recorder {
         // read, if anything, is not what the time is now.
         let before = self.last(board).and_then(|before| self.blocks.get(before));
         let (Some(before), Some(block)) = (before, self.blocks.get(id)) else { return };
-        if (before.end, before.space) != (block.start, block.space) {
+        if (before.end, before.space) != (block.start, block.space) || !self.clock.due() {
             return;
         }
         let low = cpu.register(Register::Rax) & 0xffff_ffff;

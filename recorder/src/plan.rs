@@ -6,16 +6,19 @@
 //! everything is traced a call instruction sets it and the entry that it leads to takes it. Where some
 //! code is not traced, it is a statement on the code that runs:
 //!
-//! - traced code runs with 0 or 1, and says 0 before it jumps to where a function begins or to where
-//!   it cannot know, and 1 before it calls or returns;
+//! - traced code runs with 0 or 1, and says 0 before it jumps to where a traced function begins, and 1
+//!   before it calls or returns;
 //! - code that is not traced runs with 1: whatever it enters, by call or jump, returns to code that is
 //!   not traced, so that the entry is a call and its return ends it alone.
 //!
-//! So a function that is not traced and is entered with 0 was reached by a jump out of traced code, a
-//! tail call: its return, which nobody will see, will end the frame of the code that jumped. That frame
-//! ends right there ([`Callback::Left`]), and 1 is said for what follows. In the kernel this can be
-//! seen at the first instructions of functions, so that no other code that is not traced costs
-//! anything; user code that is not traced has no known functions, there it is looked for at each block.
+//! A jump out of traced code to a function that is not traced is a tail call: the return of that function,
+//! which nobody will see, will end the frame of the code that jumped. That frame ends right there
+//! ([`Callback::Left`]), and 1 is said for what follows. In the kernel it is the code that jumps that says so:
+//! the target is in the instruction, or is read from the CPU ([`Callback::Indirect`]), so that code that is not
+//! traced costs nothing but its count. Only of a conditional jump is it not known in advance where it leads:
+//! it says 0, and the functions that such jumps lead to look whether they were entered with 0
+//! ([`Functions::guarded`]). User code that is not traced has no known functions, there it is looked for at
+//! each block.
 //!
 //! Labels of assembly code are functions only if they are called: they do not end frames. Interrupts
 //! save the flag and bring it back, as the kernel does for user code.
@@ -26,6 +29,8 @@ use crate::recorder::Board;
 use crate::tags;
 use crate::translate::{self, Ending, Insn};
 use crate::user::{Binaries, Page};
+use iced_x86::Instruction;
+use kerntune_trace::counts::EdgeKind;
 use kerntune_trace::{Capture, FunctionKind, TagWindow};
 use std::collections::{HashMap, HashSet};
 use std::mem::offset_of;
@@ -42,7 +47,7 @@ pub enum Callback {
     Interrupt,
     /// The same of an exception.
     Exception,
-    /// The block (number), which does not end with a branch, begins, and is counted.
+    /// The block (number), whose last instruction does not end every block, begins, and is counted.
     Announce,
     /// Control reaches the block (number) from elsewhere than the block before it in memory.
     Jump,
@@ -51,6 +56,9 @@ pub enum Callback {
     /// A traced function was left by a jump to code that is not traced, of the user's if the number
     /// is not 0.
     Left,
+    /// A jump of traced kernel code, whose target is in a register or in memory: the place in
+    /// [`Planner::jumps`].
+    Indirect,
     /// `__switch_to_asm`'s first instruction.
     Switch,
     /// A system call's first instruction, before its entry.
@@ -80,7 +88,7 @@ impl Callback {
     pub fn reads_cpu(self) -> bool {
         use Callback::*;
         let leaves = matches!(self, InterruptReturn | SystemReturn);
-        leaves || matches!(self, Clock | Interrupt | Exception | Switch | System | Mark | PortTag)
+        leaves || matches!(self, Clock | Interrupt | Exception | Indirect | Switch | System | Mark | PortTag)
     }
 }
 
@@ -123,8 +131,25 @@ pub struct Planner {
     /// Kernel addresses of inline points.
     pub points: HashMap<u64, u32>,
     pub tags: Option<TagWindow>,
+    /// Jumps of traced kernel code whose target is in a register or in memory.
+    pub jumps: Vec<Instruction>,
+    /// Conditional jumps out of traced code to functions that do not look for them.
+    pub unguarded_jumps: u64,
     /// Addresses after an `rdtsc`.
     after_clock: HashSet<u64>,
+    /// First instructions of functions that do not look for jumps to them and have been translated.
+    unguarded: HashSet<u64>,
+}
+
+/// Where a jump out of traced kernel code leads, in a selection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Landing {
+    /// Code that is traced.
+    Traced,
+    /// A function that is not: the frame that jumped has ended.
+    Left,
+    /// The middle of code that is not traced, on behalf of the code that jumped.
+    Through,
 }
 
 /// A block on its way to be instrumented.
@@ -157,12 +182,15 @@ impl Planner {
             has_model,
             points: HashMap::new(),
             tags: None,
+            jumps: Vec::new(),
+            unguarded_jumps: 0,
             after_clock: HashSet::new(),
+            unguarded: HashSet::new(),
         }
     }
 
     /// Whether every block says its number and where it ends. Otherwise user blocks say their number,
-    /// and blocks that do not end with a branch are announced, see [`Recorder::running`].
+    /// and blocks whose end another block might run over are announced, see [`Recorder::running`].
     ///
     /// [`Recorder::running`]: crate::recorder::Recorder::running
     pub fn follows_branches(&self) -> bool {
@@ -200,6 +228,23 @@ impl Planner {
         there.starting.is_some() || (there.containing, there.traced) != (place.containing, place.traced)
     }
 
+    /// Where a jump of traced kernel code to `target` leads.
+    pub fn landing(&self, target: u64) -> Landing {
+        if !translate::is_kernel(target) {
+            return Landing::Through;
+        }
+        if self.functions.traced(self.functions.containing(target)) {
+            return Landing::Traced;
+        }
+        if !self.functions.covers(target) {
+            return Landing::Left;
+        }
+        match self.functions.starting(target).map(|function| self.functions.kind(function)) {
+            None | Some(FunctionKind::Label) => Landing::Through,
+            Some(_) => Landing::Left,
+        }
+    }
+
     /// Whether the instruction before the one at `at` is traced code of the same block.
     fn fallen_into(&self, block: &Block, at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|at| block.insns.get(at));
@@ -218,7 +263,7 @@ impl Planner {
 
     /// What happens when the block begins, in this order: looks at the block before and at the
     /// clock, then the counts of this one, then what needs them.
-    fn whole(&self, block: &Block, out: &mut Hooks) {
+    fn whole(&mut self, block: &Block, out: &mut Hooks) {
         let BlockInfo { start, user, .. } = *block.info;
         if self.after_clock.contains(&start) {
             out.block(Callback::Clock, block.id);
@@ -240,7 +285,7 @@ impl Planner {
         }
         let field = if user { offset_of!(Board, user) } else { offset_of!(Board, kernel) };
         out.push(None, Action::Add { field, value: block.insns.len() as u64 });
-        if !self.follows_branches() && !matches!(block.info.flow, Flow::Branch(_)) {
+        if !self.follows_branches() && block.info.flow == Flow::Straight {
             out.block(Callback::Announce, block.id);
         }
         if self.capture.edges && !user && (block.id as usize) < MAX_BLOCKS {
@@ -258,18 +303,18 @@ impl Planner {
             let unknown = self.functions.unknown();
             if self.functions.traced(unknown) {
                 out.block_unless(call, 0, Callback::Entry, unknown);
-            } else {
-                out.block_unless(call, 1, Callback::Left, 0);
             }
-        } else if let Some(function) = entry.filter(|&function| !self.functions.traced(function)) {
-            if self.functions.kind(function) != FunctionKind::Label {
+        } else if entry.is_some() && self.landing(start) == Landing::Left {
+            if self.functions.guarded(start) {
                 out.block_unless(call, 1, Callback::Left, 0);
+            } else {
+                self.unguarded.insert(start);
             }
         }
     }
 
     /// What happens at single instructions.
-    fn instructions(&self, block: &Block, out: &mut Hooks) {
+    fn instructions(&mut self, block: &Block, out: &mut Hooks) {
         let user = block.info.user;
         let watched = self.capture.functions && (!user || block.page.is_some());
         for (at, insn) in block.insns.iter().enumerate() {
@@ -291,8 +336,11 @@ impl Planner {
             let place = self.place(block, insn.address);
             if let Some(function) = place.starting {
                 let kind = if user { FunctionKind::Plain } else { self.functions.kind(function) };
-                if place.traced && self.selective(user) && self.fallen_into(block, at) {
-                    out.push(Some(at), Action::Store { field: offset_of!(Board, call), value: 0 });
+                let fallen_into = self.selective(user) && self.fallen_into(block, at);
+                if place.traced && fallen_into {
+                    out.say(at, 0);
+                } else if !place.traced && !user && (fallen_into || kind == FunctionKind::Label) {
+                    out.say(at, 1);
                 }
                 if kind == FunctionKind::Syscall && !self.binaries.is_empty() {
                     out.insn(at, Callback::System, function);
@@ -314,7 +362,7 @@ impl Planner {
     }
 
     /// What happens at the last instruction.
-    fn end(&self, block: &Block, watched: bool, out: &mut Hooks) {
+    fn end(&mut self, block: &Block, watched: bool, out: &mut Hooks) {
         let (Some(last), user) = (block.insns.last(), block.info.user) else { return };
         let at = block.insns.len() - 1;
         if self.follows_branches() {
@@ -330,22 +378,29 @@ impl Planner {
         let place = self.place(block, last.address);
         let kind = if user { FunctionKind::Plain } else { self.functions.kind(place.containing) };
         let selective = self.selective(user);
-        let say = |value| Action::Store { field: offset_of!(Board, call), value };
         match block.ending {
-            Ending::Call { target } => {
+            // Elsewhere the flag is 1.
+            Ending::Call { target } if place.traced || user || !selective => {
                 // A call to a label inside a function (return stack stuffing, finding the own
                 // address) is no call of a function.
                 let to_label = |t| !user && self.functions.covers(t) && self.functions.starting(t).is_none();
                 if !target.is_some_and(to_label) {
-                    out.push(Some(at), say(1));
+                    out.say(at, 1);
                 }
             }
             Ending::Jump { target } if selective && place.traced && self.leaves(block, place, target) => {
-                out.push(Some(at), say(0));
+                match target {
+                    _ if user => out.say(at, 0),
+                    Some(target) => self.jump(block, at, target, out),
+                    None => {
+                        let number = self.jump_number(last);
+                        out.push(Some(at), Action::Call { callback: Callback::Indirect, number, rest: 0 });
+                    }
+                }
             }
             Ending::Return if place.traced => {
                 if selective {
-                    out.push(Some(at), say(u64::from(kind != FunctionKind::Thunk)));
+                    out.say(at, u64::from(kind != FunctionKind::Thunk));
                 }
                 out.insn(at, Callback::Return, place.containing);
             }
@@ -360,10 +415,41 @@ impl Planner {
                     && block.info.flow == Flow::Straight
                     && self.leaves(block, place, Some(last.end())) =>
             {
-                out.push(Some(at), say(0));
+                let traced = user || self.landing(last.end()) == Landing::Traced;
+                out.say(at, u64::from(!traced));
             }
             _ => {}
         }
+    }
+
+    /// What happens at the block's last instruction, a jump of traced kernel code that may leave it.
+    fn jump(&mut self, block: &Block, at: usize, target: u64, out: &mut Hooks) {
+        match self.landing(target) {
+            Landing::Traced => out.say(at, 0),
+            Landing::Through => out.say(at, 1),
+            Landing::Left if block.info.flow == Flow::Branch(EdgeKind::Conditional) => {
+                if self.unguarded.contains(&target) {
+                    self.unguarded_jumps += 1;
+                } else {
+                    self.functions.guard(target);
+                }
+                out.say(at, 0);
+            }
+            // The jump itself is still the function's.
+            Landing::Left => {
+                out.push(Some(at), Action::Call { callback: Callback::Left, number: 0, rest: 0 });
+            }
+        }
+    }
+
+    /// The place of a jump in [`Planner::jumps`].
+    fn jump_number(&mut self, jump: &Insn) -> u32 {
+        let jump = jump.decode();
+        let place = self.jumps.iter().position(|known| *known == jump);
+        place.unwrap_or_else(|| {
+            self.jumps.push(jump);
+            self.jumps.len() - 1
+        }) as u32
     }
 }
 
@@ -385,6 +471,11 @@ impl Hooks<'_> {
 
     fn block_unless(&mut self, field: usize, value: u64, callback: Callback, number: u32) {
         self.push(None, Action::CallUnless { field, value, callback, number, rest: self.rest });
+    }
+
+    /// Stores the call flag.
+    fn say(&mut self, at: usize, value: u64) {
+        self.push(Some(at), Action::Store { field: offset_of!(Board, call), value });
     }
 
     fn insn(&mut self, at: usize, callback: Callback, number: u32) {

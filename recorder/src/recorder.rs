@@ -41,15 +41,39 @@ impl Board {
     }
 }
 
-/// Registers that the recorder reads.
+/// General registers, in the order of their encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Register {
     Rax,
     Rcx,
     Rdx,
-    Rdi,
-    Rsi,
+    Rbx,
     Rsp,
+    Rbp,
+    Rsi,
+    Rdi,
+    R8,
+    R9,
+    R10,
+    R11,
+    R12,
+    R13,
+    R14,
+    R15,
+}
+
+impl Register {
+    /// All of them.
+    pub const ALL: [Self; 16] = {
+        use Register::*;
+        [Rax, Rcx, Rdx, Rbx, Rsp, Rbp, Rsi, Rdi, R8, R9, R10, R11, R12, R13, R14, R15]
+    };
+
+    /// The same register as the decoder calls it.
+    pub fn decoded(register: iced_x86::Register) -> Option<Self> {
+        let number = register.is_gpr64().then(|| register.number())?;
+        Self::ALL.get(number).copied()
+    }
 }
 
 /// The virtual CPU, where it stopped.

@@ -23,6 +23,10 @@ const STRIDE: u64 = 256;
 const USER_CS: u64 = 0x33;
 const KERNEL_CS: u64 = 0x10;
 
+/// Where words are that hold the functions' addresses.
+const TABLE: u64 = 0xffff_ffff_c000_0000;
+const USER_TABLE: u64 = 0x10_0000;
+
 /// `mov eax, [rax]`.
 const DEVICE: [u8; 2] = [0x8b, 0x00];
 
@@ -43,6 +47,10 @@ enum End {
     Return,
     Jump(u64),
     JumpIndirect(u64),
+    /// Through a table in memory.
+    JumpTable(u64),
+    /// On a condition; returns otherwise.
+    JumpIf(u64),
 }
 
 #[derive(Debug, Clone)]
@@ -82,6 +90,20 @@ fn assemble(body: &Body, base: u64, at: u64) -> Vec<u8> {
         End::JumpIndirect(to) => {
             rax(&mut code, to);
             code.extend_from_slice(&[0xff, 0xe0]);
+        }
+        End::JumpTable(to) => {
+            // `mov rax, to; jmp [rax * 8 + table]`, its displacement of 32 bits.
+            code.extend_from_slice(&[0x48, 0xb8]);
+            code.extend_from_slice(&to.to_le_bytes());
+            code.extend_from_slice(&[0xff, 0x24, 0xc5]);
+            let table = if is_kernel(base) { TABLE } else { USER_TABLE };
+            code.extend_from_slice(&(table as u32).to_le_bytes());
+        }
+        End::JumpIf(to) => {
+            let next = at + code.len() as u64 + 6;
+            code.extend_from_slice(&[0x0f, 0x84]);
+            code.extend_from_slice(&((base + to * STRIDE).wrapping_sub(next) as u32).to_le_bytes());
+            code.push(0xc3);
         }
     }
     assert!(code.len() < STRIDE as usize);
@@ -183,6 +205,7 @@ impl Machine {
                 _ => FunctionKind::Plain,
             },
             skip: !kernel[at as usize].traced,
+            conditional: kernel.iter().any(|body| matches!(body.end, End::JumpIf(to) if to == at)),
         });
         // The file's code is at another place than in memory.
         let user_functions = (0..user.len() as u64).filter(|&at| user[at as usize].traced);
@@ -196,6 +219,7 @@ impl Machine {
                     size: STRIDE,
                     kind: FunctionKind::Plain,
                     skip: false,
+                    conditional: false,
                 })
                 .collect(),
         };
@@ -213,7 +237,11 @@ impl Machine {
         let mut recorder = Recorder::new(&spec).unwrap();
         recorder.recording = true;
         recorder.begin_chunk(0);
-        let cpu = Registers { user_page: page, rsp: 0x7fff_0000, rip: USER, ..Registers::default() };
+        let tables = [(TABLE, KERNEL, kernel.len()), (USER_TABLE, USER, user.len())];
+        let words =
+            |(table, base, count)| (0..count as u64).map(move |at| (table + at * 8, base + at * STRIDE));
+        let memory = tables.into_iter().flat_map(words).collect();
+        let cpu = Registers { user_page: page, memory, rsp: 0x7fff_0000, rip: USER, ..Registers::default() };
         Self {
             code,
             recorder,
@@ -276,6 +304,7 @@ impl Machine {
         let (recorder, board, cpu) = (&mut self.recorder, &mut self.board, &mut self.cpu);
         match callback {
             Callback::Entry => recorder.on_entry(board, number, rest).unwrap(),
+            Callback::Indirect => recorder.on_indirect(board, number, rest, cpu).unwrap(),
             Callback::Left => recorder.on_left(board, number != 0, rest).unwrap(),
             Callback::Return => recorder.on_return(board, number, rest).unwrap(),
             Callback::System => recorder.on_system(board, cpu),
@@ -319,6 +348,16 @@ impl Machine {
     /// Our own idea: a function is about to begin, by a call or by a jump.
     fn expect_entry(&mut self, address: u64, call: bool) {
         self.contexts.last_mut().unwrap().pending = Some((address, call));
+    }
+
+    /// The same by a jump. Where the kernel's code says for sure that it jumps to what is not traced, its
+    /// level is empty from then on.
+    fn expect_jump(&mut self, address: u64, conditional: bool) {
+        if is_kernel(address) && !conditional && self.traced(address).is_none() {
+            self.contexts.last_mut().unwrap().levels.last_mut().unwrap().clear();
+        } else {
+            self.expect_entry(address, false);
+        }
     }
 
     /// It begins.
@@ -420,8 +459,19 @@ impl Machine {
                 self.expect_entry(self.cpu.rip, true);
             }
             Ending::Jump { target } => {
-                self.cpu.rip = target.unwrap_or(self.cpu.rax);
-                self.expect_entry(self.cpu.rip, false);
+                let conditional = insn.bytes[0] == 0x0f;
+                if conditional && self.random >> 59 & 1 == 0 {
+                    return;
+                }
+                self.cpu.rip = match target {
+                    Some(target) => target,
+                    None if insn.bytes[1] == 0x24 => {
+                        let table = if is_kernel(insn.address) { TABLE } else { USER_TABLE };
+                        self.cpu.memory[&(table + self.cpu.rax * 8)]
+                    }
+                    None => self.cpu.rax,
+                };
+                self.expect_jump(self.cpu.rip, conditional);
             }
             Ending::Return => {
                 self.cpu.rip = self.pop();
@@ -492,7 +542,7 @@ fn run(kernel: &[Body], user: &[Body], seed: u64) -> BTreeMap<u32, u64> {
     }
     let health = machine.recorder.health;
     assert_eq!(health.foreign_returns + health.unmatched_returns + health.unwound_frames, 0, "{health:?}");
-    assert_eq!(health.headless_returns, 0);
+    assert_eq!(health.headless_returns + health.lost_jumps, 0);
     let Machine { mut recorder, mut counts, entries, .. } = machine;
     assert!(recorder.threads.running().frames.is_empty());
     recorder.finish(&mut counts).unwrap();
@@ -526,7 +576,9 @@ fn bodies(count: u64, first: u64, user: bool) -> impl Strategy<Value = Vec<Body>
             false => prop_oneof![
                 2 => Just(End::Return),
                 1 => later().prop_map(End::Jump),
-                1 => later().prop_map(End::JumpIndirect)
+                1 => later().prop_map(End::JumpIndirect),
+                1 => later().prop_map(End::JumpTable),
+                1 => later().prop_map(End::JumpIf)
             ]
             .boxed(),
         };

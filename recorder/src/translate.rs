@@ -3,7 +3,10 @@
 //! Knows x86-64; another architecture is another file like this one.
 
 use crate::blocks::Flow;
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use crate::recorder::{Cpu, Register};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register as Segment,
+};
 use kerntune_trace::counts::EdgeKind;
 use kerntune_trace::mark::{self, Mark};
 
@@ -90,6 +93,23 @@ pub fn ending(last: &Insn) -> (Ending, Flow) {
 fn jump(insn: &Instruction) -> Ending {
     let near = matches!(insn.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64);
     Ending::Jump { target: near.then(|| insn.near_branch_target()) }
+}
+
+/// Where an indirect jump that is about to run leads; `None` if that cannot be known.
+pub fn target(jump: &Instruction, cpu: &mut dyn Cpu) -> Option<u64> {
+    let mut general = |register| Some(cpu.register(Register::decoded(register)?));
+    match jump.op0_kind() {
+        OpKind::Register => general(jump.op0_register()),
+        OpKind::Memory => {
+            let address = jump.virtual_address(0, 0, |register, _, _| match register {
+                Segment::CS | Segment::DS | Segment::SS => Some(0),
+                register => general(register),
+            })?;
+            let mut word = [0; 8];
+            cpu.read(address, &mut word).then(|| u64::from_le_bytes(word))
+        }
+        _ => None,
+    }
 }
 
 /// A mark, if the instruction is one.

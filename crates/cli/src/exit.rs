@@ -80,8 +80,12 @@ impl From<kerntune_kernel::Error> for Failure {
         use kerntune_kernel::Error;
         match error {
             Error::Work(inner) => inner.into(),
-            Error::NoDebianSource { .. } | Error::MissingTools { .. } => Self::new(Exit::Missing, error),
-            Error::Make { .. } => Self::new(Exit::Build, error),
+            Error::NoDebianSource { .. } | Error::MissingTools { .. } | Error::OtherInputs { .. } => {
+                Self::new(Exit::Missing, error)
+            }
+            Error::Make { .. } | Error::NotReproduced { .. } | Error::Package { .. } => {
+                Self::new(Exit::Build, error)
+            }
             other => Self::new(Exit::Usage, other),
         }
     }
@@ -107,6 +111,7 @@ impl From<kerntune_machine::Error> for Failure {
             Error::Work(inner) => inner.into(),
             Error::Kernel(inner) => inner.into(),
             Error::NoRecorder { .. } => Self::new(Exit::Missing, error),
+            Error::Code { .. } => Self::new(Exit::Usage, error),
             Error::Recorder { .. } | Error::Recording { .. } | Error::Qemu { .. } => {
                 Self::new(Exit::Recording, error)
             }
@@ -148,7 +153,10 @@ impl From<kerntune_tune::Error> for Failure {
             Error::Profile(inner) => inner.into(),
             Error::Optimize(inner) => inner.into(),
             Error::Refused(inner) => inner.into(),
-            Error::Misbehaves { .. } => Self::new(Exit::Guest, error),
+            Error::Misbehaves { .. }
+            | Error::NotTheObjects { .. }
+            | Error::LinkedAgain { .. }
+            | Error::StillFails { .. } => Self::new(Exit::Guest, error),
             Error::Analyze(_) | Error::LostEvents { .. } => Self::new(Exit::Recording, error),
             other => Self::new(Exit::Usage, other),
         }

@@ -3,6 +3,8 @@
 use crate::configure::{configure, FinalConfig};
 use crate::kbuild::Kbuild;
 use crate::manifest::{rfc3339, SCHEMA};
+use crate::mix::restore;
+use crate::object_flags::make_flags;
 use crate::sources::{self, Sources};
 use crate::store::{DOOMED, KIND, MANIFEST};
 use crate::{
@@ -37,23 +39,8 @@ const TOOLS: &[(&str, &str)] =
 /// Missing tools, a source or configuration that cannot be used, and failed builds, the latter with
 /// the first error of the log; see [`Error`](crate::Error).
 pub fn build(work: &WorkDir, request: &BuildRequest, progress: &dyn Progress) -> Result<Kernel> {
-    request.check()?;
-    tools::plain_path(work.root())?;
-    tools::require(TOOLS)?;
-    let compiler = request.compiler.identify()?;
-    let source =
-        ImportedSource::import(work, &request.source, progress)?.patched(work, &request.patches, progress)?;
-    let config = configure(work, &source, &compiler, request, progress)?;
-    for warning in &config.warnings {
-        progress.note(&format!("warning: {warning}"));
-    }
-    let profile_id = match (&request.profile_id, &request.profile_dir) {
-        (Some(id), _) => Some(id.clone()),
-        (None, Some(dir)) => Some(hash_tree(dir)?),
-        (None, None) => None,
-    };
-    let id = kernel_id(&source, &config, &compiler, request, profile_id.as_deref());
-
+    let inputs = Inputs::of(work, request, progress)?;
+    let id = inputs.id.clone();
     if let Some(kernel) = finished(work, &id, request)? {
         return Ok(kernel);
     }
@@ -63,8 +50,42 @@ pub fn build(work: &WorkDir, request: &BuildRequest, progress: &dyn Progress) ->
         let _ = fs::remove_dir(staged.path());
         return Ok(kernel);
     }
-    let attempt = Attempt { work, request, staged, source, config, compiler, id, profile_id };
-    attempt.run(progress)
+    Attempt::new(work, request, staged, inputs).run(progress)
+}
+
+/// What a request comes to before anything is compiled.
+pub(crate) struct Inputs {
+    pub source: ImportedSource,
+    pub config: FinalConfig,
+    pub compiler: CompilerIdentity,
+    pub profile_id: Option<String>,
+    /// What names the kernel.
+    pub id: String,
+}
+
+impl Inputs {
+    pub fn of(work: &WorkDir, request: &BuildRequest, progress: &dyn Progress) -> Result<Self> {
+        request.check()?;
+        tools::plain_path(work.root())?;
+        tools::require(TOOLS)?;
+        let compiler = request.compiler.identify()?;
+        let source = ImportedSource::import(work, &request.source, progress)?.patched(
+            work,
+            &request.patches,
+            progress,
+        )?;
+        let config = configure(work, &source, &compiler, request, progress)?;
+        for warning in &config.warnings {
+            progress.note(&format!("warning: {warning}"));
+        }
+        let profile_id = match (&request.profile_id, &request.profile_dir) {
+            (Some(id), _) => Some(id.clone()),
+            (None, Some(dir)) => Some(hash_tree(dir)?),
+            (None, None) => None,
+        };
+        let id = kernel_id(&source, &config, &compiler, request, profile_id.as_deref());
+        Ok(Self { source, config, compiler, profile_id, id })
+    }
 }
 
 /// The whole kernel `id` if it satisfies the request, known by the request's label from now on.
@@ -121,6 +142,10 @@ fn kernel_id(
     for flag in &request.flags() {
         hash = hash.field("flag", flag);
     }
+    for object in &request.object_flags {
+        let flags = format!("{}\n{}", object.add.join(" "), object.leave_out.join(" "));
+        hash = hash.field("object alone", &object.path).field("object flags", flags);
+    }
     for (name, value) in &request.make_vars {
         hash = hash.field("make", format!("{name}={value}"));
     }
@@ -128,7 +153,7 @@ fn kernel_id(
 }
 
 /// One try at a build, holding the lock on the partial directory.
-struct Attempt<'a> {
+pub(crate) struct Attempt<'a> {
     work: &'a WorkDir,
     request: &'a BuildRequest,
     staged: Staged,
@@ -139,7 +164,17 @@ struct Attempt<'a> {
     profile_id: Option<String>,
 }
 
-impl Attempt<'_> {
+impl<'a> Attempt<'a> {
+    pub fn new(work: &'a WorkDir, request: &'a BuildRequest, staged: Staged, inputs: Inputs) -> Self {
+        let Inputs { source, config, compiler, profile_id, id } = inputs;
+        Self { work, request, staged, source, config, compiler, id, profile_id }
+    }
+
+    /// The partial directory.
+    pub fn partial(&self) -> &Path {
+        self.staged.path()
+    }
+
     fn run(self, progress: &dyn Progress) -> Result<Kernel> {
         let partial = self.staged.path().to_owned();
         let build = partial.join("build");
@@ -151,15 +186,34 @@ impl Attempt<'_> {
             }
             self.staged.clear()?;
         }
-        self.prepare(&build)?;
+        let started = Instant::now();
+        let objects = self.compile(&build, partial.join("build.log"), progress)?;
+        if let Err(error) = self.source.check_unchanged() {
+            self.staged.clear()?;
+            return Err(error);
+        }
+        interrupt::check()?;
+        self.collect(&partial, &build, objects, started)?;
+        self.publish(&partial, &build)
+    }
+
+    /// The source, if it is still what was imported, and the lock on the partial directory.
+    pub fn into_source(self) -> Result<(ImportedSource, Staged)> {
+        self.source.check_unchanged()?;
+        Ok((self.source, self.staged))
+    }
+
+    /// Makes the images (and modules, if asked for) in `build`, going on where an interrupted run was. Returns the
+    /// number of objects.
+    pub fn compile(&self, build: &Path, log: PathBuf, progress: &dyn Progress) -> Result<u64> {
+        self.prepare(build)?;
         let kbuild = Kbuild {
             source: self.source.dir(),
-            build: build.clone(),
+            build: build.to_owned(),
             compiler: &self.request.compiler,
             make_vars: &self.request.make_vars,
-            log: partial.join("build.log"),
+            log,
         };
-        let started = Instant::now();
         let counts = self.work.room(KIND)?.join(".objects");
         let count_file = counts.join(&self.config.hash);
         let recorded = fs::read_to_string(&count_file).ok().and_then(|t| t.trim().parse::<u64>().ok());
@@ -173,11 +227,12 @@ impl Attempt<'_> {
                 )
             }
         };
-        let (jobs, flags) = (self.request.jobs, self.request.flags());
+        let (jobs, flags) =
+            (self.request.jobs, make_flags(&self.request.flags(), &self.request.object_flags));
         if self.request.movable {
             let args = make_args(jobs, &flags, &[link_script::FILE]);
             kbuild.make("make the linker script", &args, None, progress)?;
-            relink::place(&build, &FunctionOrder::default())?;
+            relink::place(build, &FunctionOrder::default())?;
         }
         let mut targets = IMAGES.to_vec();
         if self.request.modules && self.config.has("CONFIG_MODULES=y") {
@@ -186,19 +241,15 @@ impl Attempt<'_> {
         let objects = kbuild.make(&what, &make_args(jobs, &flags, &targets), Some(expected), progress)?;
         fs::create_dir_all(&counts).at("create", &counts)?;
         write_atomic(&count_file, format!("{objects}\n").as_bytes())?;
-        if let Err(error) = self.source.check_unchanged() {
-            self.staged.clear()?;
-            return Err(error);
-        }
-        interrupt::check()?;
-        self.collect(&partial, &build, objects, started)?;
-        self.publish(&partial, &build)
+        Ok(objects)
     }
 
     /// Puts `.config` and the profile in place. Neither is touched if it is there already, so that
     /// make goes on where an interrupted build was.
     fn prepare(&self, build: &Path) -> Result<()> {
         fs::create_dir_all(build).at("create", build)?;
+        // Kept objects that were being mixed when their borrower was killed.
+        restore(build)?;
         let dot_config = build.join(".config");
         if fs::read(&dot_config).ok().as_deref() != Some(self.config.text.as_bytes()) {
             write_atomic(&dot_config, self.config.text.as_bytes())?;
@@ -239,6 +290,7 @@ impl Attempt<'_> {
             compiler: self.compiler.clone(),
             cc: self.request.compiler.to_string(),
             kcflags: self.request.kcflags.clone(),
+            object_flags: self.request.object_flags.clone(),
             make_vars: self.request.make_vars.clone(),
             movable: self.request.movable,
             order_id: None,
@@ -305,9 +357,7 @@ pub(crate) const OUTPUTS: [(&str, &str); 4] = [
 pub(crate) fn make_args(jobs: Option<NonZeroUsize>, flags: &[String], targets: &[&str]) -> Vec<String> {
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok());
     let mut args = vec![format!("-j{}", jobs.map_or(1, |n| n.get()))];
-    if !flags.is_empty() {
-        args.push(format!("KCFLAGS={}", flags.join(" ")));
-    }
+    args.extend(flags.iter().cloned());
     args.extend(targets.iter().map(ToString::to_string));
     args
 }

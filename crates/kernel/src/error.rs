@@ -48,6 +48,15 @@ pub enum Error {
          gives each a section of its own and keeps the objects"
     )]
     NotMovable { kernel: String, id: String },
+    /// A kernel without its objects.
+    #[error(
+        "the objects of kernel {kernel} ({id}) were not kept: build it again with them (`kerntune kernel build \
+         --keep-objects` and the options that it was built with)"
+    )]
+    NoObjects { kernel: String, id: String },
+    /// Two kernels that cannot be linked from each other's objects.
+    #[error("objects of {kernel} and {other} cannot be linked together: {reason}")]
+    CannotMix { kernel: String, other: String, reason: String },
     /// A linker script that we do not know our way in.
     #[error("linker script {path}: {reason}")]
     LinkScript { path: PathBuf, reason: String },
@@ -69,6 +78,18 @@ pub enum Error {
     /// Not an ELF file with symbols.
     #[error("{path}: {reason}")]
     Elf { path: PathBuf, reason: String },
+    /// What a kernel was made from is not there as it was.
+    #[error("kernel {kernel} cannot be built again from what is here: {}", .differences.join("; "))]
+    OtherInputs { kernel: String, differences: Vec<String> },
+    /// The same inputs gave another image.
+    #[error("kernel {kernel} built again is not the same: {what}; what came of it is in {kept}")]
+    NotReproduced { kernel: String, what: String, kept: PathBuf },
+    /// A file without the header of a kernel image.
+    #[error("{path} is not a kernel image: {reason}")]
+    NotImage { path: PathBuf, reason: &'static str },
+    /// `dpkg-deb` or another packer failed.
+    #[error("cannot make {package}: {program} said: {said}")]
+    Package { package: String, program: &'static str, said: String },
     /// No kernel of that name.
     #[error("no kernel `{name}`; there {known}")]
     UnknownKernel { name: String, known: String },

@@ -5,6 +5,8 @@
 //! what it was made from. [`list`], [`find`] and [`remove`] manage those that are there, and
 //! [`Symbols`] is the table of a kernel's functions.
 //!
+//! [`rebuild`] builds a kernel again from its manifest and compares, [`package`] makes a Debian package of one.
+//!
 //! In the work directory: `sources/<hash>` (unpacked tarballs), `configs/<hash>` (final
 //! configurations and what did not take), `kernels/<id>` (results), `kernels/<id>.partial` (builds
 //! under way or interrupted) and `kernels/.objects/<config hash>` (how many objects a configuration
@@ -38,10 +40,14 @@ mod kbuild;
 mod link_script;
 mod locate;
 mod manifest;
+mod mix;
+mod object_flags;
 mod objects;
 mod order;
+mod package;
 mod patch;
 mod patch_set;
+mod rebuild;
 mod relink;
 mod request;
 mod source;
@@ -57,8 +63,12 @@ pub use compiler::{Compiler, CompilerIdentity};
 pub use error::{Error, Result};
 pub use link_script::{ORDER_END, ORDER_START};
 pub use manifest::{KernelManifest, SourceRecord, SCHEMA};
+pub use mix::Mixer;
+pub use object_flags::ObjectFlags;
 pub use order::FunctionOrder;
+pub use package::{package, Extra, Package, PackageManifest, PackageRequest, ProfileFiles, PACKAGE_SCHEMA};
 pub use patch_set::PatchSet;
+pub use rebuild::{rebuild, FileAgain, RebuildRequest, Rebuilt};
 pub use relink::relink;
 pub use request::{BaseConfig, BuildRequest};
 pub use source::{ImportedSource, Source};

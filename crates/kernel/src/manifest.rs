@@ -1,6 +1,6 @@
 //! What is written beside a kernel: its provenance.
 
-use crate::{CompilerIdentity, TaskLayout};
+use crate::{CompilerIdentity, ObjectFlags, TaskLayout};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -33,6 +33,9 @@ pub struct KernelManifest {
     pub cc: String,
     /// `KCFLAGS`, in order.
     pub kcflags: Vec<String>,
+    /// What is different for single objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub object_flags: Vec<ObjectFlags>,
     /// Other make variables, in order.
     pub make_vars: Vec<(String, String)>,
     /// Whether its functions can be placed in another order by linking again.

@@ -36,7 +36,7 @@ pub(crate) fn linked(build: &Path, source: &Path) -> crate::Result<Vec<Object>> 
 
 /// Paths of the linked objects from the top of the build directory: those that are always linked,
 /// then those of the libraries.
-fn members(build: &Path) -> crate::Result<Vec<String>> {
+pub(crate) fn members(build: &Path) -> crate::Result<Vec<String>> {
     // Kernels before 6.1 have no archive of everything, but their topmost built-in.a is nearly that.
     let whole = ["vmlinux.a", "built-in.a"].map(|name| build.join(name));
     let mut archives: Vec<PathBuf> = whole.into_iter().filter(|path| path.is_file()).take(1).collect();

@@ -3,6 +3,8 @@
 use crate::build::{known_as, make_args, IMAGES, OUTPUTS};
 use crate::kbuild::Kbuild;
 use crate::manifest::rfc3339;
+use crate::mix::{no_objects, restore};
+use crate::object_flags::make_flags;
 use crate::store::{KIND, MANIFEST};
 use crate::{link_script, sources, Compiler, Error, FunctionOrder, Kernel, KernelManifest, Result, Symbols};
 use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, Progress, Staged, WorkDir};
@@ -11,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
 /// The order that a relinked kernel was linked in, beside its manifest.
-const ORDER: &str = "order.txt";
+pub(crate) const ORDER: &str = "order.txt";
 
 /// Links `kernel` with the functions of `order` first. It must have been built
 /// [`movable`](crate::BuildRequest::movable), and have its objects.
@@ -42,7 +44,7 @@ pub fn relink(
     staged.clear()?;
     let started = Instant::now();
     let objects = Objects::borrow(work, kernel)?;
-    objects.link(kernel, order, label, &staged.path().join("build.log"), progress)?;
+    objects.link(kernel, Some(order), label, &staged.path().join("build.log"), progress)?;
     objects.take_outputs(staged.path())?;
     drop(objects);
 
@@ -94,7 +96,7 @@ fn read(path: &Path) -> Result<String> {
 
 /// A kernel's build directory, at the path at which it was built: Kbuild would make its own tools anew at
 /// another one, and then everything that depends on them, which is every object. Goes back when dropped.
-struct Objects {
+pub(crate) struct Objects {
     home: PathBuf,
     build: PathBuf,
     /// The directory of the kernel's build, and its lock.
@@ -102,31 +104,50 @@ struct Objects {
 }
 
 impl Objects {
-    fn borrow(work: &WorkDir, kernel: &Kernel) -> Result<Self> {
+    pub(crate) fn borrow(work: &WorkDir, kernel: &Kernel) -> Result<Self> {
         let of = &kernel.manifest;
         let staged = work.stage(KIND, &of.id)?;
         let (home, build) = (kernel.dir.join("build"), staged.path().join("build"));
         if home.is_dir() {
-            // Else a relink before was killed, and they are where they are needed.
+            // Else one who borrowed them was killed, and they are where they are needed.
             fs::rename(&home, &build).at("rename", &home)?;
         }
         let objects = Self { home, build, staged };
-        match objects.build.is_dir() {
-            true => Ok(objects),
-            false => Err(not_movable(kernel)),
+        if !objects.build.is_dir() {
+            return Err(no_objects(kernel));
         }
+        restore(&objects.build)?;
+        Ok(objects)
     }
 
-    fn link(
+    /// What was compiled in a partial directory; it stays there.
+    pub(crate) fn compiled_in(build: PathBuf, staged: Staged) -> Self {
+        Self { home: build.clone(), build, staged }
+    }
+
+    /// The build directory.
+    pub(crate) fn build(&self) -> &Path {
+        &self.build
+    }
+
+    /// The directory that the build directory is in while it is borrowed.
+    pub(crate) fn partial(&self) -> &Path {
+        self.staged.path()
+    }
+
+    /// Links the objects as they are. Those of a movable kernel need an order.
+    pub(crate) fn link(
         &self,
         kernel: &Kernel,
-        order: &FunctionOrder,
+        order: Option<&FunctionOrder>,
         label: &str,
         log: &Path,
         progress: &dyn Progress,
     ) -> Result<()> {
         let of = &kernel.manifest;
-        place(&self.build, order)?;
+        if let Some(order) = order {
+            place(&self.build, order)?;
+        }
         for (output, _) in OUTPUTS.iter().filter(|(_, to)| *to != "config") {
             // The published kernels have these files too, under other names: no linker may write into them.
             let path = self.build.join(output);
@@ -142,16 +163,16 @@ impl Objects {
         let (make_vars, log) = (&of.make_vars[..], log.to_owned());
         let kbuild =
             Kbuild { source: &source, build: self.build.clone(), compiler: &compiler, make_vars, log };
-        let args = make_args(None, &of.flags(), &IMAGES);
+        let args = make_args(None, &make_flags(&of.flags(), &of.object_flags), &IMAGES);
         kbuild.make(&format!("link {label} {}", of.version), &args, None, progress)?;
         let path = self.build.join(link_script::FILE);
-        if !link_script::is_placed(&read(&path)?) {
+        if order.is_some() && !link_script::is_placed(&read(&path)?) {
             return Err(Error::LinkScript { path, reason: "make wrote it anew".into() });
         }
         Ok(())
     }
 
-    fn take_outputs(&self, to: &Path) -> Result<()> {
+    pub(crate) fn take_outputs(&self, to: &Path) -> Result<()> {
         for (from, name) in OUTPUTS {
             let from = self.build.join(from);
             fs::copy(&from, to.join(name)).at("copy", &from)?;

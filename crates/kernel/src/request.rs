@@ -1,6 +1,6 @@
 //! What a kernel is to be built from.
 
-use crate::{Compiler, Error, Result, Source};
+use crate::{Compiler, Error, ObjectFlags, Result, Source};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -35,6 +35,8 @@ pub struct BuildRequest {
     pub compiler: Compiler,
     /// `KCFLAGS`: added to the compilation of every kernel object. No white space within a flag.
     pub kcflags: Vec<String>,
+    /// What is different for single objects.
+    pub object_flags: Vec<ObjectFlags>,
     /// Further variables for make's command line, for example `("KBUILD_LDFLAGS", "…")`.
     pub make_vars: Vec<(String, String)>,
     /// Give every function a section of its own and keep the objects, so that [`relink`](crate::relink) can
@@ -71,6 +73,7 @@ impl BuildRequest {
             extra: Vec::new(),
             compiler: Compiler::default(),
             kcflags: Vec::new(),
+            object_flags: Vec::new(),
             make_vars: Vec::new(),
             movable: false,
             profile_dir: None,
@@ -92,6 +95,7 @@ impl BuildRequest {
 
     /// Refuses what make or the shell below it would take apart.
     pub(crate) fn check(&self) -> Result<()> {
+        self.object_flags.iter().try_for_each(ObjectFlags::check)?;
         for flag in &self.kcflags {
             let reason = if flag.chars().any(char::is_whitespace) {
                 "it has white space in it: give each flag by itself"

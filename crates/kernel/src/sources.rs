@@ -2,7 +2,7 @@
 
 use crate::symbols::Symbols;
 use crate::{locate, objects, Error, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -53,6 +53,11 @@ impl Sources {
     /// The path of the function that begins at `address`.
     pub fn path(&self, address: u64) -> Option<&str> {
         self.ranges.range(..=address).next_back()?.1.as_deref()
+    }
+
+    /// Every path.
+    pub fn paths(&self) -> BTreeSet<String> {
+        self.ranges.values().flatten().cloned().collect()
     }
 
     /// Whether nothing is known.

@@ -4,6 +4,7 @@ use crate::manifest::SCHEMA;
 use crate::sources::{self, Sources};
 use crate::{Error, KernelManifest, Result, Symbols};
 use kerntune_work::{IoContext, Staged, WorkDir};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -57,12 +58,27 @@ impl Kernel {
     /// What is wrong with `vmlinux` or `sources.tsv`; the latter need not be there.
     pub fn symbols(&self) -> Result<Symbols> {
         let mut symbols = Symbols::load(&self.vmlinux())?;
-        let path = self.dir.join(sources::FILE);
-        if path.is_file() {
-            let text = fs::read_to_string(&path).at("read", &path)?;
-            symbols.set_files(&Sources::parse(&text, &self.dir)?);
+        if let Some(sources) = self.sources()? {
+            symbols.set_files(&sources);
         }
         Ok(symbols)
+    }
+
+    /// The source files of its functions; none if the build did not tell them.
+    ///
+    /// # Errors
+    /// What is wrong with `sources.tsv`.
+    pub fn source_files(&self) -> Result<BTreeSet<String>> {
+        Ok(self.sources()?.map(|sources| sources.paths()).unwrap_or_default())
+    }
+
+    fn sources(&self) -> Result<Option<Sources>> {
+        let path = self.dir.join(sources::FILE);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let text = fs::read_to_string(&path).at("read", &path)?;
+        Sources::parse(&text, &self.dir).map(Some)
     }
 
     /// The image to boot.
@@ -167,6 +183,7 @@ pub(crate) mod tests {
             compiler: CompilerIdentity { program: "/usr/bin/gcc".into(), version: "gcc 12.2.0".into() },
             cc: "gcc".into(),
             kcflags: vec![],
+            object_flags: vec![],
             make_vars: vec![],
             movable: false,
             order_id: None,

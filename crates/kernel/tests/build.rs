@@ -2,7 +2,8 @@
 //! the targets and variables of Kbuild that we use, in a second instead of minutes.
 
 use kerntune_kernel::{
-    build, find, list, BaseConfig, BuildRequest, Error, Function, Kernel, Source, Symbols,
+    build, find, list, package, rebuild, BaseConfig, BuildRequest, Error, Function, Kernel, PackageRequest,
+    RebuildRequest, Rebuilt, Source, Symbols,
 };
 use kerntune_work::{NoProgress, WorkDir};
 use std::fs;
@@ -31,8 +32,16 @@ vmlinux: $(O)/kernel/fork.o $(O)/kernel/exit.o
 	@echo map > $(O)/System.map
 bzImage: vmlinux
 	@mkdir -p $(O)/arch/x86/boot
-	@cat $(O)/kernel/fork.gcda > $(O)/arch/x86/boot/bzImage 2>/dev/null || echo image > $(O)/arch/x86/boot/bzImage
+	@cat $(O)/kernel/fork.gcda > $(O)/arch/x86/boot/bzImage 2>/dev/null || cat GATE/image > $(O)/arch/x86/boot/bzImage 2>/dev/null || echo image > $(O)/arch/x86/boot/bzImage
 	@echo 'user $(KBUILD_BUILD_USER) level $(MAKELEVEL) cflags $(KCFLAGS)'
+
+modules: vmlinux
+	@echo '$(KCFLAGS)' > $(O)/crc16.ko
+modules_install:
+	@mkdir -p $(INSTALL_MOD_PATH)/lib/modules/6.12.117-m/kernel
+	@cp $(O)/crc16.ko $(INSTALL_MOD_PATH)/lib/modules/6.12.117-m/kernel/
+	@touch $(INSTALL_MOD_PATH)/lib/modules/6.12.117-m/modules.dep
+	@ln -s $(O) $(INSTALL_MOD_PATH)/lib/modules/6.12.117-m/build
 
 $(O)/kernel/%.o: kernel/%.c
 	@mkdir -p $(O)/kernel
@@ -87,6 +96,11 @@ impl Bench {
 
     fn build(&self, request: &BuildRequest) -> Result<Kernel, Error> {
         build(&self.work, request, &NoProgress)
+    }
+
+    fn rebuild(&self, kernel: &Kernel, profile_dir: Option<PathBuf>) -> Result<Rebuilt, Error> {
+        let request = RebuildRequest { kernel, profile_dir, modules_to: None, jobs: None };
+        rebuild(&self.work, &request, &NoProgress)
     }
 
     /// What the stand-in Makefile did so far, in order.
@@ -262,4 +276,81 @@ fn a_patched_kernel_has_another_id_and_keeps_its_patches() {
     request.patches.push(bench.path("two.patch"));
     let error = bench.build(&request).unwrap_err().to_string();
     assert!(error.contains("two.patch") && error.contains("-int other;"), "{error}");
+}
+
+#[test]
+fn a_kernel_built_again_is_the_same_and_nothing_is_left_over() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.path("profile/kernel")).unwrap();
+    bench.write("profile/kernel/fork.gcda", "adcg");
+    let mut request = bench.request("tuned");
+    request.profile_dir = Some(bench.path("profile"));
+    request.kcflags = vec!["-O2".into()];
+    let tuned = bench.build(&request).unwrap();
+    // Stopped on the way, it goes on.
+    fs::remove_file(bench.path("gate/open")).unwrap();
+    bench.rebuild(&tuned, request.profile_dir.clone()).unwrap_err();
+    bench.write("gate/open", "");
+    let again = bench.rebuild(&tuned, request.profile_dir.clone()).unwrap();
+    assert!(again.is_same() && again.kept.is_none(), "{again:?}");
+    let names: Vec<_> = again.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, ["vmlinux", "bzImage", "System.map", "config"]);
+    let compiled = bench.runs().iter().filter(|run| *run == "compiled fork").count();
+    assert_eq!(compiled, 2, "once for the kernel, once for the rebuild over both attempts");
+    assert!(!tuned.dir.with_extension("partial").exists());
+    assert_eq!(Kernel::load(&tuned.dir).unwrap(), tuned);
+
+    let error = bench.rebuild(&tuned, None).unwrap_err().to_string();
+    assert!(error.contains("its profile") && error.contains("no longer"), "{error}");
+    bench.write("src/kernel/fork.c", "int copy_process(void) { return 3; }\n");
+    let error = bench.rebuild(&tuned, request.profile_dir).unwrap_err().to_string();
+    assert!(error.contains("the source was"), "{error}");
+}
+
+#[test]
+fn what_comes_out_differently_is_found_and_kept() {
+    let bench = Bench::new();
+    bench.write("gate/image", "one image\n");
+    let kernel = bench.build(&bench.request("base")).unwrap();
+    // As if the build had made up a key.
+    bench.write("gate/image", "one other image\n");
+    let again = bench.rebuild(&kernel, None).unwrap();
+    let differing: Vec<_> = again.files.iter().filter(|file| file.first_difference.is_some()).collect();
+    assert_eq!(differing.len(), 1, "{again:?}");
+    assert_eq!((differing[0].name.as_str(), differing[0].first_difference), ("bzImage", Some(4)));
+    let kept = again.kept.unwrap();
+    assert_eq!(fs::read_to_string(kept.join("bzImage")).unwrap(), "one other image\n");
+    assert_eq!(fs::read_to_string(kernel.bzimage()).unwrap(), "one image\n");
+}
+
+#[test]
+fn modules_come_from_a_build_of_the_same_image_or_not_at_all() {
+    let bench = Bench::new();
+    // A boot header that names release 6.12.117-m.
+    let mut image = vec![0; 0x400];
+    image[0x202..0x206].copy_from_slice(b"HdrS");
+    image[0x20e..0x210].copy_from_slice(&0x100u16.to_le_bytes());
+    image[0x300..0x30a].copy_from_slice(b"6.12.117-m");
+    fs::write(bench.path("gate/image"), &image).unwrap();
+    let mut request = bench.request("with-modules");
+    request.extra = vec!["CONFIG_MODULES=y".into()];
+    request.kcflags = vec!["-O2".into()];
+    let kernel = bench.build(&request).unwrap();
+    let wanted = PackageRequest { kernel: &kernel, profile: None, extras: Vec::new() };
+    let packed = package(&bench.work, &wanted, &NoProgress).unwrap();
+    assert_eq!((packed.manifest.package.as_str(), packed.manifest.modules), ("linux-image-6.12.117-m", 1));
+    let root = bench.path("root");
+    let unpacked =
+        std::process::Command::new("dpkg-deb").arg("--extract").args([packed.file(), root.clone()]).status();
+    assert!(unpacked.unwrap().success());
+    let modules = root.join("lib/modules/6.12.117-m");
+    assert_eq!(fs::read_to_string(modules.join("kernel/crc16.ko")).unwrap(), "-O2\n");
+    assert!(modules.join("modules.dep").is_file() && !modules.join("build").is_symlink());
+    assert_eq!(fs::read(root.join("boot/vmlinuz-6.12.117-m")).unwrap(), image);
+
+    // Modules of another image would be loaded into this one, and do harm.
+    fs::remove_dir_all(&packed.dir).unwrap();
+    bench.write("gate/image", "another");
+    let error = package(&bench.work, &wanted, &NoProgress).unwrap_err();
+    assert!(matches!(&error, Error::NotReproduced { what, .. } if what.contains("bzImage")), "{error}");
 }

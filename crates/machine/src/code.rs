@@ -1,8 +1,10 @@
 //! The bytes of functions in an ELF file, and where instructions begin in them.
 
-use iced_x86::{Decoder, DecoderOptions};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+use kerntune_kernel::Function;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, SectionKind};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// The code sections of a file, by address.
@@ -25,17 +27,63 @@ impl Code {
     /// The addresses at which the instructions of a function begin, as linked. A kernel that patches
     /// itself at boot keeps them but within what it patches.
     pub fn boundaries(&self, start: u64, size: u64) -> Option<Vec<u64>> {
-        let bytes = self.sections.iter().find_map(|(address, bytes)| {
-            let from = usize::try_from(start.checked_sub(*address)?).ok()?;
-            let to = from.checked_add(usize::try_from(size).ok()?)?;
-            bytes.get(from..to.min(bytes.len()))
-        })?;
-        let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
+        let mut decoder = self.decoder(start, size)?;
         let mut boundaries = Vec::new();
         while decoder.can_decode() {
             boundaries.push(decoder.ip());
             let _ = decoder.decode();
         }
         Some(boundaries)
+    }
+
+    /// Where conditional jumps lead that leave their function. Clang ends functions with them, GCC does not.
+    pub fn conditional_targets(&self, functions: &[Function]) -> HashSet<u64> {
+        let mut targets = HashSet::new();
+        let mut insn = Instruction::default();
+        for function in functions {
+            let own = function.address..function.address.saturating_add(function.size);
+            let Some(mut decoder) = self.decoder(own.start, function.size) else { continue };
+            while decoder.can_decode() {
+                decoder.decode_out(&mut insn);
+                let conditional = insn.flow_control() == FlowControl::ConditionalBranch;
+                if conditional && !own.contains(&insn.near_branch_target()) {
+                    targets.insert(insn.near_branch_target());
+                }
+            }
+        }
+        targets
+    }
+
+    /// A decoder of `size` bytes at an address, or as many as there are.
+    fn decoder(&self, start: u64, size: u64) -> Option<Decoder<'_>> {
+        let bytes = self.sections.iter().find_map(|(address, bytes)| {
+            let from = usize::try_from(start.checked_sub(*address)?).ok()?;
+            let to = from.checked_add(usize::try_from(size).ok()?)?;
+            bytes.get(from..to.min(bytes.len()))
+        })?;
+        Some(Decoder::with_ip(64, bytes, start, DecoderOptions::NONE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditional_jumps_out_of_a_function_are_found() {
+        // 100: je 104; je 110; 104: ret … 110: jmp 100; jne 103 (the middle of another function)
+        let code = [&[0x74, 0x02, 0x74, 0x0c, 0xc3][..], &[0x90; 11], &[0xeb, 0xee, 0x75, 0xef]].concat();
+        let code = Code { sections: vec![(0x100, code)] };
+        let function = |address, size| Function {
+            name: String::new(),
+            aliases: Vec::new(),
+            address,
+            size,
+            file: None,
+            part_of: None,
+            is_code_label: false,
+        };
+        let functions = [function(0x100, 5), function(0x110, 4), function(0x900, 4)];
+        assert_eq!(code.conditional_targets(&functions), HashSet::from([0x110, 0x103]));
     }
 }

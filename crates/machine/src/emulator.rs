@@ -28,7 +28,7 @@ const COMMAND_LINE: &str =
 /// A network card that repeats; 10 µs is about what a packet takes to leave a real one.
 const CARD: &str = "ioeventfd=off,tx=timer,x-txtimer=10000";
 /// Wall seconds within which init must say its first word.
-const BOOT_SECONDS: u64 = 120;
+pub const BOOT_SECONDS: u64 = 120;
 
 /// What to capture between marks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,6 +69,8 @@ pub struct RunRequest<'a> {
     pub memory_mb: u32,
     /// Network cards of the guest, all on one wire.
     pub network_cards: u32,
+    /// Wall seconds within which init must say its first word.
+    pub boot_limit_seconds: u64,
     /// Wall seconds for the whole run.
     pub time_limit_seconds: u64,
     /// More for the kernel's command line.
@@ -86,6 +88,7 @@ impl<'a> RunRequest<'a> {
             capture: None,
             memory_mb: 1024,
             network_cards: 0,
+            boot_limit_seconds: BOOT_SECONDS,
             time_limit_seconds: 600,
             append: "",
         }
@@ -179,7 +182,8 @@ impl Emulator {
                     progress.note(&format!("guest: {phase}"));
                     phases.push((phase, started.elapsed().as_secs_f64()));
                 }
-                no_boot = console.phase.is_empty() && started.elapsed().as_secs() > BOOT_SECONDS;
+                no_boot =
+                    console.phase.is_empty() && started.elapsed().as_secs() > request.boot_limit_seconds;
                 !no_boot
             },
         );
@@ -187,7 +191,7 @@ impl Emulator {
         phases.extend(console.read().into_iter().map(|phase| (phase, started.elapsed().as_secs_f64())));
         let end = end?;
         if no_boot {
-            return Err(Error::NoBoot { seconds: BOOT_SECONDS, tail: console.tail() });
+            return Err(Error::NoBoot { seconds: request.boot_limit_seconds, tail: console.tail() });
         }
         judge(&end, &console, &said, request)?;
         let guest_files = directory.join("guest");

@@ -14,6 +14,9 @@ pub enum Error {
     /// The plugin was not built or not found.
     #[error("the recorder (libkerntune_recorder.so) is not beside the kerntune program in {looked}: run `make build`, or set KERNTUNE_RECORDER to its path")]
     NoRecorder { looked: String },
+    /// The kernel's code.
+    #[error("cannot read the code in {path}: {reason}")]
+    Code { path: PathBuf, reason: String },
     /// The kernel gave up.
     #[error("the guest's kernel panicked in phase `{phase}`: {what}\n{tail}")]
     Panic { phase: String, what: String, tail: Tail },

@@ -33,7 +33,7 @@ mod test_program;
 mod user_binary;
 mod x86_64;
 
-pub use emulator::{CaptureRequest, Emulator, Outcome, RunRequest};
+pub use emulator::{CaptureRequest, Emulator, Outcome, RunRequest, BOOT_SECONDS};
 pub use error::{Error, Result};
 pub use lines::LineError;
 pub use points::{resolve as resolve_points, Point, PointError};

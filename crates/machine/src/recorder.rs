@@ -1,9 +1,11 @@
 //! Where the recorder is, and what it is told.
 
+use crate::code::Code;
 use crate::emulator::CaptureRequest;
 use crate::{x86_64, Error, Result};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_trace::{Capture, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "libkerntune_recorder.so";
@@ -33,6 +35,12 @@ pub fn recorder_spec(kernel: &Kernel, capture: &CaptureRequest, output: &Path) -
     // Offsets in a structure of some kilobytes.
     let offset = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     let left_out = |at: usize| capture.skip.get(at).copied().unwrap_or(false);
+    let conditional = match capture.skip.contains(&true) {
+        true => Code::load(&kernel.vmlinux())
+            .map_err(|reason| Error::Code { path: kernel.vmlinux(), reason })?
+            .conditional_targets(symbols.functions()),
+        false => HashSet::new(),
+    };
     let functions = symbols.functions().iter().zip(x86_64::kinds(symbols.functions())).enumerate();
     Ok(RecorderSpec {
         version: VERSION,
@@ -44,6 +52,7 @@ pub fn recorder_spec(kernel: &Kernel, capture: &CaptureRequest, output: &Path) -
                 size: f.size,
                 kind,
                 skip: left_out(at),
+                conditional: conditional.contains(&f.address),
             })
             .collect(),
         binaries: capture.binaries.iter().map(|binary| binary.spec.clone()).collect(),

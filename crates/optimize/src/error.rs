@@ -39,6 +39,13 @@ pub enum Error {
          debugfs was mounted and /sys/kernel/debug/gcov was there (CONFIG_GCOV_KERNEL), then run the training again"
     )]
     NothingExported { dir: PathBuf },
+    /// Only a part of the kernel's counters came out.
+    #[error(
+        "{missing} of {expected} .gcda files of kernel {kernel} are missing below {dir}, the first of them {}: a \
+         running kernel exports one for each of its objects, so the copy was cut short; run the training again",
+        first.display()
+    )]
+    Incomplete { dir: PathBuf, kernel: String, missing: usize, expected: usize, first: PathBuf },
     /// The files belong to another kernel than the one named.
     #[error(
         ".gcda from another build: {file}: {reason}; run the training on kernel {kernel} itself, or name the kernel \
@@ -55,12 +62,6 @@ pub enum Error {
     /// A notes file of the gcov build that is damaged.
     #[error("{file}: {reason}; build the gcov kernel again")]
     BadNotes { file: PathBuf, reason: String },
-    /// A run that lacks part of the kernel.
-    #[error(
-        "{missing} of {expected} objects of the kernel image have no .gcda file below {dir}, {first} for one: what they \
-         did would count as never done. Was the run cut short while it brought them out? Run the training again"
-    )]
-    FilesMissing { dir: PathBuf, missing: usize, expected: usize, first: String },
     /// A counter below 0.
     #[error(
         "{file}: counters of function {ident:#x} overflowed (an arc was taken less than 0 times): what is hot cannot be \

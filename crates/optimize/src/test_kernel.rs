@@ -19,6 +19,7 @@ pub(crate) fn kernel(dir: &Path, id: &str, version: &str) -> Kernel {
             compiler: CompilerIdentity { program, version: "Debian clang version 19.1.7".into() },
             cc: "clang-19".into(),
             kcflags: vec![],
+            object_flags: vec![],
             make_vars: vec![],
             movable: false,
             order_id: None,

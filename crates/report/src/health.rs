@@ -69,6 +69,9 @@ fn note(what: &str, count: u64, events: u64) -> String {
         "unwound_frames" => {
             format!("{count} calls (of {events} events) ended without a return of their own.")
         }
+        "lost_jumps" => {
+            format!("{count} jumps out of the selection could not be followed: some times may be too long.")
+        }
         "uncounted_blocks" => {
             format!("{count} executed blocks found no counter and are missing from the counts.")
         }

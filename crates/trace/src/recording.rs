@@ -129,6 +129,10 @@ pub struct Health {
     /// its parent's functions, code whose memory was changed comes back to code that was not.
     #[serde(default)]
     pub headless_returns: u64,
+    /// Jumps out of what was selected whose target could not be known: the frames that they end may have
+    /// ended later. Of conditional jumps, places in the code instead of passages.
+    #[serde(default)]
+    pub lost_jumps: u64,
     /// Blocks for which there was no counter left.
     pub uncounted_blocks: u64,
     /// Edges for which there was no counter left.

@@ -56,6 +56,9 @@ pub struct FunctionSpec {
     /// stands for what a thread does when none of its open functions is traced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip: bool,
+    /// Conditional jumps of other functions lead here. Matters where functions are skipped.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub conditional: bool,
 }
 
 /// A binary whose functions are traced in user mode.

@@ -39,8 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{}", one(&work, &row, &scale)?);
         return Ok(());
     }
-    let rounds: usize = arguments.next().map_or(Ok(4), |text| text.parse())?;
-    let scale = arguments.next().unwrap_or("4".into());
+    let rounds: usize = arguments.next().map_or(Ok(2), |text| text.parse())?;
+    let scale = arguments.next().unwrap_or("16".into());
     let wanted = arguments.next().unwrap_or_default();
     let rows: Vec<&str> = ROWS
         .into_iter()

@@ -11,7 +11,8 @@ use crate::tune::{tune, TuneRequest};
 use crate::{Error, Result, Session};
 use kerntune_compare::{Comparison, Metric, TOTAL};
 use kerntune_guest::Workload;
-use kerntune_kernel::{build, BuildRequest, Kernel};
+use kerntune_kernel::{build, BuildRequest, Kernel, ObjectFlags};
+use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_optimize::Recipe;
 use kerntune_work::interrupt;
 use serde::Serialize;
@@ -35,6 +36,10 @@ pub struct AutoRequest<'a> {
     pub options: RecipeOptions,
     /// After this time nothing new is begun.
     pub budget: Option<Duration>,
+    /// What is different for single objects of tuned kernels.
+    pub object_flags: &'a [ObjectFlags],
+    /// What all recipes leave out.
+    pub exclusions: &'a Exclusions,
 }
 
 /// One kernel that was measured.
@@ -116,7 +121,8 @@ pub type Tell<'a> = dyn Fn(Recipe, StepName, Option<&Path>) + 'a;
 /// # Errors
 /// Those of the base kernel and of its measurement; an interrupt.
 pub fn auto(session: &Session, request: &AutoRequest, tell: &Tell) -> Result<Auto> {
-    let AutoRequest { build: asked, workload, held_out, model, recipes, options, budget } = *request;
+    let AutoRequest { build: asked, workload, held_out, model, recipes, options, budget, .. } = *request;
+    let AutoRequest { object_flags, exclusions, .. } = *request;
     let started = Instant::now();
     let base = build(session.work, asked, session.progress)?;
     let before = measure(session, &base, workload, model, 0)?;
@@ -135,7 +141,7 @@ pub fn auto(session: &Session, request: &AutoRequest, tell: &Tell) -> Result<Aut
             own.compiler = recipe.default_compiler();
         }
         let options = if way(recipe).check(options).is_ok() { options } else { RecipeOptions::default() };
-        let request = TuneRequest { build: &own, workload, recipe, options, model };
+        let request = TuneRequest { build: &own, workload, recipe, options, model, object_flags, exclusions };
         let tuned = match tune(session, &request, &|step, found| tell(recipe, step, found)) {
             Ok(tuned) => tuned,
             Err(error) => {

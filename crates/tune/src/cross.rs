@@ -8,6 +8,7 @@ use crate::{Result, Session};
 use kerntune_compare::{Comparison, Metric, TOTAL};
 use kerntune_guest::Workload;
 use kerntune_kernel::Kernel;
+use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_optimize::Recipe;
 use serde::Serialize;
 
@@ -57,10 +58,11 @@ pub fn cross(
     workloads: &[Workload],
     options: RecipeOptions,
     model: &Model,
+    exclusions: &Exclusions,
 ) -> Result<Cross> {
     let mut tuned = Vec::new();
     for workload in workloads {
-        let optimized = optimize(session, recipe, kernel.clone(), workload, options, None)?;
+        let optimized = optimize(session, recipe, kernel.clone(), workload, options, None, exclusions)?;
         optimized.proof.verdict()?;
         tuned.push((workload, optimized));
     }

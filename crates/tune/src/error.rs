@@ -43,6 +43,15 @@ pub enum Error {
     /// A tuned kernel that does something else than the one it was made from.
     #[error("kernel {kernel} does not do all that its base kernel does, and is not offered:\n  {}", differences.join("\n  "))]
     Misbehaves { kernel: String, differences: Vec<String> },
+    /// A kernel that fails for another reason than its objects.
+    #[error("kernel {kernel} fails, but {good} linked with all objects of {kernel} in the place of its own does not: no object is to blame, but how they were linked")]
+    NotTheObjects { kernel: String, good: String },
+    /// A good kernel that is none any more.
+    #[error("kernel {good}, linked again from its own objects, {failure}: nothing can be told from mixing its objects with others")]
+    LinkedAgain { good: String, failure: String },
+    /// A kernel that fails although all that was found is left out.
+    #[error("kernel {kernel} {failure}, although every object that was found to be to blame is left out: objects of the mixes that were tried behave in another way than the same ones in a kernel built at once. Start from what `kerntune kernel check` says of it")]
+    StillFails { kernel: String, failure: String },
     /// What another recipe is trained by.
     #[error("{option} is not for recipe {recipe}, which takes {instead}")]
     NotOfRecipe { option: &'static str, recipe: &'static str, instead: &'static str },

@@ -9,9 +9,11 @@
 //! - [`selftest`](selftest::selftest): one run of functional checks on a kernel,
 //! - [`compare`](compare::compare): two kernels (and one of them twice) → a comparison,
 //! - [`optimize`](optimize::optimize): a kernel and a workload → a tuned kernel and the proof,
+//! - [`package`](package::package): a kernel → a Debian package with what the work directory knows of it,
 //! - [`Plan`]: all of it.
 
 pub mod auto;
+pub mod bisect;
 pub mod compare;
 pub mod cross;
 pub mod detail;
@@ -22,6 +24,7 @@ pub mod import_mcrae;
 pub mod merge;
 pub mod model;
 pub mod optimize;
+pub mod package;
 mod plan;
 pub mod rebuild;
 mod recipes;
@@ -29,6 +32,7 @@ pub mod record;
 pub mod run_files;
 pub mod selftest;
 mod session;
+mod sound;
 pub mod train;
 mod tune;
 pub mod watch;
@@ -37,4 +41,5 @@ pub use error::{Error, Result};
 pub use plan::{Plan, State, Step, StepName};
 pub use recipes::{steps, Given, RecipeOptions};
 pub use session::Session;
+pub use sound::{entries as exclusion_entries, Excluded};
 pub use tune::{tune, TuneRequest, Tuned};

@@ -1,9 +1,11 @@
 //! A kernel and a workload → a tuned kernel and the proof.
 
 use crate::recipes::{tuned_label, way, Given, Job, RecipeOptions};
+use crate::sound::Excluded;
 use crate::{Error, Result, Session};
 use kerntune_guest::Workload;
 use kerntune_kernel::{build, BaseConfig, BuildRequest, Compiler, Kernel};
+use kerntune_optimize::gcc_pgo::{Exclusion, Exclusions};
 use kerntune_optimize::{Proof, Recipe};
 use std::path::PathBuf;
 
@@ -19,6 +21,8 @@ pub struct Optimized {
     pub profile: PathBuf,
     /// That it took.
     pub proof: Proof,
+    /// What the recipe left out: what was asked for, and what was found to make a kernel fail.
+    pub excluded: Vec<Exclusion>,
 }
 
 /// The request that builds `kernel` again, so that a recipe can vary it.
@@ -35,6 +39,7 @@ pub fn request_of(kernel: &Kernel) -> Result<BuildRequest> {
     request.base = BaseConfig::File(kernel.config());
     request.compiler = manifest.cc.parse::<Compiler>()?;
     request.kcflags.clone_from(&manifest.kcflags);
+    request.object_flags.clone_from(&manifest.object_flags);
     request.make_vars.clone_from(&manifest.make_vars);
     request.movable = manifest.movable;
     Ok(request)
@@ -48,6 +53,7 @@ pub fn optimize(
     workload: &Workload,
     options: RecipeOptions,
     given: Option<&Given>,
+    exclusions: &Exclusions,
 ) -> Result<Optimized> {
     let asked = request_of(&kernel)?;
     recipe.check_compiler(&asked.compiler)?;
@@ -55,9 +61,12 @@ pub fn optimize(
     way.check(options)?;
     let request = way.base(session, &asked)?;
     let base = if request == asked { kernel } else { build(session.work, &request, session.progress)? };
-    let job = Job { session, workload, request: &request, base: &base, options };
+    let excluded = Excluded::open(exclusions, None)?;
+    let excluded = &excluded;
+    let job = Job { session, workload, request: &request, base: &base, options, excluded, object_flags: &[] };
     let profile = way.profile(&job, given, &mut |_, make| make())?;
     let tuned = way.build(&job, &profile, &tuned_label(&asked.label, recipe, workload))?;
     let proof = way.prove(&job, &profile, &tuned)?;
-    Ok(Optimized { base, tuned, profile, proof })
+    let excluded = excluded.list().entries().to_vec();
+    Ok(Optimized { base, tuned, profile, proof, excluded })
 }

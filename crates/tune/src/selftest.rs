@@ -3,12 +3,13 @@
 use crate::{Error, Result, Session};
 use kerntune_guest::{step_log, Workload};
 use kerntune_kernel::Kernel;
-use kerntune_machine::RunRequest;
+use kerntune_machine::{RunRequest, BOOT_SECONDS};
 use kerntune_work::{write_json, ContentHash, IoContext};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where results are in the work directory.
 pub const ROOM: &str = "selftests";
@@ -56,6 +57,8 @@ pub struct Difference<'a> {
 pub struct SelfTest {
     /// The result directory.
     pub dir: PathBuf,
+    /// Id of the image that they are in.
+    pub image: String,
     /// In the order in which they were made.
     pub checks: Vec<Check>,
 }
@@ -80,23 +83,58 @@ pub fn selftest(session: &Session, kernel: &Kernel) -> Result<SelfTest> {
             serde_json::from_slice(&bytes).map_err(|e| Error::SelfTest { path, message: e.to_string() })?;
         let dir = done.to_owned();
         let _ = fs::remove_dir(staged.path());
-        return Ok(SelfTest { dir, checks });
+        return Ok(SelfTest { dir, image: image.manifest.id, checks });
     }
     staged.clear()?;
     let run = staged.path().join("run");
     fs::create_dir(&run).at("create", &run)?;
+    let checks = answers(session, kernel, &run, Patience::default())?;
+    write_json(&staged.path().join(FILE), &checks)?;
+    Ok(SelfTest { dir: staged.publish()?, image: image.manifest.id, checks })
+}
+
+/// How long a kernel may take, wall seconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    boot: u64,
+    all: u64,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { boot: BOOT_SECONDS, all: 600 }
+    }
+}
+
+impl Patience {
+    /// For kernels like one that took so long: ten times as much, as others may use the machine meanwhile.
+    pub(crate) fn after(took: Duration) -> Self {
+        let all = (took.as_secs() + 1) * 10;
+        let Patience { boot, all: most } = Self::default();
+        Self { boot: (all / 3).clamp(20, boot), all: all.min(most) }
+    }
+}
+
+/// All checks on a kernel, in an empty directory; nothing is kept for later.
+pub(crate) fn answers(
+    session: &Session,
+    kernel: &Kernel,
+    run: &Path,
+    patience: Patience,
+) -> Result<Vec<Check>> {
+    let workload = Workload::parse(WORKLOAD, Path::new("selftest.toml"))?;
+    let image = session.image(&workload)?;
     let request = RunRequest {
         memory_mb: workload.memory_mb,
-        time_limit_seconds: workload.time_limit_seconds,
+        boot_limit_seconds: patience.boot,
+        time_limit_seconds: patience.all,
         ..RunRequest::new(kernel, &image.initramfs, "measured")
     };
-    let outcome = session.machine.run(&request, &run, session.progress)?;
+    let outcome = session.machine.run(&request, run, session.progress)?;
     let command = workload.measured.steps.first().map(|step| step.command.as_slice()).unwrap_or_default();
     let log = outcome.guest_files.join(step_log("measured", 1, command));
     let text = fs::read_to_string(&log).at("read", &log)?;
-    let checks = parse(&text).map_err(|message| Error::SelfTest { path: log, message })?;
-    write_json(&staged.path().join(FILE), &checks)?;
-    Ok(SelfTest { dir: staged.publish()?, checks })
+    parse(&text).map_err(|message| Error::SelfTest { path: log, message })
 }
 
 /// Refuses a tuned kernel that answers a check in another way than its base kernel.
@@ -166,7 +204,8 @@ mod tests {
         let found = differences(&base, &other);
         assert_eq!(found.iter().map(|d| d.check).collect::<Vec<_>>(), ["a", "c"]);
         assert_eq!(found[1].kernel, None);
-        let kernel = |checks: &[Check]| SelfTest { dir: "d".into(), checks: checks.to_vec() };
+        let kernel =
+            |checks: &[Check]| SelfTest { dir: "d".into(), image: "i".into(), checks: checks.to_vec() };
         agree(&kernel(&base), &kernel(&base), "tuned").unwrap();
         let error = agree(&kernel(&base), &kernel(&other), "tuned").unwrap_err().to_string();
         assert!(error.contains("a: failed, on the base kernel ok"), "{error}");

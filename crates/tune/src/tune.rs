@@ -6,10 +6,12 @@ use crate::plan::{Plan, Step, StepName};
 use crate::recipes::{self, tuned_label, way, Job, RecipeOptions};
 use crate::record::Recorded;
 use crate::selftest::{agree, selftest};
+use crate::sound::Excluded;
 use crate::{Result, Session};
 use kerntune_compare::Comparison;
 use kerntune_guest::Workload;
-use kerntune_kernel::{build, BaseConfig, BuildRequest, ImportedSource, Kernel, Source};
+use kerntune_kernel::{build, BaseConfig, BuildRequest, ImportedSource, Kernel, ObjectFlags, Source};
+use kerntune_optimize::gcc_pgo::{Exclusion, Exclusions};
 use kerntune_optimize::layout::DEFAULT_ALGORITHM;
 use kerntune_optimize::{Proof, Recipe};
 use kerntune_profile::load_manifest;
@@ -31,6 +33,10 @@ pub struct TuneRequest<'a> {
     pub options: RecipeOptions,
     /// The front-end model of the measurements.
     pub model: &'a Model,
+    /// What is different for single objects of the tuned kernel; the base kernel goes without.
+    pub object_flags: &'a [ObjectFlags],
+    /// What the recipe leaves out.
+    pub exclusions: &'a Exclusions,
 }
 
 /// What came of it.
@@ -48,6 +54,8 @@ pub struct Tuned {
     pub profile: PathBuf,
     /// That the profile took.
     pub proof: Proof,
+    /// What the recipe left out: what was asked for, and what was found to make a kernel fail.
+    pub excluded: Vec<Exclusion>,
     /// Both kernels against each other.
     pub comparison: Comparison,
     /// Recording of the base kernel.
@@ -95,6 +103,13 @@ impl TuneRequest<'_> {
         for patch in &request.patches {
             hash = hash.file("patch", patch)?;
         }
+        // Nothing is added for nothing, so that plans of before are found again.
+        for flags in self.object_flags {
+            hash = hash.field("object flags", format!("{flags:?}"));
+        }
+        for entry in self.exclusions.entries() {
+            hash = hash.field("exclusion", format!("{entry:?}"));
+        }
         Ok(hash.finish())
     }
 }
@@ -115,7 +130,7 @@ pub fn tune(
     request: &TuneRequest,
     tell: &dyn Fn(StepName, Option<&Path>),
 ) -> Result<Tuned> {
-    let TuneRequest { build: asked, workload, recipe, options, model } = *request;
+    let TuneRequest { build: asked, workload, recipe, options, model, object_flags, exclusions } = *request;
     recipe.check_compiler(&asked.compiler)?;
     let way = way(recipe);
     let mut plan = request.plan(session)?;
@@ -125,7 +140,9 @@ pub fn tune(
     let base = plan
         .step(StepName::BaseKernel, tell, || Ok(build(session.work, &base_request, session.progress)?.dir))?;
     let base = Kernel::load(&base)?;
-    let job = Job { session, workload, request: &base_request, base: &base, options };
+    let excluded = Excluded::open(exclusions, Some(plan.directory().join("exclude.toml")))?;
+    let excluded = &excluded;
+    let job = Job { session, workload, request: &base_request, base: &base, options, excluded, object_flags };
     let profile = way.profile(&job, None, &mut |name, make| plan.step(name, tell, make))?;
     let tuned = plan.step(StepName::TunedKernel, tell, || {
         Ok(way.build(&job, &profile, &tuned_label(&asked.label, recipe, workload))?.dir)
@@ -153,7 +170,19 @@ pub fn tune(
     write_atomic(&directory.join("comparison.json"), comparison.to_json().as_bytes())?;
     write_json(&directory.join("proof.json"), &proof)?;
     link(&tuned.bzimage(), &directory.join("bzImage"))?;
-    Ok(Tuned { directory, steps: plan.steps(), base, tuned, profile, proof, comparison, before, after })
+    let excluded = excluded.list().entries().to_vec();
+    Ok(Tuned {
+        directory,
+        steps: plan.steps(),
+        base,
+        tuned,
+        profile,
+        proof,
+        excluded,
+        comparison,
+        before,
+        after,
+    })
 }
 
 /// The same file under a second name; a copy where the file system has no links.

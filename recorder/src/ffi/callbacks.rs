@@ -67,6 +67,9 @@ callbacks! {
     },
     Entry on_entry => |now| now.recorder.on_entry(now.board, now.number, now.rest),
     Left on_left => |now| now.recorder.on_left(now.board, now.number != 0, now.rest),
+    Indirect on_indirect => |mut now| {
+        now.recorder.on_indirect(now.board, now.number, now.rest, &mut now.cpu)
+    },
     Switch on_switch => |mut now| {
         now.recorder.on_entry(now.board, now.number, now.rest)?;
         now.recorder.on_switch(now.board, now.rest, &mut now.cpu)

@@ -20,7 +20,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 const API_VERSION: c_int = api::VERSION;
 /// The registers of [`Register`], in its order.
-const REGISTERS: [&str; 6] = ["rax", "rcx", "rdx", "rdi", "rsi", "rsp"];
+const REGISTERS: [&str; Register::ALL.len()] = [
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
+    "r15",
+];
 
 /// Asked for by QEMU before it installs us.
 #[no_mangle]
@@ -34,6 +37,8 @@ struct Plugin {
     count_score: *mut c_void,
     board: *mut Board,
     counts: *mut u64,
+    /// How many counters there are.
+    blocks: usize,
     registers: [*mut c_void; REGISTERS.len()],
     bytes: *mut GByteArray,
     /// The instructions of the block that is being translated, and what they get.
@@ -70,7 +75,7 @@ impl Plugin {
         // SAFETY: set by `on_vcpu_init` before any translated code can run; QEMU keeps a
         // scoreboard's memory in place as long as no virtual CPU is added, and we allow one.
         let (board, counts) =
-            unsafe { (&mut *self.board, std::slice::from_raw_parts_mut(self.counts, MAX_BLOCKS)) };
+            unsafe { (&mut *self.board, std::slice::from_raw_parts_mut(self.counts, self.blocks)) };
         let cpu = Live { api: &self.api, registers: &self.registers, bytes: self.bytes };
         (board, counts, &mut self.recorder, cpu)
     }
@@ -184,6 +189,7 @@ extern "C" fn on_vcpu_init(_: u64, vcpu: c_uint) {
         // are NUL-terminated strings.
         unsafe {
             plugin.board = (api.qemu_plugin_scoreboard_find)(plugin.board_score, vcpu).cast();
+            (*plugin.board).call = plugin.recorder.first_call();
             plugin.counts = (api.qemu_plugin_scoreboard_find)(plugin.count_score, vcpu).cast();
             let list = (api.qemu_plugin_get_registers)();
             for at in 0..(*list).len as usize {
@@ -296,14 +302,17 @@ fn install(id: u64, info: &Info, arguments: &[String]) -> Result<(), Failure> {
     let spec: RecorderSpec = serde_json::from_str(&text).map_err(|e| Failure(format!("{path}: {e}")))?;
     let api = Api::load()?;
     let recorder = Recorder::new(&spec)?;
+    // QEMU makes room for 16 CPUs at once, and clears it: half a gigabyte.
+    let blocks = if spec.capture.edges { MAX_BLOCKS } else { 1 };
     // SAFETY: plain calls of the API; all callbacks are `extern "C"` functions of this file.
     unsafe {
         let plugin = Box::new(Plugin {
             board_score: (api.qemu_plugin_scoreboard_new)(size_of::<Board>()),
-            count_score: (api.qemu_plugin_scoreboard_new)(MAX_BLOCKS * 8),
+            count_score: (api.qemu_plugin_scoreboard_new)(blocks * 8),
             bytes: (api.g_byte_array_new)(),
             board: null_mut(),
             counts: null_mut(),
+            blocks,
             registers: [null_mut(); REGISTERS.len()],
             insns: Vec::new(),
             hooks: Vec::new(),

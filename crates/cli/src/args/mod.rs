@@ -3,6 +3,7 @@
 mod call_graph;
 mod export;
 mod import;
+mod package;
 mod path;
 mod record;
 mod report;
@@ -12,6 +13,7 @@ mod tags;
 pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use export::{ExportAutofdo, ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae};
+pub use package::Package;
 pub use path::CodePath;
 pub use record::RecordDetail;
 pub use report::{FunctionTable, HtmlReport, Report, ReportKind};
@@ -19,7 +21,7 @@ pub use tables::{Diff, Histogram, Part, Subsystems, Table, Threads};
 pub use tags::Tags;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use kerntune_kernel::Source;
+use kerntune_kernel::{ObjectFlags, Source};
 use kerntune_tune::RecipeOptions;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -89,6 +91,8 @@ pub enum Command {
     Optimize(Optimize),
     /// Run a workload on two kernels and compare them exactly
     Compare(Compare),
+    /// Make a Debian package of a kernel: the image that was measured, its modules, and its profile
+    Package(Package),
     /// Why one kernel does a workload in fewer instructions than another, function by function
     Explain(Explain),
 }
@@ -151,6 +155,12 @@ pub enum Kernel {
         /// place them
         #[arg(long)]
         movable: bool,
+        /// Keep the objects (0.3 GB and more), so that `kernel bisect` can mix them with another kernel's
+        #[arg(long)]
+        keep_objects: bool,
+        /// A flag for one object (net/ipv4/tcp.o=-O3) or all below a directory (net/=-O3); may be repeated
+        #[arg(long, value_name = "PATH=FLAG")]
+        object_flags: Vec<ObjectFlags>,
         #[command(flatten)]
         format: Json,
     },
@@ -195,6 +205,26 @@ pub enum Kernel {
         #[command(flatten)]
         format: Json,
     },
+    /// Build a kernel again from its source and compare every byte
+    Verify {
+        /// Label, beginning of an id, or directory
+        kernel: String,
+        /// Parallel jobs; all CPUs if not given
+        #[arg(short, long, value_name = "N")]
+        jobs: Option<NonZeroUsize>,
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Find the objects to blame that a kernel does not boot or fails a check (docs/bisect.md)
+    Bisect {
+        /// The kernel that fails: label, beginning of an id, or directory
+        kernel: String,
+        /// The same kernel, compiled in a way that works; its base kernel if it has one
+        #[arg(long, value_name = "KERNEL")]
+        good: Option<String>,
+        #[command(flatten)]
+        format: Json,
+    },
     /// Delete a kernel
     Remove {
         /// Label, beginning of an id, or directory
@@ -224,6 +254,15 @@ pub struct Model {
     /// Front-end model for cache and TLB misses: a name (generic, skylake) or a .toml file
     #[arg(long, default_value = kerntune_tune::model::DEFAULT, value_name = "MODEL")]
     pub model: String,
+}
+
+/// What a recipe leaves out.
+#[derive(Debug, Clone, Args)]
+pub struct Exclude {
+    /// Compile this as in the base kernel: an object (net/ipv4/tcp.o), a directory (net/), or a .toml file with a
+    /// list of them (docs/bisect.md); may be repeated
+    #[arg(long, value_name = "WHAT")]
+    pub exclude: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -320,6 +359,8 @@ pub struct Optimize {
     #[arg(long, value_name = "WORKLOAD", conflicts_with_all = ["gcda", "profile"])]
     pub cross: Vec<String>,
     #[command(flatten)]
+    pub exclude: Exclude,
+    #[command(flatten)]
     pub model: Model,
     #[command(flatten)]
     pub of_recipe: OfRecipe,
@@ -398,6 +439,12 @@ pub struct Tune {
     pub of_recipe: OfRecipe,
     #[command(flatten)]
     pub model: Model,
+    #[command(flatten)]
+    pub exclude: Exclude,
+    /// A flag for one object of the tuned kernel (net/ipv4/tcp.o=-O3) or all below a directory (net/=-O3); the base
+    /// kernel goes without; may be repeated
+    #[arg(long, value_name = "PATH=FLAG")]
+    pub object_flags: Vec<ObjectFlags>,
     /// Show the steps and which of them are done, and do nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -20,6 +20,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     let model = model::find(&options.model.model)?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
+    let exclusions = super::exclusions(&options.exclude)?;
     let request = AutoRequest {
         build: &build,
         workload: &tuned_for,
@@ -28,6 +29,8 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         recipes: Recipe::ALL,
         options: options.of_recipe.options(),
         budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
+        object_flags: &options.object_flags,
+        exclusions: &exclusions,
     };
     let result = auto(&session, &request, &|recipe, name, found| {
         let steps = steps(recipe);

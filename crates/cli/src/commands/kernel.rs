@@ -1,12 +1,13 @@
-//! `kerntune kernel build|list|show|check|remove`.
+//! `kerntune kernel build|order|list|show|check|verify|bisect|remove`.
 
 use super::{build_request, bytes, work};
 use crate::args::{Global, Kernel as Command};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use kerntune_kernel::{relink, BuildRequest, Compiler, FunctionOrder, Kernel};
+use kerntune_kernel::{relink, BuildRequest, Compiler, FunctionOrder, Kernel, Rebuilt};
 use kerntune_optimize::layout::{prepare_order, prove, Algorithm, DEFAULT_ALGORITHM, NAME};
 use kerntune_profile::Profile;
+use kerntune_tune::package::verify;
 use kerntune_tune::selftest::{differences, selftest, Check, Difference, Outcome};
 use kerntune_tune::Session;
 use kerntune_work::{IoContext, WorkDir};
@@ -24,9 +25,13 @@ struct Shown<'a> {
 pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, Failure> {
     let work = work(global)?;
     match command {
-        Command::Build { build, label, movable, format } => {
-            let request =
-                BuildRequest { movable: *movable, ..build_request(build, label, Compiler::default())? };
+        Command::Build { build, label, movable, keep_objects, object_flags, format } => {
+            let request = BuildRequest {
+                movable: *movable,
+                keep_objects: *keep_objects,
+                object_flags: object_flags.clone(),
+                ..build_request(build, label, Compiler::default())?
+            };
             let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
             show(&kernel, format.json, output);
         }
@@ -45,6 +50,14 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
         }
         Command::Check { kernel, against, format } => {
             return check(&work, kernel, against.as_deref(), format.json, output);
+        }
+        Command::Verify { kernel, jobs, format } => {
+            let kernel = kerntune_kernel::find(&work, kernel)?;
+            let rebuilt = verify(&work, &kernel, *jobs, output.progress())?;
+            return Ok(verified(&kernel, &rebuilt, format.json, output));
+        }
+        Command::Bisect { kernel, good, format } => {
+            super::bisect::run(&work, kernel, good.as_deref(), format.json, output)?;
         }
         Command::Remove { kernel } => {
             let kernel = kerntune_kernel::find(&work, kernel)?;
@@ -145,6 +158,39 @@ fn check(
         ));
     }
     Ok(if failed == 0 && different.is_empty() { Exit::Ok } else { Exit::Findings })
+}
+
+/// What a kernel came to when it was built again.
+fn verified(kernel: &Kernel, rebuilt: &Rebuilt, json: bool, output: &Output) -> Exit {
+    let same = rebuilt.is_same();
+    if json {
+        output.json(&serde_json::json!({
+            "schema": "kerntune-verify/1",
+            "kernel": kernel.manifest.id,
+            "same": same,
+            "files": rebuilt.files,
+            "seconds": rebuilt.seconds,
+            "kept": rebuilt.kept,
+        }));
+    } else {
+        output.table(
+            &["FILE", "#BYTES", "#AGAIN", "BUILT AGAIN"],
+            rebuilt.files.iter().map(|file| {
+                let word = match file.first_difference {
+                    Some(at) => format!("differs from byte {at}"),
+                    None => "the same".into(),
+                };
+                vec![file.name.clone(), file.bytes[0].to_string(), file.bytes[1].to_string(), word]
+            }),
+        );
+        if let Some(kept) = &rebuilt.kept {
+            output.note(&format!("what came of it is in {}", kept.display()));
+        }
+    }
+    match same {
+        true => Exit::Ok,
+        false => Exit::Findings,
+    }
 }
 
 fn list(work: &WorkDir, json: bool, output: &Output) -> Result<(), Failure> {

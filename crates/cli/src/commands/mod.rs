@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod auto;
+mod bisect;
 pub mod compare;
 pub mod doctor;
 pub mod explain;
@@ -8,6 +9,7 @@ pub mod export;
 pub mod import;
 pub mod kernel;
 pub mod optimize;
+pub mod package;
 pub mod profile;
 pub mod record;
 pub mod report;
@@ -15,12 +17,13 @@ pub mod tags;
 pub mod tune;
 pub mod workload;
 
-use crate::args::{Build, Global};
+use crate::args::{Build, Exclude, Global};
 use crate::exit::Failure;
 use kerntune_guest::Workload;
 use kerntune_kernel::{BaseConfig, BuildRequest, Compiler, Kernel, KernelManifest};
+use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_report::html::Provenance;
-use kerntune_work::WorkDir;
+use kerntune_work::{IoContext, WorkDir};
 use std::path::PathBuf;
 
 /// The work directory of this call.
@@ -49,6 +52,19 @@ fn build_request(build: &Build, label: &str, compiler: Compiler) -> Result<Build
     request.kcflags.clone_from(&build.kcflags);
     request.jobs = build.jobs;
     Ok(request)
+}
+
+/// What a recipe is to leave out.
+fn exclusions(asked: &Exclude) -> Result<Exclusions, Failure> {
+    let mut list = Exclusions::default();
+    for what in &asked.exclude {
+        if what.ends_with(".toml") {
+            list = list.and(&Exclusions::parse(&std::fs::read_to_string(what).at("read", what)?)?);
+        } else {
+            list.add(what, "asked for with --exclude")?;
+        }
+    }
+    Ok(list)
 }
 
 /// A number of bytes for people.

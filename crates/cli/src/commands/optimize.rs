@@ -5,6 +5,7 @@ use crate::args::{Global, Optimize};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_compare::Metric;
+use kerntune_optimize::gcc_pgo::Exclusion;
 use kerntune_optimize::{Proof, Recipe};
 use kerntune_tune::cross::{cross, Cross};
 use kerntune_tune::optimize::optimize;
@@ -21,6 +22,8 @@ struct Shown<'a> {
     tuned: &'a str,
     image: PathBuf,
     proof: &'a Proof,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    excluded: &'a [Exclusion],
 }
 
 pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit, Failure> {
@@ -30,13 +33,14 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
     let base = kerntune_kernel::find(&work, &options.kernel)?;
     let session = Session::new(&work, output.progress())?;
     let options_of_recipe = options.of_recipe.options();
+    let exclusions = super::exclusions(&options.exclude)?;
     if !options.cross.is_empty() {
         let mut workloads = vec![workload];
         for name in &options.cross {
             workloads.push(super::workload(name)?);
         }
         let model = model::find(&options.model.model)?;
-        let matrix = cross(&session, recipe, &base, &workloads, options_of_recipe, &model)?;
+        let matrix = cross(&session, recipe, &base, &workloads, options_of_recipe, &model, &exclusions)?;
         match options.format.json {
             true => output.json(&matrix),
             false => print(&matrix, output),
@@ -48,7 +52,8 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
         (None, Some(profile)) => Some(Given::Recording(kerntune_profile::find(&work, profile)?.path)),
         (None, None) => None,
     };
-    let optimized = optimize(&session, recipe, base, &workload, options_of_recipe, given.as_ref())?;
+    let optimized =
+        optimize(&session, recipe, base, &workload, options_of_recipe, given.as_ref(), &exclusions)?;
     if options.format.json {
         output.json(&Shown {
             schema: "kerntune-optimize/1",
@@ -57,9 +62,11 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
             tuned: &optimized.tuned.manifest.id,
             image: optimized.tuned.bzimage(),
             proof: &optimized.proof,
+            excluded: &optimized.excluded,
         });
     } else {
         output.print(&optimized.proof.to_string());
+        output.print(&super::bisect::excluded(&optimized.excluded));
     }
     optimized.proof.verdict()?;
     output.note(&format!(

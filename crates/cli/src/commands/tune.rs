@@ -28,9 +28,16 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     let model = model::find(&options.model.model)?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
-    let of_recipe = options.of_recipe.options();
-    let request =
-        TuneRequest { build: &build, workload: &workload, recipe, options: of_recipe, model: &model };
+    let exclusions = super::exclusions(&options.exclude)?;
+    let request = TuneRequest {
+        build: &build,
+        workload: &workload,
+        recipe,
+        options: options.of_recipe.options(),
+        model: &model,
+        object_flags: &options.object_flags,
+        exclusions: &exclusions,
+    };
     if options.dry_run {
         dry_run(&request.plan(&session)?.steps(), output);
         return Ok(Exit::Ok);
@@ -44,11 +51,12 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     })?;
     let page = write_page(&tuned, &options.workload)?;
     if options.format.json {
-        output.print(&tuned.comparison.to_json());
+        output.print(&with_exclusions(&tuned));
         return Ok(Exit::Ok);
     }
     output.print(&format!("\n{}\n", tuned.proof));
     output.print(&comparison::table(&tuned.comparison, output.style()));
+    output.print(&super::bisect::excluded(&tuned.excluded));
     output.print(&format!(
         "\ntuned kernel  {}\nprofiles      {}\n              {}\nreport        {}",
         tuned.directory.join("bzImage").display(),
@@ -57,6 +65,19 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         page.display(),
     ));
     Ok(Exit::Ok)
+}
+
+/// The comparison, and what was excluded, if anything was.
+fn with_exclusions(tuned: &Tuned) -> String {
+    let json = tuned.comparison.to_json();
+    if tuned.excluded.is_empty() {
+        return json;
+    }
+    let list = serde_json::to_string_pretty(&tuned.excluded).unwrap_or_default().replace('\n', "\n  ");
+    match json.trim_end().strip_suffix('}') {
+        Some(open) => format!("{},\n  \"excluded\": {list}\n}}\n", open.trim_end()),
+        None => json,
+    }
 }
 
 fn dry_run(steps: &[Step], output: &Output) {

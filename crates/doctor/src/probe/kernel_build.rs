@@ -20,6 +20,9 @@ const TOOLS: [(&str, &str); 9] = [
 /// Some configurations call these.
 const MORE_TOOLS: [(&str, &str); 3] = [("zstd", "zstd"), ("depmod", "kmod"), ("rsync", "rsync")];
 
+/// `kerntune package` calls these.
+const PACKERS: [(&str, &str); 3] = [("dpkg-deb", "dpkg"), ("tar", "tar"), ("zstd", "zstd")];
+
 /// The series that `debian:6.12`, the default source, stands for.
 const DEFAULT_SERIES: &str = "6.12";
 
@@ -28,6 +31,7 @@ pub(crate) fn examine(host: &dyn Host, _options: &Options) -> Vec<Check> {
         source(host),
         tools(host, "build tools", "building kernels", &[Ability::GccPgo], &TOOLS),
         tools(host, "more build tools", "kernels with modules or compressed by zstd", &[], &MORE_TOOLS),
+        tools(host, "packers", "kerntune package", &[], &PACKERS),
         headers(host, "libelf headers", "the kernel's objtool", &[Ability::GccPgo], "gelf.h", "libelf-dev"),
         headers(host, "OpenSSL headers", "kernels with signing keys", &[], "openssl/evp.h", "libssl-dev"),
     ]

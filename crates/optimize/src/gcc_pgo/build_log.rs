@@ -100,11 +100,6 @@ fn compiled_object(line: &str) -> Option<&str> {
     (object.ends_with(".o") && !object.contains(' ')).then_some(object)
 }
 
-/// Objects of the kernel image in a log: compiled, and not for a module.
-pub(super) fn built_in_objects(log: &str) -> BTreeSet<&str> {
-    log.lines().filter(|line| !line.contains("[M]")).filter_map(compiled_object).collect()
-}
-
 /// The `.gcda` that GCC could not use as a whole.
 fn refused_file(line: &str) -> Option<String> {
     if let Some((before, _)) = line.split_once(" profile count data file not found") {
@@ -185,7 +180,6 @@ cc1: warning: '/w/build/net/socket.gcda' is version 'B32*', expected version 'B2
         assert_eq!((found.not_in_profile, found.moved), (1, 1));
         assert_eq!(found.corrupted.into_iter().collect::<Vec<_>>(), [4711]);
         assert_eq!(found.transformed, Transformed { calls: 1, divisions: 1, sizes: 1 });
-        assert_eq!(built_in_objects(log).into_iter().collect::<Vec<_>>(), ["kernel/fork.o"]);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use crate::version::parse as parse_version;
 use crate::{Error, Result};
-use serde::Deserialize;
+use kerntune_kernel::{BuildRequest, ObjectFlags};
+use serde::{Deserialize, Serialize};
 
 /// `gcov-exclude.toml`, compiled in so that an installed kerntune needs no checkout.
 const MAINTAINED: &str = include_str!("../../gcov-exclude.toml");
@@ -18,20 +19,27 @@ const GCOV_FLAGS: &str =
 /// thread-local variable of indirect calls into a per-CPU one, and local-exec is the model that has the
 /// fewest forms of reference to turn.
 const VALUE_FLAGS: &str = "-fprofile-values -ftls-model=local-exec -B$(srctree)/scripts/gcov-values/";
+/// By this variable Kbuild is told a profile for Clang (Linux 6.13 and later).
+const AUTOFDO: &str = "CLANG_AUTOFDO_PROFILE";
 
 /// An object or a directory that must not be instrumented.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exclusion {
     /// `kernel/fork.o`, or `arch/x86/kvm/` for the directory and all below it.
     pub path: String,
     /// First kernel version that needs it; None for every one before `until`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// First kernel version that no longer needs it; None for every one after `from`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// Whether arcs can be counted in it, and only values cannot.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub values: bool,
+    /// It bears counters, and only the tuned kernel cannot bear what is made of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tuned_only: bool,
     /// What goes wrong without it.
     pub reason: String,
 }
@@ -72,7 +80,7 @@ impl Exclusion {
     }
 }
 
-/// The exclusions of a gcov build.
+/// What recipes leave out: of a gcov build, and of the kernel that is tuned.
 ///
 /// ```
 /// use kerntune_optimize::gcc_pgo::Exclusions;
@@ -86,7 +94,7 @@ pub struct Exclusions {
     entries: Vec<Exclusion>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
@@ -108,11 +116,66 @@ impl Exclusions {
 
     /// Adds an object or directory of the user's, for every kernel version.
     pub fn add(&mut self, path: &str, reason: &str) -> Result<()> {
-        let entry =
-            Exclusion { path: path.into(), from: None, until: None, values: false, reason: reason.into() };
+        let reason = reason.into();
+        self.push(Exclusion {
+            path: path.into(),
+            from: None,
+            until: None,
+            values: false,
+            tuned_only: false,
+            reason,
+        })
+    }
+
+    /// Adds an entry; one that is there already is not added again.
+    pub fn push(&mut self, entry: Exclusion) -> Result<()> {
         entry.check()?;
-        self.entries.push(entry);
+        if !self.entries.contains(&entry) {
+            self.entries.push(entry);
+        }
         Ok(())
+    }
+
+    /// All entries, in order.
+    pub fn entries(&self) -> &[Exclusion] {
+        &self.entries
+    }
+
+    /// These and those of another list.
+    pub fn and(&self, other: &Exclusions) -> Self {
+        Self { entries: self.entries.iter().chain(&other.entries).cloned().collect() }
+    }
+
+    /// What [`Exclusions::parse`] reads.
+    pub fn text(&self) -> String {
+        toml::to_string(&File { exclude: self.entries.clone() }).unwrap_or_default()
+    }
+
+    /// Takes what is excluded out of a tuned kernel that is to be built by `request`: it is compiled as in the base
+    /// kernel, which `base` builds, of this version.
+    pub fn leave_out(&self, request: &mut BuildRequest, base: &BuildRequest, version: &str) {
+        let flags: Vec<String> =
+            request.kcflags.iter().filter(|flag| !base.kcflags.contains(flag)).cloned().collect();
+        for entry in self.for_version(version) {
+            let plain = ObjectFlags {
+                path: entry.path.clone(),
+                add: Vec::new(),
+                leave_out: flags.clone(),
+                reason: Some(entry.reason.clone()),
+            };
+            request.object_flags.retain(|flags| flags.add.is_empty() || !plain.applies_to(&flags.path));
+            if !flags.is_empty() || request.object_flags.iter().any(|flags| flags.applies_to(&plain.path)) {
+                request.object_flags.push(plain);
+            }
+        }
+        // Kbuild's own AutoFDO adds its flags behind KCFLAGS; only these come later still.
+        let patterns: Vec<String> = self.for_version(version).map(Exclusion::pattern).collect();
+        if !patterns.is_empty() && request.make_vars.iter().any(|(name, _)| name == AUTOFDO) {
+            let asked = format!("$(filter {},$(obj)/$(target-stem).o)", patterns.join(" "));
+            request
+                .make_vars
+                .push(("CFLAGS_KERNEL".into(), format!("$(if {asked},-fno-profile-sample-use)")));
+        }
     }
 
     /// The entries that a kernel of this version needs. A version that cannot be read needs all.
@@ -131,8 +194,8 @@ impl Exclusions {
     ///
     /// With `values` counters of values are asked for, too, and what cannot bear these is left out.
     pub(super) fn make_var(&self, version: &str, values: bool) -> (String, String) {
-        let entries = self.for_version(version).filter(|e| values || !e.values);
-        let mut patterns: Vec<String> = entries.map(Exclusion::pattern).collect();
+        let here = self.for_version(version).filter(|entry| !entry.tuned_only && (values || !entry.values));
+        let mut patterns: Vec<String> = here.map(Exclusion::pattern).collect();
         patterns.sort();
         patterns.dedup();
         let flags = if values { format!("{VALUE_FLAGS} {GCOV_FLAGS}") } else { GCOV_FLAGS.to_string() };
@@ -192,6 +255,44 @@ mod tests {
             values.contains(head) && values.contains(&format!(",,{VALUE_FLAGS} {GCOV_FLAGS})")),
             "{values}"
         );
+    }
+
+    #[test]
+    fn a_list_is_read_back() {
+        let mut list =
+            Exclusions::parse("[[exclude]]\npath = \"a/\"\nfrom = \"6.2\"\nreason = \"r\"\n").unwrap();
+        let (path, reason) = ("b/c.o".to_string(), "does not boot (panic: \"x\")".to_string());
+        let entry = Exclusion { path, from: None, until: None, values: false, tuned_only: true, reason };
+        list.push(entry.clone()).unwrap();
+        list.push(entry).unwrap();
+        assert_eq!((list.entries().len(), Exclusions::parse(&list.text()).unwrap()), (2, list.clone()));
+        assert!(!list.make_var("6.12", true).1.contains("b/c.o"), "it bears counters");
+    }
+
+    #[test]
+    fn what_is_left_out_is_compiled_as_in_the_base_kernel() {
+        let mut base = BuildRequest::new("debian:6.12".parse().unwrap(), "base");
+        base.kcflags = vec!["-g".into()];
+        let mut tuned = base.clone();
+        tuned.kcflags.push("-fprofile-use".into());
+        tuned.object_flags = ["fs/namei.o=-mabi=ms", "net/=-O3"].map(|flag| flag.parse().unwrap()).to_vec();
+        let mut list = Exclusions::default();
+        list.add("fs/namei.o", "does not boot").unwrap();
+        list.leave_out(&mut tuned, &base, "6.12.117");
+        let paths: Vec<&str> = tuned.object_flags.iter().map(|flags| flags.path.as_str()).collect();
+        assert_eq!(paths, ["net/", "fs/namei.o"]);
+        assert_eq!(tuned.object_flags[1].leave_out, ["-fprofile-use"]);
+        // A recipe that compiles nothing anew: without the object's own flags it is the base kernel's.
+        let mut ordered =
+            BuildRequest { object_flags: vec!["fs/namei.o=-mabi=ms".parse().unwrap()], ..base.clone() };
+        list.leave_out(&mut ordered, &base, "6.12.117");
+        assert_eq!(ordered, base);
+        // Kbuild's own AutoFDO.
+        let mut sampled = BuildRequest { make_vars: vec![(AUTOFDO.into(), "x.afdo".into())], ..base.clone() };
+        list.leave_out(&mut sampled, &base, "6.18");
+        let (name, value) = sampled.make_vars.last().unwrap();
+        assert_eq!(name, "CFLAGS_KERNEL");
+        assert_eq!(value, "$(if $(filter fs/namei.o,$(obj)/$(target-stem).o),-fno-profile-sample-use)");
     }
 
     /// Make itself decides, through two levels as Kbuild has them.

@@ -19,6 +19,7 @@
 
 mod build_log;
 mod compiler;
+mod complete;
 mod counts;
 mod exclude;
 mod gcno;
@@ -41,7 +42,7 @@ pub use image::{ImageEvidence, Placement};
 pub use prepare::prepare_profile;
 pub use profile::{PreparedProfile, ProfileSummary};
 pub use proof::{prove, LostFunction, Proof, ValueEvidence};
-pub use request::{instrumented_request, tuned_request};
+pub use request::{instrumented_request, tuned_request, without_counters};
 pub use specialised::{DirectSite, Specialised, Then};
 pub use value_counts::{IndirectSite, KindSummary, ValueSummary};
 pub use value_health::{ValueHealth, MAX_UNLISTED_SHARE};

@@ -1,7 +1,7 @@
 //! From what the running gcov kernel exported to what GCC takes.
 
-use super::build_log::built_in_objects;
 use super::compiler::gcc_version;
+use super::complete;
 use super::gcno::Notes;
 use super::profile::{Manifest, COUNTS, KIND, MANIFEST, TREE};
 use super::value_health::{ValueHealth, MAX_UNLISTED_SHARE};
@@ -26,8 +26,7 @@ use std::path::{Component, Path, PathBuf};
 /// already is not written again.
 ///
 /// # Errors
-/// Nothing exported or not everything, files of another build or compiler, damaged files, counters that overflowed,
-/// nothing executed.
+/// Nothing exported, files missing, of another build or compiler, damaged, counters that overflowed, nothing executed.
 pub fn prepare_profile(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel) -> Result<PreparedProfile> {
     let (first, others) = runs.split_first().ok_or(Error::NoRuns)?;
     let build = Build::of(gcov)?;
@@ -134,31 +133,8 @@ impl<'a> Build<'a> {
             self.check(&path, &name, &gcda)?;
             files.insert(name, gcda);
         }
-        self.check_complete(run, &files)?;
+        complete::check(self.kernel, &self.dir, run, |name| files.contains_key(name))?;
         Ok(files)
-    }
-
-    /// Refuses a run that lacks objects of the kernel image: the kernel exports every one that has functions, run or
-    /// not. Members of libraries that nobody needed are not in the image, so a few may be wanting.
-    fn check_complete(&self, run: &Path, files: &Files) -> Result<()> {
-        const MIN_SHARE: f64 = 0.9;
-        let log = fs::read(self.kernel.build_log()).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log);
-        let names = built_in_objects(&log).into_iter().map(|object| Path::new(object).with_extension("gcda"));
-        // Without notes it was not instrumented.
-        let has_functions =
-            |name: &PathBuf| self.notes(run, name).is_ok_and(|notes| !notes.functions.is_empty());
-        let expected: Vec<PathBuf> = names.filter(has_functions).collect();
-        let missing: Vec<&PathBuf> = expected.iter().filter(|name| !files.contains_key(*name)).collect();
-        if missing.len() as f64 <= (1.0 - MIN_SHARE) * expected.len() as f64 {
-            return Ok(());
-        }
-        Err(Error::FilesMissing {
-            dir: run.to_owned(),
-            missing: missing.len(),
-            expected: expected.len(),
-            first: missing.first().map(|name| name.display().to_string()).unwrap_or_default(),
-        })
     }
 
     /// `kernel/fork.gcda` of `RUN/gcov/<build path>/kernel/fork.gcda`.

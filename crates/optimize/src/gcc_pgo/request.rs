@@ -56,6 +56,14 @@ pub fn instrumented_request(
     Ok(request)
 }
 
+/// The same kernel with gcov and no object that counts: what an instrumented kernel that fails is held against.
+pub fn without_counters(mut instrumented: BuildRequest) -> BuildRequest {
+    instrumented.make_vars.retain(|(name, _)| name != "CFLAGS_GCOV");
+    instrumented.make_vars.push(("CFLAGS_GCOV".into(), String::new()));
+    instrumented.label = format!("{}-plain", instrumented.label);
+    instrumented
+}
+
 /// The tuned kernel: `base` compiled with the profile.
 ///
 /// `kernel` is what `base` was built to, `values` what the gcov kernel was built with. The label is

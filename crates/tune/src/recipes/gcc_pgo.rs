@@ -2,11 +2,13 @@
 
 use super::{not_of, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
+use crate::sound::sound;
 use crate::train::train;
 use crate::{Result, Session};
-use kerntune_kernel::{build, BuildRequest, Kernel};
+use kerntune_kernel::{BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{
-    instrumented_request, prepare_profile, prove, tuned_request, Exclusions, PreparedProfile, Values,
+    instrumented_request, prepare_profile, prove, tuned_request, without_counters, Exclusions,
+    PreparedProfile, Values,
 };
 use kerntune_optimize::{Proof, Recipe};
 use std::path::{Path, PathBuf};
@@ -35,9 +37,15 @@ impl Way for GccPgo {
             session.progress.note(&text);
         }
         let instrumented = make(StepName::InstrumentedKernel, &mut || {
-            let exclusions = Exclusions::maintained()?;
-            let request = instrumented_request(job.request, base, &exclusions, values.as_ref())?;
-            Ok(build(session.work, &request, session.progress)?.dir)
+            let request = |exclusions: &Exclusions| -> Result<BuildRequest> {
+                let exclusions = Exclusions::maintained()?.and(exclusions);
+                Ok(instrumented_request(job.request, base, &exclusions, values.as_ref())?)
+            };
+            let plain = || -> Result<BuildRequest> {
+                let none = Exclusions::default();
+                Ok(without_counters(instrumented_request(job.request, base, &none, values.as_ref())?))
+            };
+            Ok(sound(job, &request, &plain, false)?.dir)
         })?;
         let instrumented = Kernel::load(&instrumented)?;
         let counters = match given {

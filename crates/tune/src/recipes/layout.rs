@@ -3,8 +3,10 @@
 
 use super::{not_of, record_training, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
+use crate::sound::sound;
 use crate::{Error, Result, Session};
-use kerntune_kernel::{build, relink, BuildRequest, Kernel};
+use kerntune_kernel::{relink, BuildRequest, Kernel};
+use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_optimize::layout::{prepare_order, prove, PreparedOrder, DEFAULT_ALGORITHM};
 use kerntune_optimize::{Proof, Recipe};
 use kerntune_profile::Profile;
@@ -55,13 +57,18 @@ impl Way for Layout {
             Some(Given::Counters(_)) => return Err(not_of(Recipe::Layout, "--gcda", "--profile")),
         };
         let movable = make(StepName::MovableKernel, &mut || {
-            let request = match &before {
+            let whole = match &before {
                 Some((after, profile)) => after.request(job, profile)?,
                 None => request.clone(),
             };
-            let label = format!("{}-movable", request.label);
-            let request = BuildRequest { movable: true, label, ..request };
-            Ok(build(session.work, &request, session.progress)?.dir)
+            let movable = |request: &BuildRequest| {
+                let label = format!("{}-movable", request.label);
+                BuildRequest { movable: true, label, ..request.clone() }
+            };
+            let asked = |exclusions: &Exclusions| -> Result<BuildRequest> {
+                Ok(job.for_objects(movable(&whole), exclusions))
+            };
+            Ok(sound(job, &asked, &|| Ok(movable(request)), true)?.dir)
         })?;
         let movable = Kernel::load(&movable)?;
         if let Some((after, profile)) = &before {

@@ -6,9 +6,11 @@ mod layout;
 
 use crate::plan::StepName;
 use crate::record::{record, Capture, RecordRequest, Repeat};
+use crate::sound::{sound, Excluded};
 use crate::{Error, Result, Session};
 use kerntune_guest::Workload;
-use kerntune_kernel::{build, BuildRequest, Kernel};
+use kerntune_kernel::{BuildRequest, Kernel, ObjectFlags};
+use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_optimize::{Proof, Recipe};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +39,19 @@ pub(crate) struct Job<'a> {
     pub request: &'a BuildRequest,
     pub base: &'a Kernel,
     pub options: RecipeOptions,
+    /// What the recipe leaves out.
+    pub excluded: &'a Excluded,
+    /// What is different for single objects of the tuned kernel.
+    pub object_flags: &'a [ObjectFlags],
+}
+
+impl Job<'_> {
+    /// A tuned kernel's request, as the recipe made it, with what is asked for single objects.
+    fn for_objects(&self, mut request: BuildRequest, exclusions: &Exclusions) -> BuildRequest {
+        request.object_flags.extend(self.object_flags.iter().cloned());
+        exclusions.leave_out(&mut request, self.request, &self.base.manifest.version);
+        request
+    }
 }
 
 /// Makes a step, or finds that it was made; hands over the result's directory.
@@ -66,13 +81,18 @@ pub(crate) trait Way {
 
 /// A recipe whose tuned kernel is compiled: what it is built from can be varied.
 pub(crate) trait Compiles: Way {
-    /// What the tuned kernel is built from. `profile` is what [`Way::profile`] made.
+    /// What the tuned kernel is built from, where nothing is said of single objects. `profile` is what
+    /// [`Way::profile`] made.
     fn request(&self, job: &Job, profile: &Path) -> Result<BuildRequest>;
 
-    /// Builds it under a label.
+    /// Builds it under a label, without objects that make it fail.
     fn compile(&self, job: &Job, profile: &Path, label: &str) -> Result<Kernel> {
-        let request = BuildRequest { label: label.into(), ..self.request(job, profile)? };
-        Ok(build(job.session.work, &request, job.session.progress)?)
+        let whole = self.request(job, profile)?;
+        let request = |exclusions: &Exclusions| -> Result<BuildRequest> {
+            let request = BuildRequest { label: label.into(), ..whole.clone() };
+            Ok(job.for_objects(request, exclusions))
+        };
+        sound(job, &request, &|| Ok(job.request.clone()), true)
     }
 }
 

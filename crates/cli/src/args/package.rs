@@ -1,0 +1,16 @@
+//! `kerntune package`.
+
+use super::Json;
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct Package {
+    /// The kernel: label, beginning of an id, or directory
+    pub kernel: String,
+    /// Put a copy of the package here, too
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: Json,
+}

@@ -1,0 +1,104 @@
+//! `kerntune kernel bisect`, and how exclusions are shown.
+
+use crate::exit::Failure;
+use crate::output::Output;
+use kerntune_kernel::{build, BuildRequest, Kernel};
+use kerntune_optimize::gcc_pgo::{Exclusion, Exclusions};
+use kerntune_tune::bisect::{bisect, judge, Bisected};
+use kerntune_tune::optimize::request_of;
+use kerntune_tune::{exclusion_entries, Session};
+use kerntune_work::WorkDir;
+
+pub fn run(
+    work: &WorkDir,
+    kernel: &str,
+    good: Option<&str>,
+    json: bool,
+    output: &Output,
+) -> Result<(), Failure> {
+    let session = Session::new(work, output.progress())?;
+    let bad = kerntune_kernel::find(work, kernel)?;
+    let good = good.or(bad.manifest.base_id.as_deref());
+    let good = good.ok_or_else(|| {
+        Failure::usage(format!("kernel {kernel} has no base kernel: say with --good what it is held against"))
+    })?;
+    let good = kerntune_kernel::find(work, good)?;
+    let failure = judge(&session, &bad, &good)?;
+    let found = match &failure {
+        Some(failure) => {
+            output.note(&format!("kernel {} {failure}", bad.manifest.label));
+            let (bad, good) = (with_objects(&session, &bad)?, with_objects(&session, &good)?);
+            Some(bisect(&session, &bad, &good)?)
+        }
+        None => None,
+    };
+    // An object that is not to bear counters is not to bear what is made of them.
+    let tuned_only = bad.manifest.recipe.as_deref() != Some(kerntune_optimize::gcc_pgo::INSTRUMENTED);
+    let entries = found.iter().flat_map(|found| exclusion_entries(&found.culprits, tuned_only));
+    let entries: Vec<Exclusion> = entries.collect();
+    if json {
+        output.json(&serde_json::json!({
+            "schema": "kerntune-bisect/1",
+            "kernel": bad.manifest.id,
+            "good": good.manifest.id,
+            "failure": failure,
+            "objects": found.as_ref().map(|found| found.objects),
+            "mixes": found.as_ref().map(|found| found.mixes),
+            "culprits": found.as_ref().map(|found| &found.culprits[..]).unwrap_or_default(),
+            "excluded": entries,
+        }));
+        return Ok(());
+    }
+    match &found {
+        Some(found) => output.print(&table(&bad, &good, found, &entries)),
+        None => {
+            let (bad, good) = (&bad.manifest.label, &good.manifest.label);
+            output.print(&format!("kernel {bad} does all that {good} does: nobody is to blame"));
+        }
+    }
+    Ok(())
+}
+
+/// The kernel with its objects, built again for them if need be and if what it was built from is known.
+fn with_objects(session: &Session, kernel: &Kernel) -> Result<Kernel, Failure> {
+    if kernel.build_dir().is_some() {
+        return Ok(kernel.clone());
+    }
+    match request_of(kernel) {
+        Ok(request) => {
+            let request = BuildRequest { keep_objects: true, ..request };
+            Ok(build(session.work, &request, session.progress)?)
+        }
+        // Whoever wants its objects says that they are not there.
+        Err(_) => Ok(kernel.clone()),
+    }
+}
+
+fn table(bad: &Kernel, good: &Kernel, found: &Bisected, entries: &[Exclusion]) -> String {
+    let mut text = format!(
+        "{} and {} differ in {} objects; {} mixes of them were tried\n",
+        bad.manifest.label, good.manifest.label, found.objects, found.mixes
+    );
+    for culprit in &found.culprits {
+        text.push_str(&format!(
+            "to blame: {}: the kernel {}\n",
+            culprit.objects.join(" with "),
+            culprit.failure
+        ));
+    }
+    text.push_str("without them the kernel does all that the good one does\n");
+    text + &excluded(entries)
+}
+
+/// Exclusions, ready for a list; empty if there are none.
+pub fn excluded(entries: &[Exclusion]) -> String {
+    let mut list = Exclusions::default();
+    for entry in entries {
+        // What came out of a list goes into one.
+        let _ = list.push(entry.clone());
+    }
+    match entries.is_empty() {
+        true => String::new(),
+        false => format!("\nexcluded (for a list that --exclude takes):\n\n{}", list.text()),
+    }
+}

@@ -1,0 +1,60 @@
+//! `kerntune package`.
+
+use super::{bytes, work};
+use crate::args::{Global, Package as Options};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use kerntune_kernel::PackageManifest;
+use kerntune_tune::package::package;
+use kerntune_work::{write_atomic, IoContext};
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+
+/// A package as `--json` shows it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    manifest: &'a PackageManifest,
+    path: &'a Path,
+}
+
+pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, Failure> {
+    let work = work(global)?;
+    let kernel = kerntune_kernel::find(&work, &options.kernel)?;
+    let package = package(&work, &kernel, output.progress())?;
+    let mut path = package.file();
+    if let Some(directory) = &options.output {
+        fs::create_dir_all(directory).at("create", directory)?;
+        let copy = directory.join(&package.manifest.file);
+        write_atomic(&copy, &fs::read(&path).at("read", &path)?)?;
+        path = copy.canonicalize().at("open", &copy)?;
+    }
+    let m = &package.manifest;
+    if options.format.json {
+        output.json(&Shown { manifest: m, path: &path });
+        return Ok(Exit::Ok);
+    }
+    let recipe = m.recipe.as_ref().map_or(String::new(), |recipe| format!(", recipe {recipe}"));
+    let modules = match m.modules {
+        0 => String::new(),
+        count => format!("\n          {count} modules in /lib/modules/{}", m.release),
+    };
+    output.print(&format!(
+        "package   {} {}\n\
+         file      {} ({})\n\
+         kernel    {} ({}){recipe}; `uname -r` says {}\n\
+         installs  {}{modules}\n\
+         install   apt-get install {}\n",
+        m.package,
+        m.version,
+        path.display(),
+        bytes(m.bytes),
+        m.label,
+        m.kernel,
+        m.release,
+        m.installs.join("\n          "),
+        path.display(),
+    ));
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,127 @@
+//! `kerntune kernel bisect`: a kernel in which one object was compiled wrongly.
+
+mod support;
+
+use kerntune_kernel::{find, Kernel, Mixer};
+use kerntune_work::{NoProgress, WorkDir};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+use support::{json, work_dir};
+
+/// The other compiler flag: code that is right, and different.
+const DIFFERENT: &str = "-fno-tree-vrp";
+/// Functions of another calling convention than everybody who calls them: no compiler says a word.
+const WRONG: &str = "-mabi=ms";
+const CULPRIT: &str = "fs/namei.o";
+/// What is compiled anew, the culprit among it.
+const OBJECTS: [&str; 12] = [
+    "fs/attr.o",
+    "fs/dcache.o",
+    "fs/exec.o",
+    "fs/file.o",
+    "fs/inode.o",
+    CULPRIT,
+    "fs/open.o",
+    "fs/pipe.o",
+    "fs/read_write.o",
+    "kernel/exit.o",
+    "kernel/signal.o",
+    "mm/mmap.o",
+];
+
+/// A kernel made for the test, and gone after it.
+struct Made<'a>(&'a WorkDir, Kernel);
+
+impl Drop for Made<'_> {
+    fn drop(&mut self) {
+        let _ = kerntune_kernel::remove(self.0, &self.1);
+    }
+}
+
+#[test]
+fn the_one_object_that_was_compiled_wrongly_is_found() {
+    let work = WorkDir::open(work_dir()).unwrap();
+    // The kernel that the tuned one was linked from: it has its objects.
+    let tuned = json(["tune", "--workload", "rr", "--recipe", "gcc-pgo+layout", "--json"]);
+    let tuned = json(["kernel", "show", tuned["tuned"]["id"].as_str().unwrap(), "--json"]);
+    let good = find(&work, tuned["base_id"].as_str().unwrap()).unwrap();
+    let bad = broken(&work, &good);
+    let label = bad.1.manifest.label.as_str();
+
+    let found = json(["kernel", "bisect", label, "--json"]);
+    assert_eq!(found["schema"], "kerntune-bisect/1");
+    assert_eq!(found["good"], good.manifest.id);
+    assert_eq!(found["objects"], OBJECTS.len());
+    assert_eq!(found["failure"]["kind"], "does-not-boot", "{found}");
+    let culprits = found["culprits"].as_array().unwrap();
+    assert_eq!(culprits.len(), 1, "{found}");
+    assert_eq!(culprits[0]["objects"], serde_json::json!([CULPRIT]));
+    assert_eq!(found["excluded"][0]["path"], CULPRIT);
+    // None, all, four halvings, the culprit alone, and all but the culprit.
+    assert!(found["mixes"].as_u64().unwrap() <= 8, "{found}");
+
+    // Nothing of the good kernel was touched: its objects are its own, in their places.
+    let mixer = Mixer::open(&work, &good, &bad.1).unwrap();
+    assert_eq!(mixer.objects().len(), OBJECTS.len());
+    drop(mixer);
+    assert_eq!(json(["kernel", "bisect", label, "--json"]), found, "found again");
+    let text = support::run(["kernel", "bisect", label]);
+    for line in ["to blame: fs/namei.o: the kernel does not boot", "[[exclude]]", "path = \"fs/namei.o\""] {
+        assert!(text.contains(line), "{text}");
+    }
+    // A kernel that works is nobody's fault.
+    let sound = json(["kernel", "bisect", &good.manifest.id, "--json"]);
+    assert_eq!((&sound["failure"], &sound["excluded"]), (&Value::Null, &serde_json::json!([])));
+}
+
+/// `good` with some objects compiled in another way and one wrongly, linked and listed.
+fn broken<'a>(work: &'a WorkDir, good: &Kernel) -> Made<'a> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+    let id = format!("{:016x}", now as u64);
+    let directory = work.root().join("kernels").join(&id);
+    // While others use its objects they are elsewhere.
+    let home = loop {
+        match good.build_dir() {
+            Some(_) => break &good.dir,
+            None => std::thread::sleep(std::time::Duration::from_secs(1)),
+        }
+    };
+    let copied =
+        Command::new("cp").args(["-a", "--reflink=auto"]).arg(home).arg(&directory).status().unwrap();
+    assert!(copied.success());
+    let manifest = directory.join("kernel.json");
+    let mut told: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    told["id"] = id.as_str().into();
+    told["label"] = format!("broken-{id}").into();
+    told["aliases"] = Value::Array(Vec::new());
+    told["base_id"] = good.manifest.id.as_str().into();
+    fs::write(&manifest, told.to_string()).unwrap();
+    let bad = Made(work, Kernel::load(&directory).unwrap());
+    for object in OBJECTS {
+        compile(&directory.join("build"), object, if object == CULPRIT { WRONG } else { DIFFERENT });
+    }
+    let image = tempfile::tempdir().unwrap();
+    let mut mixer = Mixer::open(work, good, &bad.1).unwrap();
+    assert_eq!(mixer.objects().iter().collect::<std::collections::BTreeSet<_>>().len(), OBJECTS.len());
+    let all: Vec<usize> = (0..OBJECTS.len()).collect();
+    mixer.link(&all, image.path(), "broken", &NoProgress).unwrap();
+    for name in ["bzImage", "vmlinux", "System.map"] {
+        fs::copy(image.path().join(name), directory.join(name)).unwrap();
+    }
+    bad
+}
+
+/// As Kbuild compiled it, with one more flag.
+fn compile(build: &Path, object: &str, flag: &str) {
+    let path = Path::new(object);
+    let noted = path.with_file_name(format!(".{}.cmd", path.file_name().unwrap().to_str().unwrap()));
+    let text = fs::read_to_string(build.join(noted)).unwrap();
+    let (_, command) = text.lines().next().unwrap().split_once(" := ").unwrap();
+    let command = command.replacen(" -c -o ", &format!(" {flag} -c -o "), 1).replace("$(pound)", "#");
+    assert!(command.contains(flag), "{command}");
+    let made = Command::new("sh").args(["-c", &command]).current_dir(build).output().unwrap();
+    assert!(made.status.success(), "{object}: {}", String::from_utf8_lossy(&made.stderr));
+}

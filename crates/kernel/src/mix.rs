@@ -1,0 +1,243 @@
+//! Kernels linked from objects of two others: nothing is compiled.
+
+use crate::relink::Objects;
+use crate::{objects, Error, FunctionOrder, Kernel, Result};
+use kerntune_work::{IoContext, Progress, WorkDir};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// In a build directory that is being mixed: its own objects that are not in their places.
+const ASIDE: &str = ".kerntune-aside";
+/// Beside it: the other kernel's objects.
+const OTHER: &str = "other";
+
+/// Two kernels of one source, configuration and compiler whose objects were kept. Each object can be taken from one or
+/// the other; whatever else there is in a build directory is the first one's.
+///
+/// The first one's objects are lent while this lives, and in their places again afterwards, or, if this was killed,
+/// before anybody uses them the next time.
+pub struct Mixer<'a> {
+    kernel: &'a Kernel,
+    objects: Objects,
+    names: Vec<String>,
+    /// For each of `names`: whether the first one's object is in its place.
+    own: Vec<bool>,
+}
+
+impl<'a> Mixer<'a> {
+    /// Takes the objects of `kernel`, and those of `other` that are different.
+    ///
+    /// # Errors
+    /// [`Error::CannotMix`], with why.
+    pub fn open(work: &WorkDir, kernel: &'a Kernel, other: &Kernel) -> Result<Self> {
+        compatible(kernel, other)?;
+        // Whoever was killed with its objects in hand left them elsewhere, and maybe mixed. One lock after the
+        // other: who holds two may wait for one who waits for him.
+        drop(Objects::borrow(work, other)?);
+        let mut mixer =
+            Self { kernel, objects: Objects::borrow(work, kernel)?, names: Vec::new(), own: Vec::new() };
+        let from = other.build_dir().ok_or_else(|| no_objects(other))?;
+        let names = objects::members(mixer.objects.build())?;
+        if names != objects::members(&from)? {
+            return Err(cannot(kernel, other, "they are not linked from the same objects".into()));
+        }
+        let to = mixer.other();
+        remove(&to)?;
+        for name in names {
+            let (own, others) = (mixer.objects.build().join(&name), from.join(&name));
+            if fs::read(&own).at("read", &own)? != fs::read(&others).at("read", &others)? {
+                link(&others, &to.join(&name))?;
+                mixer.names.push(name);
+            }
+        }
+        mixer.own = vec![true; mixer.names.len()];
+        Ok(mixer)
+    }
+
+    /// The objects in which the two differ, from the top of the build directory, in the order in which they are
+    /// linked.
+    pub fn objects(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Links a kernel with the objects `others` (indices of [`objects`](Self::objects), ascending) of the second kernel
+    /// and everything else of the first, and puts it into the directory `to`, with `build.log`.
+    ///
+    /// # Errors
+    /// A failed link, with the first error of the log.
+    pub fn link(
+        &mut self,
+        others: &[usize],
+        to: &Path,
+        label: &str,
+        progress: &dyn Progress,
+    ) -> Result<Kernel> {
+        for at in 0..self.names.len() {
+            self.put(at, others.binary_search(&at).is_err())?;
+        }
+        let order = self.kernel.manifest.movable.then(FunctionOrder::default);
+        self.objects.link(self.kernel, order.as_ref(), label, &to.join("build.log"), progress)?;
+        self.objects.take_outputs(to)?;
+        Ok(Kernel { dir: to.to_owned(), manifest: self.kernel.manifest.clone() })
+    }
+
+    fn other(&self) -> PathBuf {
+        self.objects.partial().join(OTHER)
+    }
+
+    /// Puts an object in its place, as one that was made now, so that make takes it for what it needs and links
+    /// anew.
+    fn put(&mut self, at: usize, own: bool) -> Result<()> {
+        let (Some(name), Some(is_own)) = (self.names.get(at), self.own.get_mut(at)) else { return Ok(()) };
+        if *is_own == own {
+            return Ok(());
+        }
+        let place = self.objects.build().join(name);
+        let aside = self.objects.build().join(ASIDE).join(name);
+        if !aside.is_file() {
+            link(&place, &aside)?;
+        }
+        let from = if own { aside } else { self.objects.partial().join(OTHER).join(name) };
+        let fresh = place.with_extension("o.kerntune");
+        fs::copy(&from, &fresh).at("copy", &from)?;
+        fs::rename(&fresh, &place).at("rename", &fresh)?;
+        touch(&place)?;
+        *is_own = own;
+        Ok(())
+    }
+}
+
+impl Drop for Mixer<'_> {
+    fn drop(&mut self) {
+        // If this fails they stay aside, and are put back by whoever borrows them next.
+        let _ = restore(self.objects.build());
+        let _ = remove(&self.other());
+    }
+}
+
+/// Puts objects that a mix left aside back into their places.
+pub(crate) fn restore(build: &Path) -> Result<()> {
+    let aside = build.join(ASIDE);
+    let mut directories = vec![aside.clone()];
+    while let Some(directory) = directories.pop() {
+        if !directory.is_dir() {
+            continue;
+        }
+        for entry in fs::read_dir(&directory).at("list", &directory)? {
+            let path = entry.at("list", &directory)?.path();
+            if path.is_dir() {
+                directories.push(path);
+                continue;
+            }
+            let Ok(name) = path.strip_prefix(&aside) else { continue };
+            let place = build.join(name);
+            fs::rename(&path, &place).at("put back", &place)?;
+            touch(&place)?;
+        }
+    }
+    remove(&aside)
+}
+
+/// Made now, for make.
+fn touch(path: &Path) -> Result<()> {
+    let file = File::options().append(true).open(path).at("open", path)?;
+    Ok(file.set_modified(SystemTime::now()).at("touch", path)?)
+}
+
+fn remove(directory: &Path) -> Result<()> {
+    match directory.is_dir() {
+        true => Ok(fs::remove_dir_all(directory).at("remove", directory)?),
+        false => Ok(()),
+    }
+}
+
+/// A second name, or a copy where links are not to be had.
+fn link(from: &Path, to: &Path) -> Result<()> {
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent).at("create", parent)?;
+    }
+    if fs::hard_link(from, to).is_err() {
+        fs::copy(from, to).at("copy", from)?;
+    }
+    Ok(())
+}
+
+fn compatible(kernel: &Kernel, other: &Kernel) -> Result<()> {
+    let (a, b) = (&kernel.manifest, &other.manifest);
+    let reason = if a.source.hash != b.source.hash {
+        "they are built from different sources"
+    } else if a.config_hash != b.config_hash {
+        "their configurations are different, and with them what their objects agree on"
+    } else if a.compiler != b.compiler {
+        "they are built by different compilers"
+    } else if b.movable && !a.movable {
+        "one has each function in a section of its own (--movable), and the other no place for these"
+    } else if a.order_id.is_some() || b.order_id.is_some() {
+        "one has its functions in another order; what it was linked from can be mixed"
+    } else if a.id == b.id {
+        "they are the same kernel"
+    } else {
+        return Ok(());
+    };
+    Err(cannot(kernel, other, reason.into()))
+}
+
+fn cannot(kernel: &Kernel, other: &Kernel, reason: String) -> Error {
+    Error::CannotMix { kernel: kernel.manifest.label.clone(), other: other.manifest.label.clone(), reason }
+}
+
+pub(crate) fn no_objects(kernel: &Kernel) -> Error {
+    Error::NoObjects { kernel: kernel.manifest.label.clone(), id: kernel.manifest.id.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::manifest;
+
+    fn kernel(id: &str) -> Kernel {
+        Kernel { dir: id.into(), manifest: manifest(id, id, "2026-01-01T00:00:00Z") }
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_not_mixed() {
+        let bad = kernel("bad");
+        compatible(&bad, &kernel("good")).unwrap();
+        let refused = |change: &dyn Fn(&mut Kernel), word: &str| {
+            let mut good = kernel("good");
+            change(&mut good);
+            let error = compatible(&bad, &good).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        };
+        refused(&|k| k.manifest.source.hash = "9".into(), "sources");
+        refused(&|k| k.manifest.config_hash = "9".into(), "configurations");
+        refused(&|k| k.manifest.compiler.version = "gcc 13".into(), "compilers");
+        refused(&|k| k.manifest.movable = true, "--movable");
+        refused(&|k| k.manifest.order_id = Some("o".into()), "order");
+        refused(&|k| k.manifest.id = "bad".into(), "same kernel");
+    }
+
+    #[test]
+    fn objects_that_a_killed_mix_left_aside_come_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("net/ipv4/tcp.o");
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(&place, "own").unwrap();
+        // Killed right after the second name was made: both are the same file.
+        link(&place, &dir.path().join(ASIDE).join("net/ipv4/tcp.o")).unwrap();
+        restore(dir.path()).unwrap();
+        assert_eq!(fs::read_to_string(&place).unwrap(), "own");
+        assert!(!dir.path().join(ASIDE).exists());
+        // Killed with the other's object in its place.
+        link(&place, &dir.path().join(ASIDE).join("net/ipv4/tcp.o")).unwrap();
+        fs::write(dir.path().join("fresh"), "other's").unwrap();
+        fs::rename(dir.path().join("fresh"), &place).unwrap();
+        let before = SystemTime::now();
+        restore(dir.path()).unwrap();
+        assert_eq!(fs::read_to_string(&place).unwrap(), "own");
+        assert!(place.metadata().unwrap().modified().unwrap() + std::time::Duration::from_secs(1) > before);
+        assert!(!dir.path().join(ASIDE).exists());
+        restore(dir.path()).unwrap();
+    }
+}

@@ -1,0 +1,196 @@
+//! Names, versions and maintainer scripts of a package.
+
+use crate::KernelManifest;
+
+/// The maintainer scripts.
+pub(super) const SCRIPTS: [&str; 4] = ["preinst", "postinst", "prerm", "postrm"];
+
+/// Digits of a kernel's id in the names of its files.
+const ID_DIGITS: usize = 8;
+
+/// What `/usr/share/doc/PACKAGE/copyright` says.
+pub(super) const COPYRIGHT: &str = "\
+This is a Linux kernel, packaged by kerntune. The sources can be found at most Linux sites, such as
+https://www.kernel.org/pub/linux/kernel; /usr/lib/kerntune has the origin and the hash of those that this
+one was built from, and the patches that were applied to them.
+
+Copyright: 1991 - 2026 Linus Torvalds and others.
+
+The Linux kernel is under the GNU General Public License, version 2. On Debian systems its text is in
+/usr/share/common-licenses/GPL-2.
+";
+
+/// What a package and its files are called.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Names {
+    /// What `uname -r` says.
+    pub release: String,
+    /// What files in `/boot` end in, and what hooks are told.
+    pub name: String,
+    /// The Debian package.
+    pub package: String,
+    /// Its version.
+    pub version: String,
+    /// The kernel's id.
+    id: String,
+    /// Whether modules belong to it.
+    pub has_modules: bool,
+    /// Whether it can do with an initial RAM disk.
+    initrd: bool,
+    /// `base-gcc-pgo-rr (647d628482bdcbc9), recipe gcc-pgo`.
+    kernel: String,
+    /// What compiled it.
+    compiler: String,
+}
+
+impl Names {
+    /// `config` is the text of the final configuration.
+    ///
+    /// Kernels that kerntune builds from one configuration have one release, base and tuned kernel alike. Their
+    /// files are told apart by the id, so that they can be installed side by side. Modules are looked for under the
+    /// release, and nowhere else: a kernel with modules is called by its release, and takes the place of another.
+    pub fn of(manifest: &KernelManifest, release: &str, config: &str) -> Self {
+        let has = |line: &str| config.lines().any(|l| l == line);
+        let has_modules = has("CONFIG_MODULES=y");
+        let id: String = manifest.id.chars().take(ID_DIGITS).collect();
+        let name = if has_modules { release.to_string() } else { format!("{release}-{id}") };
+        // Debian policy 5.6.1: lower case letters, digits, plus, minus, full stop.
+        let package = format!("linux-image-{}", name.to_lowercase().replace(['_', '~'], "-"));
+        let built: String = manifest.built.chars().filter(char::is_ascii_digit).collect();
+        // A release candidate comes before the release.
+        let version = format!("{}-1kt{built}", manifest.version.replace("-rc", "~rc"));
+        let recipe = manifest.recipe.as_ref().map_or(String::new(), |recipe| format!(", recipe {recipe}"));
+        Self {
+            release: release.into(),
+            id: manifest.id.clone(),
+            name,
+            package,
+            version,
+            has_modules,
+            initrd: has("CONFIG_BLK_DEV_INITRD=y"),
+            kernel: format!("{} ({}){recipe}", manifest.label, manifest.id),
+            compiler: manifest.compiler.version.clone(),
+        }
+    }
+
+    /// `DEBIAN/control`; `bytes` is what is installed.
+    pub fn control(&self, bytes: u64) -> String {
+        let Self { name, package, version, release, kernel, compiler, .. } = self;
+        let depends = if self.has_modules { "Depends: kmod\n" } else { "" };
+        let recommends =
+            if self.initrd { "Recommends: initramfs-tools | linux-initramfs-tool\n" } else { "" };
+        format!(
+            "Package: {package}\n\
+             Source: linux-kerntune\n\
+             Version: {version}\n\
+             Architecture: amd64\n\
+             Maintainer: kerntune <kerntune@localhost>\n\
+             Installed-Size: {size}\n\
+             {depends}{recommends}\
+             Section: kernel\n\
+             Priority: optional\n\
+             Homepage: https://www.kernel.org/\n\
+             Description: Linux kernel {release}, kerntune's {kernel}\n \
+             This package contains the image that kerntune built and measured, byte by byte,\n \
+             its modules if it has any, and what it was made from: /usr/lib/kerntune/{name}.\n \
+             .\n \
+             Compiled by {compiler}.\n",
+            size = bytes.div_ceil(1024),
+        )
+    }
+
+    /// A maintainer script: it calls the hooks in `/etc/kernel`, as those of Kbuild's `builddeb` do, and removes
+    /// what depmod has made beside the package's own files.
+    pub fn script_of(&self, which: &str) -> String {
+        let Self { name, initrd, .. } = self;
+        let initrd = if *initrd { "Yes" } else { "No" };
+        // Where there are modules, their lists are needed for as long as they are there.
+        let last = if self.has_modules { "postrm" } else { "prerm" };
+        let depmods = match which == last {
+            true => format!(
+                "if [ \"$1\" = remove ]; then\n\
+                 \trm -f '/lib/modules/{name}'/modules.*\n\
+                 \trmdir '/lib/modules/{name}' 2>/dev/null || true\n\
+                 fi\n"
+            ),
+            false => String::new(),
+        };
+        format!(
+            "#!/bin/sh\n\
+             set -e\n\
+             # Hooks read what happens, and whether an initial RAM disk is of use.\n\
+             export DEB_MAINT_PARAMS=\"$*\"\n\
+             export INITRD={initrd}\n\
+             if [ -d /etc/kernel/{which}.d ]; then\n\
+             \trun-parts --arg='{name}' --arg='/boot/vmlinuz-{name}' /etc/kernel/{which}.d\n\
+             fi\n\
+             {depmods}"
+        )
+    }
+
+    /// What lies beside the provenance.
+    pub fn readme(&self) -> String {
+        let Self { name, release, kernel, compiler, id, .. } = self;
+        format!(
+            "/boot/vmlinuz-{name}: kerntune's kernel {kernel},\n\
+             compiled by {compiler}. When it runs, `uname -r` says {release}.\n\
+             \n\
+             kernel.json           source, configuration, compiler, flags, recipe (kerntune's docs/json.md)\n\
+             profile.tar.zst       what the compiler was given: counters, or a sample profile\n\
+             order.txt             the functions that were linked first, in this order\n\
+             patches/              what was applied to the source\n\
+             comparison-*.json     what it gains, measured against its base kernel\n\
+             proof-*.json          that the profile is in the image\n\
+             \n\
+             What does not apply is not there. `kerntune kernel verify {id}` builds it again and compares.\n",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::manifest;
+
+    fn names(release: &str, config: &str) -> Names {
+        let mut manifest = manifest("647d628482bdcbc9", "tuned", "2026-11-21T15:07:04Z");
+        manifest.recipe = Some("gcc-pgo".into());
+        Names::of(&manifest, release, config)
+    }
+
+    #[test]
+    fn kernels_of_one_release_are_told_apart_by_their_id() {
+        let names = names("6.12.117-kt", "CONFIG_BLK_DEV_INITRD=y\n");
+        assert_eq!(names.package, "linux-image-6.12.117-kt-647d6284");
+        assert_eq!(names.version, "6.12.117-1kt20261121150704");
+        assert!(names.script_of("postinst").contains("--arg='/boot/vmlinuz-6.12.117-kt-647d6284'"));
+        assert!(
+            names.script_of("prerm").contains("/etc/kernel/prerm.d")
+                && names.script_of("prerm").contains("INITRD=Yes")
+        );
+        let control = names.control(2049);
+        assert!(control.contains("Installed-Size: 3\n") && !control.contains("Depends"), "{control}");
+        // One field a line, and what goes on begins with a blank.
+        assert!(control.lines().all(|line| line.starts_with(' ') || line.contains(": ")), "{control}");
+        assert!(control.ends_with('\n'));
+    }
+
+    #[test]
+    fn a_kernel_with_modules_is_called_by_its_release() {
+        let names = names("6.12.117-Web_1", "CONFIG_MODULES=y\n");
+        assert_eq!(
+            (names.name.as_str(), names.package.as_str()),
+            ("6.12.117-Web_1", "linux-image-6.12.117-web-1")
+        );
+        assert!(
+            names.control(1).contains("Depends: kmod\n") && names.script_of("postinst").contains("INITRD=No")
+        );
+    }
+
+    #[test]
+    fn a_release_candidate_sorts_before_the_release() {
+        let mut candidate = manifest("aa11", "x", "2026-01-01T00:00:00Z");
+        candidate.version = "7.0.0-rc3".into();
+        assert_eq!(Names::of(&candidate, "7.0.0-rc3", "").version, "7.0.0~rc3-1kt20260101000000");
+    }
+}

@@ -1,0 +1,262 @@
+//! A kernel built again from what its manifest says, to see that the same comes out.
+
+use crate::build::{make_args, Attempt, Inputs, OUTPUTS};
+use crate::kbuild::Kbuild;
+use crate::relink::{Objects, ORDER};
+use crate::store::KIND;
+use crate::{find, BaseConfig, BuildRequest, Compiler, Error, FunctionOrder, Kernel, Result};
+use kerntune_work::{write_atomic, IoContext, Progress, Staged, WorkDir};
+use serde::Serialize;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// In a partial directory: what is there is of a rebuild, which may be gone on with.
+const MARK: &str = "rebuild";
+/// In a partial directory: the outputs of a rebuild that came out differently.
+const KEPT: &str = "rebuilt";
+
+/// What to build again.
+#[derive(Debug)]
+pub struct RebuildRequest<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// The tree of its profile, if one was compiled in; see [`BuildRequest::profile_dir`].
+    pub profile_dir: Option<PathBuf>,
+    /// Build its modules too and install them below this directory, if it comes out the same.
+    pub modules_to: Option<PathBuf>,
+    /// Jobs of make; None for one per processor.
+    pub jobs: Option<NonZeroUsize>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rebuilt {
+    /// The files that make a kernel, compared byte by byte.
+    pub files: Vec<FileAgain>,
+    /// Wall time.
+    pub seconds: f64,
+    /// Where the files that differ are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<PathBuf>,
+}
+
+/// One file of a kernel, and the same built again.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FileAgain {
+    /// Its name in the kernel's directory.
+    pub name: String,
+    /// Its size in bytes, and that of the one built again.
+    pub bytes: [u64; 2],
+    /// Where the first byte is that differs, if one does; the shorter length if the one begins with the other.
+    pub first_difference: Option<u64>,
+}
+
+impl Rebuilt {
+    /// Whether every file came out the same.
+    pub fn is_same(&self) -> bool {
+        self.files.iter().all(|file| file.first_difference.is_none())
+    }
+}
+
+/// Builds `request.kernel` again from its source, where it was built, and compares every file.
+///
+/// A kernel that was [relinked](crate::relink) is compiled and linked again: all of what it came from.
+///
+/// # Errors
+/// [`Error::OtherInputs`] if the source, the compiler or the profile is not there as it was, with what is
+/// different; failed builds. That it came out differently is no error: see [`Rebuilt::is_same`].
+pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress) -> Result<Rebuilt> {
+    let kernel = request.kernel;
+    let (compiled, order) = compiled(work, kernel)?;
+    let asked = build_request(&compiled, request)?;
+    let inputs = Inputs::of(work, &asked, progress)?;
+    if inputs.id != compiled.manifest.id {
+        return Err(other_inputs(&compiled, &inputs, work));
+    }
+    let started = Instant::now();
+    let staged = work.stage(KIND, &inputs.id)?;
+    let build = begin(&staged, &compiled)?;
+    let attempt = Attempt::new(work, &asked, staged, inputs);
+    let partial = attempt.partial().to_owned();
+    let log = partial.join("rebuild.log");
+    attempt.compile(&build, log.clone(), progress)?;
+    let (source, staged) = attempt.into_source()?;
+    let objects = Objects::compiled_in(build.clone(), staged);
+    if let Some(order) = &order {
+        objects.link(&compiled, Some(order), &asked.label, &partial.join("link.log"), progress)?;
+    }
+    let mut files = Vec::new();
+    for (from, name) in OUTPUTS {
+        let (ours, again) = (kernel.dir.join(name), build.join(from));
+        if ours.is_file() {
+            files.push(compare(name, &ours, &again)?);
+        }
+    }
+    let mut rebuilt = Rebuilt { files, seconds: 0.0, kept: None };
+    if rebuilt.is_same() {
+        if let Some(to) = &request.modules_to {
+            let kbuild = Kbuild {
+                source: source.dir(),
+                build: build.clone(),
+                compiler: &asked.compiler,
+                make_vars: &asked.make_vars,
+                log,
+            };
+            install_modules(&kbuild, &asked, to, progress)?;
+        }
+    } else {
+        rebuilt.kept = Some(keep(&partial, &build)?);
+    }
+    fs::remove_dir_all(&build).at("remove", &build)?;
+    if rebuilt.kept.is_none() {
+        fs::remove_dir_all(&partial).at("remove", &partial)?;
+    }
+    rebuilt.seconds = (started.elapsed().as_secs_f64() * 10.0).round() / 10.0;
+    Ok(rebuilt)
+}
+
+/// The kernel that has to be compiled, and the order in which it is then linked.
+fn compiled(work: &WorkDir, kernel: &Kernel) -> Result<(Kernel, Option<FunctionOrder>)> {
+    let of = &kernel.manifest;
+    match (&of.order_id, &of.base_id) {
+        (Some(_), Some(base)) => {
+            let path = kernel.dir.join(ORDER);
+            let text = fs::read_to_string(&path).at("read", &path)?;
+            Ok((find(work, base)?, Some(FunctionOrder::parse(&text)?)))
+        }
+        _ => Ok((kernel.clone(), None)),
+    }
+}
+
+/// The request that the kernel was built by.
+fn build_request(kernel: &Kernel, request: &RebuildRequest) -> Result<BuildRequest> {
+    let of = &kernel.manifest;
+    if let (Some(profile), None) = (&of.profile_id, &request.profile_dir) {
+        let missing = format!("its profile {profile} is no longer in the work directory");
+        return Err(Error::OtherInputs { kernel: of.label.clone(), differences: vec![missing] });
+    }
+    let label = format!("{} again", request.kernel.manifest.label);
+    let mut asked = BuildRequest::new(of.source.origin.parse()?, label);
+    asked.patches = of.source.patches.iter().map(|name| kernel.dir.join(name)).collect();
+    asked.base = BaseConfig::File(kernel.config());
+    asked.compiler = of.cc.parse::<Compiler>()?;
+    asked.kcflags.clone_from(&of.kcflags);
+    asked.make_vars.clone_from(&of.make_vars);
+    asked.object_flags.clone_from(&of.object_flags);
+    asked.movable = of.movable;
+    if of.profile_id.is_some() {
+        asked.profile_dir.clone_from(&request.profile_dir);
+        asked.profile_id.clone_from(&of.profile_id);
+    }
+    asked.jobs = request.jobs;
+    Ok(asked)
+}
+
+/// Says which of what goes into the id is another.
+fn other_inputs(kernel: &Kernel, inputs: &Inputs, work: &WorkDir) -> Error {
+    let of = &kernel.manifest;
+    let mut differences = Vec::new();
+    let mut hold = |what: &str, was: &str, is: &str| {
+        if was != is {
+            differences.push(format!("{what} was {was} and is {is}"));
+        }
+    };
+    hold("the source", &of.source.hash, inputs.source.hash());
+    hold("the configuration", &of.config_hash, &inputs.config.hash);
+    hold("the compiler", &of.compiler.program, &inputs.compiler.program);
+    hold("its version", &of.compiler.version, &inputs.compiler.version);
+    let home = work.root().join(KIND).join(format!("{}.partial/build", of.id));
+    hold("the build directory", &of.build_path.display().to_string(), &home.display().to_string());
+    if differences.is_empty() {
+        differences.push(format!("its inputs are named {} where they were {}", inputs.id, of.id));
+    }
+    Error::OtherInputs { kernel: of.label.clone(), differences }
+}
+
+/// The build directory: the one in which the kernel was built, as paths are part of what is built. Empty, or of
+/// a rebuild that was interrupted.
+fn begin(staged: &Staged, kernel: &Kernel) -> Result<PathBuf> {
+    let (partial, home) = (staged.path(), kernel.dir.join("build"));
+    let build = partial.join("build");
+    if !partial.join(MARK).is_file() {
+        if kernel.manifest.movable && build.is_dir() && !home.is_dir() {
+            // A relink that was killed has left the kernel's objects there.
+            fs::rename(&build, &home).at("rename", &build)?;
+        }
+        staged.clear()?;
+        write_atomic(&partial.join(MARK), b"")?;
+    }
+    Ok(build)
+}
+
+fn compare(name: &str, ours: &Path, again: &Path) -> Result<FileAgain> {
+    let (a, b) = (fs::read(ours).at("read", ours)?, fs::read(again).at("read", again)?);
+    let shorter = a.len().min(b.len());
+    let differs = a.iter().zip(&b).position(|(a, b)| a != b).or((a.len() != b.len()).then_some(shorter));
+    let bytes = [a.len() as u64, b.len() as u64];
+    Ok(FileAgain { name: name.into(), bytes, first_difference: differs.map(|at| at as u64) })
+}
+
+/// Puts the outputs aside, for those who want to know what the difference is.
+fn keep(partial: &Path, build: &Path) -> Result<PathBuf> {
+    let kept = partial.join(KEPT);
+    fs::create_dir_all(&kept).at("create", &kept)?;
+    for (from, name) in OUTPUTS {
+        let from = build.join(from);
+        fs::rename(&from, kept.join(name)).at("rename", &from)?;
+    }
+    Ok(kept)
+}
+
+/// Makes the modules by the same flags and the same profile, and lays them out as Kbuild does.
+fn install_modules(kbuild: &Kbuild, asked: &BuildRequest, to: &Path, progress: &dyn Progress) -> Result<()> {
+    let flags = asked.flags();
+    let step = format!("build the modules of {}", asked.label.trim_end_matches(" again"));
+    kbuild.make(&step, &make_args(asked.jobs, &flags, &["modules"]), None, progress)?;
+    let path = format!("INSTALL_MOD_PATH={}", to.display());
+    let args = [path.as_str(), "INSTALL_MOD_STRIP=1", "modules_install"];
+    kbuild.make("install the modules", &make_args(asked.jobs, &flags, &args), None, progress)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_byte_that_differs_is_found_and_a_missing_tail_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let (a, b, c) = (put("a", "vmlinux"), put("b", "vmlimux"), put("c", "vm"));
+        assert_eq!(compare("x", &a, &a).unwrap().first_difference, None);
+        assert_eq!(compare("x", &a, &b).unwrap().first_difference, Some(4));
+        let shorter = compare("x", &a, &c).unwrap();
+        assert_eq!((shorter.first_difference, shorter.bytes), (Some(2), [7, 2]));
+        let rebuilt = Rebuilt { files: vec![shorter], seconds: 0.0, kept: None };
+        assert!(!rebuilt.is_same());
+    }
+
+    #[test]
+    fn objects_that_a_killed_relink_left_are_not_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let mut manifest = crate::store::tests::manifest("aa11", "base", "2025-01-01T00:00:00Z");
+        manifest.movable = true;
+        let kernel = Kernel { dir: dir.path().join("kernels/aa11"), manifest };
+        fs::create_dir_all(&kernel.dir).unwrap();
+        let staged = work.stage(KIND, "aa11").unwrap();
+        fs::create_dir(staged.path().join("build")).unwrap();
+        fs::write(staged.path().join("build/fork.o"), "x").unwrap();
+        let build = begin(&staged, &kernel).unwrap();
+        assert!(!build.exists() && kernel.dir.join("build/fork.o").is_file());
+        // And an interrupted rebuild is gone on with.
+        fs::create_dir(&build).unwrap();
+        assert!(begin(&staged, &kernel).unwrap().is_dir());
+    }
+}

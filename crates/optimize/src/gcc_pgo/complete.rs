@@ -1,0 +1,33 @@
+//! Whether a run brought out the counters of everything that the kernel is made of.
+
+use crate::{Error, Result};
+use kerntune_kernel::Kernel;
+use std::path::{Path, PathBuf};
+
+/// Checks that `has` has the counters (`kernel/fork.gcda`) of each instrumented object that put a function into
+/// the kernel's image. A running kernel exports them all, executed or not.
+///
+/// A kernel that does not say its sources is not checked. Modules are not: they export while they are loaded.
+///
+/// # Errors
+/// [`Error::Incomplete`].
+pub(super) fn check(kernel: &Kernel, build: &Path, run: &Path, has: impl Fn(&Path) -> bool) -> Result<()> {
+    let instrumented = |source: &String| build.join(source).with_extension("gcno").is_file();
+    let expected: Vec<PathBuf> = kernel
+        .source_files()?
+        .iter()
+        .filter(|source| instrumented(source))
+        .map(|source| Path::new(source).with_extension("gcda"))
+        .collect();
+    let missing: Vec<&PathBuf> = expected.iter().filter(|name| !has(name)).collect();
+    match missing.first() {
+        None => Ok(()),
+        Some(first) => Err(Error::Incomplete {
+            dir: run.to_owned(),
+            kernel: kernel.manifest.label.clone(),
+            missing: missing.len(),
+            expected: expected.len(),
+            first: first.to_path_buf(),
+        }),
+    }
+}

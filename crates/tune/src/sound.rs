@@ -1,0 +1,144 @@
+//! Kernels of a recipe that do what their base kernel does: objects that keep one from it are found and left out.
+
+use crate::bisect::{bisect, judge, Culprit};
+use crate::recipes::Job;
+use crate::{Error, Result};
+use kerntune_kernel::{build, BuildRequest, Kernel};
+use kerntune_optimize::gcc_pgo::{Exclusion, Exclusions};
+use kerntune_work::{write_atomic, IoContext};
+use std::cell::RefCell;
+use std::fs;
+use std::path::PathBuf;
+
+/// What is left out of a recipe: what the user said, and what was found since.
+#[derive(Debug, Default)]
+pub struct Excluded {
+    list: RefCell<Exclusions>,
+    /// Where what was found is kept.
+    file: Option<PathBuf>,
+}
+
+impl Excluded {
+    /// What the user said, and what was found earlier and is in `file`.
+    pub fn open(said: &Exclusions, file: Option<PathBuf>) -> Result<Self> {
+        let mut list = said.clone();
+        if let Some(path) = file.as_ref().filter(|path| path.is_file()) {
+            let text = fs::read_to_string(path).at("read", path)?;
+            for entry in Exclusions::parse(&text)?.entries() {
+                list.push(entry.clone())?;
+            }
+        }
+        Ok(Self { list: RefCell::new(list), file })
+    }
+
+    /// All of it.
+    pub fn list(&self) -> Exclusions {
+        self.list.borrow().clone()
+    }
+
+    /// Adds culprits; the new list, or None if none of them is new.
+    fn add(&self, culprits: &[Culprit], tuned_only: bool) -> Result<Option<Exclusions>> {
+        let mut list = self.list();
+        let before = list.entries().len();
+        for entry in entries(culprits, tuned_only) {
+            let covers = |there: &Exclusion| there.path == entry.path && (tuned_only || !there.tuned_only);
+            if !list.entries().iter().any(covers) {
+                list.push(entry)?;
+            }
+        }
+        if list.entries().len() == before {
+            return Ok(None);
+        }
+        if let Some(path) = &self.file {
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent).at("create", parent)?;
+            }
+            write_atomic(path, list.text().as_bytes())?;
+        }
+        *self.list.borrow_mut() = list.clone();
+        Ok(Some(list))
+    }
+}
+
+/// Culprits as entries of an exclusion list.
+pub fn entries(culprits: &[Culprit], tuned_only: bool) -> Vec<Exclusion> {
+    let of = |culprit: &Culprit| {
+        let alone = culprit.objects.len() == 1;
+        let together = |object: &String| {
+            let others: Vec<&str> =
+                culprit.objects.iter().filter(|o| *o != object).map(String::as_str).collect();
+            format!("together with {}, ", others.join(", "))
+        };
+        let reason = |object: &String| {
+            let with = if alone { String::new() } else { together(object) };
+            format!("{with}the kernel {}", culprit.failure)
+        };
+        let entry = |object: &String| {
+            let (path, reason) = (object.clone(), reason(object));
+            Exclusion { path, from: None, until: None, values: false, tuned_only, reason }
+        };
+        culprit.objects.iter().map(entry).collect::<Vec<_>>()
+    };
+    culprits.iter().flat_map(of).collect()
+}
+
+/// What a kernel is built from, with its exclusions.
+pub(crate) type Request<'a> = dyn Fn(&Exclusions) -> Result<BuildRequest> + 'a;
+
+/// Builds a kernel of a recipe, and does so again without what makes it fail, until it does what the base kernel
+/// does. `plain` is the same kernel with no object compiled in the recipe's way.
+///
+/// # Errors
+/// [`Error::StillFails`]; [`Error::NotTheObjects`]; those of builds.
+pub(crate) fn sound(
+    job: &Job,
+    request: &Request,
+    plain: &dyn Fn() -> Result<BuildRequest>,
+    tuned_only: bool,
+) -> Result<Kernel> {
+    let session = job.session;
+    loop {
+        let asked = request(&job.excluded.list())?;
+        let kernel = build(session.work, &asked, session.progress)?;
+        let Some(failure) = judge(session, &kernel, job.base)? else { return Ok(kernel) };
+        let label = kernel.manifest.label.clone();
+        session.progress.note(&format!("kernel {label} {failure}: looking for the objects to blame"));
+        let keep = |request| BuildRequest { keep_objects: true, ..request };
+        let good = build(session.work, &keep(plain()?), session.progress)?;
+        let bad = build(session.work, &keep(asked), session.progress)?;
+        let found = bisect(session, &bad, &good)?;
+        let Some(_) = job.excluded.add(&found.culprits, tuned_only)? else {
+            return Err(Error::StillFails { kernel: label, failure: failure.to_string() });
+        };
+        for entry in entries(&found.culprits, tuned_only) {
+            session.progress.note(&format!("excluded: {}: {}", entry.path, entry.reason));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bisect::Failure;
+
+    fn culprit(objects: &[&str]) -> Culprit {
+        let objects = objects.iter().map(ToString::to_string).collect();
+        Culprit { objects, failure: Failure::DoesNotBoot { how: "hangs".into() } }
+    }
+
+    #[test]
+    fn what_was_found_is_kept_and_added_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("plan/exclude.toml");
+        let excluded = Excluded::open(&Exclusions::default(), Some(file.clone())).unwrap();
+        let culprits = [culprit(&["fs/namei.o"]), culprit(&["a/b.o", "a/c.o"])];
+        assert_eq!(excluded.add(&culprits, true).unwrap().unwrap().entries().len(), 3);
+        assert_eq!(excluded.add(&culprits[..1], true).unwrap(), None);
+        assert!(excluded.add(&culprits[..1], false).unwrap().is_some(), "it does not bear counters either");
+        let again = Excluded::open(&Exclusions::default(), Some(file)).unwrap();
+        assert_eq!(again.list(), excluded.list());
+        let reasons: Vec<String> = again.list().entries().iter().map(|entry| entry.reason.clone()).collect();
+        assert_eq!(reasons[0], "the kernel does not boot (hangs)");
+        assert_eq!(reasons[1], "together with a/c.o, the kernel does not boot (hangs)");
+    }
+}

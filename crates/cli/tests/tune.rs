@@ -103,30 +103,6 @@ fn redis_gets_faster_in_every_metric() {
             assert!(change < 0.0, "{operation} {metric}: {change} %");
         }
     }
-    values_were_counted_and_used(result["base"]["id"].as_str().unwrap());
-}
-
-/// The kernels are there already.
-fn values_were_counted_and_used(base: &str) {
-    let optimized = json(["optimize", "--kernel", base, "--workload", "redis", "--json"]);
-    let values = &optimized["proof"]["values"];
-    let counted = &values["counted"];
-    for kind in ["indirect_call", "topn", "average", "ior", "time_profiler"] {
-        assert!(counted["kinds"][kind]["used"].as_u64().unwrap() > 0, "{kind}: {}", counted["kinds"]);
-    }
-    assert!(counted["kinds"]["indirect_call"]["used"].as_u64().unwrap() > 100, "{}", counted["kinds"]);
-    // System calls go by a table, and the function that goes by it is instrumented.
-    let sites = counted["sites"].as_array().unwrap();
-    assert!(sites.iter().any(|site| site["target"].is_string()), "{counted}");
-    for site in sites {
-        assert!(site["target_calls"].as_u64().unwrap() <= site["calls"].as_u64().unwrap(), "{site}");
-    }
-    let health = &counted["health"][0];
-    assert_eq!(health["unlisted"], 0, "{health}");
-    assert!(health["nodes"].as_u64().unwrap() < health["nodes_of"].as_u64().unwrap() / 2, "{health}");
-    let direct = |side: &str| values[side]["sites"].as_u64().unwrap();
-    assert!(direct("tuned") > direct("base"), "{values}");
-    assert!(values["transformed"]["calls"].as_u64().unwrap() > 0, "{values}");
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub enum Error {
     #[error(
         "the kernel's value counters overflowed in {dir}: {unlisted} of {listed} values found none of the {nodes} nodes \
          free, so whom calls usually reach is not known. Set CONFIG_GCOV_VALUES_NODES higher in the kernel's \
-         configuration, or go without values (--no-values)"
+         configuration, or go without values (leave out --values)"
     )]
     Unlisted { dir: PathBuf, unlisted: u64, listed: u64, nodes: u64 },
     /// All counters are 0.

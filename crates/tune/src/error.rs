@@ -56,8 +56,8 @@ pub enum Error {
     #[error("{option} is not for recipe {recipe}, which takes {instead}")]
     NotOfRecipe { option: &'static str, recipe: &'static str, instead: &'static str },
     /// What the recipe has no use for.
-    #[error("--no-values is not for recipe {0}, which counts no values in any case; leave it out")]
-    NoValuesAnyway(&'static str),
+    #[error("--values is not for recipe {0}, which counts no values; leave it out")]
+    NoValues(&'static str),
     /// `--weights` alone.
     #[error("--weights are the branches and the misses of a front-end model on each call path: they need the model (leave --no-edges out)")]
     WeightsWithoutModel,

@@ -389,14 +389,14 @@ pub struct Explain {
 /// What only some recipes know.
 #[derive(Debug, Args)]
 pub struct OfRecipe {
-    /// gcc-pgo: profile arcs alone, not whom indirect calls reach, nor common values and sizes
+    /// gcc-pgo: besides arcs, profile whom indirect calls reach, and common values and sizes (docs/values.md)
     #[arg(long)]
-    pub no_values: bool,
+    pub values: bool,
 }
 
 impl OfRecipe {
     pub fn options(&self) -> RecipeOptions {
-        RecipeOptions { no_values: self.no_values }
+        RecipeOptions { values: self.values }
     }
 }
 

@@ -243,5 +243,5 @@ fn lists_of_values_without_room_are_refused() {
     health(11);
     let text = fixture.refusal();
     assert!(text.contains("11 of 10000 values found none of the 64 nodes free"), "{text}");
-    assert!(text.contains("CONFIG_GCOV_VALUES_NODES") && text.contains("--no-values"), "{text}");
+    assert!(text.contains("CONFIG_GCOV_VALUES_NODES") && text.contains("--values"), "{text}");
 }

@@ -108,7 +108,7 @@ impl Proof {
             format!(
                 "indirect calls have a usual target in their own file at {sites} places, and GCC used none, nor any usual \
                  divisor or size: it did not read the value counters. Is -fno-profile-values or -fno-vpt among the flags? \
-                 Without values it is --no-values"
+                 Without values, leave out --values"
             )
         })
     }

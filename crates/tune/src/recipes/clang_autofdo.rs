@@ -19,8 +19,8 @@ impl Way for ClangAutofdo {
     }
 
     fn check(&self, options: RecipeOptions) -> Result<()> {
-        if options.no_values {
-            return Err(Error::NoValuesAnyway(Recipe::ClangAutofdo.name()));
+        if options.values {
+            return Err(Error::NoValues(Recipe::ClangAutofdo.name()));
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ impl Way for GccPgo {
     fn profile(&self, job: &Job, given: Option<&Given>, make: &mut Make) -> Result<PathBuf> {
         let Job { session, workload, base, options, .. } = *job;
         let values = values(job)?;
-        if values.is_none() && !options.no_values {
+        if values.is_none() && options.values {
             let version = &base.manifest.version;
             let text = format!("no patches profile values in Linux {version}: arcs alone are counted");
             session.progress.note(&text);
@@ -78,7 +78,7 @@ impl Compiles for GccPgo {
 
 /// What it takes to profile values; None if that is not wanted or there are no patches for this kernel.
 fn values(job: &Job) -> Result<Option<Values>> {
-    if job.options.no_values {
+    if !job.options.values {
         return Ok(None);
     }
     Ok(Values::of(job.session.work, job.base)?)

@@ -36,7 +36,7 @@ impl Way for Layout {
     fn check(&self, options: RecipeOptions) -> Result<()> {
         match self.after {
             Some(after) => after.check(options),
-            None if options.no_values => Err(Error::NoValuesAnyway(self.recipe.name())),
+            None if options.values => Err(Error::NoValues(self.recipe.name())),
             None => Ok(()),
         }
     }

@@ -26,8 +26,8 @@ pub enum Given {
 /// What only some recipes know. A recipe refuses what is not its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecipeOptions {
-    /// `gcc-pgo`: count arcs alone, even where there are patches for values.
-    pub no_values: bool,
+    /// `gcc-pgo`: count values besides arcs, where there are patches for it.
+    pub values: bool,
 }
 
 /// The base kernel with what it was built from, and what it is tuned for.

@@ -124,8 +124,7 @@ fn values_were_counted_and_used(base: &str) {
     let health = &counted["health"][0];
     assert_eq!(health["unlisted"], 0, "{health}");
     assert!(health["nodes"].as_u64().unwrap() < health["nodes_of"].as_u64().unwrap() / 2, "{health}");
-    let direct = |side: &str| values[side]["sites"].as_u64().unwrap();
-    assert!(direct("tuned") > direct("base"), "{values}");
+    assert!(!values["direct"].as_array().unwrap().is_empty(), "{values}");
     assert!(values["transformed"]["calls"].as_u64().unwrap() > 0, "{values}");
 }
 

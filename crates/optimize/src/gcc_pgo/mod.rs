@@ -43,7 +43,7 @@ pub use prepare::prepare_profile;
 pub use profile::{PreparedProfile, ProfileSummary};
 pub use proof::{prove, LostFunction, Proof, ValueEvidence};
 pub use request::{instrumented_request, tuned_request, without_counters};
-pub use specialised::{DirectSite, Specialised, Then};
+pub use specialised::{DirectSite, Then};
 pub use value_counts::{IndirectSite, KindSummary, ValueSummary};
 pub use value_health::{ValueHealth, MAX_UNLISTED_SHARE};
 pub use values::Values;

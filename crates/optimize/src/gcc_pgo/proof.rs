@@ -1,7 +1,8 @@
 //! Whether the profile is in the tuned kernel: the compiler's word joined with the counts, and the image's.
 
 use super::build_log::{BuildLog, Place};
-use super::{ImageEvidence, ObjectCounts, PreparedProfile, Specialised, Transformed, ValueSummary};
+use super::specialised::{DirectSite, Specialised};
+use super::{ImageEvidence, ObjectCounts, PreparedProfile, Transformed, ValueSummary};
 use crate::Result;
 use kerntune_convert::gcda::Gcda;
 use kerntune_kernel::{Kernel, Symbols};
@@ -63,10 +64,9 @@ pub struct ValueEvidence {
     pub counted: ValueSummary,
     /// What GCC says that it did.
     pub transformed: Transformed,
-    /// Tests for a usual target in the baseline's image; None for another architecture than x86-64.
-    pub base: Option<Specialised>,
-    /// The same in the tuned kernel's.
-    pub tuned: Option<Specialised>,
+    /// Places in the tuned image that test for a usual target and call it directly or have its body: comparisons
+    /// with a function that the baseline compares with nowhere. None for another architecture than x86-64.
+    pub direct: Option<Vec<DirectSite>>,
 }
 
 /// A function whose counts were lost.
@@ -110,12 +110,12 @@ pub fn prove(base: &Kernel, profile: &PreparedProfile, tuned: &Kernel, build_log
     let (base_symbols, tuned_symbols) = (Symbols::load(&base.vmlinux())?, Symbols::load(&tuned.vmlinux())?);
     let values = match &profile.values {
         None => None,
-        Some(counted) => Some(ValueEvidence {
-            counted: counted.clone(),
-            transformed: log.transformed,
-            base: Specialised::of(&base.vmlinux(), &base_symbols)?,
-            tuned: Specialised::of(&tuned.vmlinux(), &tuned_symbols)?,
-        }),
+        Some(counted) => {
+            let base = Specialised::of(&base.vmlinux(), &base_symbols)?;
+            let tuned = Specialised::of(&tuned.vmlinux(), &tuned_symbols)?;
+            let direct = base.zip(tuned).map(|(base, tuned)| tuned.not_in(&base));
+            Some(ValueEvidence { counted: counted.clone(), transformed: log.transformed, direct })
+        }
     };
     Ok(Proof {
         schema: SCHEMA.into(),
@@ -287,17 +287,9 @@ impl fmt::Display for Proof {
     }
 }
 
-impl ValueEvidence {
-    /// Whether the tuned image tests for usual targets at more places than the baseline's.
-    pub(super) fn more_direct(&self) -> bool {
-        let sites = |image: &Option<Specialised>| image.as_ref().map_or(0, |found| found.sites);
-        sites(&self.tuned) > sites(&self.base)
-    }
-}
-
 impl fmt::Display for ValueEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { counted, transformed, base, tuned } = self;
+        let Self { counted, transformed, direct } = self;
         let percent = |calls: u64| 100.0 * calls as f64 / counted.indirect_calls.max(1) as f64;
         write!(
             f,
@@ -308,13 +300,9 @@ impl fmt::Display for ValueEvidence {
             percent(counted.promotable_calls),
             counted.promotable_sites
         )?;
-        if let (Some(base), Some(tuned)) = (base, tuned) {
-            write!(
-                f,
-                "\n  direct      {} → {} places compare with a function's address and branch",
-                base.sites, tuned.sites
-            )?;
-            for place in tuned.places.iter().take(5) {
+        if let Some(direct) = direct {
+            write!(f, "\n  direct      {} places test for the usual target of a call", direct.len())?;
+            for place in direct.iter().take(5) {
                 write!(f, "\n              {} in {} ({})", place.target, place.function, place.then)?;
             }
         }

@@ -142,28 +142,34 @@ fn each_failure_has_its_reason() {
     assert!(text.contains("4 %; 70 % are needed, the baseline has 3 %"), "{text}");
 }
 
-fn values(base: u64, tuned: u64, promotable_sites: u64) -> ValueEvidence {
-    let image = |sites| Some(Specialised { sites, places: Vec::new() });
+fn values(direct: usize, promotable_sites: u64) -> ValueEvidence {
+    let site = DirectSite {
+        address: 0x1000,
+        function: "pipe_read".into(),
+        target: "anon_pipe_buf_release".into(),
+        then: crate::gcc_pgo::Then::Inlined,
+    };
     let counted =
         ValueSummary { promotable_sites, indirect_calls: 1000, usual_calls: 905, ..Default::default() };
     let transformed = Transformed { calls: 70, divisions: 12, sizes: 34 };
-    ValueEvidence { counted, transformed, base: image(base), tuned: image(tuned) }
+    ValueEvidence { counted, transformed, direct: Some(vec![site; direct]) }
 }
 
 #[test]
 fn values_that_gcc_did_not_use_are_refused() {
-    let proof = Proof { values: Some(values(4, 60, 50)), ..good() };
+    let proof = Proof { values: Some(values(26, 50)), ..good() };
     proof.verdict().unwrap();
     let text = proof.to_string();
-    for part in ["90.5 % to their site's usual target", "4 → 60 places", "12 divisions and 34 sizes"] {
+    let inlined = "anon_pipe_buf_release in pipe_read (inlined)";
+    for part in ["90.5 % to their site's usual target", "26 places", inlined, "12 divisions and 34 sizes"] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     let unused =
-        |image, sites| ValueEvidence { transformed: Transformed::default(), ..values(4, image, sites) };
-    let refusal = Proof { values: Some(unused(4, 50)), ..good() }.verdict().unwrap_err().to_string();
+        |direct, sites| ValueEvidence { transformed: Transformed::default(), ..values(direct, sites) };
+    let refusal = Proof { values: Some(unused(0, 50)), ..good() }.verdict().unwrap_err().to_string();
     assert!(refusal.contains("at 50 places, and GCC used none"), "{refusal}");
     // The image's word is enough, and so is GCC's; and a workload may have none.
-    for kept in [unused(60, 50), values(4, 4, 50), unused(4, 3)] {
+    for kept in [unused(26, 50), values(0, 50), unused(0, 3)] {
         Proof { values: Some(kept), ..good() }.verdict().unwrap();
     }
 }

@@ -1,34 +1,29 @@
 //! Indirect calls that became direct ones: what a linked x86-64 image shows of them.
 //!
 //! GCC writes a promoted call as `cmp $usual_target, %reg`, a branch, and the usual target's body or a direct call of
-//! it. Nothing else that a compiler does by itself compares with the address of a function; what the source compares
-//! so is in the baseline, too.
+//! it. What the source itself compares so (callbacks that are told apart) is in the baseline, too, at as many places as
+//! its function was inlined. So what counts is a target that the baseline compares with nowhere.
 
 use crate::Result;
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+use iced_x86::{Code, ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 use kerntune_kernel::Symbols;
 use kerntune_work::IoContext;
 use object::{Architecture, Object, ObjectSection, SectionKind};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
-/// How many places are named.
-const NAMED: usize = 200;
 /// Instructions between the comparison and its branch: moves that the compiler put there.
 const BETWEEN: usize = 3;
 
-/// The places of one image that compare with a function's address and branch.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Specialised {
-    /// All of them.
-    pub sites: u64,
-    /// In the order of their addresses, 200 at most.
+/// The places of one image that compare with a function's address and branch, in the order of sections and addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Specialised {
     pub places: Vec<DirectSite>,
 }
 
-/// One of them.
+/// A place that compares with a function's address and branches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectSite {
     /// Address of the comparison.
@@ -73,8 +68,13 @@ impl Specialised {
             let Ok(code) = section.data() else { continue };
             found.section(code, section.address(), symbols);
         }
-        found.places.truncate(NAMED);
         Ok(Some(found))
+    }
+
+    /// Those whose target `base` compares with nowhere.
+    pub fn not_in(&self, base: &Self) -> Vec<DirectSite> {
+        let known: BTreeSet<&str> = base.places.iter().map(|place| place.target.as_str()).collect();
+        self.places.iter().filter(|place| !known.contains(place.target.as_str())).cloned().collect()
     }
 
     /// All functions in one section.
@@ -90,11 +90,10 @@ impl Specialised {
                 let Some(target) = compared(instruction) else { continue };
                 let Some(name) = entries.get(&target) else { continue };
                 let next = body.iter().skip(at + 1).take(BETWEEN + 1);
-                if !next.into_iter().any(|i| i.flow_control() == FlowControl::ConditionalBranch) {
+                if !next.into_iter().any(asks_whether_equal) {
                     continue;
                 }
                 let called = body.iter().any(|i| is_direct(i) && i.near_branch_target() == target);
-                self.sites += 1;
                 self.places.push(DirectSite {
                     address: instruction.ip(),
                     function: function.name.clone(),
@@ -110,6 +109,11 @@ impl Specialised {
 fn compared(instruction: &Instruction) -> Option<u64> {
     let wide = [Code::Cmp_rm64_imm32, Code::Cmp_RAX_imm32].contains(&instruction.code());
     (wide && instruction.op1_kind() == OpKind::Immediate32to64).then(|| instruction.immediate(1))
+}
+
+fn asks_whether_equal(instruction: &Instruction) -> bool {
+    instruction.flow_control() == FlowControl::ConditionalBranch
+        && matches!(instruction.condition_code(), ConditionCode::e | ConditionCode::ne)
 }
 
 fn is_direct(instruction: &Instruction) -> bool {
@@ -162,11 +166,6 @@ mod tests {
         let dir = dir.path();
         fs::write(dir.join("p.c"), PROGRAM).unwrap();
         let (base, _) = build(dir, &[]);
-        let in_program = |s: &Specialised| -> Vec<(String, String, Then)> {
-            let ours = s.places.iter().filter(|p| p.function.starts_with("to_"));
-            ours.map(|p| (p.function.clone(), p.target.clone(), p.then)).collect()
-        };
-        assert!(in_program(&base).is_empty(), "{base:?}");
         build(dir, &["-fprofile-arcs", "-ftest-coverage", "-fprofile-values"]);
         assert!(Command::new(dir.join("p")).current_dir(dir).status().unwrap().success());
         let mut profile = Gcda::parse(&fs::read(dir.join("p.gcda")).unwrap()).unwrap();
@@ -175,9 +174,11 @@ mod tests {
 
         let (tuned, said) = build(dir, &["-fprofile-use", "-fopt-info-optimized-ipa"]);
         let expected = [("to_big", "big", Then::Called), ("to_small", "small", Then::Inlined)];
-        let mut found = in_program(&tuned);
-        found.sort_by(|a, b| a.0.cmp(&b.0));
-        assert_eq!(found, expected.map(|(f, t, then)| (f.to_string(), t.to_string(), then)), "{tuned:?}");
+        let direct = tuned.not_in(&base);
+        let mut found: Vec<_> = direct.iter().map(|p| (&*p.function, &*p.target, p.then)).collect();
+        found.sort_by_key(|(function, ..)| *function);
+        assert_eq!(found, expected, "{tuned:?}");
+        assert!(tuned.not_in(&tuned).is_empty());
         let log = super::super::build_log::BuildLog::parse(&said, "/");
         assert!(log.transformed.calls >= 2 && log.transformed.divisions == 1, "{said}");
     }

@@ -104,7 +104,7 @@ impl Proof {
         let values = self.values.as_ref()?;
         let sites = values.counted.promotable_sites;
         let none = values.transformed == Transformed::default();
-        (sites >= FEW && none && !values.more_direct()).then(|| {
+        (sites >= FEW && none && values.direct.as_ref().is_some_and(Vec::is_empty)).then(|| {
             format!(
                 "indirect calls have a usual target in their own file at {sites} places, and GCC used none, nor any usual \
                  divisor or size: it did not read the value counters. Is -fno-profile-values or -fno-vpt among the flags? \

@@ -8,6 +8,8 @@ pub const REQUIRED: &str = include_str!("../../../kernel/required.config");
 pub const FTRACE: &str = include_str!("../../../kernel/ftrace.config");
 /// Arc counters in every object.
 pub const GCOV: &str = include_str!("../../../kernel/gcov.config");
+/// Value counters on top of [`GCOV`], for a source with [`PatchSet::gcov_values`](crate::PatchSet::gcov_values).
+pub const GCOV_VALUES: &str = include_str!("../../../kernel/gcov-values.config");
 
 /// The option lines of a fragment, comments left out: ready for
 /// [`BuildRequest::extra`](crate::BuildRequest::extra).

@@ -10,7 +10,7 @@
 
 use kerntune_kernel::{build, find, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{
-    instrumented_request, prepare_profile, prove, tuned_request, Exclusions, PreparedProfile,
+    instrumented_request, prepare_profile, prove, tuned_request, Exclusions, PreparedProfile, Values,
 };
 use kerntune_work::{interrupt, Progress, WorkDir};
 use std::error::Error;
@@ -46,7 +46,9 @@ fn run() -> Result<(), Box<dyn Error>> {
     let work = WorkDir::open(work)?;
     let base_request = BuildRequest::new(source.parse()?, "base");
     let base = build(&work, &base_request, &Notes)?;
-    let instrumented = instrumented_request(&base_request, &base, &Exclusions::maintained()?)?;
+    let values = Values::of(&work, &base)?;
+    let values = values.as_ref();
+    let instrumented = instrumented_request(&base_request, &base, &Exclusions::maintained()?, values)?;
     match (step.as_str(), rest) {
         ("instrument", []) => show(&build(&work, &instrumented, &Notes)?),
         ("prepare", runs) => {
@@ -58,7 +60,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         }
         ("tune", [profile, label]) => {
             let profile = PreparedProfile::load(Path::new(profile))?;
-            let mut request = tuned_request(&base_request, &base, &profile)?;
+            let mut request = tuned_request(&base_request, &base, &profile, values)?;
             request.label.clone_from(label);
             show(&build(&work, &request, &Notes)?);
         }

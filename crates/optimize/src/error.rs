@@ -62,6 +62,22 @@ pub enum Error {
     /// A notes file of the gcov build that is damaged.
     #[error("{file}: {reason}; build the gcov kernel again")]
     BadNotes { file: PathBuf, reason: String },
+    /// A counter below 0.
+    #[error(
+        "{file}: counters of function {ident:#x} overflowed (an arc was taken less than 0 times): what is hot cannot be \
+         told any more. Train for a shorter time"
+    )]
+    Overflowed { file: PathBuf, ident: u32 },
+    /// The file of the value counters' own figures.
+    #[error("{file} does not read: `nodes N of N`, `unlisted N` and `crowded N` were expected; run the training again")]
+    BadHealth { file: PathBuf },
+    /// Lists of values that had no room.
+    #[error(
+        "the kernel's value counters overflowed in {dir}: {unlisted} of {listed} values found none of the {nodes} nodes \
+         free, so whom calls usually reach is not known. Set CONFIG_GCOV_VALUES_NODES higher in the kernel's \
+         configuration, or go without values (leave out --values)"
+    )]
+    Unlisted { dir: PathBuf, unlisted: u64, listed: u64, nodes: u64 },
     /// All counters are 0.
     #[error(
         "nothing was executed: all {counters} counters of {files} .gcda files below {dir} are 0; were the counters \

@@ -5,6 +5,7 @@ use crate::compare::{compare, from_recordings, measure};
 use crate::cross::{changes, score};
 use crate::model::Model;
 use crate::plan::StepName;
+use crate::recipes::{way, RecipeOptions};
 use crate::record::Recorded;
 use crate::tune::{tune, TuneRequest};
 use crate::{Error, Result, Session};
@@ -31,6 +32,8 @@ pub struct AutoRequest<'a> {
     pub model: &'a Model,
     /// What is tried, in this order.
     pub recipes: &'a [Recipe],
+    /// For the recipes that know them.
+    pub options: RecipeOptions,
     /// After this time nothing new is begun.
     pub budget: Option<Duration>,
     /// What is different for single objects of tuned kernels.
@@ -118,7 +121,7 @@ pub type Tell<'a> = dyn Fn(Recipe, StepName, Option<&Path>) + 'a;
 /// # Errors
 /// Those of the base kernel and of its measurement; an interrupt.
 pub fn auto(session: &Session, request: &AutoRequest, tell: &Tell) -> Result<Auto> {
-    let AutoRequest { build: asked, workload, held_out, model, recipes, budget, .. } = *request;
+    let AutoRequest { build: asked, workload, held_out, model, recipes, options, budget, .. } = *request;
     let AutoRequest { object_flags, exclusions, .. } = *request;
     let started = Instant::now();
     let base = build(session.work, asked, session.progress)?;
@@ -137,7 +140,8 @@ pub fn auto(session: &Session, request: &AutoRequest, tell: &Tell) -> Result<Aut
         if recipe.check_compiler(&own.compiler).is_err() {
             own.compiler = recipe.default_compiler();
         }
-        let request = TuneRequest { build: &own, workload, recipe, model, object_flags, exclusions };
+        let options = if way(recipe).check(options).is_ok() { options } else { RecipeOptions::default() };
+        let request = TuneRequest { build: &own, workload, recipe, options, model, object_flags, exclusions };
         let tuned = match tune(session, &request, &|step, found| tell(recipe, step, found)) {
             Ok(tuned) => tuned,
             Err(error) => {

@@ -3,6 +3,7 @@
 use crate::compare::compare;
 use crate::model::Model;
 use crate::optimize::optimize;
+use crate::recipes::RecipeOptions;
 use crate::{Result, Session};
 use kerntune_compare::{Comparison, Metric, TOTAL};
 use kerntune_guest::Workload;
@@ -55,12 +56,13 @@ pub fn cross(
     recipe: Recipe,
     kernel: &Kernel,
     workloads: &[Workload],
+    options: RecipeOptions,
     model: &Model,
     exclusions: &Exclusions,
 ) -> Result<Cross> {
     let mut tuned = Vec::new();
     for workload in workloads {
-        let optimized = optimize(session, recipe, kernel.clone(), workload, None, exclusions)?;
+        let optimized = optimize(session, recipe, kernel.clone(), workload, options, None, exclusions)?;
         optimized.proof.verdict()?;
         tuned.push((workload, optimized));
     }

@@ -55,6 +55,9 @@ pub enum Error {
     /// What another recipe is trained by.
     #[error("{option} is not for recipe {recipe}, which takes {instead}")]
     NotOfRecipe { option: &'static str, recipe: &'static str, instead: &'static str },
+    /// What the recipe has no use for.
+    #[error("--values is not for recipe {0}, which counts no values; leave it out")]
+    NoValues(&'static str),
     /// `--weights` alone.
     #[error("--weights are the branches and the misses of a front-end model on each call path: they need the model (leave --no-edges out)")]
     WeightsWithoutModel,

@@ -39,7 +39,7 @@ pub mod watch;
 
 pub use error::{Error, Result};
 pub use plan::{Plan, State, Step, StepName};
-pub use recipes::{steps, Given};
+pub use recipes::{steps, Given, RecipeOptions};
 pub use session::Session;
 pub use sound::{entries as exclusion_entries, Excluded};
 pub use tune::{tune, TuneRequest, Tuned};

@@ -1,6 +1,6 @@
 //! A kernel and a workload → a tuned kernel and the proof.
 
-use crate::recipes::{tuned_label, way, Given, Job};
+use crate::recipes::{tuned_label, way, Given, Job, RecipeOptions};
 use crate::sound::Excluded;
 use crate::{Error, Result, Session};
 use kerntune_guest::Workload;
@@ -43,17 +43,19 @@ pub fn optimize(
     recipe: Recipe,
     kernel: Kernel,
     workload: &Workload,
+    options: RecipeOptions,
     given: Option<&Given>,
     exclusions: &Exclusions,
 ) -> Result<Optimized> {
     let asked = request_of(&kernel)?;
     recipe.check_compiler(&asked.compiler)?;
     let way = way(recipe);
+    way.check(options)?;
     let request = way.base(session, &asked)?;
     let base = if request == asked { kernel } else { build(session.work, &request, session.progress)? };
     let excluded = Excluded::open(exclusions, None)?;
-    let job =
-        Job { session, workload, request: &request, base: &base, excluded: &excluded, object_flags: &[] };
+    let excluded = &excluded;
+    let job = Job { session, workload, request: &request, base: &base, options, excluded, object_flags: &[] };
     let profile = way.profile(&job, given, &mut |_, make| make())?;
     let tuned = way.build(&job, &profile, &tuned_label(&asked.label, recipe, workload))?;
     let proof = way.prove(&job, &profile, &tuned)?;

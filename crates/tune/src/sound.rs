@@ -75,7 +75,7 @@ pub fn entries(culprits: &[Culprit], tuned_only: bool) -> Vec<Exclusion> {
         };
         let entry = |object: &String| {
             let (path, reason) = (object.clone(), reason(object));
-            Exclusion { path, from: None, until: None, tuned_only, reason }
+            Exclusion { path, from: None, until: None, values: false, tuned_only, reason }
         };
         culprit.objects.iter().map(entry).collect::<Vec<_>>()
     };

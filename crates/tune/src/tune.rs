@@ -3,7 +3,7 @@
 use crate::compare::{from_recordings, measure};
 use crate::model::Model;
 use crate::plan::{Plan, Step, StepName};
-use crate::recipes::{self, tuned_label, way, Job};
+use crate::recipes::{self, tuned_label, way, Job, RecipeOptions};
 use crate::record::Recorded;
 use crate::selftest::{agree, selftest};
 use crate::sound::Excluded;
@@ -29,6 +29,8 @@ pub struct TuneRequest<'a> {
     pub workload: &'a Workload,
     /// How.
     pub recipe: Recipe,
+    /// What the recipe is told beside that.
+    pub options: RecipeOptions,
     /// The front-end model of the measurements.
     pub model: &'a Model,
     /// What is different for single objects of the tuned kernel; the base kernel goes without.
@@ -65,6 +67,7 @@ pub struct Tuned {
 impl TuneRequest<'_> {
     /// The plan as far as it was made before. Makes nothing.
     pub fn plan(&self, session: &Session) -> Result<Plan> {
+        way(self.recipe).check(self.options)?;
         let about = vec![
             format!("source {}", self.build.source),
             format!("workload {}", self.workload.name),
@@ -86,6 +89,7 @@ impl TuneRequest<'_> {
             .field("make", format!("{:?}", request.make_vars))
             .field("workload", format!("{:?}", self.workload))
             .field("recipe", self.recipe.name())
+            .field("options", format!("{:?}", self.options))
             .field("order", DEFAULT_ALGORITHM.name())
             .field("model", &self.model.text)
             .field("machine", &session.machine_id)
@@ -126,7 +130,7 @@ pub fn tune(
     request: &TuneRequest,
     tell: &dyn Fn(StepName, Option<&Path>),
 ) -> Result<Tuned> {
-    let TuneRequest { build: asked, workload, recipe, model, object_flags, exclusions } = *request;
+    let TuneRequest { build: asked, workload, recipe, options, model, object_flags, exclusions } = *request;
     recipe.check_compiler(&asked.compiler)?;
     let way = way(recipe);
     let mut plan = request.plan(session)?;
@@ -137,8 +141,8 @@ pub fn tune(
         .step(StepName::BaseKernel, tell, || Ok(build(session.work, &base_request, session.progress)?.dir))?;
     let base = Kernel::load(&base)?;
     let excluded = Excluded::open(exclusions, Some(plan.directory().join("exclude.toml")))?;
-    let job =
-        Job { session, workload, request: &base_request, base: &base, excluded: &excluded, object_flags };
+    let excluded = &excluded;
+    let job = Job { session, workload, request: &base_request, base: &base, options, excluded, object_flags };
     let profile = way.profile(&job, None, &mut |name, make| plan.step(name, tell, make))?;
     let tuned = plan.step(StepName::TunedKernel, tell, || {
         Ok(way.build(&job, &profile, &tuned_label(&asked.label, recipe, workload))?.dir)

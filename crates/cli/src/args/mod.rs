@@ -22,6 +22,7 @@ pub use tags::Tags;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kerntune_kernel::{ObjectFlags, Source};
+use kerntune_tune::RecipeOptions;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -362,6 +363,8 @@ pub struct Optimize {
     #[command(flatten)]
     pub model: Model,
     #[command(flatten)]
+    pub of_recipe: OfRecipe,
+    #[command(flatten)]
     pub format: Json,
 }
 
@@ -381,6 +384,20 @@ pub struct Explain {
     pub model: Model,
     #[command(flatten)]
     pub format: Json,
+}
+
+/// What only some recipes know.
+#[derive(Debug, Args)]
+pub struct OfRecipe {
+    /// gcc-pgo: besides arcs, profile whom indirect calls reach, and common values and sizes (docs/values.md)
+    #[arg(long)]
+    pub values: bool,
+}
+
+impl OfRecipe {
+    pub fn options(&self) -> RecipeOptions {
+        RecipeOptions { values: self.values }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -418,6 +435,8 @@ pub struct Tune {
     /// With auto: begin no further recipe after so many minutes
     #[arg(long, value_name = "MINUTES")]
     pub budget: Option<u64>,
+    #[command(flatten)]
+    pub of_recipe: OfRecipe,
     #[command(flatten)]
     pub model: Model,
     #[command(flatten)]

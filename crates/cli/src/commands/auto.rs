@@ -27,6 +27,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         held_out: &held_out,
         model: &model,
         recipes: Recipe::ALL,
+        options: options.of_recipe.options(),
         budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
         object_flags: &options.object_flags,
         exclusions: &exclusions,

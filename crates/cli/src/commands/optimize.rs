@@ -32,6 +32,7 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
     let workload = workload(&options.workload)?;
     let base = kerntune_kernel::find(&work, &options.kernel)?;
     let session = Session::new(&work, output.progress())?;
+    let options_of_recipe = options.of_recipe.options();
     let exclusions = super::exclusions(&options.exclude)?;
     if !options.cross.is_empty() {
         let mut workloads = vec![workload];
@@ -39,7 +40,7 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
             workloads.push(super::workload(name)?);
         }
         let model = model::find(&options.model.model)?;
-        let matrix = cross(&session, recipe, &base, &workloads, &model, &exclusions)?;
+        let matrix = cross(&session, recipe, &base, &workloads, options_of_recipe, &model, &exclusions)?;
         match options.format.json {
             true => output.json(&matrix),
             false => print(&matrix, output),
@@ -51,7 +52,8 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
         (None, Some(profile)) => Some(Given::Recording(kerntune_profile::find(&work, profile)?.path)),
         (None, None) => None,
     };
-    let optimized = optimize(&session, recipe, base, &workload, given.as_ref(), &exclusions)?;
+    let optimized =
+        optimize(&session, recipe, base, &workload, options_of_recipe, given.as_ref(), &exclusions)?;
     if options.format.json {
         output.json(&Shown {
             schema: "kerntune-optimize/1",

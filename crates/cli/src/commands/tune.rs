@@ -33,6 +33,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         build: &build,
         workload: &workload,
         recipe,
+        options: options.of_recipe.options(),
         model: &model,
         object_flags: &options.object_flags,
         exclusions: &exclusions,

@@ -51,6 +51,22 @@ impl CounterKind {
         (offset & 0x1_ffff == 0 && number < kinds).then(|| Self::ALL[number as usize])
     }
 
+    /// As `gcov-dump` and `gcov-counter.def` call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Arcs => "arcs",
+            Self::Interval => "interval",
+            Self::Pow2 => "pow2",
+            Self::TopN => "topn",
+            Self::IndirectCall => "indirect_call",
+            Self::Average => "average",
+            Self::Ior => "ior",
+            Self::TimeProfiler => "time_profiler",
+            Self::Conditions => "conditions",
+            Self::Paths => "paths",
+        }
+    }
+
     /// Whether values are lists of value and count ([`TopN`]) and so vary in number.
     pub fn is_top_n(self) -> bool {
         matches!(self, Self::TopN | Self::IndirectCall)

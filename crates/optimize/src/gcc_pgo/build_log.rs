@@ -3,6 +3,7 @@
 //! The sentences are those of `gcc/coverage.cc`, the same from GCC 10 to 15. Kbuild runs compilers
 //! side by side, so that each line is judged by itself: nothing is taken from the lines around it.
 
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A function as GCC's diagnostics name it.
@@ -11,6 +12,17 @@ pub(super) struct Place {
     pub file: String,
     pub line: u32,
     pub name: String,
+}
+
+/// How often GCC transformed code by value counters: `gcc/value-prof.cc`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Transformed {
+    /// Targets of indirect calls that it knew and would call directly, if a later pass found them usual enough.
+    pub calls: u64,
+    /// Divisions with the usual divisor, by a mask or by subtraction beside the general one.
+    pub divisions: u64,
+    /// Operations on memory with the usual size beside the general one.
+    pub sizes: u64,
 }
 
 /// The findings of one log.
@@ -28,6 +40,8 @@ pub(super) struct BuildLog {
     pub not_in_profile: u64,
     /// Functions that were used though their source moved.
     pub moved: u64,
+    /// What GCC made of values, if it was asked to say so.
+    pub transformed: Transformed,
 }
 
 impl BuildLog {
@@ -57,8 +71,24 @@ impl BuildLog {
             .and_then(|rest| rest.split_once(" is corrupted")?.0.parse().ok())
         {
             self.corrupted.insert(ident);
+        } else if let Some(done) = after(line, ": optimized: ") {
+            self.transformed.line(done);
         } else if let Some(file) = refused_file(line) {
             self.without_profile.insert(object_of(&file, build_path));
+        }
+    }
+}
+
+impl Transformed {
+    fn line(&mut self, done: &str) {
+        if done.starts_with("Indirect call -> direct call ") {
+            self.calls += 1;
+        } else if let Some(what) = done.strip_prefix("Transformation done: ") {
+            if what.contains("stringop") {
+                self.sizes += 1;
+            } else {
+                self.divisions += 1;
+            }
         }
     }
 }
@@ -130,6 +160,10 @@ mod tests {
 /s/mm/slub.c:1:1: warning: source locations for function 'f' have changed, the profile data may be out of date [-Wcoverage-mismatch]
 cc1: warning: '/w/build/net/socket.gcda' is version 'B32*', expected version 'B22*'
 /s/mm/a.c:1:1: error: profile data for function 4711 is corrupted
+/s/mm/a.c:9:59: optimized: Transformation done: single value 8 stringop for BUILT_IN_MEMCPY
+/s/mm/a.c:8:69: optimized: Transformation done: div/mod by constant 1000
+/s/mm/a.c:6:52: optimized: Indirect call -> direct call f_3(D) => g (will resolve by ipa-profile)
+/s/mm/a.c:6:52: optimized:  Inlined g/20 into call/13 which now has time 5.300000 and size 11, net change of -1.
   CC      kernel/fork.o
 ";
         let found = BuildLog::parse(log, "/w/build");
@@ -145,6 +179,7 @@ cc1: warning: '/w/build/net/socket.gcda' is version 'B32*', expected version 'B2
         );
         assert_eq!((found.not_in_profile, found.moved), (1, 1));
         assert_eq!(found.corrupted.into_iter().collect::<Vec<_>>(), [4711]);
+        assert_eq!(found.transformed, Transformed { calls: 1, divisions: 1, sizes: 1 });
     }
 
     #[test]

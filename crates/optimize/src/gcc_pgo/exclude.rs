@@ -15,6 +15,10 @@ const MAINTAINED: &str = include_str!("../../gcov-exclude.toml");
 const GCOV_FLAGS: &str =
     "-fprofile-arcs -ftest-coverage -fno-tree-loop-im -fprofile-update=prefer-atomic -frandom-seed=$@";
 
+/// Where values are profiled, too. The assembler found by `-B` is one of the patches: it turns the
+/// thread-local variable of indirect calls into a per-CPU one, and local-exec is the model that has the
+/// fewest forms of reference to turn.
+const VALUE_FLAGS: &str = "-fprofile-values -ftls-model=local-exec -B$(srctree)/scripts/gcov-values/";
 /// By this variable Kbuild is told a profile for Clang (Linux 6.13 and later).
 const AUTOFDO: &str = "CLANG_AUTOFDO_PROFILE";
 
@@ -30,6 +34,9 @@ pub struct Exclusion {
     /// First kernel version that no longer needs it; None for every one after `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
+    /// Whether arcs can be counted in it, and only values cannot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub values: bool,
     /// It bears counters, and only the tuned kernel cannot bear what is made of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tuned_only: bool,
@@ -110,7 +117,14 @@ impl Exclusions {
     /// Adds an object or directory of the user's, for every kernel version.
     pub fn add(&mut self, path: &str, reason: &str) -> Result<()> {
         let reason = reason.into();
-        self.push(Exclusion { path: path.into(), from: None, until: None, tuned_only: false, reason })
+        self.push(Exclusion {
+            path: path.into(),
+            from: None,
+            until: None,
+            values: false,
+            tuned_only: false,
+            reason,
+        })
     }
 
     /// Adds an entry; one that is there already is not added again.
@@ -177,15 +191,18 @@ impl Exclusions {
     /// second one from the command line would override upstream's own exclusions. So `CFLAGS_GCOV`
     /// itself looks, where it is expanded, at the object that is being made: what upstream leaves
     /// out stays out, and nothing is patched.
-    pub(super) fn make_var(&self, version: &str) -> (String, String) {
-        let here = self.for_version(version).filter(|entry| !entry.tuned_only);
+    ///
+    /// With `values` counters of values are asked for, too, and what cannot bear these is left out.
+    pub(super) fn make_var(&self, version: &str, values: bool) -> (String, String) {
+        let here = self.for_version(version).filter(|entry| !entry.tuned_only && (values || !entry.values));
         let mut patterns: Vec<String> = here.map(Exclusion::pattern).collect();
         patterns.sort();
         patterns.dedup();
+        let flags = if values { format!("{VALUE_FLAGS} {GCOV_FLAGS}") } else { GCOV_FLAGS.to_string() };
         let value = if patterns.is_empty() {
-            GCOV_FLAGS.to_string()
+            flags
         } else {
-            format!("$(if $(filter {},$(obj)/$(target-stem).o),,{GCOV_FLAGS})", patterns.join(" "))
+            format!("$(if $(filter {},$(obj)/$(target-stem).o),,{flags})", patterns.join(" "))
         };
         ("CFLAGS_GCOV".into(), value)
     }
@@ -228,15 +245,28 @@ mod tests {
     }
 
     #[test]
+    fn what_bears_only_arcs_is_left_out_where_values_are_counted() {
+        let list = Exclusions::maintained().unwrap();
+        let head = "arch/x86/kernel/head64.o";
+        let (_, arcs) = list.make_var("6.12.117", false);
+        let (_, values) = list.make_var("6.12.117", true);
+        assert!(!arcs.contains(head) && !arcs.contains("-fprofile-values"), "{arcs}");
+        assert!(
+            values.contains(head) && values.contains(&format!(",,{VALUE_FLAGS} {GCOV_FLAGS})")),
+            "{values}"
+        );
+    }
+
+    #[test]
     fn a_list_is_read_back() {
         let mut list =
             Exclusions::parse("[[exclude]]\npath = \"a/\"\nfrom = \"6.2\"\nreason = \"r\"\n").unwrap();
         let (path, reason) = ("b/c.o".to_string(), "does not boot (panic: \"x\")".to_string());
-        let entry = Exclusion { path, from: None, until: None, tuned_only: true, reason };
+        let entry = Exclusion { path, from: None, until: None, values: false, tuned_only: true, reason };
         list.push(entry.clone()).unwrap();
         list.push(entry).unwrap();
         assert_eq!((list.entries().len(), Exclusions::parse(&list.text()).unwrap()), (2, list.clone()));
-        assert!(!list.make_var("6.12").1.contains("b/c.o"), "it bears counters");
+        assert!(!list.make_var("6.12", true).1.contains("b/c.o"), "it bears counters");
     }
 
     #[test]
@@ -279,7 +309,7 @@ mod tests {
         std::fs::write(dir.path().join("Sub"), sub).unwrap();
         let mut list = Exclusions::maintained().unwrap();
         list.add("kernel/fork.o", "for the test").unwrap();
-        let (name, value) = list.make_var("6.12.117");
+        let (name, value) = list.make_var("6.12.117", false);
         let mut make = Command::new("make");
         for inherited in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
             make.env_remove(inherited);

@@ -1,7 +1,7 @@
-//! Recipe `gcc-pgo`: arc counters of a gcov kernel, compiled in with `-fprofile-use`.
+//! Recipe `gcc-pgo`: arc and value counters of a gcov kernel, compiled in with `-fprofile-use`.
 //!
 //! After P. Yuan, Y. Guo, X. Chen: "Experiences in Profile-Guided Operating System Kernel
-//! Optimization" (APSys 2014), with the counters that the kernel's own gcov has.
+//! Optimization" (APSys 2014): arcs with the kernel's own gcov; [`Values`] where there are patches for it.
 //!
 //! | step | function | result |
 //! |---|---|---|
@@ -28,16 +28,25 @@ mod prepare;
 mod profile;
 mod proof;
 mod request;
+mod specialised;
+mod value_counts;
+mod value_health;
+mod values;
 mod verdict;
 
+pub use build_log::Transformed;
 pub use compiler::check_compiler;
 pub use counts::{FunctionCounts, ObjectCounts};
 pub use exclude::{Exclusion, Exclusions};
 pub use image::{ImageEvidence, Placement};
 pub use prepare::prepare_profile;
 pub use profile::{PreparedProfile, ProfileSummary};
-pub use proof::{prove, LostFunction, Proof};
+pub use proof::{prove, LostFunction, Proof, ValueEvidence};
 pub use request::{instrumented_request, tuned_request, without_counters};
+pub use specialised::{DirectSite, Then};
+pub use value_counts::{IndirectSite, KindSummary, ValueSummary};
+pub use value_health::{ValueHealth, MAX_UNLISTED_SHARE};
+pub use values::Values;
 pub use verdict::{MIN_FEEDBACK_SHARE, MIN_MOVED_SHARE};
 
 use crate::Requirement;

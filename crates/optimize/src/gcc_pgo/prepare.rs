@@ -4,9 +4,10 @@ use super::compiler::gcc_version;
 use super::complete;
 use super::gcno::Notes;
 use super::profile::{Manifest, COUNTS, KIND, MANIFEST, TREE};
-use super::{ObjectCounts, PreparedProfile, ProfileSummary};
+use super::value_health::{ValueHealth, MAX_UNLISTED_SHARE};
+use super::{ObjectCounts, PreparedProfile, ProfileSummary, ValueSummary};
 use crate::{Error, Result};
-use kerntune_convert::gcda::{summarise, Gcda, GcovVersion, MergeWeights};
+use kerntune_convert::gcda::{summarise, CounterKind, Gcda, GcdaFunction, GcovVersion, MergeWeights};
 use kerntune_kernel::Kernel;
 use kerntune_work::{write_json, ContentHash, IoContext, WorkDir};
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ use std::path::{Component, Path, PathBuf};
 /// already is not written again.
 ///
 /// # Errors
-/// Nothing exported, files missing, of another build or compiler, damaged, nothing executed.
+/// Nothing exported, files missing, of another build or compiler, damaged, counters that overflowed, nothing executed.
 pub fn prepare_profile(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel) -> Result<PreparedProfile> {
     let (first, others) = runs.split_first().ok_or(Error::NoRuns)?;
     let build = Build::of(gcov)?;
@@ -51,7 +52,23 @@ pub fn prepare_profile(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel) -> Resul
         gcda.set_summary(run_count, summary.sum_max);
     }
     let counts = build.counts(&merged)?;
-    store(work, gcov, run_count, summary, &merged, &counts)
+    let health = runs.iter().map(|run| ValueHealth::of_run(run)).filter_map(Result::transpose);
+    let values = ValueSummary::of(merged.values(), &counts, health.collect::<Result<_>>()?);
+    if let Some(values) = &values {
+        check_lists(values, first)?;
+    }
+    let manifest = |id: &str| Manifest::new(id, &gcov.manifest, run_count, summary, values);
+    store(work, gcov, manifest, &merged, &counts)
+}
+
+/// Refuses lists of values that the kernel could not keep.
+fn check_lists(values: &ValueSummary, run: &Path) -> Result<()> {
+    let unlisted = values.health.iter().fold(0u64, |sum, health| sum.saturating_add(health.unlisted));
+    if unlisted as f64 <= MAX_UNLISTED_SHARE * values.listed as f64 {
+        return Ok(());
+    }
+    let nodes = values.health.iter().map(|health| health.nodes_of).max().unwrap_or_default();
+    Err(Error::Unlisted { dir: run.to_owned(), unlisted, listed: values.listed, nodes })
 }
 
 type Files = BTreeMap<PathBuf, Gcda>;
@@ -59,8 +76,7 @@ type Files = BTreeMap<PathBuf, Gcda>;
 fn store(
     work: &WorkDir,
     gcov: &Kernel,
-    runs: u32,
-    summary: ProfileSummary,
+    manifest: impl FnOnce(&str) -> Manifest,
     files: &Files,
     counts: &[ObjectCounts],
 ) -> Result<PreparedProfile> {
@@ -81,7 +97,7 @@ fn store(
         fs::write(&path, gcda.to_bytes()).at("write", &path)?;
     }
     write_json(&staged.path().join(COUNTS), &counts)?;
-    write_json(&staged.path().join(MANIFEST), &Manifest::new(&id, &gcov.manifest, runs, summary))?;
+    write_json(&staged.path().join(MANIFEST), &manifest(&id))?;
     PreparedProfile::load(&staged.publish()?)
 }
 
@@ -134,6 +150,13 @@ impl<'a> Build<'a> {
     }
 
     fn check(&self, path: &Path, name: &Path, gcda: &Gcda) -> Result<()> {
+        let overflowed = |function: &GcdaFunction| {
+            let arcs = function.counters_of(CounterKind::Arcs);
+            arcs.is_some_and(|arcs| arcs.values.iter().any(|value| value < 0))
+        };
+        if let Some(function) = gcda.functions.iter().find(|function| overflowed(function)) {
+            return Err(Error::Overflowed { file: path.to_owned(), ident: function.ident });
+        }
         if gcda.version.major_minor() != self.gcc {
             return Err(Error::OtherCompiler {
                 file: path.to_owned(),

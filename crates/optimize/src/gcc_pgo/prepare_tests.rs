@@ -209,3 +209,39 @@ fn a_gcov_kernel_without_objects_cannot_vouch() {
     fs::remove_dir_all(fixture.gcov.build_dir().unwrap()).unwrap();
     assert!(fixture.refusal().contains("objects kept"), "{}", fixture.refusal());
 }
+
+#[test]
+fn counters_that_overflowed_are_refused() {
+    let fixture = Fixture::new();
+    fixture.change("kernel/fork.gcda", |g| {
+        let arcs = g.functions[0].counters.iter_mut().find(|c| c.kind == CounterKind::Arcs).unwrap();
+        let Values::Listed(values) = &mut arcs.values else { panic!("spelt out by as_a_kernel_exports") };
+        values[0] = i64::MIN + 5;
+    });
+    let text = fixture.refusal();
+    assert!(
+        text.contains("kernel/fork.gcda: counters of function 0x") && text.contains("overflowed"),
+        "{text}"
+    );
+}
+
+#[test]
+fn lists_of_values_without_room_are_refused() {
+    let fixture = Fixture::new();
+    let call = CounterKind::IndirectCall;
+    fixture.change("main.gcda", |g| {
+        let values = Values::Listed(vec![10_000, 1, 77, 9_000]);
+        g.functions[0].counters.push(kerntune_convert::gcda::Counters { kind: call, values });
+    });
+    let health = |unlisted: u64| {
+        let text = format!("nodes 64 of 64\nunlisted {unlisted}\ncrowded 3\n");
+        fs::write(fixture.run().join("gcov/values"), text).unwrap();
+    };
+    health(10);
+    let values = fixture.prepare(1).unwrap().values.unwrap();
+    assert_eq!((values.listed, values.health[0].unlisted, values.sites.len()), (10_000, 10, 1));
+    health(11);
+    let text = fixture.refusal();
+    assert!(text.contains("11 of 10000 values found none of the 64 nodes free"), "{text}");
+    assert!(text.contains("CONFIG_GCOV_VALUES_NODES") && text.contains("--values"), "{text}");
+}

@@ -1,6 +1,6 @@
 //! A prepared profile in the work directory.
 
-use super::ObjectCounts;
+use super::{ObjectCounts, ValueSummary};
 use crate::stored::{check_schema, read_json};
 use crate::Result;
 use kerntune_convert::gcda::ProgramSummary;
@@ -54,6 +54,8 @@ pub(super) struct Manifest {
     pub compiler: String,
     pub runs: u32,
     pub summary: ProfileSummary,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<ValueSummary>,
 }
 
 /// Counters as GCC takes them: checked, merged over the training runs, each file with the summary
@@ -72,6 +74,8 @@ pub struct PreparedProfile {
     pub runs: u32,
     /// Over all files.
     pub summary: ProfileSummary,
+    /// The value counters; None if arcs alone were counted.
+    pub values: Option<ValueSummary>,
 }
 
 impl PreparedProfile {
@@ -84,8 +88,8 @@ impl PreparedProfile {
         let path = dir.join(MANIFEST);
         let manifest: Manifest = read_json(&path)?;
         check_schema(&path, &manifest.schema, SCHEMA)?;
-        let Manifest { id, gcov_kernel, compiler, runs, summary, .. } = manifest;
-        Ok(Self { dir, id, gcov_kernel, compiler, runs, summary })
+        let Manifest { id, gcov_kernel, compiler, runs, summary, values, .. } = manifest;
+        Ok(Self { dir, id, gcov_kernel, compiler, runs, summary, values })
     }
 
     /// The files as they belong into the build directory: `kernel/fork.gcda` is for `kernel/fork.o`.
@@ -100,7 +104,13 @@ impl PreparedProfile {
 }
 
 impl Manifest {
-    pub fn new(id: &str, gcov: &kerntune_kernel::KernelManifest, runs: u32, summary: ProfileSummary) -> Self {
+    pub fn new(
+        id: &str,
+        gcov: &kerntune_kernel::KernelManifest,
+        runs: u32,
+        summary: ProfileSummary,
+        values: Option<ValueSummary>,
+    ) -> Self {
         Self {
             schema: SCHEMA.into(),
             id: id.into(),
@@ -108,6 +118,7 @@ impl Manifest {
             compiler: gcov.compiler.version.clone(),
             runs,
             summary,
+            values,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Whether the profile is in the tuned kernel: the compiler's word joined with the counts, and the image's.
 
 use super::build_log::{BuildLog, Place};
-use super::{ImageEvidence, ObjectCounts, PreparedProfile};
+use super::specialised::{DirectSite, Specialised};
+use super::{ImageEvidence, ObjectCounts, PreparedProfile, Transformed, ValueSummary};
 use crate::Result;
 use kerntune_convert::gcda::Gcda;
 use kerntune_kernel::{Kernel, Symbols};
@@ -51,6 +52,21 @@ pub struct Proof {
     pub tuned: ImageEvidence,
     /// The tuned kernel's objects, if they were kept.
     pub sections: Option<SectionEvidence>,
+    /// What became of value counters; None if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<ValueEvidence>,
+}
+
+/// Value counters and what they did to the image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ValueEvidence {
+    /// What was counted.
+    pub counted: ValueSummary,
+    /// What GCC says that it did.
+    pub transformed: Transformed,
+    /// Places in the tuned image that test for a usual target and call it directly or have its body: comparisons
+    /// with a function that the baseline compares with nowhere. None for another architecture than x86-64.
+    pub direct: Option<Vec<DirectSite>>,
 }
 
 /// A function whose counts were lost.
@@ -91,6 +107,16 @@ pub fn prove(base: &Kernel, profile: &PreparedProfile, tuned: &Kernel, build_log
     let log = BuildLog::parse(&String::from_utf8_lossy(&text), &build_path);
     let counts = profile.counts()?;
     let matched = Matched::of(&counts, &log);
+    let (base_symbols, tuned_symbols) = (Symbols::load(&base.vmlinux())?, Symbols::load(&tuned.vmlinux())?);
+    let values = match &profile.values {
+        None => None,
+        Some(counted) => {
+            let base = Specialised::of(&base.vmlinux(), &base_symbols)?;
+            let tuned = Specialised::of(&tuned.vmlinux(), &tuned_symbols)?;
+            let direct = base.zip(tuned).map(|(base, tuned)| tuned.not_in(&base));
+            Some(ValueEvidence { counted: counted.clone(), transformed: log.transformed, direct })
+        }
+    };
     Ok(Proof {
         schema: SCHEMA.into(),
         kernel: tuned.manifest.label.clone(),
@@ -105,9 +131,10 @@ pub fn prove(base: &Kernel, profile: &PreparedProfile, tuned: &Kernel, build_log
         functions_mismatched: matched.lost.into_iter().take(NAMED).collect(),
         functions_not_in_profile: log.not_in_profile,
         functions_moved: log.moved,
-        base: ImageEvidence::of(&Symbols::load(&base.vmlinux())?, &counts),
-        tuned: ImageEvidence::of(&Symbols::load(&tuned.vmlinux())?, &counts),
+        base: ImageEvidence::of(&base_symbols, &counts),
+        tuned: ImageEvidence::of(&tuned_symbols, &counts),
         sections: tuned.build_dir().map(|dir| SectionEvidence::of(&dir, &counts)).transpose()?,
+        values,
     })
 }
 
@@ -251,6 +278,46 @@ impl fmt::Display for Proof {
             write!(
                 f,
                 "\n  objects     {with_hot} with .text.hot, {with_unlikely} with .text.unlikely of {objects}"
+            )?;
+        }
+        if let Some(values) = &self.values {
+            write!(f, "\n{values}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ValueEvidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { counted, transformed, direct } = self;
+        let percent = |calls: u64| 100.0 * calls as f64 / counted.indirect_calls.max(1) as f64;
+        write!(
+            f,
+            "  indirect    {} calls, {:.1} % to their site's usual target, {:.1} % to one in the caller's own file \
+             ({} sites)",
+            counted.indirect_calls,
+            percent(counted.usual_calls),
+            percent(counted.promotable_calls),
+            counted.promotable_sites
+        )?;
+        if let Some(direct) = direct {
+            write!(f, "\n  direct      {} places test for the usual target of a call", direct.len())?;
+            for place in direct.iter().take(5) {
+                write!(f, "\n              {} in {} ({})", place.target, place.function, place.then)?;
+            }
+        }
+        write!(
+            f,
+            "\n  values      GCC specialised {} divisions and {} sizes, of {} values listed",
+            transformed.divisions,
+            transformed.sizes,
+            counted.used("topn")
+        )?;
+        for health in &counted.health {
+            write!(
+                f,
+                "\n  lists       {} of {} nodes taken, {} values found none, {} a full list",
+                health.nodes, health.nodes_of, health.unlisted, health.crowded
             )?;
         }
         Ok(())

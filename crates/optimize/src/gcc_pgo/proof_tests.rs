@@ -96,6 +96,7 @@ fn good() -> Proof {
         base: image(1089, 10_500_000, 30, 2),
         tuned: image(1668, 7_800_000, 970, 5),
         sections: Some(SectionEvidence { objects: 998, with_hot: 200, with_unlikely: 900 }),
+        values: None,
     }
 }
 
@@ -139,4 +140,36 @@ fn each_failure_has_its_reason() {
     // Other flags changed the code, but not because of the profile.
     let text = refusal(Proof { tuned: image(1100, 10_600_000, 40, 2), ..good() });
     assert!(text.contains("4 %; 70 % are needed, the baseline has 3 %"), "{text}");
+}
+
+fn values(direct: usize, promotable_sites: u64) -> ValueEvidence {
+    let site = DirectSite {
+        address: 0x1000,
+        function: "pipe_read".into(),
+        target: "anon_pipe_buf_release".into(),
+        then: crate::gcc_pgo::Then::Inlined,
+    };
+    let counted =
+        ValueSummary { promotable_sites, indirect_calls: 1000, usual_calls: 905, ..Default::default() };
+    let transformed = Transformed { calls: 70, divisions: 12, sizes: 34 };
+    ValueEvidence { counted, transformed, direct: Some(vec![site; direct]) }
+}
+
+#[test]
+fn values_that_gcc_did_not_use_are_refused() {
+    let proof = Proof { values: Some(values(26, 50)), ..good() };
+    proof.verdict().unwrap();
+    let text = proof.to_string();
+    let inlined = "anon_pipe_buf_release in pipe_read (inlined)";
+    for part in ["90.5 % to their site's usual target", "26 places", inlined, "12 divisions and 34 sizes"] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    let unused =
+        |direct, sites| ValueEvidence { transformed: Transformed::default(), ..values(direct, sites) };
+    let refusal = Proof { values: Some(unused(0, 50)), ..good() }.verdict().unwrap_err().to_string();
+    assert!(refusal.contains("at 50 places, and GCC used none"), "{refusal}");
+    // The image's word is enough, and so is GCC's; and a workload may have none.
+    for kept in [unused(26, 50), values(0, 50), unused(0, 3)] {
+        Proof { values: Some(kept), ..good() }.verdict().unwrap();
+    }
 }

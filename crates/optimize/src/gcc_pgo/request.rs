@@ -1,14 +1,14 @@
 //! What to build: the gcov kernel before the training, the tuned kernel after it.
 
-use super::{check_compiler, Exclusions, PreparedProfile, INSTRUMENTED, NAME};
+use super::{check_compiler, Exclusions, PreparedProfile, Values, INSTRUMENTED, NAME};
 use crate::Result;
 use kerntune_kernel::{fragment, BuildRequest, Kernel};
 
 /// Flags of the tuned kernel, for every object of the kernel proper.
 ///
 /// `-fprofile-use` is left with all that GCC turns on with it: unrolling, peeling, tail duplication
-/// and cloning act only where the counts say that it is hot, and without value counters (the
-/// kernel's gcov has none) the value transformations find nothing to do.
+/// and cloning act only where the counts say that it is hot, and without value counters the value
+/// transformations (`-fvpt`) find nothing to do.
 const USE_FLAGS: &[&str] = &[
     "-fprofile-use",
     // Counters of one function can disagree: interrupts, and more than one processor.
@@ -21,23 +21,32 @@ const USE_FLAGS: &[&str] = &[
     "-Wno-error=coverage-mismatch",
 ];
 
-/// The gcov kernel to train: `base` with arc counters in every object that can bear them.
+/// What `prove` reads in the log beside these: which values GCC used.
+const SAY_VALUES: &str = "-fopt-info-optimized-ipa";
+
+/// The gcov kernel to train: `base` with arc counters, and counters of `values` if they are given, in
+/// every object that can bear them.
 ///
 /// `kernel` is what `base` was built to; its version selects the `exclusions`. The objects are
 /// kept: their `.gcno` files tell which build counters are from.
 ///
 /// # Errors
-/// As [`check_compiler`].
+/// As [`check_compiler`]; patches that cannot be read.
 pub fn instrumented_request(
     base: &BuildRequest,
     kernel: &Kernel,
     exclusions: &Exclusions,
+    values: Option<&Values>,
 ) -> Result<BuildRequest> {
     check_compiler(&base.compiler)?;
     let mut request = base.clone();
     add_lines(&mut request.extra, fragment::lines(fragment::GCOV));
+    if let Some(values) = values {
+        add_lines(&mut request.extra, fragment::lines(fragment::GCOV_VALUES));
+        values.add_to(&mut request)?;
+    }
     request.make_vars.retain(|(name, _)| name != "CFLAGS_GCOV");
-    request.make_vars.push(exclusions.make_var(&kernel.manifest.version));
+    request.make_vars.push(exclusions.make_var(&kernel.manifest.version, values.is_some()));
     request.profile_dir = None;
     request.profile_id = None;
     request.label = format!("{}-gcov", base.label);
@@ -57,18 +66,23 @@ pub fn without_counters(mut instrumented: BuildRequest) -> BuildRequest {
 
 /// The tuned kernel: `base` compiled with the profile.
 ///
-/// `kernel` is what `base` was built to. The label is that of `base` with `-gcc-pgo`; set another
-/// to list it under the workload's name.
+/// `kernel` is what `base` was built to, `values` what the gcov kernel was built with. The label is
+/// that of `base` with `-gcc-pgo`; set another to list it under the workload's name.
 ///
 /// # Errors
-/// As [`check_compiler`].
+/// As [`instrumented_request`].
 pub fn tuned_request(
     base: &BuildRequest,
     kernel: &Kernel,
     profile: &PreparedProfile,
+    values: Option<&Values>,
 ) -> Result<BuildRequest> {
     check_compiler(&base.compiler)?;
     let mut request = base.clone();
+    if let Some(values) = values {
+        values.add_to(&mut request)?;
+        add_lines(&mut request.kcflags, [SAY_VALUES.to_string()]);
+    }
     add_lines(&mut request.kcflags, USE_FLAGS.iter().map(|f| f.to_string()));
     request.profile_dir = Some(profile.tree());
     request.profile_id = Some(profile.id.clone());

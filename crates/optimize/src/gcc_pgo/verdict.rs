@@ -1,6 +1,6 @@
 //! Judging a proof.
 
-use super::Proof;
+use super::{Proof, Transformed};
 use crate::Refused;
 
 /// Least share of the counts that GCC must have matched. Sources and configuration are the same but
@@ -21,13 +21,19 @@ impl Proof {
     /// [`Refused`] with every reason: built with another profile, files without the program
     /// summary, fewer counts matched than [`MIN_FEEDBACK_SHARE`], or an image that shows no
     /// profile: no more `.cold` parts than the baseline and the same amount of code, or fewer
-    /// functions moved than [`MIN_MOVED_SHARE`].
+    /// functions moved than [`MIN_MOVED_SHARE`]; value counters of which nothing was used.
     pub fn verdict(&self) -> Result<(), Refused> {
-        let reasons: Vec<String> =
-            [self.wrong_profile(), self.no_summary(), self.few_matched(), self.no_trace(), self.not_moved()]
-                .into_iter()
-                .flatten()
-                .collect();
+        let reasons: Vec<String> = [
+            self.wrong_profile(),
+            self.no_summary(),
+            self.few_matched(),
+            self.no_trace(),
+            self.not_moved(),
+            self.values_unused(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         Refused::unless_empty(&self.kernel, reasons)
     }
 
@@ -90,5 +96,20 @@ impl Proof {
                     self.base.never_ran.share() * 100.0
                 )
             })
+    }
+
+    /// GCC may know every usual target and still keep the indirect calls: it makes only those direct that it inlines.
+    /// But then it says that it knew.
+    fn values_unused(&self) -> Option<String> {
+        let values = self.values.as_ref()?;
+        let sites = values.counted.promotable_sites;
+        let none = values.transformed == Transformed::default();
+        (sites >= FEW && none && values.direct.as_ref().is_some_and(Vec::is_empty)).then(|| {
+            format!(
+                "indirect calls have a usual target in their own file at {sites} places, and GCC used none, nor any usual \
+                 divisor or size: it did not read the value counters. Is -fno-profile-values or -fno-vpt among the flags? \
+                 Without values, leave out --values"
+            )
+        })
     }
 }

@@ -1,8 +1,8 @@
 //! Recipe `clang-autofdo`: the training run of the base kernel itself is recorded.
 
-use super::{not_of, record_training, Compiles, Given, Job, Make, Way};
+use super::{not_of, record_training, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
-use crate::{Result, Session};
+use crate::{Error, Result, Session};
 use kerntune_kernel::{BuildRequest, ImportedSource, Kernel};
 use kerntune_optimize::clang_autofdo::{
     base_request, prepare_profile, prove, tuned_request, PreparedProfile,
@@ -16,6 +16,13 @@ pub(super) struct ClangAutofdo;
 impl Way for ClangAutofdo {
     fn steps(&self) -> Vec<StepName> {
         vec![StepName::RecordTraining, StepName::Profile]
+    }
+
+    fn check(&self, options: RecipeOptions) -> Result<()> {
+        if options.values {
+            return Err(Error::NoValues(Recipe::ClangAutofdo.name()));
+        }
+        Ok(())
     }
 
     fn base(&self, session: &Session, request: &BuildRequest) -> Result<BuildRequest> {

@@ -1,6 +1,6 @@
 //! Recipe `gcc-pgo`: an instrumented kernel is trained.
 
-use super::{not_of, Compiles, Given, Job, Make, Way};
+use super::{not_of, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
 use crate::sound::sound;
 use crate::train::train;
@@ -8,7 +8,7 @@ use crate::{Result, Session};
 use kerntune_kernel::{BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{
     instrumented_request, prepare_profile, prove, tuned_request, without_counters, Exclusions,
-    PreparedProfile,
+    PreparedProfile, Values,
 };
 use kerntune_optimize::{Proof, Recipe};
 use std::path::{Path, PathBuf};
@@ -20,20 +20,30 @@ impl Way for GccPgo {
         vec![StepName::InstrumentedKernel, StepName::Training, StepName::Profile]
     }
 
+    fn check(&self, _: RecipeOptions) -> Result<()> {
+        Ok(())
+    }
+
     fn base(&self, _: &Session, request: &BuildRequest) -> Result<BuildRequest> {
         Ok(request.clone())
     }
 
     fn profile(&self, job: &Job, given: Option<&Given>, make: &mut Make) -> Result<PathBuf> {
-        let Job { session, workload, .. } = *job;
+        let Job { session, workload, base, options, .. } = *job;
+        let values = values(job)?;
+        if values.is_none() && options.values {
+            let version = &base.manifest.version;
+            let text = format!("no patches profile values in Linux {version}: arcs alone are counted");
+            session.progress.note(&text);
+        }
         let instrumented = make(StepName::InstrumentedKernel, &mut || {
             let request = |exclusions: &Exclusions| -> Result<BuildRequest> {
                 let exclusions = Exclusions::maintained()?.and(exclusions);
-                Ok(instrumented_request(job.request, job.base, &exclusions)?)
+                Ok(instrumented_request(job.request, base, &exclusions, values.as_ref())?)
             };
             let plain = || -> Result<BuildRequest> {
-                let request = instrumented_request(job.request, job.base, &Exclusions::default())?;
-                Ok(without_counters(request))
+                let none = Exclusions::default();
+                Ok(without_counters(instrumented_request(job.request, base, &none, values.as_ref())?))
             };
             Ok(sound(job, &request, &plain, false)?.dir)
         })?;
@@ -61,6 +71,15 @@ impl Way for GccPgo {
 
 impl Compiles for GccPgo {
     fn request(&self, job: &Job, profile: &Path) -> Result<BuildRequest> {
-        Ok(tuned_request(job.request, job.base, &PreparedProfile::load(profile)?)?)
+        let profile = PreparedProfile::load(profile)?;
+        Ok(tuned_request(job.request, job.base, &profile, values(job)?.as_ref())?)
     }
+}
+
+/// What it takes to profile values; None if that is not wanted or there are no patches for this kernel.
+fn values(job: &Job) -> Result<Option<Values>> {
+    if !job.options.values {
+        return Ok(None);
+    }
+    Ok(Values::of(job.session.work, job.base)?)
 }

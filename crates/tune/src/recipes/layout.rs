@@ -1,7 +1,7 @@
 //! Recipe `layout`, alone or after one that compiles: the objects are linked in the order that a recording of
 //! themselves asks for.
 
-use super::{not_of, record_training, Compiles, Given, Job, Make, Way};
+use super::{not_of, record_training, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
 use crate::sound::sound;
 use crate::{Error, Result, Session};
@@ -31,6 +31,14 @@ impl Way for Layout {
         let mut steps = self.after.map(|after| after.steps()).unwrap_or_default();
         steps.extend([StepName::MovableKernel, StepName::RecordMovable, StepName::Order]);
         steps
+    }
+
+    fn check(&self, options: RecipeOptions) -> Result<()> {
+        match self.after {
+            Some(after) => after.check(options),
+            None if options.values => Err(Error::NoValues(self.recipe.name())),
+            None => Ok(()),
+        }
     }
 
     fn base(&self, session: &Session, request: &BuildRequest) -> Result<BuildRequest> {

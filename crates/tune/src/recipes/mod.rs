@@ -23,6 +23,13 @@ pub enum Given {
     Recording(PathBuf),
 }
 
+/// What only some recipes know. A recipe refuses what is not its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RecipeOptions {
+    /// `gcc-pgo`: count values besides arcs, where there are patches for it.
+    pub values: bool,
+}
+
 /// The base kernel with what it was built from, and what it is tuned for.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a> {
@@ -31,6 +38,7 @@ pub(crate) struct Job<'a> {
     /// As [`Way::base`] made it.
     pub request: &'a BuildRequest,
     pub base: &'a Kernel,
+    pub options: RecipeOptions,
     /// What the recipe leaves out.
     pub excluded: &'a Excluded,
     /// What is different for single objects of the tuned kernel.
@@ -53,6 +61,9 @@ pub(crate) type Make<'a> = dyn FnMut(StepName, &mut dyn FnMut() -> Result<PathBu
 pub(crate) trait Way {
     /// The steps between the base kernel and the tuned kernel, in order.
     fn steps(&self) -> Vec<StepName>;
+
+    /// Whether all that is asked for in `options` is this recipe's.
+    fn check(&self, options: RecipeOptions) -> Result<()>;
 
     /// What the base kernel is built from, where `request` was asked for.
     fn base(&self, session: &Session, request: &BuildRequest) -> Result<BuildRequest>;

@@ -1,0 +1,96 @@
+//! Patches of `kernel/patches` that recipes need, compiled in so that an installed kerntune needs no checkout.
+
+use crate::Result;
+use kerntune_work::{ContentHash, IoContext, WorkDir};
+use std::fs;
+use std::path::PathBuf;
+
+/// The kind of result in the work directory.
+const KIND: &str = "patches";
+
+/// Patches that belong together, in order, for the kernels of one series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PatchSet {
+    /// `gcov-values`.
+    pub name: &'static str,
+    /// `6.12`.
+    pub series: &'static str,
+    files: &'static [(&'static str, &'static str)],
+}
+
+macro_rules! files {
+    ($directory:literal: $($name:literal),+) => {
+        &[$(($name, include_str!(concat!("../../../kernel/patches/", $directory, "/", $name)))),+]
+    };
+}
+
+const GCOV_VALUES: &[PatchSet] = &[PatchSet {
+    name: "gcov-values",
+    series: "6.12",
+    files: files!("6.12/gcov-values": "0001-hooks.patch", "0002-interrupts.patch", "0003-assembler.patch"),
+}];
+
+impl PatchSet {
+    /// Value counters in the gcov of a kernel of this version; None if there are none for it.
+    ///
+    /// ```
+    /// use kerntune_kernel::PatchSet;
+    /// assert_eq!(PatchSet::gcov_values("6.12.117").map(|set| set.series), Some("6.12"));
+    /// assert!(PatchSet::gcov_values("6.1.0").is_none());
+    /// ```
+    pub fn gcov_values(version: &str) -> Option<Self> {
+        let rest = |set: &&PatchSet| version.strip_prefix(set.series).map(str::to_owned);
+        GCOV_VALUES
+            .iter()
+            .find(|set| rest(set).is_some_and(|r| r.is_empty() || r.starts_with(['.', '-'])))
+            .copied()
+    }
+
+    /// The patches as files of the work directory, in order, for
+    /// [`BuildRequest::patches`](crate::BuildRequest::patches).
+    pub fn write(&self, work: &WorkDir) -> Result<Vec<PathBuf>> {
+        let mut hash = ContentHash::new("patch-set/1").field("name", self.name);
+        for (name, text) in self.files {
+            hash = hash.field("file", name).field("text", text);
+        }
+        let staged = work.stage(KIND, &hash.finish())?;
+        let dir = match staged.already() {
+            Some(dir) => dir.to_owned(),
+            None => {
+                staged.clear()?;
+                for (name, text) in self.files {
+                    let path = staged.path().join(name);
+                    fs::write(&path, text).at("write", &path)?;
+                }
+                staged.publish()?
+            }
+        };
+        Ok(self.files.iter().map(|(name, _)| dir.join(name)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_is_not_the_beginning_of_another() {
+        let series = |version| PatchSet::gcov_values(version).map(|set| set.series);
+        assert_eq!([series("6.12"), series("6.12.0-rc3"), series("6.12.117")], [Some("6.12"); 3]);
+        assert_eq!([series("6.1.192"), series("6.120.1"), series("7.0.0"), series("")], [None; 4]);
+    }
+
+    #[test]
+    fn patches_are_written_once_and_in_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let set = PatchSet::gcov_values("6.12.117").unwrap();
+        let paths = set.write(&work).unwrap();
+        assert_eq!(paths, set.write(&work).unwrap());
+        let names: Vec<_> = paths.iter().filter_map(|p| p.file_name()?.to_str()).collect();
+        assert_eq!(names, ["0001-hooks.patch", "0002-interrupts.patch", "0003-assembler.patch"]);
+        for (path, (_, text)) in paths.iter().zip(set.files) {
+            assert_eq!(fs::read_to_string(path).unwrap(), *text);
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Two kernels, one workload, and the base kernel once more.
 
-use crate::{Error, Measurement, Metric, OperationCounters, Result};
+use crate::{Costs, Error, Measurement, Metric, OperationCounters, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub struct KernelRef {
 }
 
 /// What a comparison is of.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Labels {
     /// The workload's name.
     pub workload: String,
@@ -34,6 +34,8 @@ pub struct Labels {
     pub machine: String,
     /// The front-end model's name, `generic`.
     pub model: String,
+    /// What its events cost, if it says: with them there are rows of [`Metric::ModelCycles`].
+    pub costs: Option<Costs>,
     /// The kernel compared with.
     pub base: KernelRef,
     /// The kernel in question.
@@ -65,18 +67,29 @@ pub struct Row {
 }
 
 impl Row {
-    /// `counters` are of the base, the second base and the tuned run.
-    fn new(metric: Metric, counters: [&OperationCounters; 3]) -> Self {
+    /// The rows of an operation; `counters` are of the base, the second base and the tuned run.
+    fn all(counters: [&OperationCounters; 3], costs: Option<&Costs>) -> impl Iterator<Item = Self> {
+        let counted = Metric::COUNTED.map(|metric| {
+            let sums = counters.map(|of| metric.count(of).unwrap_or_default());
+            // Of the same number of operations the sums say it without rounding.
+            let exact = sums[2].abs_diff(sums[0]) <= sums[1].abs_diff(sums[0]);
+            Self::new(metric, counters, sums.map(|sum| sum as f64), Some(exact))
+        });
+        let cycles = costs
+            .map(|costs| Self::new(Metric::ModelCycles, counters, counters.map(|of| costs.cycles(of)), None));
+        counted.into_iter().chain(cycles)
+    }
+
+    /// `exact` says of equal numbers of operations whether the change is within the noise, if that can be said
+    /// better than by `sums`.
+    fn new(metric: Metric, counters: [&OperationCounters; 3], sums: [f64; 3], exact: Option<bool>) -> Self {
         let operation = &counters[0].operation;
         let total = operation == TOTAL;
-        let sums = counters.map(|of| metric.of(of));
         let per = counters.map(|of| if total { 1 } else { of.operations });
-        let [base, base_again, tuned] = [0, 1, 2].map(|run| sums[run] as f64 / per[run] as f64);
-        let within_noise = if per[0] == per[1] && per[0] == per[2] {
-            // Of the same number of operations the sums say it without rounding.
-            sums[2].abs_diff(sums[0]) <= sums[1].abs_diff(sums[0])
-        } else {
-            (tuned - base).abs() <= (base_again - base).abs()
+        let [base, base_again, tuned] = [0, 1, 2].map(|run| sums[run] / per[run] as f64);
+        let within_noise = match exact {
+            Some(exact) if per[0] == per[1] && per[0] == per[2] => exact,
+            _ => (tuned - base).abs() <= (base_again - base).abs(),
         };
         Self {
             operation: operation.clone(),
@@ -179,7 +192,7 @@ pub struct Comparison {
     pub base: KernelRef,
     /// The kernel in question.
     pub tuned: KernelRef,
-    /// Per operation in the order of the base run, then [`TOTAL`]; each with every metric.
+    /// Per operation in the order of the base run, then [`TOTAL`]; each with the same metrics.
     pub rows: Vec<Row>,
     /// Operations that are not in every run.
     #[serde(default)]
@@ -197,6 +210,7 @@ impl Comparison {
         tuned: &Measurement,
         labels: Labels,
     ) -> Result<Self> {
+        let costs = labels.costs.as_ref();
         let runs = [(Run::Base, base), (Run::BaseAgain, base_again), (Run::Tuned, tuned)];
         for (run, measurement) in runs {
             let total = &measurement.total;
@@ -222,7 +236,7 @@ impl Comparison {
                             tuned: tuned.operations,
                         });
                     }
-                    rows.extend(Metric::ALL.map(|metric| Row::new(metric, [base, again, tuned])));
+                    rows.extend(Row::all([base, again, tuned], costs));
                 }
                 _ => {
                     let absent = runs.iter().filter(|(_, run)| run.operation(name).is_none());
@@ -237,16 +251,19 @@ impl Comparison {
             };
             return Err(Error::NothingInCommon { base: list(base), tuned: list(tuned) });
         }
-        rows.extend(
-            Metric::ALL.map(|metric| Row::new(metric, [&base.total, &base_again.total, &tuned.total])),
-        );
-        let Labels { workload, machine, model, base, tuned } = labels;
+        rows.extend(Row::all([&base.total, &base_again.total, &tuned.total], costs));
+        let Labels { workload, machine, model, base, tuned, .. } = labels;
         Ok(Self { schema: Schema, workload, machine, model, base, tuned, rows, missing, unequal_work })
     }
 
     /// The row of an operation (or [`TOTAL`]) and a metric.
     pub fn row(&self, operation: &str, metric: Metric) -> Option<&Row> {
         self.rows.iter().find(|row| row.operation == operation && row.metric == metric)
+    }
+
+    /// The metrics that there are rows of, in order.
+    pub fn metrics(&self) -> impl Iterator<Item = Metric> + '_ {
+        Metric::ALL.into_iter().filter(|metric| self.rows.iter().any(|row| row.metric == *metric))
     }
 
     /// The operations that have rows, in order, without [`TOTAL`].

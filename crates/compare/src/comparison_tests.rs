@@ -25,9 +25,28 @@ fn labels() -> Labels {
         workload: "rr".into(),
         machine: "emulator".into(),
         model: "generic".into(),
+        costs: None,
         base: KernelRef { id: "0f3c".into(), label: "gcc -O2".into(), ..KernelRef::default() },
         tuned: KernelRef { id: "9d21".into(), recipe: Some("gcc-pgo".into()), ..KernelRef::default() },
     }
+}
+
+#[test]
+fn cycles_are_counts_times_costs() {
+    let base = run(&[TCP, PIPE]);
+    let tuned = run(&[("tcp_rr", 1000, 17_985_000, 2_300_000, 470_000, 40), PIPE]);
+    let costs = Costs { path_length: 0.25, taken_branches: 1.0, l1i_misses: 12.0, itlb_misses: 14.0 };
+    let labels = Labels { costs: Some(costs), ..labels() };
+    let comparison = Comparison::new(&base, &base, &tuned, labels).unwrap();
+    assert_eq!(comparison.metrics().count(), 5);
+    let row = comparison.row("tcp_rr", Metric::ModelCycles).unwrap();
+    assert_eq!(row.base, 20_396.0 / 4.0 + 3_000.0 + 12.0 * 900.0 + 0.04 * 14.0);
+    assert_eq!(row.tuned, 17_985.0 / 4.0 + 2_300.0 + 12.0 * 470.0 + 0.04 * 14.0);
+    assert!(
+        row.model && row.is_lower() && comparison.row("pipe", Metric::ModelCycles).unwrap().within_noise()
+    );
+    let without = example();
+    assert!(without.row("tcp_rr", Metric::ModelCycles).is_none() && without.metrics().count() == 4);
 }
 
 const TCP: Figures = ("tcp_rr", 1000, 20_396_000, 3_000_000, 900_000, 40);

@@ -29,6 +29,7 @@
 //!     workload: "rr".into(),
 //!     machine: "emulator".into(),
 //!     model: "generic".into(),
+//!     costs: None,
 //!     base: kernel("gcc -O2"),
 //!     tuned: kernel("gcc-pgo"),
 //! };
@@ -48,7 +49,7 @@ mod verdict;
 
 pub use comparison::{Comparison, KernelRef, Labels, Missing, Row, Run, UnequalWork, SCHEMA, TOTAL};
 pub use measurement::{Measurement, OperationCounters, RegionFigures};
-pub use metric::Metric;
+pub use metric::{Costs, Metric};
 pub use verdict::{Outcome, Verdict};
 
 /// What can be wrong with runs that are to be compared.

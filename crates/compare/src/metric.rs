@@ -15,12 +15,46 @@ pub enum Metric {
     L1iMisses,
     /// Misses of the first-level instruction TLB, by the front-end model.
     ItlbMisses,
+    /// The other four, each times what the front-end model says that it costs: cycles of a front end that never
+    /// waits for data and predicts every branch. Of models that have [`Costs`].
+    ModelCycles,
+}
+
+/// What one event of each metric costs, in cycles.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Costs {
+    /// An instruction.
+    pub path_length: f64,
+    /// A branch taken.
+    pub taken_branches: f64,
+    /// A miss of the L1I.
+    pub l1i_misses: f64,
+    /// A miss of the iTLB.
+    pub itlb_misses: f64,
+}
+
+impl Costs {
+    /// Cycles of an operation's sums.
+    pub fn cycles(&self, counters: &OperationCounters) -> f64 {
+        let Costs { path_length, taken_branches, l1i_misses, itlb_misses } = *self;
+        let costs = [path_length, taken_branches, l1i_misses, itlb_misses];
+        let counted = Metric::COUNTED.map(|metric| metric.count(counters).unwrap_or_default() as f64);
+        costs.iter().zip(counted).map(|(cost, count)| cost * count).sum()
+    }
 }
 
 impl Metric {
-    /// All of them, in the order of tables.
-    pub const ALL: [Metric; 4] =
+    /// Those that are counted, in the order of tables.
+    pub const COUNTED: [Metric; 4] =
         [Metric::PathLength, Metric::TakenBranches, Metric::L1iMisses, Metric::ItlbMisses];
+    /// All of them, in the order of tables.
+    pub const ALL: [Metric; 5] = [
+        Metric::PathLength,
+        Metric::TakenBranches,
+        Metric::L1iMisses,
+        Metric::ItlbMisses,
+        Metric::ModelCycles,
+    ];
 
     /// The name in JSON, `path_length`.
     pub fn name(self) -> &'static str {
@@ -29,6 +63,7 @@ impl Metric {
             Metric::TakenBranches => "taken_branches",
             Metric::L1iMisses => "l1i_misses",
             Metric::ItlbMisses => "itlb_misses",
+            Metric::ModelCycles => "model_cycles",
         }
     }
 
@@ -39,6 +74,7 @@ impl Metric {
             Metric::TakenBranches => "taken branches",
             Metric::L1iMisses => "L1I misses",
             Metric::ItlbMisses => "iTLB misses",
+            Metric::ModelCycles => "model cycles",
         }
     }
 
@@ -48,6 +84,7 @@ impl Metric {
             Metric::PathLength => "instructions",
             Metric::TakenBranches => "branches",
             Metric::L1iMisses | Metric::ItlbMisses => "misses",
+            Metric::ModelCycles => "cycles",
         }
     }
 
@@ -57,21 +94,23 @@ impl Metric {
             Metric::PathLength => "instructions/op",
             Metric::TakenBranches => "branches/op",
             Metric::L1iMisses | Metric::ItlbMisses => "misses/op",
+            Metric::ModelCycles => "cycles/op",
         }
     }
 
     /// Whether the figure is a front-end model's and not what a CPU would count.
     pub fn is_model(self) -> bool {
-        matches!(self, Metric::L1iMisses | Metric::ItlbMisses)
+        matches!(self, Metric::L1iMisses | Metric::ItlbMisses | Metric::ModelCycles)
     }
 
-    /// The counter of this metric.
-    pub fn of(self, counters: &OperationCounters) -> u64 {
+    /// The counter of this metric; none of what is computed.
+    pub fn count(self, counters: &OperationCounters) -> Option<u64> {
         match self {
-            Metric::PathLength => counters.kernel_instructions,
-            Metric::TakenBranches => counters.taken_branches,
-            Metric::L1iMisses => counters.l1i_misses,
-            Metric::ItlbMisses => counters.itlb_misses,
+            Metric::PathLength => Some(counters.kernel_instructions),
+            Metric::TakenBranches => Some(counters.taken_branches),
+            Metric::L1iMisses => Some(counters.l1i_misses),
+            Metric::ItlbMisses => Some(counters.itlb_misses),
+            Metric::ModelCycles => None,
         }
     }
 }

@@ -150,7 +150,7 @@ fn total_phrase(row: &Row) -> String {
         metric => metric.title(),
     };
     let star = if row.within_noise() { "*" } else { "" };
-    let model = if row.model { " (model)" } else { "" };
+    let model = if row.model && !what.contains("model") { " (model)" } else { "" };
     format!("{what}{model} {}{star}", change(row))
 }
 

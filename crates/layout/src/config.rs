@@ -1,4 +1,4 @@
-//! The sizes of a front end, as `machines/*.toml` states them.
+//! The sizes of a front end and the costs of its events, as `machines/*.toml` states them.
 
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,8 @@ pub const LARGE_PAGE_BYTES: u64 = 2 << 20;
 
 /// Above this a model file is taken for a mistake rather than for a machine.
 const MOST_ENTRIES: u64 = 1 << 20;
+/// Likewise, for the cost of one event.
+const MOST_CYCLES: f64 = 10_000.0;
 
 /// The models that are built in, by name.
 const BUILT_IN: &[(&str, &str)] = &[
@@ -18,7 +20,7 @@ const BUILT_IN: &[(&str, &str)] = &[
 ];
 
 /// A documented CPU front end: instruction cache and instruction TLB.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FrontEndConfig {
     /// Short name, the one reports print beside the misses.
@@ -35,6 +37,24 @@ pub struct FrontEndConfig {
     /// The instruction TLB for 2-MiB pages; needed if kernel text is in large pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub itlb_large: Option<LargeTlbConfig>,
+    /// What the events cost; without it there are no model cycles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycles: Option<CycleCosts>,
+}
+
+/// Cycles that one event of each kind takes. A sum of events times costs is an estimate of a front end that
+/// never waits for data and predicts every branch.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CycleCosts {
+    /// An instruction: 1 / the width of the pipeline.
+    pub instruction: f64,
+    /// A branch taken and predicted.
+    pub taken_branch: f64,
+    /// A line that is not in the L1I but in the L2.
+    pub l1i_miss: f64,
+    /// A translation that is not in the first-level iTLB but in the second-level TLB.
+    pub itlb_miss: f64,
 }
 
 /// Geometry of a cache.
@@ -80,6 +100,12 @@ impl FrontEndConfig {
         let config: Self = toml::from_str(text)?;
         config.validate()?;
         Ok(config)
+    }
+
+    /// What [`FrontEndConfig::parse`] reads back, without the file's comments.
+    pub fn to_toml(&self) -> String {
+        // Tables of numbers and strings: nothing in it can fail.
+        toml::to_string(self).unwrap_or_default()
     }
 
     /// A model that is built in, see [`FrontEndConfig::built_in`].
@@ -145,7 +171,23 @@ impl FrontEndConfig {
         if page == LARGE_PAGE_BYTES && self.itlb_large.is_none() {
             return Err(Error::NoLargeTlb { model: self.name.clone() });
         }
-        Ok(())
+        self.check_costs()
+    }
+
+    fn check_costs(&self) -> Result<()> {
+        let Some(CycleCosts { instruction, taken_branch, l1i_miss, itlb_miss }) = self.cycles else {
+            return Ok(());
+        };
+        let costs = [
+            ("cycles.instruction", instruction),
+            ("cycles.taken_branch", taken_branch),
+            ("cycles.l1i_miss", l1i_miss),
+            ("cycles.itlb_miss", itlb_miss),
+        ];
+        match costs.into_iter().find(|(_, cost)| !(0.0..=MOST_CYCLES).contains(cost)) {
+            Some((key, cost)) => Err(Error::Cost { model: self.name.clone(), key, cost, most: MOST_CYCLES }),
+            None => Ok(()),
+        }
     }
 
     /// `entries` of a structure in sets of `ways`; `value` is what the file says under `keys[0]`.
@@ -193,7 +235,9 @@ mod tests {
     #[test]
     fn every_built_in_model_is_valid_and_carries_its_name() {
         for name in FrontEndConfig::built_in() {
-            assert_eq!(FrontEndConfig::named(name).unwrap().name, name);
+            let config = FrontEndConfig::named(name).unwrap();
+            assert_eq!(config.name, name);
+            assert_eq!(FrontEndConfig::parse(&config.to_toml()).unwrap(), config);
         }
         let generic = FrontEndConfig::named("generic").unwrap();
         assert_eq!(generic.l1i, CacheConfig { size_bytes: 32768, ways: 8, line_bytes: 64 });
@@ -220,6 +264,20 @@ mod tests {
         assert!(with("entries = 64", "entries = 9000000000000").contains("itlb.entries = 9000000000000"));
         assert!(with("= 4096", "= 8192").contains("kernel_text_page_bytes = 8192: must be 4096 or 2097152"));
         assert!(with("= 4096", "= 2097152").contains("[itlb_large]"));
+    }
+
+    #[test]
+    fn costs_are_cycles() {
+        let text =
+            |costs: &str| format!("{}\n[cycles]\n{costs}", BUILT_IN[0].1.split("[cycles]").next().unwrap());
+        let costs = "instruction = 0.25\ntaken_branch = 1\nl1i_miss = 12\nitlb_miss = 14.5\n";
+        assert_eq!(FrontEndConfig::parse(&text(costs)).unwrap().cycles.unwrap().itlb_miss, 14.5);
+        let refused = |costs: &str| FrontEndConfig::parse(&text(costs)).unwrap_err().to_string();
+        for bad in ["-1", "nan", "1e9"] {
+            let error = refused(&costs.replace("= 12", &format!("= {bad}")));
+            assert!(error.contains("cycles.l1i_miss"), "{error}");
+        }
+        assert!(refused("instruction = 0.25\n").contains("taken_branch"));
     }
 
     #[test]

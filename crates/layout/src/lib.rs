@@ -25,7 +25,7 @@ mod front_end;
 pub mod order;
 
 pub use config::{
-    CacheConfig, FrontEndConfig, LargeTlbConfig, TlbConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
+    CacheConfig, CycleCosts, FrontEndConfig, LargeTlbConfig, TlbConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
 };
 pub use front_end::{Counts, FrontEnd, Mode, ModeCounts};
 
@@ -46,6 +46,18 @@ pub enum Error {
         value: u64,
         /// What the value has to be.
         rule: String,
+    },
+    /// A cost that is no number of cycles.
+    #[error("front-end model \"{model}\": {key} = {cost}: an event costs 0 to {most} cycles")]
+    Cost {
+        /// The model's `name`.
+        model: String,
+        /// The key with its table, `cycles.l1i_miss`.
+        key: &'static str,
+        /// The value found.
+        cost: f64,
+        /// The most that it may be.
+        most: f64,
     },
     /// Large kernel pages without a TLB to hold them.
     #[error(

@@ -47,6 +47,7 @@ fn config() -> impl Strategy<Value = FrontEndConfig> {
             kernel_text_page_bytes: if large.is_some() { LARGE_PAGE_BYTES } else { SMALL_PAGE_BYTES },
             l1i: CacheConfig { size_bytes: (ways * sets) << line_log, ways, line_bytes: 1 << line_log },
             itlb: TlbConfig { entries: tlb_ways * tlb_sets, ways: tlb_ways },
+            cycles: None,
             itlb_large: large.map(|(ways, sets)| LargeTlbConfig { entries: ways * sets, ways: Some(ways) }),
         },
     )

@@ -14,6 +14,8 @@ pub enum Proof {
     ClangAutofdo(Box<clang_autofdo::Proof>),
     /// Of recipe `layout`, alone or after another whose own proof was accepted before.
     Layout(Box<layout::Proof>),
+    /// Of a stock way: what the proof of the recipe nearest to it found.
+    Stock(Box<Proof>),
 }
 
 impl Proof {
@@ -26,6 +28,8 @@ impl Proof {
             Proof::GccPgo(proof) => proof.verdict(),
             Proof::ClangAutofdo(proof) => proof.verdict(),
             Proof::Layout(proof) => proof.verdict(),
+            // Nobody asks, so that it can be seen what comes of that.
+            Proof::Stock(_) => Ok(()),
         }
     }
 }
@@ -36,6 +40,18 @@ impl fmt::Display for Proof {
             Proof::GccPgo(proof) => fmt::Display::fmt(proof, f),
             Proof::ClangAutofdo(proof) => fmt::Display::fmt(proof, f),
             Proof::Layout(proof) => fmt::Display::fmt(proof, f),
+            Proof::Stock(proof) => {
+                writeln!(f, "{proof}")?;
+                match proof.verdict() {
+                    Ok(()) => f.write_str("stock way: its own book asks for no proof; kerntune's accepts it"),
+                    Err(refused) => {
+                        write!(
+                            f,
+                            "stock way: its own book asks for no proof; kerntune would refuse it: {refused}"
+                        )
+                    }
+                }
+            }
         }
     }
 }

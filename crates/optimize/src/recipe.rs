@@ -23,6 +23,26 @@ pub enum Recipe {
     /// [`Recipe::ClangAutofdo`], and then [`Recipe::Layout`] by a recording of what came out.
     #[serde(rename = "clang-autofdo+layout")]
     ClangAutofdoLayout,
+    /// [`Recipe::ClangAutofdo`] with Clang's ThinLTO.
+    #[serde(rename = "clang-autofdo+thinlto")]
+    ClangAutofdoThinLto,
+    /// [`Recipe::ClangAutofdoThinLto`], and then [`Recipe::Layout`] by a recording of what came out.
+    #[serde(rename = "clang-autofdo+thinlto+layout")]
+    ClangAutofdoThinLtoLayout,
+    /// gcov counters as the kernel exports them, without the summary that GCC wants.
+    StockGcov,
+    /// AutoFDO with the flags and the link of Linux 6.13's Kbuild.
+    StockAutofdo,
+    /// AutoFDO with functions ordered by lld's own sort.
+    StockLldOrder,
+}
+
+/// Whose profile it is that a recipe compiles in.
+enum Family {
+    Gcc,
+    Clang,
+    /// None: any compiler that builds a kernel.
+    Any,
 }
 
 /// Something that a recipe cannot do without.
@@ -44,7 +64,18 @@ impl Recipe {
         Recipe::Layout,
         Recipe::GccPgoLayout,
         Recipe::ClangAutofdoLayout,
+        Recipe::ClangAutofdoThinLto,
+        Recipe::ClangAutofdoThinLtoLayout,
+        Recipe::StockGcov,
+        Recipe::StockAutofdo,
+        Recipe::StockLldOrder,
     ];
+
+    /// Whether it is a way as others go it, by the book: there to be compared with. Its kernel is not refused
+    /// where its profile did not take, since its book does not ask.
+    pub fn is_stock(self) -> bool {
+        matches!(self, Recipe::StockGcov | Recipe::StockAutofdo | Recipe::StockLldOrder)
+    }
 
     /// The name on the command line and in manifests.
     pub fn name(self) -> &'static str {
@@ -54,6 +85,11 @@ impl Recipe {
             Recipe::Layout => layout::NAME,
             Recipe::GccPgoLayout => "gcc-pgo+layout",
             Recipe::ClangAutofdoLayout => "clang-autofdo+layout",
+            Recipe::ClangAutofdoThinLto => "clang-autofdo+thinlto",
+            Recipe::ClangAutofdoThinLtoLayout => "clang-autofdo+thinlto+layout",
+            Recipe::StockGcov => "stock-gcov",
+            Recipe::StockAutofdo => "stock-autofdo",
+            Recipe::StockLldOrder => "stock-lld-order",
         }
     }
 
@@ -71,23 +107,28 @@ impl Recipe {
             }
             Recipe::GccPgoLayout => "gcc-pgo, and then layout by a recording of the kernel that came out",
             Recipe::ClangAutofdoLayout => "clang-autofdo, and then layout by a recording of the kernel that came out",
+            Recipe::ClangAutofdoThinLto => "clang-autofdo with functions inlined across files (ThinLTO)",
+            Recipe::ClangAutofdoThinLtoLayout => "clang-autofdo+thinlto, and then layout by a recording of the kernel that came out",
+            Recipe::StockGcov => "to compare with: GCC with the counters as gcov exports them, without a summary",
+            Recipe::StockAutofdo => "to compare with: AutoFDO with the flags and the link of Linux 6.13's Kbuild",
+            Recipe::StockLldOrder => "to compare with: clang-autofdo with functions in the order of lld's own sort",
         }
     }
 
     /// What it cannot do without.
     pub fn requirements(self) -> &'static [Requirement] {
-        match self {
-            Recipe::GccPgo | Recipe::GccPgoLayout => gcc_pgo::REQUIREMENTS,
-            Recipe::ClangAutofdo | Recipe::ClangAutofdoLayout => clang_autofdo::REQUIREMENTS,
-            Recipe::Layout => layout::REQUIREMENTS,
+        match self.family() {
+            Family::Gcc => gcc_pgo::REQUIREMENTS,
+            Family::Clang => clang_autofdo::REQUIREMENTS,
+            Family::Any => layout::REQUIREMENTS,
         }
     }
 
     /// The compiler to take where none is named.
     pub fn default_compiler(self) -> Compiler {
-        match self {
-            Recipe::GccPgo | Recipe::GccPgoLayout | Recipe::Layout => Compiler::default(),
-            Recipe::ClangAutofdo | Recipe::ClangAutofdoLayout => clang_autofdo::default_compiler(),
+        match self.family() {
+            Family::Gcc | Family::Any => Compiler::default(),
+            Family::Clang => clang_autofdo::default_compiler(),
         }
     }
 
@@ -97,11 +138,23 @@ impl Recipe {
     /// [`Error::Compiler`] with what it needs instead; an absent compiler as
     /// [`Compiler::identify`] reports it.
     pub fn check_compiler(self, compiler: &Compiler) -> Result<()> {
+        match self.family() {
+            Family::Gcc => gcc_pgo::check_compiler(compiler),
+            Family::Clang => clang_autofdo::check_compiler(compiler),
+            Family::Any => Ok(compiler.identify().map(drop)?),
+        }
+    }
+
+    fn family(self) -> Family {
         match self {
-            Recipe::GccPgo | Recipe::GccPgoLayout => gcc_pgo::check_compiler(compiler),
-            Recipe::ClangAutofdo | Recipe::ClangAutofdoLayout => clang_autofdo::check_compiler(compiler),
-            // Any that builds a kernel.
-            Recipe::Layout => Ok(compiler.identify().map(drop)?),
+            Recipe::GccPgo | Recipe::GccPgoLayout | Recipe::StockGcov => Family::Gcc,
+            Recipe::ClangAutofdo
+            | Recipe::ClangAutofdoLayout
+            | Recipe::ClangAutofdoThinLto
+            | Recipe::ClangAutofdoThinLtoLayout
+            | Recipe::StockAutofdo
+            | Recipe::StockLldOrder => Family::Clang,
+            Recipe::Layout => Family::Any,
         }
     }
 }
@@ -132,10 +185,16 @@ mod tests {
     fn names_are_read_back() {
         for recipe in Recipe::ALL {
             assert_eq!(recipe.name().parse::<Recipe>().unwrap(), *recipe);
+            assert_eq!(serde_json::to_value(recipe).unwrap(), recipe.name());
+            assert_eq!(recipe.is_stock(), recipe.name().starts_with("stock-"));
             assert!(!recipe.requirements().is_empty() && !recipe.about().is_empty());
         }
         let error = "bolt2".parse::<Recipe>().unwrap_err().to_string();
-        assert_eq!(error, "no recipe `bolt2`; there are gcc-pgo, clang-autofdo, layout, gcc-pgo+layout, clang-autofdo+layout");
+        assert!(
+            error
+                .starts_with("no recipe `bolt2`; there are gcc-pgo, clang-autofdo, layout, gcc-pgo+layout, "),
+            "{error}"
+        );
     }
 
     #[test]

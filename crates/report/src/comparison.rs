@@ -52,6 +52,7 @@ pub fn changes(comparison: &Comparison, style: Style) -> String {
         ("taken \nbranches ", Side::Right),
         ("L1I misses \n(model) ", Side::Right),
         ("iTLB misses \n(model) ", Side::Right),
+        ("cycles \n(model) ", Side::Right),
     ]);
     let cell =
         |row: Option<&Row>| row.map_or("".into(), |row| Cell(starred(row, change_unit(row)), role(row)));
@@ -59,7 +60,7 @@ pub fn changes(comparison: &Comparison, style: Style) -> String {
         if operation == TOTAL {
             table.gap();
         }
-        let [path, branches, l1i, itlb] = Metric::ALL.map(|metric| comparison.row(operation, metric));
+        let [path, branches, l1i, itlb, cycles] = Metric::ALL.map(|metric| comparison.row(operation, metric));
         let figure = |of: fn(&Row) -> f64| path.map_or(String::new(), |row| number::figure(of(row)));
         table.row([
             Cell(printable(operation), Role::Head),
@@ -69,6 +70,7 @@ pub fn changes(comparison: &Comparison, style: Style) -> String {
             cell(branches),
             cell(l1i),
             cell(itlb),
+            cell(cycles),
         ]);
     }
     out.push_str(&table.render(style));

@@ -5,7 +5,7 @@ use crate::compare::{compare, from_recordings, measure};
 use crate::cross::{changes, score};
 use crate::model::Model;
 use crate::plan::StepName;
-use crate::recipes::{way, RecipeOptions};
+use crate::recipes::RecipeOptions;
 use crate::record::Recorded;
 use crate::tune::{tune, TuneRequest};
 use crate::{Error, Result, Session};
@@ -30,7 +30,7 @@ pub struct AutoRequest<'a> {
     pub held_out: &'a [Workload],
     /// The front-end model of the measurements.
     pub model: &'a Model,
-    /// What is tried, in this order.
+    /// What is tried, in this order; stock ways are there to be compared with and never the best.
     pub recipes: &'a [Recipe],
     /// For the recipes that know them.
     pub options: RecipeOptions,
@@ -55,14 +55,23 @@ pub struct Measured {
     pub compiler: String,
     /// What tuned it; None for a base kernel.
     pub recipe: Option<Recipe>,
-    /// The workload's sums in the order of [`Metric::ALL`].
+    /// The workload's sums in the order of [`Metric::COUNTED`].
     pub totals: [f64; 4],
     /// Their changes against the base kernel that all are compared with, percent.
     pub changes: [f64; 4],
     /// The same against the same compiler's base kernel.
     pub changes_same_compiler: [f64; 4],
-    /// The geometric mean of the four ratios to the base kernel: what the best is chosen by, less is better.
+    /// Model cycles of all of the workload, if the model knows what events cost.
+    pub model_cycles: Option<f64>,
+    /// Their change against the base kernel that all are compared with, percent.
+    pub cycles_change: Option<f64>,
+    /// The same against the same compiler's base kernel.
+    pub cycles_change_same_compiler: Option<f64>,
+    /// What the best is chosen by, less is better: the ratio of the model cycles to the base kernel's; without these
+    /// the geometric mean of the four ratios.
     pub score: f64,
+    /// Each operation.
+    pub operations: Vec<OperationFigures>,
     /// Bytes of code.
     pub text_bytes: u64,
     /// Bytes of the image.
@@ -70,6 +79,32 @@ pub struct Measured {
     /// Seconds in which its compiler's base kernel and it itself were built, whenever that was; kernels in between
     /// (instrumented, movable) are not in it.
     pub build_seconds: f64,
+}
+
+/// One operation on one kernel.
+#[derive(Debug, Clone, Serialize)]
+pub struct OperationFigures {
+    /// Its name.
+    pub operation: String,
+    /// Per operation, in the order of [`Metric::COUNTED`].
+    pub figures: [f64; 4],
+    /// Model cycles per operation.
+    pub model_cycles: Option<f64>,
+    /// Changes of the figures against the same compiler's base kernel, percent.
+    pub changes_same_compiler: [f64; 4],
+}
+
+/// The best kernel held against a stock way.
+#[derive(Debug, Clone, Serialize)]
+pub struct AgainstStock {
+    /// Which way.
+    pub recipe: Recipe,
+    /// Changes of the sums from its kernel to the best one in percent, in the order of [`Metric::COUNTED`].
+    pub changes: [f64; 4],
+    /// Likewise of model cycles.
+    pub cycles_change: Option<f64>,
+    /// Whether the best kernel's score is better.
+    pub beaten: bool,
 }
 
 /// What came of a recipe that no kernel came of.
@@ -86,7 +121,7 @@ pub struct NotMade {
 pub struct HeldOut {
     /// Its name.
     pub workload: String,
-    /// Changes of its sums against the base kernel in percent, in the order of [`Metric::ALL`].
+    /// Changes of its sums against the base kernel in percent, in the order of [`Metric::COUNTED`].
     pub changes: [f64; 4],
     /// Operations that became longer by more than [`HARM`] percent, with their change.
     pub harmed: Vec<(String, f64)>,
@@ -108,6 +143,8 @@ pub struct Auto {
     pub not_made: Vec<NotMade>,
     /// Id of the best kernel; None if none is better than the base kernel.
     pub best: Option<String>,
+    /// The best one against each stock way that was tried.
+    pub against_stock: Vec<AgainstStock>,
     /// What the best one does to the others.
     pub held_out: Vec<HeldOut>,
 }
@@ -140,7 +177,7 @@ pub fn auto(session: &Session, request: &AutoRequest, tell: &Tell) -> Result<Aut
         if recipe.check_compiler(&own.compiler).is_err() {
             own.compiler = recipe.default_compiler();
         }
-        let options = if way(recipe).check(options).is_ok() { options } else { RecipeOptions::default() };
+        let options = options.known_to(recipe);
         let request = TuneRequest { build: &own, workload, recipe, options, model, object_flags, exclusions };
         let tuned = match tune(session, &request, &|step, found| tell(recipe, step, found)) {
             Ok(tuned) => tuned,
@@ -163,7 +200,9 @@ pub fn auto(session: &Session, request: &AutoRequest, tell: &Tell) -> Result<Aut
         kernels.push(tuned.tuned);
     }
     measured[1..].sort_by(|a, b| a.score.total_cmp(&b.score));
-    let best = measured.get(1).filter(|line| line.score < 1.0 && line.recipe.is_some());
+    let own = |line: &&Measured| line.recipe.is_some_and(|recipe| !recipe.is_stock());
+    let best = measured[1..].iter().find(own).filter(|line| line.score < 1.0);
+    let against_stock = best.map(|best| against_stock(best, &measured[1..])).unwrap_or_default();
     let best = best.map(|line| line.kernel.clone());
     let best_kernel = kernels.iter().find(|kernel| Some(&kernel.manifest.id) == best.as_ref());
     let held_out = match best_kernel {
@@ -176,8 +215,23 @@ pub fn auto(session: &Session, request: &AutoRequest, tell: &Tell) -> Result<Aut
         measured,
         not_made,
         best,
+        against_stock,
         held_out: held_out?,
     })
+}
+
+fn against_stock(best: &Measured, others: &[Measured]) -> Vec<AgainstStock> {
+    let percent = |from: f64, to: f64| if from == 0.0 { 0.0 } else { 100.0 * (to - from) / from };
+    let against = |other: &Measured| {
+        let recipe = other.recipe.filter(|recipe| recipe.is_stock())?;
+        Some(AgainstStock {
+            recipe,
+            changes: [0, 1, 2, 3].map(|at| percent(other.totals[at], best.totals[at])),
+            cycles_change: other.model_cycles.zip(best.model_cycles).map(|(from, to)| percent(from, to)),
+            beaten: best.score < other.score,
+        })
+    };
+    others.iter().filter_map(against).collect()
 }
 
 /// What every kernel is compared with.
@@ -211,13 +265,32 @@ fn line(
         cc: manifest.cc.clone(),
         compiler: manifest.compiler.version.clone(),
         recipe,
-        totals: Metric::ALL.map(|metric| total(metric).map_or(0.0, |row| row.tuned)),
+        totals: Metric::COUNTED.map(|metric| total(metric).map_or(0.0, |row| row.tuned)),
         changes: changes(comparison),
         changes_same_compiler: changes(same_compiler),
+        model_cycles: total(Metric::ModelCycles).map(|row| row.tuned),
+        cycles_change: cycles_change(comparison),
+        cycles_change_same_compiler: cycles_change(same_compiler),
         score: score(comparison),
+        operations: same_compiler.operations().map(|name| operation(name, same_compiler)).collect(),
         text_bytes: manifest.text_bytes,
         image_bytes: manifest.image_bytes,
         build_seconds,
+    }
+}
+
+fn cycles_change(comparison: &Comparison) -> Option<f64> {
+    comparison.row(TOTAL, Metric::ModelCycles).and_then(|row| row.change_percent)
+}
+
+fn operation(name: &str, comparison: &Comparison) -> OperationFigures {
+    let row = |metric| comparison.row(name, metric);
+    let change = |metric| row(metric).and_then(|row| row.change_percent).unwrap_or_default();
+    OperationFigures {
+        operation: name.to_string(),
+        figures: Metric::COUNTED.map(|metric| row(metric).map_or(0.0, |row| row.tuned)),
+        model_cycles: row(Metric::ModelCycles).map(|row| row.tuned),
+        changes_same_compiler: Metric::COUNTED.map(change),
     }
 }
 

@@ -48,6 +48,7 @@ pub fn from_recordings(
         workload: workload.name.clone(),
         machine: crate::record::MACHINE.into(),
         model: model.name.clone(),
+        costs: model.costs,
         base: kernel_ref(kernels[0]),
         tuned: kernel_ref(kernels[1]),
     };

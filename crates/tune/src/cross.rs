@@ -17,9 +17,10 @@ use serde::Serialize;
 pub struct Cell {
     /// What ran.
     pub running: String,
-    /// Changes of its sums against the base kernel in percent, in the order of [`Metric::ALL`].
+    /// Changes of its sums against the base kernel in percent, in the order of [`Metric::COUNTED`].
     pub changes: [f64; 4],
-    /// The geometric mean of the four ratios; less is better.
+    /// The ratio of model cycles to the base kernel's (or, without these, the geometric mean of the four ratios); less
+    /// is better.
     pub score: f64,
 }
 
@@ -84,17 +85,20 @@ pub fn cross(
     Ok(Cross { schema: "kerntune-cross/1", recipe, base: base.clone(), rows })
 }
 
-/// The changes of the workload's sums in percent, in the order of [`Metric::ALL`].
+/// The changes of the workload's sums in percent, in the order of [`Metric::COUNTED`].
 pub(crate) fn changes(comparison: &Comparison) -> [f64; 4] {
     let change = |metric| comparison.row(TOTAL, metric).and_then(|row| row.change_percent);
-    Metric::ALL.map(|metric| change(metric).unwrap_or_default())
+    Metric::COUNTED.map(|metric| change(metric).unwrap_or_default())
 }
 
-/// The geometric mean of the ratios of all metrics, 1 where nothing changed. It needs no weights: a real CPU's
-/// costs of a miss and of a branch are not known to the emulator.
+/// How good the tuned kernel is, less is better, 1 where nothing changed: the ratio of model cycles. A model that
+/// does not say what its events cost has no cycles; then it is the geometric mean of the four ratios, which
+/// needs no weights.
 pub(crate) fn score(comparison: &Comparison) -> f64 {
     let row = |metric| comparison.row(TOTAL, metric).filter(|row| row.base > 0.0 && row.tuned > 0.0);
-    let ratio = |metric| row(metric).map_or(1.0, |row| row.tuned / row.base);
-    let logs: f64 = Metric::ALL.map(|metric| f64::ln(ratio(metric))).iter().sum();
-    (logs / Metric::ALL.len() as f64).exp()
+    let ratio = |metric| row(metric).map(|row| row.tuned / row.base);
+    ratio(Metric::ModelCycles).unwrap_or_else(|| {
+        let logs: f64 = Metric::COUNTED.map(|metric| ratio(metric).unwrap_or(1.0).ln()).iter().sum();
+        (logs / Metric::COUNTED.len() as f64).exp()
+    })
 }

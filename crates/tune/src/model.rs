@@ -1,6 +1,7 @@
 //! The front-end model to run along: one that is built in, or a file.
 
 use crate::Result;
+use kerntune_compare::Costs;
 use kerntune_layout::FrontEndConfig;
 use kerntune_work::IoContext;
 use std::path::Path;
@@ -8,13 +9,16 @@ use std::path::Path;
 /// The model used where none is named.
 pub const DEFAULT: &str = "generic";
 
-/// A model's name and its TOML text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A model: what the recorder needs of it, and what is made of the figures afterwards.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     /// What tables call it.
     pub name: String,
-    /// What the recorder is told.
+    /// What the recorder is told, TOML: the sizes alone, so that a recording does not depend on what its events are
+    /// said to cost.
     pub text: String,
+    /// What the events cost, if the model says.
+    pub costs: Option<Costs>,
 }
 
 /// Finds a model by the name of a built-in one or the path of a `.toml` file, and checks it.
@@ -25,6 +29,12 @@ pub fn find(name: &str) -> Result<Model> {
     } else {
         FrontEndConfig::named_text(name)?.to_string()
     };
-    let config = FrontEndConfig::parse(&text)?;
-    Ok(Model { name: config.name, text })
+    let mut config = FrontEndConfig::parse(&text)?;
+    let costs = config.cycles.take().map(|cycles| Costs {
+        path_length: cycles.instruction,
+        taken_branches: cycles.taken_branch,
+        l1i_misses: cycles.l1i_miss,
+        itlb_misses: cycles.itlb_miss,
+    });
+    Ok(Model { text: config.to_toml(), name: config.name, costs })
 }

@@ -420,19 +420,22 @@ pub struct Compare {
 
 #[derive(Debug, Args)]
 pub struct Tune {
-    /// The workload to tune for: a name or a .toml file
-    #[arg(long)]
-    pub workload: String,
+    /// The workload to tune for: a name or a .toml file; with auto it may be repeated
+    #[arg(long, required = true)]
+    pub workload: Vec<String>,
     #[command(flatten)]
     pub build: Build,
-    /// How: gcc-pgo, clang-autofdo, layout, gcc-pgo+layout, clang-autofdo+layout, or auto, which tries all of
-    /// them and keeps the best
+    /// How: gcc-pgo, clang-autofdo, layout, gcc-pgo+layout, clang-autofdo+layout, clang-autofdo+thinlto,
+    /// clang-autofdo+thinlto+layout, or auto, which tries all of them and keeps the best
     #[arg(long, default_value = "gcc-pgo", value_name = "RECIPE")]
     pub recipe: String,
     /// With auto: workloads that the best kernel is tried on, for harm; may be repeated
     #[arg(long, value_name = "WORKLOAD")]
     pub held_out: Vec<String>,
-    /// With auto: begin no further recipe after so many minutes
+    /// With auto: make kernels as others do by the book, too, and hold the best against them
+    #[arg(long)]
+    pub stock: bool,
+    /// With auto: begin no further recipe after so many minutes, for each workload
     #[arg(long, value_name = "MINUTES")]
     pub budget: Option<u64>,
     #[command(flatten)]

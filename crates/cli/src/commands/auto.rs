@@ -5,9 +5,10 @@ use crate::args::{Global, Tune};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_compare::{number, Metric};
+use kerntune_guest::Workload;
 use kerntune_kernel::Compiler;
 use kerntune_optimize::Recipe;
-use kerntune_tune::auto::{auto, Auto, AutoRequest, HARM};
+use kerntune_tune::auto::{auto, Auto, AutoRequest, Measured, HARM};
 use kerntune_tune::{model, steps, Session};
 use std::time::Duration;
 
@@ -15,32 +16,41 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     if options.dry_run {
         return Err(Failure::usage("--dry-run shows the steps of one recipe; name one with --recipe"));
     }
-    let (tuned_for, held_out) = (workload(&options.workload)?, held_out(options)?);
+    let tuned_for: Vec<Workload> =
+        options.workload.iter().map(|name| workload(name)).collect::<Result<_, _>>()?;
+    let held_out = held_out(options)?;
     let build = build_request(&options.build, "base", Compiler::default())?;
     let model = model::find(&options.model.model)?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
     let exclusions = super::exclusions(&options.exclude)?;
-    let request = AutoRequest {
-        build: &build,
-        workload: &tuned_for,
-        held_out: &held_out,
-        model: &model,
-        recipes: Recipe::ALL,
-        options: options.of_recipe.options(),
-        budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
-        object_flags: &options.object_flags,
-        exclusions: &exclusions,
-    };
-    let result = auto(&session, &request, &|recipe, name, found| {
-        let steps = steps(recipe);
-        let number = 1 + steps.iter().position(|step| *step == name).unwrap_or_default();
-        let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();
-        output.note(&format!("{recipe} [{number}/{}] {name}{found}", steps.len()));
-    })?;
-    match options.format.json {
-        true => output.json(&result),
-        false => print(&result, output),
+    let recipes: Vec<Recipe> =
+        Recipe::ALL.iter().copied().filter(|recipe| options.stock || !recipe.is_stock()).collect();
+    let mut results = Vec::new();
+    for workload in &tuned_for {
+        let request = AutoRequest {
+            build: &build,
+            workload,
+            held_out: &held_out,
+            model: &model,
+            recipes: &recipes,
+            options: options.of_recipe.options(),
+            budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
+            object_flags: &options.object_flags,
+            exclusions: &exclusions,
+        };
+        results.push(auto(&session, &request, &|recipe, name, found| {
+            let steps = steps(recipe);
+            let number = 1 + steps.iter().position(|step| *step == name).unwrap_or_default();
+            let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();
+            let workload = &workload.name;
+            output.note(&format!("{workload}, {recipe} [{number}/{}] {name}{found}", steps.len()));
+        })?);
+    }
+    match (options.format.json, &results[..]) {
+        (true, [one]) => output.json(one),
+        (true, several) => output.json(&several),
+        (false, results) => results.iter().for_each(|result| print(result, output)),
     }
     Ok(Exit::Ok)
 }
@@ -58,6 +68,50 @@ fn print(result: &Auto, output: &Output) {
         }
         None => format!("No kernel is better for {} than the base kernel.\n", result.workload),
     });
+    let base = result.measured.first().map(|line| line.label.as_str()).unwrap_or_default();
+    table(&format!("against {base}"), result, &|line| (line.changes, line.cycles_change), output);
+    if result.measured.iter().any(|line| line.changes != line.changes_same_compiler) {
+        let same = |line: &Measured| (line.changes_same_compiler, line.cycles_change_same_compiler);
+        table("against the same compiler's base kernel", result, &same, output);
+    }
+    output.print(
+        "cycles  model: instructions, branches and misses, each times its cost (docs/measuring.md)\n\
+         model   by a front-end model; path lengths and taken branches are exact\n",
+    );
+    for stock in &result.against_stock {
+        let cycles = stock.cycles_change.map(|value| format!(", model cycles {}", change(value)));
+        output.print(&format!(
+            "best against {}{}: {}{}",
+            stock.recipe,
+            if stock.beaten { "" } else { " (NOT BEATEN)" },
+            list(&stock.changes, &change),
+            cycles.unwrap_or_default()
+        ));
+    }
+    for not_made in &result.not_made {
+        output.print(&format!("not made  {}: {}", not_made.recipe, not_made.because));
+    }
+    for other in &result.held_out {
+        output.print(&format!("held out  {}: {}", other.workload, list(&other.changes, &change)));
+        for (operation, value) in &other.harmed {
+            output.print(&format!("          longer by more than {HARM} %: {operation}, {}", change(*value)));
+        }
+    }
+}
+
+fn list(changes: &[f64; 4], change: &dyn Fn(f64) -> String) -> String {
+    let one = |(metric, value): (Metric, &f64)| format!("{} {}", metric.title(), change(*value));
+    Metric::COUNTED.into_iter().zip(changes).map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// All kernels; the changes are those that `changes` picks, and a kernel without any has its figures.
+fn table(
+    heading: &str,
+    result: &Auto,
+    changes: &dyn Fn(&Measured) -> ([f64; 4], Option<f64>),
+    output: &Output,
+) {
+    output.print(&format!("{}, {heading}:", result.workload));
     output.table(
         &[
             "KERNEL",
@@ -66,24 +120,28 @@ fn print(result: &Auto, output: &Output) {
             "#TAKEN",
             "#L1I (MODEL)",
             "#ITLB (MODEL)",
-            "#SCORE",
+            "#CYCLES (MODEL)",
             "#TEXT",
             "#IMAGE",
             "#BUILD",
         ],
         result.measured.iter().map(|line| {
-            let figure = |at: usize| match line.changes.iter().all(|change| *change == 0.0) {
+            let (changes, cycles_change) = changes(line);
+            let is_base = changes.iter().all(|change| *change == 0.0);
+            let figure = |at: usize| match is_base {
                 true => number::figure(line.totals[at]),
-                false => change(line.changes[at]),
+                false => format!("{:+.1} %", changes[at]),
             };
-            let what = match line.recipe {
-                Some(recipe) => recipe.to_string(),
-                None => line.label.clone(),
-            };
+            let what = line.recipe.map_or_else(|| line.label.clone(), |recipe| recipe.to_string());
             let mut row = vec![what, line.cc.clone()];
-            row.extend((0..Metric::ALL.len()).map(figure));
+            row.extend((0..Metric::COUNTED.len()).map(figure));
+            let cycles = match (is_base, line.model_cycles, cycles_change) {
+                (true, Some(cycles), _) => number::figure(cycles),
+                (false, _, Some(change)) => format!("{change:+.1} %"),
+                _ => String::new(),
+            };
             row.extend([
-                format!("{:.3}", line.score),
+                cycles,
                 bytes(line.text_bytes),
                 bytes(line.image_bytes),
                 format!("{:.0} s", line.build_seconds),
@@ -91,22 +149,4 @@ fn print(result: &Auto, output: &Output) {
             row
         }),
     );
-    output.print(
-        "score  geometric mean of the four ratios to the first kernel; less is better\n\
-         model  by a front-end model (docs/measuring.md); the other figures are exact",
-    );
-    for not_made in &result.not_made {
-        output.print(&format!("not made  {}: {}", not_made.recipe, not_made.because));
-    }
-    for other in &result.held_out {
-        let list: Vec<String> = Metric::ALL
-            .iter()
-            .zip(other.changes)
-            .map(|(metric, value)| format!("{} {}", metric.title(), change(value)))
-            .collect();
-        output.print(&format!("held out  {}: {}", other.workload, list.join(", ")));
-        for (operation, value) in &other.harmed {
-            output.print(&format!("          longer by more than {HARM} %: {operation}, {}", change(*value)));
-        }
-    }
 }

@@ -82,7 +82,7 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
 }
 
 fn print(matrix: &Cross, output: &Output) {
-    let metrics = Metric::ALL.map(|metric| format!("#{}", metric.title().to_uppercase()));
+    let metrics = Metric::COUNTED.map(|metric| format!("#{}", metric.title().to_uppercase()));
     let mut heads = vec!["TUNED FOR", "RUNNING"];
     heads.extend(metrics.iter().map(String::as_str));
     heads.push("#SCORE");

@@ -19,11 +19,14 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     if options.recipe == AUTO {
         return super::auto::run(global, options, output);
     }
-    if !options.held_out.is_empty() || options.budget.is_some() {
-        return Err(Failure::usage("--held-out and --budget are for --recipe auto"));
+    if !options.held_out.is_empty() || options.budget.is_some() || options.stock {
+        return Err(Failure::usage("--held-out, --budget and --stock are for --recipe auto"));
     }
+    let [workload_name] = &options.workload[..] else {
+        return Err(Failure::usage("only --recipe auto tunes for several workloads, one after the other"));
+    };
     let recipe: Recipe = options.recipe.parse().map_err(Failure::usage)?;
-    let workload = workload(&options.workload)?;
+    let workload = workload(workload_name)?;
     let build = build_request(&options.build, "base", recipe.default_compiler())?;
     let model = model::find(&options.model.model)?;
     let work = work(global)?;
@@ -49,7 +52,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();
         output.note(&format!("[{number}/{}] {name}{found}", steps.len()));
     })?;
-    let page = write_page(&tuned, &options.workload)?;
+    let page = write_page(&tuned, workload_name)?;
     if options.format.json {
         output.print(&with_exclusions(&tuned));
         return Ok(Exit::Ok);

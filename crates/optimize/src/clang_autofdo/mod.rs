@@ -38,7 +38,7 @@ pub use image::ImageEvidence;
 pub use prepare::prepare_profile;
 pub use profile::{PreparedProfile, ProfileSummary};
 pub use proof::{prove, Proof};
-pub use request::{base_request, tuned_request};
+pub use request::{base_request, tuned_request, Link};
 pub use verdict::{MIN_APPLIED_SHARE, MIN_FUNCTION_SHARE, MIN_IN_FRONT};
 
 use crate::Requirement;

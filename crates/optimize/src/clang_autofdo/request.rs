@@ -29,6 +29,24 @@ const LINE_TABLES: &str = "-gmlt";
 const REPORT_FLAGS: &[&str] =
     &["-mllvm=-sample-profile-check-sample-coverage=101", "-Wno-error=backend-plugin"];
 
+/// How the objects become a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// Each object is compiled for itself.
+    Objects,
+    /// Clang's ThinLTO: functions are inlined across files. The profile is of a kernel without it: it is by source
+    /// line, and the hot call sites are the same.
+    ThinLto,
+    /// As Linux 6.13 and later have it by themselves: a section for each function, code that never ran split off
+    /// its function, sections in the order of lld's own sort (`--call-graph-profile-sort`).
+    Upstream,
+}
+
+/// What configures ThinLTO.
+const THIN_LTO: [&str; 2] = ["CONFIG_LTO_NONE=n", "CONFIG_LTO_CLANG_THIN=y"];
+/// What Makefile.autofdo adds to `-ffunction-sections`.
+const SPLIT: &str = "-fsplit-machine-functions";
+
 /// The base kernel: `request` with what leads addresses back to the source, for a source of this version.
 ///
 /// Where there is nothing to add the request stays as it is. Otherwise its label gets `-autofdo-ready`, to tell the
@@ -68,6 +86,7 @@ pub fn tuned_request(
     base: &BuildRequest,
     kernel: &Kernel,
     profile: &PreparedProfile,
+    link: Link,
 ) -> Result<BuildRequest> {
     check_compiler(&base.compiler)?;
     let mut request = base.clone();
@@ -78,6 +97,14 @@ pub fn tuned_request(
         request.make_vars.push((PROFILE_VARIABLE.into(), PROFILE_FILE.into()));
     } else {
         add_flags(&mut request.kcflags, &[&format!("-fprofile-sample-use={PROFILE_FILE}")]);
+        if link == Link::Upstream {
+            // Its linker script gets the places for them that 6.13 has.
+            request.movable = true;
+            add_flags(&mut request.kcflags, &[SPLIT]);
+        }
+    }
+    if link == Link::ThinLto {
+        request.extra.extend(THIN_LTO.iter().map(ToString::to_string));
     }
     add_flags(&mut request.kcflags, REPORT_FLAGS);
     request.profile_dir = Some(profile.tree());
@@ -168,15 +195,22 @@ mod tests {
         };
         let kernel = crate::test_kernel::kernel("/w/kernels/k1".as_ref(), "k1", "6.12.117");
         let base = base_request(&request(), "6.12.117").unwrap();
-        let tuned = tuned_request(&base, &kernel, &profile).unwrap();
+        let tuned = tuned_request(&base, &kernel, &profile, Link::Objects).unwrap();
         assert_eq!(tuned.kcflags[..4], base.kcflags[..]);
         assert!(tuned.kcflags.contains(&"-fprofile-sample-use=kerntune.afdo".to_string()));
         assert_eq!(tuned.profile_dir.unwrap(), std::path::Path::new("/w/clang-autofdo/p1/tree"));
         assert_eq!((tuned.profile_id.as_deref(), tuned.base_id.as_deref()), (Some("p1"), Some("k1")));
 
+        assert!(!tuned.movable && !tuned.kcflags.contains(&SPLIT.to_string()));
+        let upstream = tuned_request(&base, &kernel, &profile, Link::Upstream).unwrap();
+        assert!(upstream.movable && upstream.kcflags.contains(&SPLIT.to_string()));
+        let lto = tuned_request(&base, &kernel, &profile, Link::ThinLto).unwrap();
+        assert_eq!((lto.extra, lto.kcflags), (THIN_LTO.map(String::from).to_vec(), tuned.kcflags));
+
         let kernel = crate::test_kernel::kernel("/w/kernels/k1".as_ref(), "k1", "6.13.2");
         let base = base_request(&request(), "6.13.2").unwrap();
-        let tuned = tuned_request(&base, &kernel, &profile).unwrap();
+        let tuned = tuned_request(&base, &kernel, &profile, Link::Upstream).unwrap();
+        assert!(!tuned.movable, "Kbuild does it all");
         assert_eq!(tuned.make_vars, [("CLANG_AUTOFDO_PROFILE".into(), "kerntune.afdo".into())]);
         assert!(!tuned.kcflags.iter().any(|flag| flag.starts_with("-fprofile-sample-use")));
     }

@@ -28,6 +28,19 @@ use std::path::{Component, Path, PathBuf};
 /// # Errors
 /// Nothing exported, files missing, of another build or compiler, damaged, counters that overflowed, nothing executed.
 pub fn prepare_profile(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel) -> Result<PreparedProfile> {
+    prepare(work, runs, gcov, true)
+}
+
+/// The files of one training run as the kernel exported them, without a summary: what scripts that follow the
+/// kernel's documentation give to GCC. For comparisons; it is checked as any other.
+///
+/// # Errors
+/// As [`prepare_profile`].
+pub fn prepare_as_exported(work: &WorkDir, run: &Path, gcov: &Kernel) -> Result<PreparedProfile> {
+    prepare(work, &[run.to_owned()], gcov, false)
+}
+
+fn prepare(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel, complete: bool) -> Result<PreparedProfile> {
     let (first, others) = runs.split_first().ok_or(Error::NoRuns)?;
     let build = Build::of(gcov)?;
     let mut merged = build.read_run(first)?;
@@ -48,7 +61,7 @@ pub fn prepare_profile(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel) -> Resul
         return Err(Error::NothingExecuted { dir: first.clone(), files, counters });
     }
     let run_count = u32::try_from(runs.len()).unwrap_or(u32::MAX);
-    for gcda in merged.values_mut() {
+    for gcda in merged.values_mut().filter(|_| complete) {
         gcda.set_summary(run_count, summary.sum_max);
     }
     let counts = build.counts(&merged)?;

@@ -42,7 +42,7 @@ impl Scale {
 pub(super) fn charts(out: &mut String, comparison: &Comparison) {
     let scale = Scale::of(&comparison.rows);
     out.push_str("<div class=\"charts\">\n");
-    for metric in Metric::ALL {
+    for metric in comparison.metrics() {
         let rows: Vec<&Row> = comparison.rows.iter().filter(|row| row.metric == metric).collect();
         chart(out, metric, &rows, &scale);
     }

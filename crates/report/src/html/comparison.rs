@@ -33,7 +33,7 @@ pub(super) fn tiles(verdict: &Verdict) -> String {
 /// Bars per metric, all on one scale.
 pub(super) fn pictures(comparison: &Comparison) -> String {
     let mut out = String::from(
-        "<p>Tuned against base, in per cent; to the left is lower, which is better. All four have the same scale.",
+        "<p>Tuned against base, in per cent; to the left is lower, which is better. All pictures have the same scale.",
     );
     if comparison.rows.iter().any(|row| row.aa_percent.is_none_or(|aa| aa != 0.0)) {
         out.push_str(" The thin band at zero is the A/A difference.");
@@ -49,7 +49,8 @@ pub(super) fn table(comparison: &Comparison) -> String {
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Figures by operation\">\n\
          <table class=\"sortable\">\n<thead>\n<tr class=\"groups\"><td class=\"first\"></td>",
     );
-    for metric in Metric::ALL {
+    let metrics: Vec<Metric> = comparison.metrics().collect();
+    for metric in &metrics {
         let model = if metric.is_model() { " <span class=\"tag model\">model</span>" } else { "" };
         let _ = write!(
             out,
@@ -59,7 +60,7 @@ pub(super) fn table(comparison: &Comparison) -> String {
         );
     }
     out.push_str("</tr>\n<tr><th class=\"first\" scope=\"col\" data-at=\"0\">Operation</th>");
-    for at in (0..Metric::ALL.len()).map(|metric| 4 * metric) {
+    for at in (0..metrics.len()).map(|metric| 4 * metric) {
         let _ = write!(
             out,
             "<th class=\"edge\" scope=\"col\" data-at=\"{}\">base</th><th scope=\"col\" data-at=\"{}\">tuned</th>\
@@ -71,15 +72,16 @@ pub(super) fn table(comparison: &Comparison) -> String {
         );
     }
     out.push_str("</tr>\n</thead>\n<tbody>\n");
-    let largest = Metric::ALL.map(|metric| {
+    let largest = |metric: Metric| {
         let rows = comparison.rows.iter().filter(|row| row.metric == metric);
         rows.filter_map(|row| row.change_percent).map(f64::abs).fold(0.0, f64::max)
-    });
+    };
+    let columns: Vec<_> = metrics.into_iter().map(|metric| (metric, largest(metric))).collect();
     let line = |out: &mut String, operation: &str| {
         let _ = write!(out, "<tr><th class=\"first\" scope=\"row\">{}</th>", Escaped(operation));
-        for (metric, largest) in Metric::ALL.into_iter().zip(largest) {
-            if let Some(row) = comparison.row(operation, metric) {
-                cells(out, row, largest);
+        for (metric, largest) in &columns {
+            if let Some(row) = comparison.row(operation, *metric) {
+                cells(out, row, *largest);
             }
         }
         out.push_str("</tr>\n");
@@ -130,8 +132,12 @@ fn legend(out: &mut String, comparison: &Comparison) {
         let _ = writeln!(
             out,
             "<dt>model</dt><dd>Misses are those of a front-end model (<code>{}</code>) fed with the exact \
-             instruction stream, not those of a real CPU.</dd>",
+             instruction stream, not those of a real CPU.{}</dd>",
             Escaped(model_name(comparison)),
+            match comparison.metrics().any(|metric| metric == Metric::ModelCycles) {
+                true => " Model cycles are all four counts, each times the cost that the file states.",
+                false => "",
+            },
         );
     }
     out.push_str(

@@ -3,7 +3,7 @@
 //! profile of a dozen functions in the proportions of the base kernel's.
 #![allow(dead_code)]
 
-use kerntune_compare::{Comparison, KernelRef, Labels, Measurement, RegionFigures};
+use kerntune_compare::{Comparison, Costs, KernelRef, Labels, Measurement, RegionFigures};
 use kerntune_profile::{
     Address, Capture, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, Nanoseconds, Profile,
     RegionStats, Symbol, Tables,
@@ -42,6 +42,7 @@ pub fn labels() -> Labels {
         workload: "rr".into(),
         machine: "emulator".into(),
         model: "generic".into(),
+        costs: Some(Costs { path_length: 0.25, taken_branches: 1.0, l1i_misses: 12.0, itlb_misses: 14.0 }),
         base: kernel("3f9ac01d77e2", "clang -O2", None),
         tuned: kernel("b2047a5e91c4", "clang-autofdo", Some("clang-autofdo")),
     }

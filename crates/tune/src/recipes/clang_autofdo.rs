@@ -5,13 +5,18 @@ use crate::plan::StepName;
 use crate::{Error, Result, Session};
 use kerntune_kernel::{BuildRequest, ImportedSource, Kernel};
 use kerntune_optimize::clang_autofdo::{
-    base_request, prepare_profile, prove, tuned_request, PreparedProfile,
+    base_request, prepare_profile, prove, tuned_request, Link, PreparedProfile,
 };
 use kerntune_optimize::{Proof, Recipe};
 use kerntune_profile::Profile;
 use std::path::{Path, PathBuf};
 
-pub(super) struct ClangAutofdo;
+pub(super) struct ClangAutofdo {
+    /// What it is called.
+    pub recipe: Recipe,
+    /// How the objects become a kernel.
+    pub link: Link,
+}
 
 impl Way for ClangAutofdo {
     fn steps(&self) -> Vec<StepName> {
@@ -20,7 +25,7 @@ impl Way for ClangAutofdo {
 
     fn check(&self, options: RecipeOptions) -> Result<()> {
         if options.values {
-            return Err(Error::NoValues(Recipe::ClangAutofdo.name()));
+            return Err(Error::NoValues(self.recipe.name()));
         }
         Ok(())
     }
@@ -35,7 +40,7 @@ impl Way for ClangAutofdo {
         let Job { session, workload, base, .. } = *job;
         let recording = match given {
             Some(Given::Recording(directory)) => directory.clone(),
-            Some(Given::Counters(_)) => return Err(not_of(Recipe::ClangAutofdo, "--gcda", "--profile")),
+            Some(Given::Counters(_)) => return Err(not_of(self.recipe, "--gcda", "--profile")),
             None => make(StepName::RecordTraining, &mut || record_training(session, base, workload))?,
         };
         make(StepName::Profile, &mut || {
@@ -54,6 +59,10 @@ impl Way for ClangAutofdo {
 
 impl Compiles for ClangAutofdo {
     fn request(&self, job: &Job, profile: &Path) -> Result<BuildRequest> {
-        Ok(tuned_request(job.request, job.base, &PreparedProfile::load(profile)?)?)
+        let profile = PreparedProfile::load(profile)?;
+        let mut request = tuned_request(job.request, job.base, &profile, self.link)?;
+        request.label = format!("{}-{}", job.request.label, self.recipe);
+        request.recipe = Some(self.recipe.to_string());
+        Ok(request)
     }
 }

@@ -29,34 +29,9 @@ impl Way for GccPgo {
     }
 
     fn profile(&self, job: &Job, given: Option<&Given>, make: &mut Make) -> Result<PathBuf> {
-        let Job { session, workload, base, options, .. } = *job;
-        let values = values(job)?;
-        if values.is_none() && options.values {
-            let version = &base.manifest.version;
-            let text = format!("no patches profile values in Linux {version}: arcs alone are counted");
-            session.progress.note(&text);
-        }
-        let instrumented = make(StepName::InstrumentedKernel, &mut || {
-            let request = |exclusions: &Exclusions| -> Result<BuildRequest> {
-                let exclusions = Exclusions::maintained()?.and(exclusions);
-                Ok(instrumented_request(job.request, base, &exclusions, values.as_ref())?)
-            };
-            let plain = || -> Result<BuildRequest> {
-                let none = Exclusions::default();
-                Ok(without_counters(instrumented_request(job.request, base, &none, values.as_ref())?))
-            };
-            Ok(sound(job, &request, &plain, false)?.dir)
-        })?;
-        let instrumented = Kernel::load(&instrumented)?;
-        let counters = match given {
-            Some(Given::Counters(directory)) => directory.clone(),
-            Some(Given::Recording(_)) => return Err(not_of(Recipe::GccPgo, "--profile", "--gcda")),
-            None => make(StepName::Training, &mut || {
-                train(session, &instrumented, workload, &session.image(workload)?)
-            })?,
-        };
+        let (instrumented, counters) = train_instrumented(job, given, make)?;
         make(StepName::Profile, &mut || {
-            Ok(prepare_profile(session.work, std::slice::from_ref(&counters), &instrumented)?.dir)
+            Ok(prepare_profile(job.session.work, std::slice::from_ref(&counters), &instrumented)?.dir)
         })
     }
 
@@ -74,6 +49,41 @@ impl Compiles for GccPgo {
         let profile = PreparedProfile::load(profile)?;
         Ok(tuned_request(job.request, job.base, &profile, values(job)?.as_ref())?)
     }
+}
+
+/// The instrumented kernel and the counters of its training run, a directory.
+pub(super) fn train_instrumented(
+    job: &Job,
+    given: Option<&Given>,
+    make: &mut Make,
+) -> Result<(Kernel, PathBuf)> {
+    let Job { session, workload, base, options, .. } = *job;
+    let values = values(job)?;
+    if values.is_none() && options.values {
+        let version = &base.manifest.version;
+        let text = format!("no patches profile values in Linux {version}: arcs alone are counted");
+        session.progress.note(&text);
+    }
+    let instrumented = make(StepName::InstrumentedKernel, &mut || {
+        let request = |exclusions: &Exclusions| -> Result<BuildRequest> {
+            let exclusions = Exclusions::maintained()?.and(exclusions);
+            Ok(instrumented_request(job.request, base, &exclusions, values.as_ref())?)
+        };
+        let plain = || -> Result<BuildRequest> {
+            let none = Exclusions::default();
+            Ok(without_counters(instrumented_request(job.request, base, &none, values.as_ref())?))
+        };
+        Ok(sound(job, &request, &plain, false)?.dir)
+    })?;
+    let instrumented = Kernel::load(&instrumented)?;
+    let counters = match given {
+        Some(Given::Counters(directory)) => directory.clone(),
+        Some(Given::Recording(_)) => return Err(not_of(Recipe::GccPgo, "--profile", "--gcda")),
+        None => make(StepName::Training, &mut || {
+            train(session, &instrumented, workload, &session.image(workload)?)
+        })?,
+    };
+    Ok((instrumented, counters))
 }
 
 /// What it takes to profile values; None if that is not wanted or there are no patches for this kernel.

@@ -3,6 +3,7 @@
 mod clang_autofdo;
 mod gcc_pgo;
 mod layout;
+mod stock;
 
 use crate::plan::StepName;
 use crate::record::{record, Capture, RecordRequest, Repeat};
@@ -10,6 +11,7 @@ use crate::sound::{sound, Excluded};
 use crate::{Error, Result, Session};
 use kerntune_guest::Workload;
 use kerntune_kernel::{BuildRequest, Kernel, ObjectFlags};
+use kerntune_optimize::clang_autofdo::Link;
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_optimize::{Proof, Recipe};
 use std::path::{Path, PathBuf};
@@ -28,6 +30,17 @@ pub enum Given {
 pub struct RecipeOptions {
     /// `gcc-pgo`: count values besides arcs, where there are patches for it.
     pub values: bool,
+}
+
+impl RecipeOptions {
+    /// Those that `recipe` knows.
+    pub(crate) fn known_to(self, recipe: Recipe) -> Self {
+        if way(recipe).check(self).is_ok() {
+            self
+        } else {
+            Self::default()
+        }
+    }
 }
 
 /// The base kernel with what it was built from, and what it is tuned for.
@@ -98,15 +111,29 @@ pub(crate) trait Compiles: Way {
 
 /// How the loop goes by `recipe`.
 pub(crate) fn way(recipe: Recipe) -> &'static dyn Way {
+    use clang_autofdo::ClangAutofdo;
+    use layout::Layout;
+    const PLAIN: ClangAutofdo = ClangAutofdo { recipe: Recipe::ClangAutofdo, link: Link::Objects };
+    const THIN_LTO: ClangAutofdo = ClangAutofdo { recipe: Recipe::ClangAutofdoThinLto, link: Link::ThinLto };
     match recipe {
         Recipe::GccPgo => &gcc_pgo::GccPgo,
-        Recipe::ClangAutofdo => &clang_autofdo::ClangAutofdo,
-        Recipe::Layout => &layout::Layout { recipe: Recipe::Layout, after: None },
-        Recipe::GccPgoLayout => {
-            &layout::Layout { recipe: Recipe::GccPgoLayout, after: Some(&gcc_pgo::GccPgo) }
+        Recipe::ClangAutofdo => &PLAIN,
+        Recipe::Layout => &Layout { recipe: Recipe::Layout, after: None },
+        Recipe::GccPgoLayout => &Layout { recipe: Recipe::GccPgoLayout, after: Some(&gcc_pgo::GccPgo) },
+        Recipe::ClangAutofdoLayout => &Layout { recipe: Recipe::ClangAutofdoLayout, after: Some(&PLAIN) },
+        Recipe::ClangAutofdoThinLto => &THIN_LTO,
+        Recipe::ClangAutofdoThinLtoLayout => {
+            &Layout { recipe: Recipe::ClangAutofdoThinLtoLayout, after: Some(&THIN_LTO) }
         }
-        Recipe::ClangAutofdoLayout => {
-            &layout::Layout { recipe: Recipe::ClangAutofdoLayout, after: Some(&clang_autofdo::ClangAutofdo) }
+        Recipe::StockGcov => &stock::Gcov,
+        Recipe::StockAutofdo => {
+            const UPSTREAM: ClangAutofdo =
+                ClangAutofdo { recipe: Recipe::StockAutofdo, link: Link::Upstream };
+            &stock::Autofdo { like: UPSTREAM, movable: false }
+        }
+        Recipe::StockLldOrder => {
+            const BY_LLD: ClangAutofdo = ClangAutofdo { recipe: Recipe::StockLldOrder, link: Link::Objects };
+            &stock::Autofdo { like: BY_LLD, movable: true }
         }
     }
 }

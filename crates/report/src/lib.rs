@@ -8,6 +8,7 @@
 //! - [`path`]: what ran when, call by call (McRae's Figure 4), text and JSON.
 //! - [`histogram`], [`subsystems`], [`threads`], [`interrupts`], [`switches`], [`idle`]: what their
 //!   names say; text and JSON.
+//! - [`footprint`]: how much code is hot, in bytes, cache lines and pages; text and JSON.
 //! - [`diff`]: two profiles side by side; text and JSON.
 //! - [`names`]: a function by its name.
 //! - [`html`]: all of it on one self-contained page.
@@ -31,6 +32,7 @@ mod columns;
 pub mod comparison;
 pub mod diff;
 pub mod flat;
+pub mod footprint;
 pub mod functions;
 pub mod graph;
 mod groups;
@@ -86,6 +88,9 @@ pub enum Error {
         /// The regions that were looked at; all if none.
         region: Option<String>,
     },
+    /// A profile without blocks.
+    #[error("the profile has no executed blocks of the kernel: record again without --no-edges")]
+    NoBlocks,
     /// A set of functions with nothing in it.
     #[error("no function matches \"{pattern}\": give a name, a pattern with * and ?, or a directory of the source (net/ipv4)")]
     NoFunction {

@@ -58,6 +58,11 @@ pub enum ReportKind {
     Switches(Table),
     /// Idle time: stretches by length, and what ended them
     Idle(Part),
+    /// How much code is hot: bytes, cache lines and pages of the most frequent blocks
+    Footprint {
+        #[command(flatten)]
+        format: Json,
+    },
     /// This profile (A) and another (B) side by side: what explains the difference
     Diff(Diff),
     /// One page with pictures: call tree, timeline down to single calls, callers and callees, histograms

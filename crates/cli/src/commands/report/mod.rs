@@ -10,7 +10,7 @@ use crate::args::{FunctionTable, Global, Report, ReportKind};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_profile::{find, Profile};
-use kerntune_report::{functions, summary};
+use kerntune_report::{footprint, functions, summary};
 
 /// Functions shown in text where no number is asked for.
 const TOP: usize = 40;
@@ -47,6 +47,10 @@ pub fn run(global: &Global, options: &Report, output: &Output) -> Result<Exit, F
         Some(ReportKind::Interrupts(options)) => tables::interrupts(&profile, options, output)?,
         Some(ReportKind::Switches(options)) => tables::switches(&profile, options, output)?,
         Some(ReportKind::Idle(options)) => tables::idle(&profile, options, output)?,
+        Some(ReportKind::Footprint { format }) => output.print(&match format.json {
+            true => footprint::json(&profile)?,
+            false => footprint::text(&profile, output.style())?,
+        }),
         Some(ReportKind::Diff(options)) => tables::diff(&work, &profile, options, output)?,
         Some(ReportKind::Path(options)) => path::run(&profile, &entry.path, options, output)?,
     }

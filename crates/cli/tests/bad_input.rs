@@ -146,6 +146,11 @@ fn wrong_words_are_usage_errors() {
     fails(&mut kerntune(["tune", "--workload", "nobody"]), 2, &["nobody", "redis, rr"]);
     let autofdo = ["tune", "--workload", "rr", "--recipe", "clang-autofdo", "--values"];
     fails(&mut kerntune(autofdo), 2, &["--values", "clang-autofdo"]);
+    fails(&mut kerntune(["tune", "--workload", "rr", "--stock"]), 2, &["--stock", "--recipe auto"]);
+    let two = ["tune", "--workload", "rr", "--workload", "redis"];
+    fails(&mut kerntune(two), 2, &["--recipe auto", "several"]);
+    let unknown = ["tune", "--workload", "rr", "--recipe", "auto", "--try", "magic"];
+    fails(&mut kerntune(unknown), 2, &["magic", "gcc-pgo"]);
     fails(&mut kerntune(["kernel", "show", "nobody"]), 2, &["nobody"]);
     fails(&mut kerntune(["record", "--kernel", "nobody", "--workload", "rr"]), 2, &["nobody"]);
 }

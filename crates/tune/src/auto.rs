@@ -200,8 +200,7 @@ pub fn auto(session: &Session, request: &AutoRequest, tell: &Tell) -> Result<Aut
         kernels.push(tuned.tuned);
     }
     measured[1..].sort_by(|a, b| a.score.total_cmp(&b.score));
-    let own = |line: &&Measured| line.recipe.is_some_and(|recipe| !recipe.is_stock());
-    let best = measured[1..].iter().find(own).filter(|line| line.score < 1.0);
+    let best = best_of(&measured[1..]);
     let against_stock = best.map(|best| against_stock(best, &measured[1..])).unwrap_or_default();
     let best = best.map(|line| line.kernel.clone());
     let best_kernel = kernels.iter().find(|kernel| Some(&kernel.manifest.id) == best.as_ref());
@@ -218,6 +217,12 @@ pub fn auto(session: &Session, request: &AutoRequest, tell: &Tell) -> Result<Aut
         against_stock,
         held_out: held_out?,
     })
+}
+
+/// The first of our own recipes, if it is better than the base kernel; `sorted` is by score.
+fn best_of(sorted: &[Measured]) -> Option<&Measured> {
+    let own = |line: &&Measured| line.recipe.is_some_and(|recipe| !recipe.is_stock());
+    sorted.iter().find(own).filter(|line| line.score < 1.0)
 }
 
 fn against_stock(best: &Measured, others: &[Measured]) -> Vec<AgainstStock> {
@@ -308,4 +313,46 @@ fn harm(
     });
     let harmed = harmed.collect();
     Ok(HeldOut { workload: workload.name.clone(), changes: changes(&comparison), harmed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(recipe: Option<Recipe>, cycles: f64) -> Measured {
+        Measured {
+            kernel: format!("{recipe:?}"),
+            label: String::new(),
+            cc: String::new(),
+            compiler: String::new(),
+            recipe,
+            totals: [cycles, 10.0, 5.0, 0.0],
+            changes: [0.0; 4],
+            changes_same_compiler: [0.0; 4],
+            model_cycles: Some(cycles),
+            cycles_change: None,
+            cycles_change_same_compiler: None,
+            score: cycles / 100.0,
+            operations: Vec::new(),
+            text_bytes: 0,
+            image_bytes: 0,
+            build_seconds: 0.0,
+        }
+    }
+
+    #[test]
+    fn the_best_is_one_of_ours_and_is_held_against_the_others() {
+        let lines = [
+            kernel(Some(Recipe::StockAutofdo), 70.0),
+            kernel(Some(Recipe::GccPgo), 80.0),
+            kernel(None, 95.0),
+            kernel(Some(Recipe::StockGcov), 100.0),
+        ];
+        let best = best_of(&lines).unwrap();
+        assert_eq!(best.recipe, Some(Recipe::GccPgo));
+        let against = against_stock(best, &lines);
+        assert_eq!(against.iter().map(|a| a.beaten).collect::<Vec<_>>(), [false, true]);
+        assert_eq!((against[1].changes, against[1].cycles_change), ([-20.0, 0.0, 0.0, 0.0], Some(-20.0)));
+        assert!(best_of(&lines[2..]).is_none() && best_of(&[kernel(Some(Recipe::Layout), 100.0)]).is_none());
+    }
 }

@@ -22,6 +22,7 @@ pub use tags::Tags;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kerntune_kernel::{ObjectFlags, Source};
+use kerntune_optimize::Recipe;
 use kerntune_tune::RecipeOptions;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -432,6 +433,9 @@ pub struct Tune {
     /// With auto: workloads that the best kernel is tried on, for harm; may be repeated
     #[arg(long, value_name = "WORKLOAD")]
     pub held_out: Vec<String>,
+    /// With auto: try this recipe and none that is not named so; may be repeated
+    #[arg(long = "try", value_name = "RECIPE")]
+    pub only: Vec<Recipe>,
     /// With auto: make kernels as others do by the book, too, and hold the best against them
     #[arg(long)]
     pub stock: bool,

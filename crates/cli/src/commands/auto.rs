@@ -24,8 +24,11 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
     let exclusions = super::exclusions(&options.exclude)?;
-    let recipes: Vec<Recipe> =
-        Recipe::ALL.iter().copied().filter(|recipe| options.stock || !recipe.is_stock()).collect();
+    let asked = |recipe: &Recipe| match options.only.is_empty() {
+        true => options.stock || !recipe.is_stock(),
+        false => options.only.contains(recipe) || (options.stock && recipe.is_stock()),
+    };
+    let recipes: Vec<Recipe> = Recipe::ALL.iter().copied().filter(asked).collect();
     let mut results = Vec::new();
     for workload in &tuned_for {
         let request = AutoRequest {

@@ -19,8 +19,9 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     if options.recipe == AUTO {
         return super::auto::run(global, options, output);
     }
-    if !options.held_out.is_empty() || options.budget.is_some() || options.stock {
-        return Err(Failure::usage("--held-out, --budget and --stock are for --recipe auto"));
+    let of_auto = [!options.held_out.is_empty(), options.budget.is_some(), options.stock, !options.only.is_empty()];
+    if of_auto.contains(&true) {
+        return Err(Failure::usage("--held-out, --budget, --stock and --try are for --recipe auto"));
     }
     let [workload_name] = &options.workload[..] else {
         return Err(Failure::usage("only --recipe auto tunes for several workloads, one after the other"));

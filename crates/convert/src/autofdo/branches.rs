@@ -47,7 +47,8 @@ pub struct Written {
     pub branches: u128,
     /// Runs from a branch's target or another entry to the next taken branch.
     pub runs: u128,
-    /// Runs among them that nothing recorded led to: after interrupts, exceptions and system calls.
+    /// Runs among them that nothing recorded led to: after interrupts, exceptions and system
+    /// calls, and each iteration of a `rep movs` or its like.
     pub unexplained: u128,
 }
 

@@ -38,7 +38,8 @@ pub(super) struct Departure {
 /// What control did `count` times: it came to `target` and ran straight on to `last`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BranchRecord {
-    /// The branch by which it came; none for entries and returns of interrupts, exceptions and system calls.
+    /// The branch by which it came; none for entries and returns of interrupts, exceptions and system calls,
+    /// and for the iterations of a repeated string instruction.
     pub source: Option<u64>,
     /// The first instruction.
     pub target: u64,

@@ -22,8 +22,8 @@ pub fn run(global: &Global, options: &ExportBranches, output: &Output) -> Result
     let kernel = work.find("kernels", &profile.manifest.kernel.id);
     let image = kernel.map_or("VMLINUX".into(), |kernel| kernel.join("vmlinux").display().to_string());
     output.note(&format!(
-        "{} branches and {} runs of code between them in {} stacks; {} runs began with no branch (interrupts, \
-         exceptions, system calls)",
+        "{} branches and {} runs of code between them in {} stacks; {} runs began with no branch (repeated \
+         string instructions, interrupts, system calls)",
         written.branches, written.runs, written.stacks, written.unexplained
     ));
     output.note(&format!(

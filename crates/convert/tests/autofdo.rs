@@ -4,7 +4,7 @@
 #[path = "support/run.rs"]
 mod run;
 
-use kerntune_convert::autofdo::{SampleProfile, Unsymbolized};
+use kerntune_convert::autofdo::{BranchRecords, SampleProfile, Unsymbolized};
 use kerntune_profile::{Address, Block, Edge, EdgeKind, FunctionIndex, Instructions, Symbol, Tables};
 use run::run;
 use std::fs;
@@ -69,14 +69,18 @@ fn block(start: u64, last: u64, end: u64, count: u64) -> Block {
     Block { start: Address(start), last: Address(last), count, instructions, bytes: end - start }
 }
 
+fn build(dir: &Path) -> Vec<Symbol> {
+    fs::write(dir.join("t.c"), PROGRAM).unwrap();
+    let flags = ["-O2", "-g", "-fdebug-info-for-profiling", "-mllvm", "-enable-fs-discriminator=true"];
+    run(dir, "clang-19", &[&flags[..], &["t.c", "-o", "t"]].concat());
+    functions(dir)
+}
+
 #[test]
 fn llvm_reads_the_counts_that_were_put_in() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    fs::write(dir.join("t.c"), PROGRAM).unwrap();
-    let flags = ["-O2", "-g", "-fdebug-info-for-profiling", "-mllvm", "-enable-fs-discriminator=true"];
-    run(dir, "clang-19", &[&flags[..], &["t.c", "-o", "t"]].concat());
-    let symbols = functions(dir);
+    let symbols = build(dir);
     let find = |name: &str| symbols.iter().find(|symbol| symbol.name == name).unwrap().clone();
     let (leaf, work, main) = (find("leaf"), find("work"), find("main"));
     let call = call(&fs::read(dir.join("t")).unwrap(), &work, &leaf);
@@ -121,4 +125,83 @@ fn llvm_reads_the_counts_that_were_put_in() {
     assert_eq!(of("work").inlined, 1, "{text}");
     // Every byte that ran is in a function of the profile: nothing was lost.
     assert_eq!(profile.total(), unsymbolized.executed_bytes);
+}
+
+/// Where the third instruction of `symbol` begins.
+fn third(dir: &Path, symbol: &Symbol) -> u64 {
+    let only = format!("--disassemble-symbols={}", symbol.name);
+    let text = run(dir, "llvm-objdump-19", &["--no-show-raw-insn", &only, "t"]);
+    let address = |line: &str| u64::from_str_radix(line.trim().split_once(": ")?.0, 16).ok();
+    text.lines().filter_map(address).nth(2).unwrap()
+}
+
+#[test]
+fn branch_records_and_counts_make_the_same_profile() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let symbols = build(dir);
+    let find = |name: &str| symbols.iter().find(|symbol| symbol.name == name).unwrap().clone();
+    let (leaf, work, main) = (find("leaf"), find("work"), find("main"));
+    let image = fs::read(dir.join("t")).unwrap();
+    let (to_leaf, to_work) = (call(&image, &work, &leaf), call(&image, &main, &work));
+    let middle = third(dir, &leaf);
+
+    let start = |symbol: &Symbol| symbol.address.get();
+    let end = |symbol: &Symbol| symbol.address.get() + symbol.size;
+    const RUNS: u64 = 1_000_000_007;
+    // `leaf` was interrupted 3 times in its middle, and 5 times control came back there: 3 of them make up for
+    // what was interrupted.
+    let blocks = vec![
+        block(start(&main), to_work, to_work + 5, RUNS),
+        block(to_work + 5, end(&main) - 1, end(&main), RUNS),
+        block(start(&work), to_leaf, to_leaf + 5, RUNS),
+        block(to_leaf + 5, end(&work) - 1, end(&work), RUNS - 3),
+        block(start(&leaf), middle - 1, middle, 3),
+        block(start(&leaf), end(&leaf) - 1, end(&leaf), RUNS - 3),
+        block(middle, end(&leaf) - 1, end(&leaf), 5),
+    ];
+    let edge =
+        |source, target, count, kind| Edge { source: Address(source), target: Address(target), count, kind };
+    let edges = vec![
+        edge(0x10, start(&main), RUNS, EdgeKind::IndirectCall),
+        edge(to_work, start(&work), RUNS, EdgeKind::Call),
+        edge(to_leaf, start(&leaf), RUNS, EdgeKind::Call),
+        edge(end(&leaf) - 1, to_leaf + 5, RUNS - 3, EdgeKind::Return),
+        edge(end(&work) - 1, to_work + 5, RUNS, EdgeKind::Return),
+    ];
+    let mut tables = Tables { symbols, blocks, edges, ..Tables::default() };
+    let both = |tables: &Tables| {
+        let mut text = Vec::new();
+        Unsymbolized::of(tables).unwrap().write(&mut text).unwrap();
+        fs::write(dir.join("counts.txt"), &text).unwrap();
+        text.clear();
+        let written = BranchRecords::of(tables).unwrap().write(&mut text).unwrap();
+        fs::write(dir.join("branches.txt"), &text).unwrap();
+        let profile = |arguments: &[&str]| {
+            run(dir, "llvm-profgen-19", &[&["--binary=t", "--output=t.afdo"], arguments].concat());
+            run(dir, "llvm-profdata-19", &["show", "--sample", "t.afdo"]);
+            run(dir, "llvm-profdata-19", &["merge", "--sample", "--text", "t.afdo", "--output=-"])
+        };
+        let counts = profile(&["--unsymbolized-profile=counts.txt", "--use-offset=0"]);
+        (written, counts, profile(&["--perfscript=branches.txt"]))
+    };
+    let (written, counts, branches) = both(&tables);
+    assert_eq!(written.branches, 5 * u128::from(RUNS) - 3);
+    assert!(
+        counts.contains(&format!(
+            "leaf:{}:{RUNS}",
+            RUNS * leaf.size - 3 * (end(&leaf) - middle) + 5 * (end(&leaf) - middle)
+        )),
+        "{counts}"
+    );
+    assert_eq!(counts, branches);
+
+    // The one thing that the two forms tell differently: a function that began with no branch to it.
+    tables.edges[2].count -= 100;
+    let (written, counts, branches) = both(&tables);
+    assert_eq!(written.unexplained, 5 - 3 + 100);
+    let head = |text: &str| {
+        SampleProfile::parse(text).unwrap().functions.iter().find(|f| f.name == "leaf").map(|f| f.head)
+    };
+    assert_eq!((head(&counts), head(&branches)), (Some(RUNS - 100), Some(RUNS)));
 }

@@ -3,11 +3,12 @@
 use crate::run_files::RunFiles;
 use crate::{watch, Error, Result};
 use kerntune_analyze::TraceFile;
+use kerntune_convert::autofdo::{BranchRecords, Written};
 use kerntune_convert::uftrace::{self, ExportError};
 use kerntune_profile::Profile;
 use kerntune_work::{interrupt, write_atomic, IoContext, Progress};
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Writes the trace of the profile in `directory` as a uftrace data directory, which must not be
@@ -50,6 +51,19 @@ pub fn uftrace(profile: &Profile, directory: &Path, output: &Path, progress: &dy
     })?;
     fs::rename(&partial, output).at("create", output)?;
     Ok(count)
+}
+
+/// Writes branch records to the file `output`, which is replaced when the new one is whole.
+pub fn branches(records: &BranchRecords, output: &Path) -> Result<Written> {
+    let partial = aside(output);
+    let mut file = BufWriter::new(File::create(&partial).at("create", &partial)?);
+    let done = records.write(&mut file).and_then(|written| file.flush().map(|()| written));
+    if done.is_err() {
+        let _ = fs::remove_file(&partial);
+    }
+    let written = done.at("write", &partial)?;
+    fs::rename(&partial, output).at("create", output)?;
+    Ok(written)
 }
 
 fn aside(output: &Path) -> PathBuf {

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 pub enum ExportFormat {
     /// Executed code and taken branches for LLVM's AutoFDO (llvm-profgen --unsymbolized-profile)
     Autofdo(ExportAutofdo),
+    /// The same as branch records, as perf prints a CPU's last branches (llvm-profgen --perfscript)
+    Branches(ExportBranches),
     /// Self times and arcs for GNU gprof (gmon.out), with the symbols that go with them
     Gmon(ExportGmon),
     /// The trace as a data directory for uftrace (report, graph, tui, dump --chrome …)
@@ -19,6 +21,15 @@ pub struct ExportAutofdo {
     pub profile: String,
     /// The file to write, for `llvm-profgen --use-offset=0`
     #[arg(default_value = "counts.txt", value_name = "OUTPUT")]
+    pub output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportBranches {
+    /// Beginning of an id, directory, or `latest`
+    pub profile: String,
+    /// The file to write, for `llvm-profgen --kernel`
+    #[arg(default_value = "branches.txt", value_name = "OUTPUT")]
     pub output: PathBuf,
 }
 

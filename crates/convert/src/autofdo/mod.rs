@@ -1,5 +1,5 @@
-//! What LLVM's AutoFDO reads and writes: exact counts as `llvm-profgen`'s unsymbolized profile (out), and a
-//! sample profile in text form (in).
+//! What LLVM's AutoFDO reads and writes: exact counts as `llvm-profgen`'s unsymbolized profile or as branch
+//! records (out), and a sample profile in text form (in).
 //!
 //! ```
 //! use kerntune_convert::autofdo::{SampleProfile, Unsymbolized};
@@ -23,8 +23,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod branches;
+mod flow;
 mod sample;
 mod unsymbolized;
 
+pub use branches::{BranchRecords, Written};
+pub use flow::BranchRecord;
 pub use sample::{SampleError, SampleFunction, SampleProfile};
 pub use unsymbolized::{NoCounts, Unsymbolized};

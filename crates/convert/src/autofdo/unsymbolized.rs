@@ -100,7 +100,7 @@ fn add(rows: &mut BTreeMap<(u64, u64), u64>, place: (u64, u64), count: u64) {
 }
 
 /// From the first function of the kernel to the end of the last.
-fn image(tables: &Tables) -> Range<u64> {
+pub(super) fn image(tables: &Tables) -> Range<u64> {
     let of_kernel = |symbol: &&kerntune_profile::Symbol| symbol.module.is_none() && symbol.size > 0;
     let functions = || tables.symbols.iter().filter(of_kernel);
     let first = functions().map(|symbol| symbol.address.get()).min().unwrap_or_default();

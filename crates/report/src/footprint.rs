@@ -178,7 +178,8 @@ mod tests {
     #[test]
     fn lines_are_counted_once_and_the_hottest_first() {
         // 60 bytes over two lines, the same code entered in the middle, a cold block on another page.
-        let profile = profile(&[(0x1010, 60, 15, 100), (0x1030, 28, 7, 100), (0x5000, 4, 1, 2), (0x9000, 8, 2, 0)]);
+        let profile =
+            profile(&[(0x1010, 60, 15, 100), (0x1030, 28, 7, 100), (0x5000, 4, 1, 2), (0x9000, 8, 2, 0)]);
         let rows = rows(&profile).unwrap();
         assert_eq!(rows.len(), SHARES.len());
         let half = &rows[0];

@@ -107,13 +107,11 @@ fn list(changes: &[f64; 4], change: &dyn Fn(f64) -> String) -> String {
     Metric::COUNTED.into_iter().zip(changes).map(one).collect::<Vec<_>>().join(", ")
 }
 
+/// What a table shows of a kernel: changes of the metrics and of model cycles, percent.
+type Changes = ([f64; 4], Option<f64>);
+
 /// All kernels; the changes are those that `changes` picks, and a kernel without any has its figures.
-fn table(
-    heading: &str,
-    result: &Auto,
-    changes: &dyn Fn(&Measured) -> ([f64; 4], Option<f64>),
-    output: &Output,
-) {
+fn table(heading: &str, result: &Auto, changes: &dyn Fn(&Measured) -> Changes, output: &Output) {
     output.print(&format!("{}, {heading}:", result.workload));
     output.table(
         &[

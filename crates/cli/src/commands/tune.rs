@@ -19,7 +19,8 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     if options.recipe == AUTO {
         return super::auto::run(global, options, output);
     }
-    let of_auto = [!options.held_out.is_empty(), options.budget.is_some(), options.stock, !options.only.is_empty()];
+    let of_auto =
+        [!options.held_out.is_empty(), options.budget.is_some(), options.stock, !options.only.is_empty()];
     if of_auto.contains(&true) {
         return Err(Failure::usage("--held-out, --budget, --stock and --try are for --recipe auto"));
     }

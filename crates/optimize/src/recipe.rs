@@ -23,12 +23,6 @@ pub enum Recipe {
     /// [`Recipe::ClangAutofdo`], and then [`Recipe::Layout`] by a recording of what came out.
     #[serde(rename = "clang-autofdo+layout")]
     ClangAutofdoLayout,
-    /// [`Recipe::ClangAutofdo`] with Clang's ThinLTO.
-    #[serde(rename = "clang-autofdo+thinlto")]
-    ClangAutofdoThinLto,
-    /// [`Recipe::ClangAutofdoThinLto`], and then [`Recipe::Layout`] by a recording of what came out.
-    #[serde(rename = "clang-autofdo+thinlto+layout")]
-    ClangAutofdoThinLtoLayout,
     /// gcov counters as the kernel exports them, without the summary that GCC wants.
     StockGcov,
     /// AutoFDO with the flags and the link of Linux 6.13's Kbuild.
@@ -64,8 +58,6 @@ impl Recipe {
         Recipe::Layout,
         Recipe::GccPgoLayout,
         Recipe::ClangAutofdoLayout,
-        Recipe::ClangAutofdoThinLto,
-        Recipe::ClangAutofdoThinLtoLayout,
         Recipe::StockGcov,
         Recipe::StockAutofdo,
         Recipe::StockLldOrder,
@@ -85,8 +77,6 @@ impl Recipe {
             Recipe::Layout => layout::NAME,
             Recipe::GccPgoLayout => "gcc-pgo+layout",
             Recipe::ClangAutofdoLayout => "clang-autofdo+layout",
-            Recipe::ClangAutofdoThinLto => "clang-autofdo+thinlto",
-            Recipe::ClangAutofdoThinLtoLayout => "clang-autofdo+thinlto+layout",
             Recipe::StockGcov => "stock-gcov",
             Recipe::StockAutofdo => "stock-autofdo",
             Recipe::StockLldOrder => "stock-lld-order",
@@ -107,8 +97,6 @@ impl Recipe {
             }
             Recipe::GccPgoLayout => "gcc-pgo, and then layout by a recording of the kernel that came out",
             Recipe::ClangAutofdoLayout => "clang-autofdo, and then layout by a recording of the kernel that came out",
-            Recipe::ClangAutofdoThinLto => "clang-autofdo with functions inlined across files (ThinLTO)",
-            Recipe::ClangAutofdoThinLtoLayout => "clang-autofdo+thinlto, and then layout by a recording of the kernel that came out",
             Recipe::StockGcov => "to compare with: GCC with the counters as gcov exports them, without a summary",
             Recipe::StockAutofdo => "to compare with: AutoFDO with the flags and the link of Linux 6.13's Kbuild",
             Recipe::StockLldOrder => "to compare with: clang-autofdo with functions in the order of lld's own sort",
@@ -150,8 +138,6 @@ impl Recipe {
             Recipe::GccPgo | Recipe::GccPgoLayout | Recipe::StockGcov => Family::Gcc,
             Recipe::ClangAutofdo
             | Recipe::ClangAutofdoLayout
-            | Recipe::ClangAutofdoThinLto
-            | Recipe::ClangAutofdoThinLtoLayout
             | Recipe::StockAutofdo
             | Recipe::StockLldOrder => Family::Clang,
             Recipe::Layout => Family::Any,

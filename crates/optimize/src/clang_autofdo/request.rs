@@ -34,16 +34,11 @@ const REPORT_FLAGS: &[&str] =
 pub enum Link {
     /// Each object is compiled for itself.
     Objects,
-    /// Clang's ThinLTO: functions are inlined across files. The profile is of a kernel without it: it is by source
-    /// line, and the hot call sites are the same.
-    ThinLto,
     /// As Linux 6.13 and later have it by themselves: a section for each function, code that never ran split off
     /// its function, sections in the order of lld's own sort (`--call-graph-profile-sort`).
     Upstream,
 }
 
-/// What configures ThinLTO.
-const THIN_LTO: [&str; 2] = ["CONFIG_LTO_NONE=n", "CONFIG_LTO_CLANG_THIN=y"];
 /// What Makefile.autofdo adds to `-ffunction-sections`.
 const SPLIT: &str = "-fsplit-machine-functions";
 
@@ -102,9 +97,6 @@ pub fn tuned_request(
             request.movable = true;
             add_flags(&mut request.kcflags, &[SPLIT]);
         }
-    }
-    if link == Link::ThinLto {
-        request.extra.extend(THIN_LTO.iter().map(ToString::to_string));
     }
     add_flags(&mut request.kcflags, REPORT_FLAGS);
     request.profile_dir = Some(profile.tree());
@@ -204,8 +196,6 @@ mod tests {
         assert!(!tuned.movable && !tuned.kcflags.contains(&SPLIT.to_string()));
         let upstream = tuned_request(&base, &kernel, &profile, Link::Upstream).unwrap();
         assert!(upstream.movable && upstream.kcflags.contains(&SPLIT.to_string()));
-        let lto = tuned_request(&base, &kernel, &profile, Link::ThinLto).unwrap();
-        assert_eq!((lto.extra, lto.kcflags), (THIN_LTO.map(String::from).to_vec(), tuned.kcflags));
 
         let kernel = crate::test_kernel::kernel("/w/kernels/k1".as_ref(), "k1", "6.13.2");
         let base = base_request(&request(), "6.13.2").unwrap();

@@ -1,5 +1,6 @@
 //! `kerntune export autofdo`.
 
+use super::{left_out, vmlinux};
 use crate::args::{ExportAutofdo, Global};
 use crate::commands::work;
 use crate::exit::{Exit, Failure};
@@ -16,13 +17,8 @@ pub fn run(global: &Global, options: &ExportAutofdo, output: &Output) -> Result<
     let mut text = Vec::new();
     counts.write(&mut text).map_err(Failure::usage)?;
     write_atomic(&options.output, &text)?;
-    if counts.outside_bytes > 0 {
-        let share =
-            100.0 * counts.outside_bytes as f64 / (counts.outside_bytes + counts.executed_bytes) as f64;
-        output.note(&format!("left out: {share:.1} % of what ran is outside of the kernel's image"));
-    }
-    let kernel = work.find("kernels", &profile.manifest.kernel.id);
-    let image = kernel.map_or("VMLINUX".into(), |kernel| kernel.join("vmlinux").display().to_string());
+    left_out(counts.outside_bytes, counts.executed_bytes, output);
+    let image = vmlinux(&work, &profile);
     output.note(&format!("{} ranges, {} branches", counts.ranges(), counts.branches()));
     output.note(&format!(
         "llvm-profgen-19 --binary={image} --unsymbolized-profile={} --use-offset=0 --output=kernel.afdo",

@@ -1,5 +1,6 @@
 //! `kerntune export branches`.
 
+use super::{left_out, vmlinux};
 use crate::args::{ExportBranches, Global};
 use crate::commands::work;
 use crate::exit::{Exit, Failure};
@@ -14,13 +15,8 @@ pub fn run(global: &Global, options: &ExportBranches, output: &Output) -> Result
     let profile = Profile::load(&entry.path)?;
     let records = BranchRecords::of(&profile.tables).map_err(Failure::usage)?;
     let written = export::branches(&records, &options.output)?;
-    if records.outside_bytes > 0 {
-        let share =
-            100.0 * records.outside_bytes as f64 / (records.outside_bytes + records.executed_bytes) as f64;
-        output.note(&format!("left out: {share:.1} % of what ran is outside of the kernel's image"));
-    }
-    let kernel = work.find("kernels", &profile.manifest.kernel.id);
-    let image = kernel.map_or("VMLINUX".into(), |kernel| kernel.join("vmlinux").display().to_string());
+    left_out(records.outside_bytes, records.executed_bytes, output);
+    let image = vmlinux(&work, &profile);
     output.note(&format!(
         "{} branches and {} runs of code between them in {} stacks; {} runs began with no branch (repeated \
          string instructions, interrupts, system calls)",

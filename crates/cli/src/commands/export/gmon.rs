@@ -1,5 +1,6 @@
 //! `kerntune export gmon`.
 
+use super::vmlinux;
 use crate::args::{ExportGmon, Global};
 use crate::commands::work;
 use crate::exit::{Exit, Failure};
@@ -26,8 +27,7 @@ pub fn run(global: &Global, options: &ExportGmon, output: &Output) -> Result<Exi
             exported.left_out_ns
         ));
     }
-    let kernel = work.find("kernels", &profile.manifest.kernel.id);
-    let image = kernel.map_or("VMLINUX".into(), |kernel| kernel.join("vmlinux").display().to_string());
+    let image = vmlinux(&work, &profile);
     output.note(&format!("gprof -S {} {image} {}", symbols.display(), options.output.display()));
     Ok(Exit::Ok)
 }

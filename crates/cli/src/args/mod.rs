@@ -179,7 +179,10 @@ pub enum Kernel {
         /// By which algorithm (docs/layout.md)
         #[arg(long, default_value = "c3", value_parser = ["pettis-hansen", "c3", "cdsort"])]
         algorithm: String,
-        /// Place the functions of this file first: one name a line
+        /// With a profile that has functions: give them places that suit the sets of a 32-KiB cache with 8 ways
+        #[arg(long, requires = "profile")]
+        sets: bool,
+        /// Place the functions of this file first: one name a line, and `@ OFFSET` where it has a place
         #[arg(long)]
         file: Option<PathBuf>,
         /// What to call it

@@ -5,7 +5,9 @@ use crate::args::{Global, Kernel as Command};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_kernel::{relink, BuildRequest, Compiler, FunctionOrder, Kernel, Rebuilt};
-use kerntune_optimize::layout::{prepare_order, prove, Algorithm, DEFAULT_ALGORITHM, NAME};
+use kerntune_optimize::layout::{
+    prepare_order, prepare_sets, prove, Algorithm, CACHE, DEFAULT_ALGORITHM, NAME,
+};
 use kerntune_profile::Profile;
 use kerntune_tune::package::verify;
 use kerntune_tune::selftest::{differences, selftest, Check, Difference, Outcome};
@@ -35,11 +37,11 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
             let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
             show(&kernel, format.json, output);
         }
-        Command::Order { kernel, profile, algorithm, file, label, format } => {
+        Command::Order { kernel, profile, algorithm, sets, file, label, format } => {
             let kernel = kerntune_kernel::find(&work, kernel)?;
             let given = match (file, profile) {
                 (Some(file), _) => Given::File(file),
-                (None, Some(profile)) => Given::Profile(profile, algorithm),
+                (None, Some(profile)) => Given::Profile { profile, algorithm, sets: *sets },
                 (None, None) => return Err(Failure::usage("an order needs --profile or --file")),
             };
             order(&work, &kernel, given, label, format.json, output)?;
@@ -71,7 +73,7 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
 /// Where an order comes from.
 enum Given<'a> {
     File(&'a Path),
-    Profile(&'a str, &'a str),
+    Profile { profile: &'a str, algorithm: &'a str, sets: bool },
 }
 
 /// Links a kernel again.
@@ -85,10 +87,15 @@ fn order(
 ) -> Result<(), Failure> {
     let (order, prepared) = match given {
         Given::File(path) => (FunctionOrder::parse(&std::fs::read_to_string(path).at("read", path)?)?, None),
-        Given::Profile(name, algorithm) => {
+        Given::Profile { profile, algorithm, sets } => {
             let algorithm = Algorithm::named(algorithm).unwrap_or(DEFAULT_ALGORITHM);
-            let recording = Profile::load(&kerntune_profile::find(work, name)?.path)?;
-            let prepared = prepare_order(work, &recording, kernel, algorithm)?;
+            let recording = Profile::load(&kerntune_profile::find(work, profile)?.path)?;
+            let mut prepared = prepare_order(work, &recording, kernel, algorithm)?;
+            if sets {
+                let listed = format!("{}-{}", kernel.manifest.label, algorithm.name());
+                let linked = relink(work, kernel, &prepared.order, (&listed, NAME), output.progress())?;
+                prepared = prepare_sets(work, &recording, (kernel, &linked), &prepared, &CACHE)?;
+            }
             (prepared.order.clone(), Some(prepared))
         }
     };

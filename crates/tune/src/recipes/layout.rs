@@ -7,7 +7,9 @@ use crate::sound::sound;
 use crate::{Error, Result, Session};
 use kerntune_kernel::{relink, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::Exclusions;
-use kerntune_optimize::layout::{prepare_order, prepare_sets, prove, PreparedOrder, CACHE, DEFAULT_ALGORITHM};
+use kerntune_optimize::layout::{
+    prepare_order, prepare_sets, prove, PreparedOrder, CACHE, DEFAULT_ALGORITHM,
+};
 use kerntune_optimize::{Proof, Recipe};
 use kerntune_profile::Profile;
 use std::path::{Path, PathBuf};
@@ -77,7 +79,9 @@ impl Way for Layout {
         let recording = match recording {
             Some(given) => given,
             // With functions: which of them run in the same region, and so are in each other's way.
-            None => make(StepName::RecordMovable, &mut || record_training(session, &movable, workload, true))?,
+            None => {
+                make(StepName::RecordMovable, &mut || record_training(session, &movable, workload, true))?
+            }
         };
         make(StepName::Order, &mut || {
             let recording = Profile::load(&recording).map_err(Error::from)?;

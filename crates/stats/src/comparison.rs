@@ -376,7 +376,7 @@ fn notes(base: &Sample, tuned: &Sample, level: Level, ratio: &Ratio, warm_up: Wa
                 "base has {} and tuned {}: what differs between them is not in the interval, which is of {}",
                 above.count(counts[0]),
                 above.count(counts[1]),
-                level.count(2).trim_start_matches("2 "),
+                level.plural(),
             ));
             break;
         }

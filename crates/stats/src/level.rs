@@ -38,15 +38,20 @@ impl Level {
         Level::ALL.get(self as usize + 1).copied()
     }
 
+    /// `boots`.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Level::Build => "builds",
+            Level::Boot => "boots",
+            Level::Run => "runs",
+            Level::Iteration => "iterations",
+        }
+    }
+
     /// `3 boots`, `1 boot`.
     pub fn count(self, count: usize) -> String {
-        let word = match self {
-            Level::Build => "build",
-            Level::Boot => "boot",
-            Level::Run => "run",
-            Level::Iteration => "iteration",
-        };
-        format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+        let word = self.plural();
+        format!("{count} {}", if count == 1 { &word[..word.len() - 1] } else { word })
     }
 }
 

@@ -113,11 +113,7 @@ fn head(comparison: &Comparison, style: Style) -> String {
 
 /// `Linux 6.12.117 #1 SMP … (3f9a01): a.json, b.json`.
 fn describe(set: &SetOf) -> String {
-    let kernel = |kernel: &Kernel| {
-        let id = kernel.id.as_ref().map_or(String::new(), |id| format!(" ({id})"));
-        format!("Linux {} {}{id}", kernel.release, kernel.version)
-    };
-    let kernels: Vec<String> = set.kernels.iter().map(kernel).collect();
+    let kernels: Vec<String> = set.kernels.iter().map(Kernel::to_string).collect();
     printable(&format!("{}: {}", kernels.join(" and "), set.files.join(", ")))
 }
 
@@ -215,8 +211,8 @@ fn legend(comparison: &Comparison, style: Style) -> String {
             }
         ),
         format!(
-            "equivalent      the whole interval is within the minimum effect, a factor of {}",
-            number::fixed(1.0 + options.min_effect, 4)
+            "equivalent      the whole interval is within the minimum effect, {}",
+            percent(options.min_effect)
         ),
         "inconclusive    neither was shown; more of what the last column counts narrows the interval".into(),
     ];

@@ -4,14 +4,15 @@
 //! Two intervals are made of it. The percentile interval is the one in common use; with the few boots that a
 //! kernel benchmark has it is much too narrow, and it is here so that the simulation can say so. The studentised one
 //! (bootstrap-t: Efron 1979; Davison and Hinkley 5.2.1) divides each replicate's error by the replicate's own
-//! standard error, and is too wide with fewer than five units. `docs/statistics.md` has the figures.
+//! standard error, and has no bounds to speak of with two or three units. `docs/statistics.md` has the figures.
 
 use crate::ratio::{order_statistic, relative_variance, Interval};
 use crate::sample::{mean, Unit};
 use crate::{Level, Ratio, Result, Rng, Sample};
+use serde::{Deserialize, Serialize};
 
 /// How often to draw, and from which seed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bootstrap {
     /// How many replicates: 999 for an interval of 95 %, 9,999 for small p-values.
     pub replicates: usize,
@@ -32,10 +33,17 @@ struct Replicate {
 }
 
 impl Bootstrap {
+    /// The fewest units of each kernel that it is of use with: with fewer, a replicate that drew one unit again and
+    /// again has no spread to speak of to divide by, and the interval is too wide or has no end.
+    pub const LEAST: usize = 6;
+
     /// The ratio of the means of the units of `level`, held against studentised replicates.
     pub fn ratio(&self, base: &Sample, tuned: &Sample, level: Level) -> Result<Ratio> {
         let ratio = Ratio::new(&base.means(level), &tuned.means(level))?;
         let studentised = |replicate: Replicate| match (replicate.log - ratio.log()) / replicate.error {
+            // Nothing but zeros was drawn of one kernel: as far off as can be.
+            _ if replicate.log.is_infinite() => replicate.log,
+            // Values that are all the same were drawn of both, and their ratio is that of all values.
             t if t.is_nan() => 0.0,
             t => t,
         };

@@ -17,7 +17,7 @@ const LEAST_TO_SPLIT: usize = 4;
 /// How to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Options {
-    /// Of each interval, above 0 and below 1.
+    /// Of each interval, 0.5 to 0.9999.
     pub confidence: f64,
     /// A difference up to this is of no account: 0.01 is one per cent.
     pub min_effect: f64,
@@ -25,11 +25,19 @@ pub struct Options {
     pub correction: Correction,
     /// How intervals are made.
     pub method: Method,
+    /// With which random numbers, if that is by bootstrap.
+    pub bootstrap: Bootstrap,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { confidence: 0.95, min_effect: 0.01, correction: Correction::Holm, method: Method::Student }
+        Self {
+            confidence: 0.95,
+            min_effect: 0.01,
+            correction: Correction::Holm,
+            method: Method::Bootstrap,
+            bootstrap: Bootstrap::default(),
+        }
     }
 }
 
@@ -37,10 +45,10 @@ impl Default for Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
-    /// Student's distribution with Welch's degrees of freedom.
-    Student,
-    /// Studentised hierarchical bootstrap.
+    /// Studentised hierarchical bootstrap; Student's if a kernel has fewer than [`Bootstrap::LEAST`] units.
     Bootstrap,
+    /// Student's distribution.
+    Student,
 }
 
 /// The result, which is also what `--json` prints.
@@ -104,6 +112,8 @@ pub struct Row {
     pub low_percent: f64,
     /// See `low_percent`.
     pub high_percent: Option<f64>,
+    /// How the interval was made.
+    pub method: Method,
     /// That a change like this is chance.
     pub p: f64,
     /// The same, corrected for the number of rows.
@@ -169,8 +179,8 @@ pub struct LeftOut {
 impl Options {
     fn check(&self) -> Result<()> {
         let Options { confidence, min_effect, .. } = *self;
-        if !(confidence > 0.0 && confidence < 1.0) {
-            let rule = "a confidence is above 0 and below 1";
+        if !(0.5..=0.9999).contains(&confidence) {
+            let rule = "a confidence is 0.5 (50 %) to 0.9999";
             return Err(Error::Option { option: "confidence", value: confidence, rule });
         }
         if !(0.0..1.0).contains(&min_effect) {
@@ -180,10 +190,12 @@ impl Options {
         Ok(())
     }
 
-    fn ratio(&self, base: &Sample, tuned: &Sample, level: Level) -> Result<Ratio> {
+    /// The ratio of the means of the units of `level`, by the method that so many units allow.
+    pub fn ratio(&self, base: &Sample, tuned: &Sample, level: Level) -> Result<Ratio> {
+        let units = base.count(level).min(tuned.count(level));
         match self.method {
-            Method::Student => Ratio::new(&base.means(level), &tuned.means(level)),
-            Method::Bootstrap => Bootstrap::default().ratio(base, tuned, level),
+            Method::Bootstrap if units >= Bootstrap::LEAST => self.bootstrap.ratio(base, tuned, level),
+            _ => Ratio::new(&base.means(level), &tuned.means(level)),
         }
     }
 }
@@ -195,6 +207,7 @@ impl Comparison {
         base.check_same_machine(tuned)?;
         if let Some(again) = again {
             base.check_same_machine(again)?;
+            again.check_same_kernel(base)?;
         }
         let (mut rows, mut left_out) = (Vec::new(), Vec::new());
         for row in &base.rows {
@@ -310,6 +323,7 @@ fn compare(base: &SetRow, tuned: &SetRow, again: Option<Option<&SetRow>>, option
         change_percent: change.change,
         low_percent: change.low,
         high_percent: change.high,
+        method: ratio.method(),
         p: ratio.p_different(),
         p_adjusted: ratio.p_different(),
         p_not_equivalent: ratio.p_not_equivalent(options.min_effect),

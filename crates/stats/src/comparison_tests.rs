@@ -56,6 +56,8 @@ fn an_aa_pair_stands_beside_it() {
     let row = &comparison.rows[0];
     assert!(row.aa.unwrap().differs && row.aa.unwrap().kind == AaKind::Again);
     assert_eq!((row.verdict, row.because), (Verdict::Inconclusive, Because::AaDiffers));
+    let error = Comparison::new(&base, &tuned, Some(&tuned), &Options::default()).unwrap_err().to_string();
+    assert!(error.contains("#2.json: measured on Linux 6.12 #2, and the base kernel is Linux 6.12 #1"), "{error}");
     let three = set(&[boots("#1", "getpid", &BASE[..3])]);
     assert_eq!(Comparison::new(&three, &tuned, None, &Options::default()).unwrap().rows[0].aa, None);
 }
@@ -136,13 +138,18 @@ fn what_cannot_be_compared_is_said() {
 }
 
 #[test]
-fn the_bootstrap_says_the_same_here_and_json_reads_back() {
+fn few_units_are_for_student_and_json_reads_back() {
     let base = set(&[boots("#1", "getpid", &BASE)]);
-    let tuned = set(&[boots("#2", "getpid", &scaled(0.9))]);
-    let options = Options { method: Method::Bootstrap, ..Options::default() };
-    let comparison = Comparison::new(&base, &tuned, None, &options).unwrap();
-    assert_eq!(comparison.rows[0].verdict, Verdict::Faster);
-    assert_eq!(comparison.count(Verdict::Faster), 1);
-    let back: Comparison = serde_json::from_str(&comparison.to_json()).unwrap();
-    assert_eq!(back, comparison);
+    let with = |tuned: &[f64], method| {
+        let tuned = set(&[boots("#2", "getpid", tuned)]);
+        let options = Options { method, ..Options::default() };
+        Comparison::new(&base, &tuned, None, &options).unwrap()
+    };
+    let [six, five] = [&scaled(0.9)[..], &scaled(0.9)[1..]].map(|tuned| with(tuned, Method::Bootstrap));
+    assert_eq!([six.rows[0].method, five.rows[0].method], [Method::Bootstrap, Method::Student]);
+    assert_eq!([six.rows[0].verdict, five.rows[0].verdict], [Verdict::Faster; 2]);
+    assert_eq!(with(&scaled(0.9), Method::Student).rows[0].method, Method::Student);
+    assert_eq!(six.count(Verdict::Faster), 1);
+    let back: Comparison = serde_json::from_str(&six.to_json()).unwrap();
+    assert_eq!(back, six);
 }

@@ -63,7 +63,7 @@ pub enum Error {
     #[error("there are no values")]
     NoValues,
     /// A value that is no measurement.
-    #[error("{value} {} is no measurement: values are 0 to 1e100", at(.place))]
+    #[error("{} {} is no measurement: values are 0 to 1e100", short(*.value), at(.place))]
     Value {
         /// Where it comes from.
         place: Place,
@@ -83,7 +83,7 @@ pub enum Error {
         units: usize,
     },
     /// No ratio.
-    #[error("the mean is 0, so that there is no ratio to it")]
+    #[error("the mean is 0 (or below 1e-100), so that there is no ratio to it")]
     ZeroMean,
     /// Nothing to join.
     #[error("no results to compare: name at least one file of each kernel")]
@@ -99,6 +99,16 @@ pub enum Error {
         other: String,
         /// Its machine.
         other_machine: String,
+    },
+    /// An A/A pair of two kernels.
+    #[error("{files}: measured on {kernel}, and the base kernel is {base}: an A/A pair is of one kernel, measured twice")]
+    AnotherKernel {
+        /// The files that should be of the base kernel.
+        files: String,
+        /// What they are of.
+        kernel: String,
+        /// What the base kernel is.
+        base: String,
     },
     /// Files that mean different things by one name.
     #[error("row {row} is in {one} in {one_unit} and in {other} in {other_unit}; measure both with the same suite")]
@@ -143,6 +153,11 @@ pub enum Error {
         /// What it must be.
         rule: &'static str,
     },
+}
+
+/// Not with a hundred zeros.
+fn short(value: f64) -> String {
+    if value.abs() < 1e15 { value.to_string() } else { format!("{value:e}") }
 }
 
 fn at(place: &Place) -> String {

@@ -2,16 +2,17 @@
 //!
 //! What is looked at is the logarithm of the ratio: so it does not matter which kernel is called the base one, and
 //! no interval ever reaches 0. Its standard error is the two relative standard errors of the means together
-//! (the delta method), and the error divided by it is held against Student's distribution with the degrees of
-//! freedom of Welch ("The generalization of 'Student's' problem when several different population variances
-//! are involved", Biometrika 34, 1947) and Satterthwaite (Biometrics Bulletin 2(6), 1946). The means are of the units
+//! (the delta method), and the error divided by it is held either against bootstrap replicates of itself
+//! ([`Bootstrap`](crate::Bootstrap)) or against Student's distribution with degrees of freedom after Welch ("The
+//! generalization of 'Student's' problem when several different population variances are involved", Biometrika
+//! 34, 1947) and Satterthwaite (Biometrics Bulletin 2(6), 1946). The means are of the units
 //! of the slowest level that varies, which carry all variation below in them: Kalibera and Jones, "Rigorous
 //! benchmarking in reasonable time" (ISMM 2013) and "Quantifying performance changes with effect size
 //! confidence intervals" (2012, arXiv:2007.10899), which do the same with Fieller's interval.
 //! `docs/statistics.md` has the coverage of this one and of those that were not taken.
 
 use crate::sample::mean;
-use crate::{Error, Result};
+use crate::{Error, Method, Result};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -53,14 +54,16 @@ impl Interval {
     }
 }
 
+/// No smaller mean is divided by, so that every ratio is finite: values are at most 1e100.
+const SMALLEST: f64 = 1e-100;
+
 /// The mean, and the square of its relative standard error.
 fn moments(units: &[f64]) -> Result<(f64, f64)> {
     if units.len() < 2 {
         return Err(Error::TooFew { units: units.len() });
     }
     let mean = mean(units);
-    // Below that, dividing by it is no longer exact.
-    if mean < f64::MIN_POSITIVE * 1e16 {
+    if mean < SMALLEST {
         return Err(Error::ZeroMean);
     }
     Ok((mean, relative_variance(units, mean)))
@@ -130,11 +133,11 @@ impl Ratio {
         self.error
     }
 
-    /// Degrees of freedom; `None` for the bootstrap.
-    pub fn degrees(&self) -> Option<f64> {
+    /// How its interval is made.
+    pub fn method(&self) -> Method {
         match self.reference {
-            Reference::Student { degrees } => Some(degrees),
-            Reference::Replicates(_) => None,
+            Reference::Student { .. } => Method::Student,
+            Reference::Replicates(_) => Method::Bootstrap,
         }
     }
 

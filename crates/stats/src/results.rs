@@ -3,6 +3,7 @@
 use crate::{Error, Place, Result, Sample};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
+use std::fmt;
 
 /// What such a file calls itself.
 pub const RESULTS_SCHEMA: &str = "kerntune-bench-results/1";
@@ -71,6 +72,14 @@ pub struct Value {
     pub iteration: u32,
     /// In the row's unit.
     pub value: f64,
+}
+
+/// `Linux 6.12.117 #1 SMP … (3f9a01)`.
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "Linux {} {}", self.release, self.version)?;
+        self.id.as_ref().map_or(Ok(()), |id| write!(f, " ({id})"))
+    }
 }
 
 impl Results {

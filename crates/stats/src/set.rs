@@ -1,6 +1,7 @@
 //! Files of one kernel joined.
 
 use crate::{Better, Error, Kernel, Place, Result, Results, Sample};
+use std::collections::HashMap;
 
 /// What was measured of one kernel, or of several builds that are to be taken as one.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +14,8 @@ pub struct Set {
     pub origins: Vec<String>,
     /// In the order in which they first come.
     pub rows: Vec<SetRow>,
+    /// Where each suite's row is among them.
+    index: HashMap<(String, String), usize>,
 }
 
 /// One row with the values of all files.
@@ -64,7 +67,8 @@ impl Set {
     /// files of different kernels are different builds.
     pub fn join(files: &[(String, Results)]) -> Result<Set> {
         let (first, _) = files.first().ok_or(Error::NoFiles)?;
-        let mut set = Set { machine: files[0].1.machine.clone(), kernels: vec![], origins: vec![], rows: vec![] };
+        let machine = files[0].1.machine.clone();
+        let mut set = Set { machine, kernels: vec![], origins: vec![], rows: vec![], index: HashMap::new() };
         let mut values: Vec<Vec<(Place, f64)>> = Vec::new();
         // The numbers that (kernel, build) and (file, build, boot) get here.
         let (mut builds, mut boots) = (Numbers::default(), Numbers::default());
@@ -84,14 +88,12 @@ impl Set {
                     sample: row.sample()?,
                     origin: origin.clone(),
                 };
-                let at = match set.rows.iter().position(|known| known.name() == new.name()) {
-                    Some(at) => at,
-                    None => {
-                        set.rows.push(new.clone());
-                        values.push(Vec::new());
-                        set.rows.len() - 1
-                    }
-                };
+                let key = (row.suite.clone(), row.row.clone());
+                let at = *set.index.entry(key).or_insert(set.rows.len());
+                if at == set.rows.len() {
+                    set.rows.push(new.clone());
+                    values.push(Vec::new());
+                }
                 set.rows[at].check_same_as(&new)?;
                 values[at].extend(new.sample.values().iter().map(|(place, value)| {
                     let build = builds.of((kernel, place.build as usize, 0));
@@ -108,7 +110,19 @@ impl Set {
 
     /// A row by suite and name.
     pub fn row(&self, suite: &str, row: &str) -> Option<&SetRow> {
-        self.rows.iter().find(|known| known.suite == suite && known.row == row)
+        self.index.get(&(suite.into(), row.into())).map(|at| &self.rows[*at])
+    }
+
+    /// An error if a kernel of this set is none of `base`'s: what differs then is not the measurement alone.
+    pub(crate) fn check_same_kernel(&self, base: &Set) -> Result<()> {
+        match self.kernels.iter().find(|kernel| !base.kernels.contains(kernel)) {
+            None => Ok(()),
+            Some(kernel) => Err(Error::AnotherKernel {
+                files: self.origins.join(", "),
+                kernel: kernel.to_string(),
+                base: base.kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(" and "),
+            }),
+        }
     }
 
     /// An error if the sets were not measured on the same machine.
@@ -127,7 +141,7 @@ fn check_machines(one: &str, one_machine: &str, other: &str, other_machine: &str
 
 /// Numbers for keys, in the order in which they first come.
 #[derive(Default)]
-struct Numbers(std::collections::HashMap<(usize, usize, usize), u32>);
+struct Numbers(HashMap<(usize, usize, usize), u32>);
 
 impl Numbers {
     fn of(&mut self, key: (usize, usize, usize)) -> u32 {

@@ -7,7 +7,7 @@ use kerntune_stats::{Place, Rng, Sample};
 pub struct Plan {
     /// Builds, boots of each, runs of each, iterations of each.
     pub counts: [u32; 4],
-    /// Whether boots and below come in numbers that differ: 1 to twice as many less one, the same on the average.
+    /// Whether what is below the slowest level comes in numbers that differ: 1 to twice as many less one.
     pub ragged: bool,
 }
 
@@ -43,14 +43,14 @@ pub fn sample(rng: &mut Rng, plan: Plan, spread: Spread, ratio: f64) -> Sample {
     let mut values = Vec::new();
     let first = spread.levels.iter().position(|sd| *sd > 0.0).unwrap_or(3);
     let part = |rng: &mut Rng, level: usize| spread.levels[level] * draw(rng, spread.shape, level, first);
+    let slowest = plan.counts.iter().position(|count| *count > 1).unwrap_or(0);
     let count = |rng: &mut Rng, level: usize| match plan.counts[level] {
-        1 => 1,
-        count if plan.ragged && level > 0 => 1 + rng.index(2 * count as usize - 1) as u32,
+        count if plan.ragged && level > slowest => 1 + rng.index(2 * count as usize - 1) as u32,
         count => count,
     };
     for build in 0..plan.counts[0] {
         let of_build = part(rng, 0);
-        for boot in 0..count(rng, 1).max(if plan.counts[0] == 1 { 2 } else { 1 }) {
+        for boot in 0..count(rng, 1) {
             let of_boot = of_build + part(rng, 1);
             for run in 0..count(rng, 2) {
                 let of_run = of_boot + part(rng, 2);

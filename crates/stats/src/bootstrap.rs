@@ -36,6 +36,8 @@ impl Bootstrap {
     /// The fewest units of each kernel that it is of use with: with fewer, a replicate that drew one unit again and
     /// again has no spread to speak of to divide by, and the interval is too wide or has no end.
     pub const LEAST: usize = 6;
+    /// With more units than these of a kernel it is not worth its time: Student's interval is the same by then.
+    pub const MOST: usize = 500;
 
     /// The ratio of the means of the units of `level`, held against studentised replicates.
     pub fn ratio(&self, base: &Sample, tuned: &Sample, level: Level) -> Result<Ratio> {
@@ -57,7 +59,7 @@ impl Bootstrap {
         tuned: &'a Sample,
         level: Level,
     ) -> impl Iterator<Item = Replicate> + 'a {
-        let (base, tuned) = (base.units(level), tuned.units(level));
+        let (base, tuned) = (units(base, level), units(tuned, level));
         let mut rng = Rng::new(self.seed);
         let mut drawn = Vec::new();
         (0..self.replicates).map(move |_| {
@@ -72,6 +74,18 @@ impl Bootstrap {
             Replicate { log: (tuned_mean / base_mean).ln(), error: (base_variance + tuned_variance).sqrt() }
         })
     }
+}
+
+/// Long runs are drawn in batches of neighbours, so that the time that it takes has a bound. That also keeps what
+/// neighbours have in common.
+fn units(sample: &Sample, level: Level) -> Vec<Unit> {
+    const MOST_VALUES: usize = 1_000;
+    let units = sample.units(level);
+    if sample.values().len() <= MOST_VALUES {
+        return units;
+    }
+    let batches = (MOST_VALUES / sample.count(Level::Run)).max(4);
+    units.into_iter().map(|unit| unit.in_batches(batches)).collect()
 }
 
 /// The percentile interval: the middle of the replicates' ratios. For comparison only.

@@ -45,7 +45,8 @@ impl Default for Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
-    /// Studentised hierarchical bootstrap; Student's if a kernel has fewer than [`Bootstrap::LEAST`] units.
+    /// Studentised hierarchical bootstrap; Student's if a kernel has fewer than [`Bootstrap::LEAST`] units or more than
+    /// [`Bootstrap::MOST`].
     Bootstrap,
     /// Student's distribution.
     Student,
@@ -192,11 +193,11 @@ impl Options {
 
     /// The ratio of the means of the units of `level`, by the method that so many units allow.
     pub fn ratio(&self, base: &Sample, tuned: &Sample, level: Level) -> Result<Ratio> {
-        let units = base.count(level).min(tuned.count(level));
-        match self.method {
-            Method::Bootstrap if units >= Bootstrap::LEAST => self.bootstrap.ratio(base, tuned, level),
-            _ => Ratio::new(&base.means(level), &tuned.means(level)),
+        let of_use = |sample: &Sample| (Bootstrap::LEAST..=Bootstrap::MOST).contains(&sample.count(level));
+        if self.method == Method::Bootstrap && of_use(base) && of_use(tuned) {
+            return self.bootstrap.ratio(base, tuned, level);
         }
+        Ratio::new(&base.means(level), &tuned.means(level))
     }
 }
 

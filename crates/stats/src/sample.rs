@@ -93,6 +93,21 @@ impl Unit {
             Unit::Units(units) => units.iter().map(Unit::mean).sum::<f64>() / units.len() as f64,
         }
     }
+
+    /// With the values of each run in at most so many batches of neighbours, of which only the means are kept. Sizes
+    /// differ by one at most.
+    pub fn in_batches(self, most: usize) -> Unit {
+        let Unit::Units(units) = self else { return self };
+        let n = units.len();
+        if n <= most || matches!(units[0], Unit::Units(_)) {
+            return Unit::Units(units.into_iter().map(|unit| unit.in_batches(most)).collect());
+        }
+        let batch = |at: usize| {
+            let values: Vec<f64> = units[at * n / most..(at + 1) * n / most].iter().map(Unit::mean).collect();
+            Unit::Value(mean(&values))
+        };
+        Unit::Units((0..most).map(batch).collect())
+    }
 }
 
 /// The slowest level at which both sides have at least two units: what varies between these is what an interval
@@ -169,6 +184,17 @@ mod tests {
     #[test]
     fn runs_of_fewer_iterations_than_the_warm_up_are_kept() {
         assert_eq!(sample().without_first(1).runs(), [vec![14.0], vec![20.0], vec![40.0]]);
+    }
+
+    #[test]
+    fn long_runs_in_batches() {
+        let values = (0..10).map(|at| (place(0, at / 7, at), f64::from(at))).collect();
+        let units = Sample::new(values).unwrap().units(Level::Boot);
+        let [unit] = &units[..] else { panic!() };
+        let Unit::Units(runs) = unit.clone().in_batches(3) else { panic!() };
+        let values = |values: &[f64]| Unit::Units(values.iter().map(|value| Unit::Value(*value)).collect());
+        // 0 1, 2 3, 4 5 6; the other run is short enough.
+        assert_eq!(runs, [values(&[0.5, 2.5, 5.0]), values(&[7.0, 8.0, 9.0])]);
     }
 
     #[test]

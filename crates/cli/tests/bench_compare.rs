@@ -39,9 +39,15 @@ fn times(by: f64) -> [f64; 6] {
 fn files(directory: &TempDir) -> [String; 3] {
     let wild = [100.0, 131.0, 88.0, 104.0, 79.0, 117.0];
     let rows = |pipe: [f64; 6], read: [f64; 6], fork: [f64; 6]| {
-        [("pipe", "lower", pipe), ("read", "higher", read), ("same", "lower", times(1.0)), ("fork", "lower", fork)]
+        [
+            ("pipe", "lower", pipe),
+            ("read", "higher", read),
+            ("same", "lower", times(1.0)),
+            ("fork", "lower", fork),
+        ]
     };
-    let [mut base, tuned] = [rows(AROUND_100, AROUND_100, wild), rows(times(0.9), times(0.9), times(0.95))].map(Vec::from);
+    let [mut base, tuned] =
+        [rows(AROUND_100, AROUND_100, wild), rows(times(0.9), times(0.9), times(0.95))].map(Vec::from);
     let again = write(directory, "again.json", "#1", &base);
     base.push(("gone", "lower", AROUND_100));
     [write(directory, "base.json", "#1", &base), write(directory, "tuned.json", "#2", &tuned), again]
@@ -54,21 +60,30 @@ fn each_row_has_its_verdict() {
     let json = support::json(["bench", "compare", &base, &tuned, "--aa", &again, "--json"]);
     assert_eq!((&json["schema"], &json["machine"]), (&json!("kerntune-bench-comparison/1"), &json!("host")));
     let rows = json["rows"].as_array().unwrap();
-    let said: Vec<_> = rows.iter().map(|row| (row["row"].as_str().unwrap(), row["verdict"].as_str().unwrap())).collect();
-    assert_eq!(said, [("pipe", "faster"), ("read", "slower"), ("same", "equivalent"), ("fork", "inconclusive")]);
+    let said: Vec<_> =
+        rows.iter().map(|row| (row["row"].as_str().unwrap(), row["verdict"].as_str().unwrap())).collect();
+    assert_eq!(
+        said,
+        [("pipe", "faster"), ("read", "slower"), ("same", "equivalent"), ("fork", "inconclusive")]
+    );
     let pipe = &rows[0];
     let figure = |key: &str| pipe[key].as_f64().unwrap();
     assert!((figure("change_percent") + 10.0).abs() < 1e-9);
     assert!(figure("low_percent") < -10.0 && figure("high_percent") > -10.0 && figure("high_percent") < -9.0);
     assert_eq!((&pipe["level"], &pipe["units"]), (&json!("boot"), &json!([6, 6])));
     assert_eq!((&pipe["aa"]["kind"], &pipe["aa"]["differs"]), (&json!("again"), &json!(false)));
-    assert_eq!((&json["left_out"][0]["row"], &json["left_out"][0]["why"]), (&json!("gone"), &json!("only the base kernel has it")));
+    assert_eq!(
+        (&json["left_out"][0]["row"], &json["left_out"][0]["why"]),
+        (&json!("gone"), &json!("only the base kernel has it"))
+    );
     // The same call gives the same text.
     let call = ["bench", "compare", &base, &tuned, "--paper"];
     let text = run(call);
     assert_eq!(text, run(call));
     assert!(text.starts_with("4 rows: 1 faster, 1 slower, 1 equivalent, 1 inconclusive.\n"), "{text}");
-    for words in ["95 % interval", "not compared: only the base kernel has it", "improvement", "11.1 %", "6 boots"] {
+    for words in
+        ["95 % interval", "not compared: only the base kernel has it", "improvement", "11.1 %", "6 boots"]
+    {
         assert!(text.contains(words), "{words:?} is not in:\n{text}");
     }
 }
@@ -77,7 +92,8 @@ fn each_row_has_its_verdict() {
 fn several_files_are_one_side() {
     let directory = tempfile::tempdir().unwrap();
     let [base, tuned, again] = files(&directory);
-    let json = support::json(["bench", "compare", &base, &tuned, "--base", &again, "--min-effect", "12%", "--json"]);
+    let json =
+        support::json(["bench", "compare", &base, &tuned, "--base", &again, "--min-effect", "12%", "--json"]);
     assert_eq!(json["rows"][0]["units"], json!([12, 6]));
     assert_eq!(json["rows"][0]["verdict"], "equivalent");
     assert_eq!(json["base"]["files"].as_array().unwrap().len(), 2);
@@ -101,8 +117,14 @@ fn what_cannot_be_used_is_said_with_file_and_place() {
     };
     compare(&[&base, "nowhere.json"], &["cannot read nowhere.json"]);
     compare(&[&base, &damaged("nan.json", "100.4", "NaN")], &["nan.json", "line 1"]);
-    compare(&[&base, &damaged("negative.json", "100.4", "-1")], &["negative.json: row kbx/pipe: -1 at build 0, boot 1"]);
-    compare(&[&damaged("old.json", "results/1", "results/9"), &tuned], &["old.json", "results/9", "bench run"]);
+    compare(
+        &[&base, &damaged("negative.json", "100.4", "-1")],
+        &["negative.json: row kbx/pipe: -1 at build 0, boot 1"],
+    );
+    compare(
+        &[&damaged("old.json", "results/1", "results/9"), &tuned],
+        &["old.json", "results/9", "bench run"],
+    );
     compare(&[&base, &damaged("uml.json", "host", "uml")], &["machine \"uml\"", "base.json"]);
     compare(&[&base, &tuned, "--aa", &tuned], &["tuned.json", "an A/A pair is of one kernel"]);
     compare(&[&base, &tuned, "--min-effect", "1"], &["--min-effect", "write it as 1%"]);

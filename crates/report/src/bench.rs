@@ -130,7 +130,11 @@ fn range(low: f64, high: Option<f64>) -> String {
 
 /// `<0.001`, `0.013`.
 fn probability(p: f64) -> String {
-    if p < 0.001 { "<0.001".into() } else { format!("{p:.3}") }
+    if p < 0.001 {
+        "<0.001".into()
+    } else {
+        format!("{p:.3}")
+    }
 }
 
 /// With a `!` where the kernel differs from itself, or room for one.
@@ -171,7 +175,8 @@ fn units(row: &Row) -> String {
 /// What is to be known of some rows, each remark once with the rows that it is of.
 fn remarks(comparison: &Comparison) -> String {
     let mut remarks: Vec<(String, Vec<String>)> = Vec::new();
-    let notes = comparison.rows.iter().flat_map(|row| row.notes.iter().map(|note| (note.clone(), row.name())));
+    let notes =
+        comparison.rows.iter().flat_map(|row| row.notes.iter().map(|note| (note.clone(), row.name())));
     let left_out = comparison.left_out.iter().map(|row| (format!("not compared: {}", row.why), row.name()));
     for (remark, row) in notes.chain(left_out) {
         match remarks.iter_mut().find(|(known, _)| *known == remark) {
@@ -185,7 +190,11 @@ fn remarks(comparison: &Comparison) -> String {
         printable(&format!("{of}: {remark}")) + "\n"
     };
     let lines: String = remarks.iter().map(line).collect();
-    if lines.is_empty() { lines } else { format!("\n{lines}") }
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("\n{lines}")
+    }
 }
 
 /// The first few of them.
@@ -226,7 +235,9 @@ fn legend(comparison: &Comparison, style: Style) -> String {
     if comparison.rows.iter().any(|row| row.better == Better::Higher) {
         lines.push("Of rates, such as MB/s, more is better.".into());
     }
-    if let Some(level) = comparison.rows.iter().map(|row| row.level).max().filter(|level| *level > Level::Boot) {
+    if let Some(level) =
+        comparison.rows.iter().map(|row| row.level).max().filter(|level| *level > Level::Boot)
+    {
         lines.push(format!(
             "Intervals of {} leave out what differs from boot to boot: measure several boots of each kernel.",
             level.plural()

@@ -190,9 +190,7 @@ fn collect_fields(json: &Value, fields: &mut Vec<String>) {
 /// Results of a kernel, as `kerntune bench run` writes them: boots of each row.
 fn results(version: &str, rows: &[(&str, &str, &str, &[f64])]) -> (String, Results) {
     let row = |(suite, row, unit, values): &(&str, &str, &str, &[f64])| {
-        let value = |(boot, value): (usize, &f64)| {
-            json!({"build": 0, "boot": boot, "run": 0, "iteration": 0, "value": value})
-        };
+        let value = |(boot, value): (usize, &f64)| json!({"build": 0, "boot": boot, "run": 0, "iteration": 0, "value": value});
         let values: Vec<Value> = values.iter().enumerate().map(value).collect();
         let better = if *unit == "MB/s" { "higher" } else { "lower" };
         json!({"suite": suite, "row": row, "unit": unit, "better": better, "values": values})

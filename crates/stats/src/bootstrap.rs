@@ -89,7 +89,13 @@ fn units(sample: &Sample, level: Level) -> Vec<Unit> {
 }
 
 /// The percentile interval: the middle of the replicates' ratios. For comparison only.
-pub fn percentile(bootstrap: Bootstrap, base: &Sample, tuned: &Sample, level: Level, confidence: f64) -> Interval {
+pub fn percentile(
+    bootstrap: Bootstrap,
+    base: &Sample,
+    tuned: &Sample,
+    level: Level,
+    confidence: f64,
+) -> Interval {
     let mut logs: Vec<f64> = bootstrap.draw(base, tuned, level).map(|replicate| replicate.log).collect();
     logs.sort_by(f64::total_cmp);
     let tail = (1.0 - confidence) / 2.0;
@@ -146,9 +152,10 @@ mod tests {
     fn two_units_bound_nothing() {
         let two = sample(1.0).only(Level::Boot, |at| at < 2).unwrap();
         let flat = two.means(Level::Boot);
-        let values = flat.iter().enumerate().map(|(boot, value)| {
-            (Place { build: 0, boot: boot as u32, run: 0, iteration: 0 }, *value)
-        });
+        let values = flat
+            .iter()
+            .enumerate()
+            .map(|(boot, value)| (Place { build: 0, boot: boot as u32, run: 0, iteration: 0 }, *value));
         let flat = Sample::new(values.collect()).unwrap();
         let interval = Bootstrap::default().ratio(&flat, &flat, Level::Boot).unwrap().interval(0.95);
         assert_eq!(interval, Interval { low: 0.0, high: f64::INFINITY });

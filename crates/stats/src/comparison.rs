@@ -5,7 +5,10 @@ use crate::sample::{common_level, mean, median, std_dev};
 use crate::set::{Set, SetRow};
 use crate::verdict::{Because, Evidence, Verdict};
 use crate::warmup::{self, State, WarmUp};
-use crate::{schedule, Better, Bootstrap, Correction, Error, Interval, Kernel, Level, MannWhitney, Ratio, Result, Sample};
+use crate::{
+    schedule, Better, Bootstrap, Correction, Error, Interval, Kernel, Level, MannWhitney, Ratio, Result,
+    Sample,
+};
 use serde::{Deserialize, Serialize};
 
 /// What a comparison calls itself as JSON.

@@ -57,7 +57,10 @@ fn an_aa_pair_stands_beside_it() {
     assert!(row.aa.unwrap().differs && row.aa.unwrap().kind == AaKind::Again);
     assert_eq!((row.verdict, row.because), (Verdict::Inconclusive, Because::AaDiffers));
     let error = Comparison::new(&base, &tuned, Some(&tuned), &Options::default()).unwrap_err().to_string();
-    assert!(error.contains("#2.json: measured on Linux 6.12 #2, and the base kernel is Linux 6.12 #1"), "{error}");
+    assert!(
+        error.contains("#2.json: measured on Linux 6.12 #2, and the base kernel is Linux 6.12 #1"),
+        "{error}"
+    );
     let three = set(&[boots("#1", "getpid", &BASE[..3])]);
     assert_eq!(Comparison::new(&three, &tuned, None, &Options::default()).unwrap().rows[0].aa, None);
 }
@@ -67,7 +70,8 @@ fn many_rows_are_corrected() {
     // One row that would be found by itself among 20 that are the same.
     let mut base = boots("#1", "row", &BASE);
     let mut tuned = boots("#2", "row", &[99.7, 98.0, 100.1, 97.9, 98.4, 99.6]);
-    let alone = Comparison::new(&set(&[base.clone()]), &set(&[tuned.clone()]), None, &Options::default()).unwrap();
+    let alone =
+        Comparison::new(&set(&[base.clone()]), &set(&[tuned.clone()]), None, &Options::default()).unwrap();
     assert!(alone.rows[0].verdict == Verdict::Faster && alone.rows[0].p > 0.0025, "{:?}", alone.rows[0]);
     for at in 0..19 {
         let same = boots("#1", &format!("same {at}"), &BASE).1.rows.remove(0);

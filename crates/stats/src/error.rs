@@ -125,7 +125,9 @@ pub enum Error {
         other_unit: String,
     },
     /// Nothing to compare.
-    #[error("the results have no row in common (base: {base}; tuned: {tuned}); measure both with the same suites")]
+    #[error(
+        "the results have no row in common (base: {base}; tuned: {tuned}); measure both with the same suites"
+    )]
     NothingInCommon {
         /// Rows of the base kernel.
         base: String,
@@ -157,7 +159,11 @@ pub enum Error {
 
 /// Not with a hundred zeros.
 fn short(value: f64) -> String {
-    if value.abs() < 1e15 { value.to_string() } else { format!("{value:e}") }
+    if value.abs() < 1e15 {
+        value.to_string()
+    } else {
+        format!("{value:e}")
+    }
 }
 
 fn at(place: &Place) -> String {

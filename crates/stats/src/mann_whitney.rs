@@ -107,7 +107,9 @@ mod tests {
     /// The least p-values that so many values on each side can have: 2 / C(2n, n).
     #[test]
     fn the_least_p_values_are_those_of_the_tables() {
-        for (n, expected) in [(2, 2.0 / 6.0), (3, 2.0 / 20.0), (4, 2.0 / 70.0), (5, 2.0 / 252.0), (9, 2.0 / 48_620.0)] {
+        for (n, expected) in
+            [(2, 2.0 / 6.0), (3, 2.0 / 20.0), (4, 2.0 / 70.0), (5, 2.0 / 252.0), (9, 2.0 / 48_620.0)]
+        {
             let low: Vec<f64> = (0..n).map(f64::from).collect();
             let high: Vec<f64> = (n..2 * n).map(f64::from).collect();
             let test = MannWhitney::new(&low, &high);

@@ -94,7 +94,11 @@ fn degrees(of_means: [(f64, usize); 2]) -> f64 {
     let parts: f64 = moved.iter().map(|(variance, own)| variance * variance / own).sum();
     let degrees = whole * whole / parts;
     // Where there is no variance there is no distribution; any will do, as nothing asks it.
-    if degrees.is_finite() { degrees } else { 1.0 }
+    if degrees.is_finite() {
+        degrees
+    } else {
+        1.0
+    }
 }
 
 impl Ratio {

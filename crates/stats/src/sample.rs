@@ -125,7 +125,11 @@ pub fn mean(values: &[f64]) -> f64 {
 pub fn std_dev(values: &[f64]) -> f64 {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-    if values.len() < 2 { 0.0 } else { (squares / (values.len() - 1) as f64).sqrt() }
+    if values.len() < 2 {
+        0.0
+    } else {
+        (squares / (values.len() - 1) as f64).sqrt()
+    }
 }
 
 /// The middle value, or the mean of the two in the middle; NaN of nothing.
@@ -210,6 +214,9 @@ mod tests {
     #[test]
     fn middle_and_spread() {
         assert_eq!((median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0, 2.0, 3.0])), (2.0, 2.5));
-        assert_eq!((std_dev(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]), std_dev(&[1.0])), ((32.0f64 / 7.0).sqrt(), 0.0));
+        assert_eq!(
+            (std_dev(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]), std_dev(&[1.0])),
+            ((32.0f64 / 7.0).sqrt(), 0.0)
+        );
     }
 }

@@ -75,10 +75,11 @@ impl Set {
         for (file, (origin, results)) in files.iter().enumerate() {
             check_machines(first, &set.machine, origin, &results.machine)?;
             set.origins.push(origin.clone());
-            let kernel = set.kernels.iter().position(|kernel| *kernel == results.kernel).unwrap_or_else(|| {
-                set.kernels.push(results.kernel.clone());
-                set.kernels.len() - 1
-            });
+            let kernel =
+                set.kernels.iter().position(|kernel| *kernel == results.kernel).unwrap_or_else(|| {
+                    set.kernels.push(results.kernel.clone());
+                    set.kernels.len() - 1
+                });
             for row in &results.rows {
                 let new = SetRow {
                     suite: row.suite.clone(),

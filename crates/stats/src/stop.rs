@@ -80,7 +80,8 @@ mod tests {
     use super::*;
 
     fn row(spread: f64, units: usize) -> (Ratio, usize) {
-        let values: Vec<f64> = (0..units).map(|at| if at % 2 == 0 { 100.0 } else { 100.0 + spread }).collect();
+        let values: Vec<f64> =
+            (0..units).map(|at| if at % 2 == 0 { 100.0 } else { 100.0 + spread }).collect();
         (Ratio::new(&values, &values).unwrap(), units)
     }
 
@@ -90,7 +91,10 @@ mod tests {
         assert!(matches!(stop.look(&[row(0.1, 4)], true), Decision::GoOn(_)), "too few units");
         assert!(matches!(stop.look(&[row(0.1, 6)], true), Decision::GoOn(_)), "narrow for the first time");
         assert!(matches!(stop.look(&[row(0.1, 8), row(9.0, 8)], true), Decision::GoOn(_)), "one row is wide");
-        assert!(matches!(stop.look(&[row(0.1, 10)], true), Decision::GoOn(_)), "narrow for the first time again");
+        assert!(
+            matches!(stop.look(&[row(0.1, 10)], true), Decision::GoOn(_)),
+            "narrow for the first time again"
+        );
         assert!(matches!(stop.look(&[row(0.1, 12)], false), Decision::Narrow(_)));
     }
 

@@ -113,7 +113,8 @@ fn segments(profile: &[f64]) -> Vec<(usize, usize)> {
     let mut best = vec![(-penalty, 0); n + 1];
     for to in 1..=n {
         let whole = (cost(0, to), 0);
-        let cut = (1..(to + 1).saturating_sub(SHORTEST)).map(|from| (best[from].0 + cost(from, to) + penalty, from));
+        let cut = (1..(to + 1).saturating_sub(SHORTEST))
+            .map(|from| (best[from].0 + cost(from, to) + penalty, from));
         best[to] = cut.fold(whole, |least, this| if this.0 < least.0 { this } else { least });
     }
     let mut segments = Vec::new();

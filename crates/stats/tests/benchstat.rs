@@ -33,7 +33,9 @@ struct Said {
 fn said() -> Vec<Said> {
     let rows = BENCHSTAT.lines().filter(|line| line.contains("p="));
     rows.map(|line| {
-        let [name, base, _, tuned, _, change, test] = line.split(',').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let [name, base, _, tuned, _, change, test] = line.split(',').collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
         let median = |text: &str| text.parse::<f64>().unwrap() * 1e9;
         let p = test.strip_prefix("p=").unwrap().split(' ').next().unwrap();
         Said {

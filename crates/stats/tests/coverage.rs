@@ -10,8 +10,9 @@
 mod simulate;
 
 use kerntune_stats::{
-    common_level, mean, median, percentile, Better, Bootstrap, Comparison, Decision, Kernel, Level, MannWhitney,
-    Method, Options, Place, Ratio, Results, ResultsRow, Rng, Sample, Set, Stop, Value, Verdict, RESULTS_SCHEMA,
+    common_level, mean, median, percentile, Better, Bootstrap, Comparison, Decision, Kernel, Level,
+    MannWhitney, Method, Options, Place, Ratio, Results, ResultsRow, Rng, Sample, Set, Stop, Value, Verdict,
+    RESULTS_SCHEMA,
 };
 use simulate::{sample, Plan, Shape, Spread};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,8 +34,13 @@ const USUAL: [f64; 4] = [0.01, 0.01, 0.005, 0.02];
 
 fn case(name: &'static str, base: [u32; 4], tuned: [u32; 4]) -> Case {
     // A level of which there is one unit is the same for both kernels: its part is left out.
-    let levels: [f64; 4] =
-        std::array::from_fn(|level| if base[level] > 1 || tuned[level] > 1 || level == 3 { USUAL[level] } else { 0.0 });
+    let levels: [f64; 4] = std::array::from_fn(|level| {
+        if base[level] > 1 || tuned[level] > 1 || level == 3 {
+            USUAL[level]
+        } else {
+            0.0
+        }
+    });
     let plan = |counts| Plan { counts, ragged: false };
     let spread = Spread { levels, shape: Shape::Normal };
     Case { name, plans: [plan(base), plan(tuned)], spreads: [spread; 2] }
@@ -252,7 +258,10 @@ fn equivalence_is_seldom_said_where_it_is_not() {
             }
         }
         let [wrong, right] = said.map(|count| percent(count, TRIALS));
-        println!("{:<12} equivalent said at +1 %: {wrong:.1} %; where there is no difference: {right:.1} %", case.name);
+        println!(
+            "{:<12} equivalent said at +1 %: {wrong:.1} %; where there is no difference: {right:.1} %",
+            case.name
+        );
         assert!((1.0..=3.5).contains(&wrong) && right > 95.0, "{}: {wrong} {right}", case.name);
     }
 }
@@ -265,7 +274,8 @@ fn stopping_at_a_width_keeps_the_coverage() {
     let cases = [(0.5, 1.0), (0.5, 2.0), (1.0, 1.0), (1.0, 2.0), (1.0, 4.0), (2.0, 2.0), (2.0, 4.0)];
     let options = options();
     let lines = parallel(&cases, |(sd, width)| {
-        let case = case("", [1, MOST as u32, 1, 1], [1, MOST as u32, 1, 1]).levels([0.0, sd / 100.0, 0.0, 0.0]);
+        let case =
+            case("", [1, MOST as u32, 1, 1], [1, MOST as u32, 1, 1]).levels([0.0, sd / 100.0, 0.0, 0.0]);
         let mut rng = Rng::new(7);
         let (mut inside, mut with_bootstrap, mut units) = (0, 0, Vec::new());
         for _ in 0..TRIALS {

@@ -73,7 +73,8 @@ fn what_is_no_number_is_named_with_its_place() {
 fn a_hundred_thousand_rows_are_read_and_joined() {
     let mut results = Results::parse("good.json", GOOD).unwrap();
     let row = results.rows[0].clone();
-    results.rows = (0..100_000).map(|at| kerntune_stats::ResultsRow { row: at.to_string(), ..row.clone() }).collect();
+    results.rows =
+        (0..100_000).map(|at| kerntune_stats::ResultsRow { row: at.to_string(), ..row.clone() }).collect();
     let set = Set::join(&[("a.json".into(), results.clone()), ("b.json".into(), results)]).unwrap();
     assert_eq!((set.rows.len(), set.row("kbx", "99999").unwrap().row.as_str()), (100_000, "99999"));
 }

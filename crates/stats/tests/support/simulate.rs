@@ -74,7 +74,13 @@ fn draw(rng: &mut Rng, shape: Shape, level: usize, slowest: usize) -> f64 {
             let out = if rng.uniform() < share { far } else { 0.0 };
             (normal(rng) + out - share * far) / (1.0 + share * (1.0 - share) * far * far).sqrt()
         }
-        Shape::TwoKinds if level == slowest => if rng.uniform() < 0.5 { -1.0 } else { 1.0 },
+        Shape::TwoKinds if level == slowest => {
+            if rng.uniform() < 0.5 {
+                -1.0
+            } else {
+                1.0
+            }
+        }
         Shape::Skewed if level == slowest => log_normal(rng, 0.5),
         _ => normal(rng),
     }

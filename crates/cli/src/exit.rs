@@ -132,6 +132,12 @@ impl From<kerntune_report::Error> for Failure {
     }
 }
 
+impl From<kerntune_stats::Error> for Failure {
+    fn from(error: kerntune_stats::Error) -> Self {
+        Self::new(Exit::Usage, error)
+    }
+}
+
 impl From<kerntune_analyze::path::PathError> for Failure {
     fn from(error: kerntune_analyze::path::PathError) -> Self {
         use kerntune_analyze::path::PathError;

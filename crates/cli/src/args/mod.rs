@@ -1,5 +1,6 @@
 //! The command line.
 
+mod bench;
 mod call_graph;
 mod export;
 mod import;
@@ -11,6 +12,7 @@ mod report;
 mod tables;
 mod tags;
 
+pub use bench::{Bench, BenchCompare, IntervalMethod, RowCorrection};
 pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use export::{ExportAutofdo, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae};
@@ -94,6 +96,9 @@ pub enum Command {
     Optimize(Optimize),
     /// Run a workload on two kernels and compare them exactly
     Compare(Compare),
+    /// Timed benchmarks: hold the results of two kernels against each other
+    #[command(subcommand)]
+    Bench(Bench),
     /// Make a Debian package of a kernel: the image that was measured, its modules, and its profile
     Package(Package),
     /// Repeat a paper's experiment on today's kernel and print its tables with ours beside them

@@ -14,11 +14,23 @@ const FLAGS: [&str; 6] = ["-std=gnu11", "-O2", "-static", "-Wall", "-Wextra", "-
 pub(crate) struct Program {
     pub name: &'static str,
     files: &'static [(&'static str, &'static str)],
+    /// What it prints with `--list`, if it is a suite: `guest/NAME.rows`, held against the program by a test.
+    pub rows: Option<&'static str>,
 }
 
 macro_rules! sources {
     ($($path:literal),* $(,)?) => {
         &[$(($path, include_str!(concat!("../../../guest/", $path)))),*]
+    };
+}
+
+macro_rules! suite {
+    ($name:literal, $($path:literal),*) => {
+        Program {
+            name: $name,
+            files: sources!["kt_mark.h", $($path),*],
+            rows: Some(include_str!(concat!("../../../guest/", $name, ".rows"))),
+        }
     };
 }
 
@@ -34,20 +46,38 @@ pub(crate) const INIT: Program = Program {
         "init/system.c",
         "kt_mark.h",
     ],
+    rows: None,
 };
 
 /// What workloads may run.
-const PROGRAMS: [Program; 5] = [
-    Program { name: "rr", files: sources!["kt_mark.h", "rr.c"] },
-    Program { name: "paths", files: sources!["kt_mark.h", "paths.c"] },
-    Program { name: "selftest", files: sources!["selftest.c"] },
-    Program { name: "kt-mark", files: sources!["kt_mark.h", "mark.c"] },
-    Program { name: "tagged", files: sources!["kt_mark.h", "kt_tags.h", "tagged.c", "tagged_tags.h"] },
+const PROGRAMS: [Program; 9] = [
+    suite!("rr", "rr.c"),
+    suite!("paths", "paths.c"),
+    Program { name: "selftest", files: sources!["selftest.c"], rows: None },
+    Program { name: "kt-mark", files: sources!["kt_mark.h", "mark.c"], rows: None },
+    Program {
+        name: "tagged",
+        files: sources!["kt_mark.h", "kt_tags.h", "tagged.c", "tagged_tags.h"],
+        rows: None,
+    },
+    suite!("kbx", "kt_suite.h", "kt_peer.h", "kbx.c"),
+    suite!("mckusick", "kt_suite.h", "kt_peer.h", "mckusick.c"),
+    suite!("netperf", "kt_suite.h", "kt_peer.h", "netperf.c"),
+    suite!("osbench", "kt_suite.h", "kt_peer.h", "osbench.c"),
 ];
 
 /// The names that a workload may use.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     PROGRAMS.iter().map(|program| program.name)
+}
+
+/// The executable of a program of ours for this machine, compiled unless the same sources were by the same compiler;
+/// `None` if there is no program of that name.
+///
+/// # Errors
+/// A compiler that is not there, or that refuses it.
+pub fn compile(work: &WorkDir, name: &str) -> Result<Option<PathBuf>> {
+    named(name).map(|program| program.compile(work)).transpose()
 }
 
 /// The program of that name.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * kbx: the 26 rows of the KBX kernel benchmark as the table of Speer, Kumar and Partridge has them, in
- * the order of the table. Arguments and output: kt_suite.h; what differs from the table: docs/benches.md.
+ * the order of the table. Arguments and output: kt_suite.h; what differs from the table: docs/suites.md.
  * Talks to: the recorder by marks (kt_mark.h); `workloads/kbx.toml` runs it.
  */
 #define _GNU_SOURCE

@@ -12,7 +12,7 @@
  * Results are printed after the last row, one JSON line each:
  * {"row":"getpid","operations":800,"nanoseconds":N}.
  *
- * Talks to: the recorder by marks (kt_mark.h); crates/bench reads `--list`, `--check` and the results.
+ * Talks to: the recorder by marks (kt_mark.h); crates/guest (`--list`), crates/tune/src/bench (`--check`, the results).
  * Header only; each program includes it in one file. guest/rr.c is older and has its own.
  */
 #ifndef KT_SUITE_H

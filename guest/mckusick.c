@@ -5,7 +5,7 @@
  * system calls, signals and switches, messages to ourselves, to a process that discards them and to one
  * that sends them back, over pipes and datagram sockets; fork, vfork and exec of a small and a big job
  * by a process with more or less memory; and files. Arguments and output: kt_suite.h; what differs from
- * those tests: docs/benches.md.
+ * those tests: docs/suites.md.
  *
  * The aggregate is the sum of all rows.
  * Talks to: the recorder by marks (kt_mark.h); `workloads/mckusick.toml` runs it.

@@ -4,7 +4,7 @@
  * UDP, 1 to 16 processes that ask at once, each with a process of its own that answers, over the
  * loopback (tcp_rr_N, udp_rr_N) and over a link between two network namespaces (veth_tcp_rr_N,
  * veth_udp_rr_N), which stands for the wire to another host. An operation is one request and its
- * response. Arguments and output: kt_suite.h; what differs from the tables: docs/benches.md.
+ * response. Arguments and output: kt_suite.h; what differs from the tables: docs/suites.md.
  *
  * The veth rows need CAP_SYS_ADMIN and CAP_NET_ADMIN; nothing of them is seen in the namespace that the
  * program was started in.

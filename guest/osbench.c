@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * osbench: the rows of Ousterhout's OSBENCH as the table of Speer, Kumar and Partridge has them.
- * Arguments and output: kt_suite.h; what differs from the table: docs/benches.md.
+ * Arguments and output: kt_suite.h; what differs from the table: docs/suites.md.
  *
  * cwcor_SIZE   make a file, write SIZE bytes, close, open, read them, close, remove
  * cswitch      1 byte to a second process and back through two pipes: two switches

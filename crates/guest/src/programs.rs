@@ -16,6 +16,8 @@ pub(crate) struct Program {
     files: &'static [(&'static str, &'static str)],
     /// What it prints with `--list`, if it is a suite: `guest/NAME.rows`, held against the program by a test.
     pub rows: Option<&'static str>,
+    /// Which of the options that suites share it takes ([`crate::Suite`]).
+    pub options: &'static [&'static str],
 }
 
 macro_rules! sources {
@@ -25,14 +27,18 @@ macro_rules! sources {
 }
 
 macro_rules! suite {
-    ($name:literal, $($path:literal),*) => {
+    ($name:literal, $options:expr, $($path:literal),*) => {
         Program {
             name: $name,
             files: sources!["kt_mark.h", $($path),*],
             rows: Some(include_str!(concat!("../../../guest/", $name, ".rows"))),
+            options: $options,
         }
     };
 }
+
+/// Those of `guest/kt_suite.h`.
+const FRAME: &[&str] = &["--check", "--only", "--scale"];
 
 pub(crate) const INIT: Program = Program {
     name: "init",
@@ -47,23 +53,25 @@ pub(crate) const INIT: Program = Program {
         "kt_mark.h",
     ],
     rows: None,
+    options: &[],
 };
 
 /// What workloads may run.
 const PROGRAMS: [Program; 9] = [
-    suite!("rr", "rr.c"),
-    suite!("paths", "paths.c"),
-    Program { name: "selftest", files: sources!["selftest.c"], rows: None },
-    Program { name: "kt-mark", files: sources!["kt_mark.h", "mark.c"], rows: None },
+    suite!("rr", &["--only", "--scale"], "rr.c"),
+    suite!("paths", &[], "paths.c"),
+    Program { name: "selftest", files: sources!["selftest.c"], rows: None, options: &[] },
+    Program { name: "kt-mark", files: sources!["kt_mark.h", "mark.c"], rows: None, options: &[] },
     Program {
         name: "tagged",
         files: sources!["kt_mark.h", "kt_tags.h", "tagged.c", "tagged_tags.h"],
         rows: None,
+        options: &[],
     },
-    suite!("kbx", "kt_suite.h", "kt_peer.h", "kbx.c"),
-    suite!("mckusick", "kt_suite.h", "kt_peer.h", "mckusick.c"),
-    suite!("netperf", "kt_suite.h", "kt_peer.h", "netperf.c"),
-    suite!("osbench", "kt_suite.h", "kt_peer.h", "osbench.c"),
+    suite!("kbx", FRAME, "kt_suite.h", "kt_peer.h", "kbx.c"),
+    suite!("mckusick", FRAME, "kt_suite.h", "kt_peer.h", "mckusick.c"),
+    suite!("netperf", FRAME, "kt_suite.h", "kt_peer.h", "netperf.c"),
+    suite!("osbench", FRAME, "kt_suite.h", "kt_peer.h", "osbench.c"),
 ];
 
 /// The names that a workload may use.

@@ -9,10 +9,12 @@
 //! - [`selftest`](selftest::selftest): one run of functional checks on a kernel,
 //! - [`compare`](compare::compare): two kernels (and one of them twice) → a comparison,
 //! - [`optimize`](optimize::optimize): a kernel and a workload → a tuned kernel and the proof,
+//! - [`bench`]: rows of suites on a machine → their figures in one format,
 //! - [`package`](package::package): a kernel → a Debian package with what the work directory knows of it,
 //! - [`Plan`]: all of it.
 
 pub mod auto;
+pub mod bench;
 pub mod bisect;
 pub mod compare;
 pub mod cross;

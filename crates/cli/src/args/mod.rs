@@ -1,5 +1,6 @@
 //! The command line.
 
+mod bench;
 mod call_graph;
 mod export;
 mod import;
@@ -10,6 +11,7 @@ mod report;
 mod tables;
 mod tags;
 
+pub use bench::{Bench, BenchRun, Machine};
 pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use export::{ExportAutofdo, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae};
@@ -92,6 +94,9 @@ pub enum Command {
     Optimize(Optimize),
     /// Run a workload on two kernels and compare them exactly
     Compare(Compare),
+    /// Run rows of benchmark suites on a machine
+    #[command(subcommand)]
+    Bench(Bench),
     /// Make a Debian package of a kernel: the image that was measured, its modules, and its profile
     Package(Package),
     /// Why one kernel does a workload in fewer instructions than another, function by function

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod auto;
+pub mod bench;
 mod bisect;
 pub mod compare;
 pub mod doctor;

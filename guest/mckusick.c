@@ -324,16 +324,22 @@ static int job(int argc, char **argv)
 
 /* ---- files ---- */
 
+static char from[128], to[128];
+
+static void files_begin(const struct kt_row *row)
+{
+	(void)row;
+	snprintf(from, sizeof(from), "%s/from", kt_dir);
+	snprintf(to, sizeof(to), "%s/to", kt_dir);
+}
+
 /* Make a file, write it, look at it, read it, give it another name, remove it. */
 static void files_one(const struct kt_row *row)
 {
-	static char bytes[64 * 1024], from[128], to[128];
+	static char bytes[64 * 1024];
 	struct stat status;
-	int fd;
+	int fd = open_new(from);
 
-	snprintf(from, sizeof(from), "%s/from", kt_dir);
-	snprintf(to, sizeof(to), "%s/to", kt_dir);
-	fd = open_new(from);
 	put_all(fd, bytes, row->size);
 	if (close(fd) < 0 || stat(from, &status) < 0)
 		die("close, stat");
@@ -383,8 +389,9 @@ static const struct kt_row rows[] = {
 	PROCESS_ROWS("vexecs_big", vexecs_big_one, 12),
 	PROCESS_ROW("execs_null_env", execs_null_env_one, "0", 0, 20),
 	PROCESS_ROW("execs_big_env", execs_big_env_one, "0", 0, 12),
-	{ .name = "files_1K", .operations = 150, .size = 1024, .one = files_one },
-	{ .name = "files_64K", .operations = 60, .size = 64 * 1024, .one = files_one },
+	{ .name = "files_1K", .operations = 150, .size = 1024, .begin = files_begin, .one = files_one },
+	{ .name = "files_64K", .operations = 60, .size = 64 * 1024, .begin = files_begin,
+	  .one = files_one },
 };
 
 int main(int argc, char **argv)

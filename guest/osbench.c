@@ -23,10 +23,16 @@
 #define PIPES 15
 
 static char bytes[LARGEST];
+static const char *path; /* made before the region: an operation is to be the kernel's work */
+
+static void cwcor_begin(const struct kt_row *row)
+{
+	(void)row;
+	path = kt_path("cwcor");
+}
 
 static void cwcor_one(const struct kt_row *row)
 {
-	const char *path = kt_path("cwcor");
 	int fd = open_new(path);
 
 	put_all(fd, bytes, row->size);
@@ -47,8 +53,10 @@ static void getpid_one(const struct kt_row *row)
 
 static void file_begin(const struct kt_row *row)
 {
-	int fd = open_new(kt_path("file"));
+	int fd;
 
+	path = kt_path("file");
+	fd = open_new(path);
 	for (size_t size = 0; size < row->size; size += READ_BYTES)
 		put_all(fd, bytes, READ_BYTES);
 	close_all(fd, fd);
@@ -57,13 +65,13 @@ static void file_begin(const struct kt_row *row)
 static void file_end(const struct kt_row *row)
 {
 	(void)row;
-	if (unlink(kt_path("file")) < 0)
+	if (unlink(path) < 0)
 		die("unlink");
 }
 
 static void open_close_one(const struct kt_row *row)
 {
-	int fd = open(kt_path("file"), O_RDONLY);
+	int fd = open(path, O_RDONLY);
 
 	(void)row;
 	if (fd < 0)
@@ -74,7 +82,7 @@ static void open_close_one(const struct kt_row *row)
 static void read_begin(const struct kt_row *row)
 {
 	file_begin(row);
-	kt_in = kt_out = open(kt_path("file"), O_RDONLY);
+	kt_in = kt_out = open(path, O_RDONLY);
 	if (kt_in < 0)
 		die("open");
 }
@@ -138,7 +146,9 @@ static void select_end(const struct kt_row *row)
 		close_all(pipes[i][0], pipes[i][1]);
 }
 
-#define CWCOR(kib, count) { .name = "cwcor_" #kib "K", .operations = count, .size = kib * 1024, .one = cwcor_one }
+#define CWCOR(kib, count)                                                                                \
+	{ .name = "cwcor_" #kib "K", .operations = count, .size = kib * 1024, .begin = cwcor_begin,      \
+	  .one = cwcor_one }
 #define SELECT(n, m, count)                                                                              \
 	{ .name = "select_" #n "_" #m, .operations = count, .size = n * 100 + m, .begin = select_begin,  \
 	  .one = select_one, .end = select_end }

@@ -9,6 +9,7 @@ use kerntune_guest::Suite;
 use kerntune_tune::bench::{self, emulator, host, Results, Selected, Skipped};
 use kerntune_tune::{model, Session};
 use kerntune_work::{write_json, WorkDir};
+use std::path::Path;
 
 /// Runs of each suite on the host.
 const RUNS: u32 = 5;
@@ -18,6 +19,11 @@ const HOST_SCALE: f64 = 10.0;
 pub fn run(global: &Global, options: &BenchRun, output: &Output) -> Result<Exit, Failure> {
     if options.scale.is_some_and(|scale| !(scale > 0.0 && scale <= 1e6)) {
         return Err(Failure::usage("--scale is above 0 and up to 1e6"));
+    }
+    let place = options.output.as_deref().and_then(Path::parent);
+    if let Some(missing) = place.filter(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()) {
+        // Said now, and not when there are results to lose.
+        return Err(Failure::usage(format!("--output: there is no directory {}", missing.display())));
     }
     let suites = options.suites.iter().map(|name| suite(name)).collect::<Result<_, _>>()?;
     let selection = bench::select(suites, &options.row).map_err(kerntune_tune::Error::from)?;

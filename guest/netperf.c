@@ -29,6 +29,7 @@
 /* Where the askers' and the answerers' sockets are: the same place, or two namespaces. */
 static const char *asker_address, *answerer_address;
 static int here = -1, asker_space = -1, answerer_space = -1; /* /proc/self/ns/net */
+static int asker_veth = -1, answerer_veth = -1; /* those with the link, once they are made */
 
 /* ---- two namespaces and a link ---- */
 
@@ -348,15 +349,23 @@ static void udp_begin(const struct kt_row *row)
 	begin(row, udp_pair);
 }
 
+/* Once for all rows: the kernel takes long to remove a namespace, and would do it during the next row. */
 static void veth_setup(void)
 {
-	const char *what = make_spaces();
+	const char *what;
 	int ends[2];
 
-	if (what)
-		die("%s", what);
 	asker_address = "10.77.1.1";
 	answerer_address = "10.77.1.2";
+	asker_space = asker_veth;
+	answerer_space = answerer_veth;
+	if (asker_space >= 0)
+		return;
+	what = make_spaces();
+	if (what)
+		die("%s", what);
+	asker_veth = asker_space;
+	answerer_veth = answerer_space;
 	configure(asker_space, "kt1", asker_address);
 	configure(answerer_space, "kt0", answerer_address);
 	/* A connection that stands has outwaited the link and the address resolution; a datagram would not. */
@@ -381,9 +390,7 @@ static void veth_end(const struct kt_row *row)
 	end(row);
 	if (enter(here) < 0)
 		die("setns");
-	close_all(asker_space, answerer_space);
-	close_all(here, here);
-	here = asker_space = answerer_space = -1;
+	asker_space = answerer_space = -1;
 }
 
 #define ROW(prefix, processes, count, begins, ends, need, test)                                          \

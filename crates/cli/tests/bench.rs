@@ -131,6 +131,40 @@ fn a_kernel_without_an_option_runs_no_row_that_needs_it() {
     fails(&mut kerntune(run), 3, &["`emulator`", reason]);
 }
 
+/// Seed 001's event triggers are a regression that was planted: a few instructions at the entry and at the exits of some
+/// functions of the network and of the scheduler. It shows on the rows that pass through these, and on no other.
+#[test]
+fn a_planted_regression_shows_on_the_rows_that_it_hits() {
+    const FREE: [&str; 5] = ["getpid", "umask", "sbrk", "pipe_20", "creat_close"];
+    const HIT: [&str; 3] = ["pipe_switch_20", "inet_socket_20", "unix_socket_20"];
+    let patches = ["0001-headers.patch", "0002-triggers.patch"].map(|name| {
+        support::checkout().join("kernel/patches/6.12/mcrae-tags").join(name).display().to_string()
+    });
+    let planted = support::kernel(&["--patch", &patches[0], "--patch", &patches[1]], "tagged");
+    let directory = tempfile::tempdir().unwrap();
+    let only = [&FREE[..], &HIT[..]].concat().join(",");
+    let text = format!(
+        "description = \"Rows that a regression hits, and others\"\n[training]\n[[training.step]]\ncommand = [\"kbx\"]\n\
+         [measured]\n[[measured.step]]\ncommand = [\"kbx\", \"--only\", \"{only}\"]\n"
+    );
+    let workload = support::workload(&directory, &text);
+    let comparison = json(["compare", &base_kernel(), &planted, "--workload", &workload, "--json"]);
+    let change = |row: &str| {
+        let is = |r: &&Value| r["operation"] == row && r["metric"] == "path_length";
+        let row = rows(&comparison).iter().find(is).unwrap();
+        assert_eq!(row["aa_percent"], 0.0, "{row}");
+        row["change_percent"].as_f64().unwrap()
+    };
+    for row in FREE {
+        // The clock's interrupt passes through one of the functions, and what the kernel puts off falls into this row
+        // or into that one.
+        assert!(change(row).abs() < 0.1, "{row} {} %", change(row));
+    }
+    for row in HIT {
+        assert!((0.1..2.0).contains(&change(row)), "{row} {} %", change(row));
+    }
+}
+
 #[test]
 fn the_host_runs_rows_under_the_kernel_that_is_booted() {
     let directory = tempfile::tempdir().unwrap();

@@ -159,12 +159,25 @@ impl From<kerntune_tune::Error> for Failure {
             Error::Profile(inner) => inner.into(),
             Error::Optimize(inner) => inner.into(),
             Error::Refused(inner) => inner.into(),
+            Error::Bench(inner) => inner.into(),
             Error::Misbehaves { .. }
             | Error::NotTheObjects { .. }
             | Error::LinkedAgain { .. }
             | Error::StillFails { .. } => Self::new(Exit::Guest, error),
             Error::Analyze(_) | Error::LostEvents { .. } => Self::new(Exit::Recording, error),
             other => Self::new(Exit::Usage, other),
+        }
+    }
+}
+
+impl From<kerntune_tune::bench::Error> for Failure {
+    fn from(error: kerntune_tune::bench::Error) -> Self {
+        use kerntune_tune::bench::Error;
+        match error {
+            Error::NothingRuns { .. } => Self::new(Exit::Missing, error),
+            Error::Program { .. } | Error::NotFigures { .. } => Self::new(Exit::Guest, error),
+            Error::NotRecorded { .. } => Self::new(Exit::Recording, error),
+            Error::NoRow { .. } | Error::NotScalable { .. } => Self::new(Exit::Usage, error),
         }
     }
 }

@@ -11,7 +11,11 @@ use std::path::{Path, PathBuf};
 pub const RUNS: [&str; 2] = ["training", "measured"];
 
 /// The workloads that come with kerntune: name and file text.
-pub const SHIPPED: [(&str, &str); 4] = [
+pub const SHIPPED: [(&str, &str); 8] = [
+    ("kbx", include_str!("../../../workloads/kbx.toml")),
+    ("mckusick", include_str!("../../../workloads/mckusick.toml")),
+    ("netperf", include_str!("../../../workloads/netperf.toml")),
+    ("osbench", include_str!("../../../workloads/osbench.toml")),
     ("paths", include_str!("../../../workloads/paths.toml")),
     ("redis", include_str!("../../../workloads/redis.toml")),
     ("rr", include_str!("../../../workloads/rr.toml")),
@@ -211,7 +215,8 @@ mod tests {
     #[test]
     fn a_directory_comes_before_the_shipped_ones() {
         let dir = tempfile::tempdir().unwrap();
-        let text = SHIPPED[2].1.replacen("description = \"", "description = \"mine: ", 1);
+        let (_, text) = SHIPPED.iter().find(|(name, _)| *name == "rr").unwrap();
+        let text = text.replacen("description = \"", "description = \"mine: ", 1);
         std::fs::write(dir.path().join("rr.toml"), text).unwrap();
         let found = Workload::find("rr", &[dir.path().to_owned()]).unwrap();
         assert!(found.description.starts_with("mine: "));

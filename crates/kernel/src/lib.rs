@@ -30,6 +30,7 @@
 //! ```
 
 mod build;
+mod build_id;
 mod compiler;
 mod config;
 mod configure;
@@ -59,6 +60,7 @@ mod task;
 mod tools;
 
 pub use build::build;
+pub use build_id::{running, running_build_id};
 pub use compiler::{Compiler, CompilerIdentity};
 pub use error::{Error, Result};
 pub use link_script::{ORDER_END, ORDER_START};

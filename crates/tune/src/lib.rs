@@ -9,11 +9,13 @@
 //! - [`selftest`](selftest::selftest): one run of functional checks on a kernel,
 //! - [`compare`](compare::compare): two kernels (and one of them twice) → a comparison,
 //! - [`optimize`](optimize::optimize): a kernel and a workload → a tuned kernel and the proof,
+//! - [`bench`]: rows of suites on a machine → their figures in one format,
 //! - [`package`](package::package): a kernel → a Debian package with what the work directory knows of it,
 //! - [`paper`](paper::paper): a paper's experiments → its tables with ours beside them,
 //! - [`Plan`]: all of it.
 
 pub mod auto;
+pub mod bench;
 pub mod bisect;
 pub mod compare;
 pub mod cross;

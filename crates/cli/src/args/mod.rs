@@ -12,7 +12,7 @@ mod report;
 mod tables;
 mod tags;
 
-pub use bench::{Bench, BenchCompare, IntervalMethod, RowCorrection};
+pub use bench::{Bench, BenchCompare, BenchRun, IntervalMethod, Machine, RowCorrection};
 pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use export::{ExportAutofdo, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae};
@@ -96,7 +96,7 @@ pub enum Command {
     Optimize(Optimize),
     /// Run a workload on two kernels and compare them exactly
     Compare(Compare),
-    /// Timed benchmarks: hold the results of two kernels against each other
+    /// Run rows of benchmark suites on a machine, and hold timed results of two kernels against each other
     #[command(subcommand)]
     Bench(Bench),
     /// Make a Debian package of a kernel: the image that was measured, its modules, and its profile

@@ -153,7 +153,8 @@ impl From<kerntune_tune::Error> for Failure {
             Error::Profile(inner) => inner.into(),
             Error::Optimize(inner) => inner.into(),
             Error::Refused(inner) => inner.into(),
-            Error::Misbehaves { .. }
+            Error::Output { .. }
+            | Error::Misbehaves { .. }
             | Error::NotTheObjects { .. }
             | Error::LinkedAgain { .. }
             | Error::StillFails { .. } => Self::new(Exit::Guest, error),

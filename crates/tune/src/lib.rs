@@ -24,6 +24,7 @@ pub mod import_mcrae;
 pub mod merge;
 pub mod model;
 pub mod optimize;
+pub mod outputs;
 pub mod package;
 mod plan;
 pub mod rebuild;

@@ -92,6 +92,8 @@ mod tests {
                     [[measured.step]]\ncommand = [\"rr\"]\n";
         let problems = check(text, Path::new("x.toml"));
         assert_eq!(problems.len(), 2, "{problems:?}");
-        assert!(problems.iter().all(|problem| problem.help.as_deref() == Some("make it: scripts/setup servers")));
+        assert!(problems
+            .iter()
+            .all(|problem| problem.help.as_deref() == Some("make it: scripts/setup servers")));
     }
 }

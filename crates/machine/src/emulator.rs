@@ -195,7 +195,8 @@ impl Emulator {
         }
         let guest_files = directory.join("guest");
         let archive = self.archive(&directory);
-        judge(&end, &console, &said, request).map_err(|error| with_last_words(error, &archive, &guest_files))?;
+        judge(&end, &console, &said, request)
+            .map_err(|error| with_last_words(error, &archive, &guest_files))?;
         results::unpack(&archive, &guest_files)?;
         fs::remove_file(&archive).at("remove", &archive)?;
         let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;
@@ -272,7 +273,9 @@ fn judge(end: &JobEnd, console: &Console, said: &[String], request: &RunRequest)
         return Err(Error::OutOfMemory { phase, what, tail });
     }
     match (&console.end, end) {
-        (Some(Said::Failed(reason)), _) => Err(Error::Guest { reason: reason.clone(), services: LastWords::default(), tail }),
+        (Some(Said::Failed(reason)), _) => {
+            Err(Error::Guest { reason: reason.clone(), services: LastWords::default(), tail })
+        }
         (_, JobEnd::TimedOut) => Err(Error::TimeLimit { seconds: request.time_limit_seconds, phase, tail }),
         (_, JobEnd::Exited(status)) if !status.success() => {
             Err(Error::Qemu { status: status.to_string(), message })

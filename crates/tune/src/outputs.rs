@@ -43,7 +43,10 @@ pub fn judge(workload: &Workload, run: &str, guest_files: &Path) -> Result<Vec<S
             log,
         })?;
         if !figures.is_empty() {
-            all.push(StepFigures { step: step.region.clone().unwrap_or_else(|| program.to_owned()), figures });
+            all.push(StepFigures {
+                step: step.region.clone().unwrap_or_else(|| program.to_owned()),
+                figures,
+            });
         }
     }
     Ok(all)

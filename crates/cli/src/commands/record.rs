@@ -86,7 +86,8 @@ fn with_figures(summary: &str, figures: &[StepFigures]) -> Result<String, Failur
     if figures.is_empty() {
         return Ok(summary.to_owned());
     }
-    let unreadable = |error: serde_json::Error| Failure::new(Exit::Profile, error);
+    let unreadable =
+        |error: serde_json::Error| Failure { exit: Exit::Profile, message: format!("the summary: {error}") };
     let mut json: serde_json::Value = serde_json::from_str(summary).map_err(unreadable)?;
     json["figures"] = serde_json::to_value(figures).map_err(unreadable)?;
     Ok(serde_json::to_string_pretty(&json).map_err(unreadable)? + "\n")

@@ -18,7 +18,7 @@ fn record(directory: &TempDir, server: &str, load: &str) -> Command {
         format!(
             "region = \"{region}\"\noperations = 4\ncommand = [\"busybox\", \"sh\", \"-c\", '{load}']\n\
              limit_seconds = 5\nfail = [\"[1-9][0-9]* errors\"]\nexpect = [\"4 requests\"]\n\
-             metrics = [{{ name = \"rps\", regex = \"rate ([^ ]+)\", unit = \"requests/s\", better = \"higher\" }}]\n"
+             metrics = [{{ name = \"rps\", regex = 'rate (\\S+)', unit = \"requests/s\", better = \"higher\" }}]\n"
         )
     };
     let text = format!(
@@ -35,7 +35,7 @@ fn record(directory: &TempDir, server: &str, load: &str) -> Command {
 #[test]
 fn what_a_load_generator_printed_is_in_the_summary() {
     let directory = tempfile::tempdir().unwrap();
-    let output = record(&directory, SERVES, "echo 4 requests, 0 errors, rate 12.5 ").output().unwrap();
+    let output = record(&directory, SERVES, "echo 4 requests, 0 errors, rate 12.5").output().unwrap();
     assert!(output.status.success(), "{}", support::said(&output));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let figure = json!({ "name": "rps", "value": 12.5, "unit": "requests/s", "better": "higher" });
@@ -46,7 +46,7 @@ fn what_a_load_generator_printed_is_in_the_summary() {
 #[test]
 fn errors_that_a_load_generator_reports_are_no_figures() {
     let directory = tempfile::tempdir().unwrap();
-    let load = "echo 4 requests, 3 errors, rate 12.5 ";
+    let load = "echo 4 requests, 3 errors, rate 12.5";
     let words = [
         "measured step 1 (busybox) printed `4 requests, 3 errors, rate 12.5`",
         "the last words of service web: one | listening on port 80",

@@ -74,7 +74,7 @@ pub enum Error {
     #[error("{step} {complaint}{services}\nall that it printed is in {}", log.display())]
     Output {
         step: String,
-        complaint: kerntune_guest::Complaint,
+        complaint: Box<kerntune_guest::Complaint>,
         services: kerntune_machine::LastWords,
         log: std::path::PathBuf,
     },

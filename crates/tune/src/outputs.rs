@@ -38,7 +38,7 @@ pub fn judge(workload: &Workload, run: &str, guest_files: &Path) -> Result<Vec<S
         let program = step.command.first().map_or("", |word| word.rsplit('/').next().unwrap_or(word));
         let figures = step.judge(&String::from_utf8_lossy(&output)).map_err(|complaint| Error::Output {
             step: format!("{run} step {number} ({program})"),
-            complaint,
+            complaint: Box::new(complaint),
             services: LastWords::of(guest_files),
             log,
         })?;

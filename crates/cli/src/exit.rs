@@ -160,7 +160,8 @@ impl From<kerntune_tune::Error> for Failure {
             Error::Optimize(inner) => inner.into(),
             Error::Refused(inner) => inner.into(),
             Error::Bench(inner) => inner.into(),
-            Error::Misbehaves { .. }
+            Error::Output { .. }
+            | Error::Misbehaves { .. }
             | Error::NotTheObjects { .. }
             | Error::LinkedAgain { .. }
             | Error::StillFails { .. } => Self::new(Exit::Guest, error),

@@ -45,7 +45,6 @@ fn run(arguments: &Arguments, output: &Output) -> Result<exit::Exit, Failure> {
         Command::Explain(options) => commands::explain::run(global, options, output),
         Command::Bench(command) => commands::bench::run(global, command, output),
         Command::Compare(options) => commands::compare::run(global, options, output),
-        Command::Bench(command) => commands::bench::run(command, output),
         Command::Tune(options) => commands::tune::run(global, options, output),
     }
 }

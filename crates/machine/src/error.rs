@@ -1,5 +1,6 @@
 //! How a run can fail.
 
+use crate::LastWords;
 use std::path::PathBuf;
 
 /// Each message says what happened, where, and what to do next.
@@ -21,8 +22,8 @@ pub enum Error {
     #[error("the guest's kernel panicked in phase `{phase}`: {what}\n{tail}")]
     Panic { phase: String, what: String, tail: Tail },
     /// Init reported a failure.
-    #[error("the guest failed: {reason}\n{tail}")]
-    Guest { reason: String, tail: Tail },
+    #[error("the guest failed: {reason}{services}\n{tail}")]
+    Guest { reason: String, services: LastWords, tail: Tail },
     /// The guest ran out of memory.
     #[error("the guest ran out of memory in phase `{phase}`: {what}; give the workload more with `memory_mb`\n{tail}")]
     OutOfMemory { phase: String, what: String, tail: Tail },

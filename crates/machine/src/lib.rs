@@ -22,6 +22,7 @@ mod code;
 mod console;
 mod emulator;
 mod error;
+mod last_words;
 mod lines;
 mod pattern;
 mod points;
@@ -35,6 +36,7 @@ mod x86_64;
 
 pub use emulator::{CaptureRequest, Emulator, Outcome, RunRequest, BOOT_SECONDS};
 pub use error::{Error, Result};
+pub use last_words::LastWords;
 pub use lines::LineError;
 pub use points::{resolve as resolve_points, Point, PointError};
 pub use recorder::{find_recorder, recorder_spec};

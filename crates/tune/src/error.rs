@@ -72,6 +72,14 @@ pub enum Error {
     /// A run during which no region was opened.
     #[error("the run `{run}` of workload `{workload}` marked no region, so nothing was recorded: give its steps a `region`, or mark operations in the program (guest/kt_mark.h)")]
     NothingRecorded { workload: String, run: String },
+    /// A program that ended well and whose output says otherwise.
+    #[error("{step} {complaint}{services}\nall that it printed is in {}", log.display())]
+    Output {
+        step: String,
+        complaint: Box<kerntune_guest::Complaint>,
+        services: kerntune_machine::LastWords,
+        log: std::path::PathBuf,
+    },
     /// The recorder says that it missed something.
     #[error("{lost} events were lost in the recording; its figures would be wrong. This is a bug of the recorder: keep {path}")]
     LostEvents { lost: u64, path: std::path::PathBuf },

@@ -27,6 +27,7 @@ pub mod import_mcrae;
 pub mod merge;
 pub mod model;
 pub mod optimize;
+pub mod outputs;
 pub mod package;
 pub mod paper;
 mod plan;

@@ -90,6 +90,16 @@ command = \"rr\"
 }
 
 #[test]
+fn patterns_are_regular_expressions_that_can_fail() {
+    let text = RUNS.to_owned() + "fail = [\"(\", \"x*\"]\nexpect = [\"requests: 0\", 5]\n";
+    let found = problems(&text);
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found[0].starts_with("5:9: measured.step[0].fail: is not a regular expression: "), "{found:?}");
+    assert_eq!(found[1], "5:14: measured.step[0].fail: matches the empty text");
+    assert!(found[2].starts_with("6:26: measured.step[0].expect: must hold only strings"), "{found:?}");
+}
+
+#[test]
 fn a_syntax_error_is_the_only_problem() {
     let found = problems("[measured\nx = 1\n");
     assert_eq!(found.len(), 1, "{found:?}");

@@ -37,12 +37,13 @@ pub(crate) const INIT: Program = Program {
 };
 
 /// What workloads may run.
-const PROGRAMS: [Program; 5] = [
+const PROGRAMS: [Program; 6] = [
     Program { name: "rr", files: sources!["kt_mark.h", "rr.c"] },
     Program { name: "paths", files: sources!["kt_mark.h", "paths.c"] },
     Program { name: "selftest", files: sources!["selftest.c"] },
     Program { name: "kt-mark", files: sources!["kt_mark.h", "mark.c"] },
     Program { name: "tagged", files: sources!["kt_mark.h", "kt_tags.h", "tagged.c", "tagged_tags.h"] },
+    Program { name: "batched", files: sources!["kt_mark.h", "batched.c"] },
 ];
 
 /// The names that a workload may use.
@@ -143,6 +144,27 @@ mod tests {
         assert_eq!(rows[0]["row"], "pipe_rr");
         assert_eq!(rows[0]["operations"], 25);
         assert_eq!(rows[1]["operations"], 400);
+    }
+
+    /// What it does it can show only where there is io_uring, which many a container forbids.
+    #[test]
+    fn batched_compiles_and_lists_its_rows() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let batched = named("batched").unwrap().compile(&work).unwrap();
+        let ask = |args: &[&str]| {
+            let mut command = Command::new(&batched);
+            command.args(args).env("KT_SCALE", "2").env("KT_ITERATIONS", "3");
+            Job::new(command).output().unwrap()
+        };
+        let (end, output) = ask(&["--list"]);
+        assert!(end.success(), "{output}");
+        let rows: Vec<&str> = output.lines().filter_map(|line| line.split('\t').next()).collect();
+        assert!(rows.len() >= 15 && rows.contains(&"tcp_rr_1") && rows.contains(&"mix"), "{output}");
+        for bad in [["--only", "tcp"], ["--scale", "0"], ["--iterations", "none"], ["--order", "random"]] {
+            let (end, output) = ask(&bad);
+            assert!(!end.success() && output.contains("batched: "), "{bad:?}: {output}");
+        }
     }
 
     /// The recorder and the guest agree by these numbers alone.

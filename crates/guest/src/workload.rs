@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 pub const RUNS: [&str; 2] = ["training", "measured"];
 
 /// The workloads that come with kerntune: name and file text.
-pub const SHIPPED: [(&str, &str); 4] = [
+pub const SHIPPED: [(&str, &str); 5] = [
     ("paths", include_str!("../../../workloads/paths.toml")),
     ("redis", include_str!("../../../workloads/redis.toml")),
     ("rr", include_str!("../../../workloads/rr.toml")),
     ("tagged", include_str!("../../../workloads/tagged.toml")),
+    ("batched", include_str!("../../../workloads/batched.toml")),
 ];
 
 /// A program and its arguments. The first word is a name searched in the guest's PATH or an

@@ -9,6 +9,7 @@ mod record;
 mod report;
 mod tables;
 mod tags;
+mod time;
 
 pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use export::{ExportAutofdo, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
@@ -19,9 +20,10 @@ pub use record::RecordDetail;
 pub use report::{FunctionTable, HtmlReport, Report, ReportKind};
 pub use tables::{Diff, Histogram, Part, Subsystems, Table, Threads};
 pub use tags::Tags;
+pub use time::Time;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use kerntune_kernel::{ObjectFlags, Source};
+use kerntune_kernel::{Arch, ObjectFlags, Source};
 use kerntune_optimize::Recipe;
 use kerntune_tune::RecipeOptions;
 use std::num::NonZeroUsize;
@@ -92,6 +94,8 @@ pub enum Command {
     Optimize(Optimize),
     /// Run a workload on two kernels and compare them exactly
     Compare(Compare),
+    /// Time kernels in User-Mode Linux against each other, boot by boot in turn
+    Time(Time),
     /// Make a Debian package of a kernel: the image that was measured, its modules, and its profile
     Package(Package),
     /// Why one kernel does a workload in fewer instructions than another, function by function
@@ -149,6 +153,9 @@ pub enum Kernel {
     Build {
         #[command(flatten)]
         build: Build,
+        /// What it is to run on: x86-64, or um, a process (User-Mode Linux, docs/uml.md)
+        #[arg(long, default_value_t, value_name = "ARCH")]
+        arch: Arch,
         /// What to call it
         #[arg(long, default_value = "base")]
         label: String,

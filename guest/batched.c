@@ -3,7 +3,9 @@
  * batched: micro-operations through io_uring, thousands of them linked in one chain per system call, so that
  * the time is that of the kernel's own code even where entering the kernel is dear.
  *
- *   batched [--scale X] [--iterations N] [--only ROW,ROW…] [--order listed|reversed|shuffled] [--seed N] [--list]
+ *   batched [--scale X] [--iterations N] [--only ROW,ROW...] [--order listed|reversed|shuffled] [--seed N]
+ *   batched --list                    rows: name, operations at scale 1, unit, what it needs, by tabs
+ *   batched --check [--only ROW,...]  one line for each row that cannot run here: name, tab, the reason
  *
  * Each row is one operation repeated between marks, once for each iteration; the same arguments do exactly the
  * same work. What stands in the environment as KT_SCALE and KT_ITERATIONS is taken where the arguments
@@ -44,6 +46,8 @@
 #define PAGE 4096
 #define PAGES 64         /* of the file in memory */
 #define SLOT 1           /* of a descriptor that never leaves the ring, counted from 1 */
+#define NO_RING "io_uring_setup (Linux 6.1 or later with CONFIG_IO_URING is needed, and /proc/sys/kernel/" \
+		"io_uring_disabled to be 0)"
 
 static char dir[64];     /* scratch, on tmpfs */
 static unsigned long random_state;
@@ -91,18 +95,19 @@ static void *map_ring(size_t size, off_t what)
 	return at;
 }
 
+/* Links go on in the system call that waits, and nowhere else. */
+#define RING_FLAGS (IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN)
+
 static void ring_open(void)
 {
-	/* Links go on in the system call that waits, and nowhere else. */
-	struct io_uring_params params = { .flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN };
+	struct io_uring_params params = { .flags = RING_FLAGS };
 	struct io_uring_rsrc_register slots = { .nr = SLOT, .flags = IORING_RSRC_REGISTER_SPARSE };
 	unsigned *array;
 	char *sq, *cq;
 
 	ring.fd = (int)syscall(SYS_io_uring_setup, CHAIN, &params);
 	if (ring.fd < 0)
-		die("io_uring_setup (Linux 6.1 or later with CONFIG_IO_URING is needed, and /proc/sys/kernel/"
-		    "io_uring_disabled to be 0)");
+		die(NO_RING);
 	if (syscall(SYS_io_uring_register, ring.fd, IORING_REGISTER_FILES2, &slots, sizeof(slots)) < 0)
 		die("io_uring_register");
 	sq = map_ring(params.sq_off.array + params.sq_entries * sizeof(unsigned), IORING_OFF_SQ_RING);
@@ -485,6 +490,19 @@ static void run(const struct row *row, double scale, struct result *results, uns
 	}
 }
 
+/* All rows need a ring, and no more. */
+static int check(const struct row *const *chosen, size_t count)
+{
+	struct io_uring_params params = { .flags = RING_FLAGS };
+	int fd = (int)syscall(SYS_io_uring_setup, CHAIN, &params), error = errno;
+
+	if (fd >= 0)
+		return close(fd) == 0 ? 0 : 1;
+	for (size_t i = 0; i < count; i++)
+		printf("%s\t" NO_RING ": %s\n", chosen[i]->name, strerror(error));
+	return fflush(stdout) == 0 ? 0 : 1;
+}
+
 /* ---- arguments ---- */
 
 static const struct row *find_row(const char *name)
@@ -585,15 +603,18 @@ int main(int argc, char **argv)
 	struct result *results;
 	unsigned long seed = 1;
 	char *only = NULL;
+	int only_check = 0;
 	size_t count;
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--list") == 0) {
 			for (size_t row = 0; row < ROWS; row++)
-				printf("%s\t%lu\n", rows[row].name, rows[row].operations);
-			return 0;
+				printf("%s\t%lu\tns/op\tCONFIG_IO_URING\n", rows[row].name, rows[row].operations);
+			return fflush(stdout) == 0 ? 0 : 1;
 		}
-		if (i + 1 < argc && strcmp(argv[i], "--scale") == 0) {
+		if (strcmp(argv[i], "--check") == 0) {
+			only_check = 1;
+		} else if (i + 1 < argc && strcmp(argv[i], "--scale") == 0) {
 			scale = read_scale(argv[++i]);
 		} else if (i + 1 < argc && strcmp(argv[i], "--iterations") == 0) {
 			iterations = read_number("--iterations", argv[++i], 1, 10000);
@@ -606,7 +627,7 @@ int main(int argc, char **argv)
 		} else {
 			fprintf(stderr,
 				"batched: cannot use \"%s\"\nusage: batched [--scale X] [--iterations N] "
-				"[--only ROW,ROW...] [--order listed|reversed|shuffled] [--seed N] [--list]\n",
+				"[--only ROW,ROW...] [--order listed|reversed|shuffled] [--seed N] [--list] [--check]\n",
 				argv[i]);
 			return 2;
 		}
@@ -615,6 +636,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(message); i++)
 		message[i] = (char)next_random();
 	count = choose(only, chosen);
+	if (only_check)
+		return check(chosen, count);
 	reorder(order, chosen, count);
 	/* Touched before anything is measured. */
 	results = calloc(count * iterations, sizeof(*results));

@@ -22,7 +22,7 @@ impl Machine {
     pub fn of(arch: Arch) -> Result<Self> {
         match arch {
             Arch::X86_64 => Ok(Machine::Emulator(Emulator::find()?)),
-            Arch::Um => Ok(Machine::Uml(Uml)),
+            Arch::Um => Ok(Machine::Uml(Uml::default())),
         }
     }
 

@@ -24,10 +24,19 @@ use std::time::{Duration, Instant};
 const OPTIONS: [&str; 6] = ["con=null", "con0=null,fd:1", "ssl=null", "ssl1=fd:0", "console=tty0", "norandmaps"];
 
 /// The machine on which kernels of [`Arch::Um`] run: timed, and not exact.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Uml;
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Uml {
+    /// The one CPU of the host that kernel and programs share, of which only one ever runs; `None` leaves it to the
+    /// host, which moves them about.
+    pub cpu: Option<u32>,
+}
 
 impl Uml {
+    /// The last CPU that this process may use: the first one has most of a host's interrupts.
+    pub fn last_cpu() -> Option<u32> {
+        last_allowed(&fs::read_to_string("/proc/self/status").ok()?)
+    }
+
     /// Everything besides the kernel and the image that decides what a run gives, for names of results. Times are not
     /// among it: they are never found again.
     pub fn identity(self) -> String {
@@ -54,7 +63,7 @@ impl Uml {
         let mut unwritten = None;
         progress.begin(&format!("{} on {}", request.run, request.kernel.manifest.label), None);
         let limit = Duration::from_secs(request.time_limit_seconds);
-        let end = Job::new(command(request, &directory))
+        let end = Job::new(command(self, request, &directory))
             .stdin(OwnedFd::from(theirs).into())
             .time_limit(limit)
             .run(
@@ -113,8 +122,22 @@ fn collect(mut from: UnixStream, to: &Path) -> Result<std::thread::JoinHandle<io
     Ok(std::thread::spawn(move || io::copy(&mut from, &mut file).map(drop)))
 }
 
-fn command(request: &RunRequest, directory: &Path) -> Command {
-    let mut command = Command::new(request.kernel.image());
+/// From the text of `/proc/PID/status`.
+fn last_allowed(status: &str) -> Option<u32> {
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    list.trim().rsplit([',', '-']).next()?.parse().ok()
+}
+
+fn command(uml: Uml, request: &RunRequest, directory: &Path) -> Command {
+    let image = request.kernel.image();
+    let mut command = match uml.cpu {
+        Some(cpu) => {
+            let mut command = Command::new("taskset");
+            command.arg("-c").arg(cpu.to_string()).arg(image);
+            command
+        }
+        None => Command::new(image),
+    };
     command.arg(format!("mem={}M", request.memory_mb));
     command.arg(format!("initrd={}", request.initramfs.display()));
     // The management socket's directory; it would be below the home directory.
@@ -180,6 +203,18 @@ mod tests {
         assert!(matches!(silent, Error::Silent { tail: Tail { .. }, .. }), "{silent}");
         let panic = verdict("kt: phase boot\nKernel panic - not syncing: oh\n", 134).unwrap_err();
         assert!(matches!(panic, Error::Panic { .. }), "{panic}");
+    }
+
+    #[test]
+    fn one_cpu_is_given_by_taskset() {
+        let kernel = crate::test_program::uml_kernel();
+        let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
+        let said = |uml| format!("{:?}", command(uml, &request, Path::new("/")));
+        assert!(said(Uml { cpu: Some(3) }).contains(r#""taskset" "-c" "3" "/k/vmlinux" "mem="#));
+        assert!(!said(Uml::default()).contains("taskset"));
+        let last = |list| last_allowed(&format!("Name:\tx\nCpus_allowed_list:\t{list}\n"));
+        assert_eq!((last("0-1"), last("0,2-7,9"), last("4"), last("")), (Some(1), Some(9), Some(4), None));
+        assert!(Uml::last_cpu().is_some());
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Kernels timed against each other: boots in turn, each with several iterations of the workload's measured run.
 //!
 //! What a boot finds, such as where its memory lies, lasts until the next one, and the host is busy in phases. So
-//! kernels take turns boot by boot, every second round in reverse: what changes slowly meets all of them alike.
+//! kernels take turns boot by boot, every second round in reverse: what changes slowly meets all of them alike. All of
+//! them run on one CPU of the host.
 //! The first kernel takes part twice; how far the two differ is what the difference of others has to be held against.
 
 use crate::{Error, Result, Session};
 use kerntune_guest::{step_log, Workload};
 use kerntune_kernel::{Arch, Kernel};
-use kerntune_machine::{Outcome, RunRequest};
+use kerntune_machine::{Outcome, RunRequest, Uml};
 use kerntune_profile::rfc3339;
 use kerntune_work::{write_json, IoContext};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,8 @@ use std::time::SystemTime;
 
 /// The version of the results that are written.
 pub const SCHEMA: &str = "kerntune-bench-results/1";
+/// The machine that times.
+const MACHINE: &str = "uml";
 /// What every row is measured in; less is better.
 pub const UNIT: &str = "ns/op";
 /// Where the runs of boots are until they are read.
@@ -36,6 +39,8 @@ pub struct TimedRequest<'a> {
     pub iterations: u32,
     /// How much of its work a row does in each iteration.
     pub scale: f64,
+    /// The host's CPU that they run on.
+    pub cpu: u32,
     /// Where the results go: one file for each kernel, replaced after each boot.
     pub directory: &'a Path,
 }
@@ -156,7 +161,8 @@ pub fn timed(
     workload.env.insert("KT_SCALE".into(), request.scale.to_string());
     workload.env.insert("KT_ITERATIONS".into(), request.iterations.to_string());
     let image = session.image(&workload)?;
-    let mut sides = sides(request, session.machine.name())?;
+    let uml = Uml { cpu: Some(request.cpu) };
+    let mut sides = sides(request)?;
     let all = request.boots * sides.len() as u32;
     let mut done = 0;
     for boot in 0..request.boots {
@@ -164,7 +170,7 @@ pub fn timed(
             let (kernel, path, timed) = &mut sides[at];
             done += 1;
             tell(done, all, &timed.kernel.label);
-            let (lines, outcome) = run(session, kernel, &workload, &image.initramfs)?;
+            let (lines, outcome) = run(session, uml, kernel, &workload, &image.initramfs)?;
             if timed.kernel.release.is_empty() {
                 (timed.kernel.release, timed.kernel.version) = uname(&outcome);
             }
@@ -177,7 +183,7 @@ pub fn timed(
 }
 
 /// The kernels, then the first of them again, each with its file and nothing in it.
-fn sides<'a>(request: &TimedRequest<'a>, machine: &str) -> Result<Vec<(&'a Kernel, PathBuf, Timed)>> {
+fn sides<'a>(request: &TimedRequest<'a>) -> Result<Vec<(&'a Kernel, PathBuf, Timed)>> {
     fs::create_dir_all(request.directory).at("create", request.directory)?;
     let started = rfc3339(SystemTime::now());
     let mut names = BTreeSet::new();
@@ -192,7 +198,7 @@ fn sides<'a>(request: &TimedRequest<'a>, machine: &str) -> Result<Vec<(&'a Kerne
         let id = kernel.manifest.id.clone();
         let timed = Timed {
             schema: SCHEMA.into(),
-            machine: machine.into(),
+            machine: MACHINE.into(),
             kernel: TimedKernel { id, label, ..TimedKernel::default() },
             started: started.clone(),
             rows: Vec::new(),
@@ -202,17 +208,20 @@ fn sides<'a>(request: &TimedRequest<'a>, machine: &str) -> Result<Vec<(&'a Kerne
     .collect()
 }
 
-/// Whose turn it is in a round: all of them, every second time from the last to the first.
+/// Whose turn it is in a round: two rounds are one way and back, so that what drifts meets all of them alike; the next
+/// two begin with the next one, so that none always comes first.
 fn turn(sides: usize, round: u32) -> Vec<usize> {
+    let there = (0..sides).map(|place| (round as usize / 2 + place) % sides);
     match round % 2 {
-        0 => (0..sides).collect(),
-        _ => (0..sides).rev().collect(),
+        0 => there.collect(),
+        _ => there.rev().collect(),
     }
 }
 
 /// One boot.
 fn run(
     session: &Session,
+    uml: Uml,
     kernel: &Kernel,
     workload: &Workload,
     initramfs: &Path,
@@ -229,7 +238,7 @@ fn run(
         append: &workload.append,
         ..RunRequest::new(kernel, initramfs, "measured")
     };
-    let outcome = session.machine.run(&request, &directory, session.progress)?;
+    let outcome = uml.run(&request, &directory, session.progress)?;
     let mut lines = Vec::new();
     for (number, step) in (1..).zip(&workload.measured.steps) {
         let path = outcome.guest_files.join(step_log("measured", number, &step.command));
@@ -270,17 +279,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_the_same_from_both_ends() {
-        assert_eq!(turn(3, 0), [0, 1, 2]);
-        assert_eq!(turn(3, 1), [2, 1, 0]);
-        assert_eq!(turn(3, 2), [0, 1, 2]);
+    fn turns_go_there_and_back_and_all_begin() {
+        let rounds: Vec<_> = (0..4).map(|round| turn(3, round)).collect();
+        assert_eq!(rounds, [[0, 1, 2], [2, 1, 0], [1, 2, 0], [0, 2, 1]]);
     }
 
     #[test]
     fn lines_become_rows_in_order() {
         let mut timed = Timed {
             schema: SCHEMA.into(),
-            machine: "uml".into(),
+            machine: MACHINE.into(),
             kernel: TimedKernel::default(),
             started: String::new(),
             rows: Vec::new(),

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct Time {
-    /// A kernel built with --arch um: label, beginning of an id, or directory; repeated for those that are to be held
-    /// against the first, which is timed twice
-    #[arg(long, required = true, value_name = "KERNEL")]
-    pub kernel: Vec<String>,
+    /// The base kernel, built with --arch um: label, beginning of an id, or directory; it is timed twice
+    pub base: String,
+    /// Kernels to hold against it
+    pub others: Vec<String>,
     /// The workload: a name or a .toml file; its measured run prints times
     #[arg(long, default_value = "batched", value_name = "WORKLOAD")]
     pub workload: String,
@@ -22,8 +22,11 @@ pub struct Time {
     /// How much of its work a row does each time; 1 is as much as in the emulator
     #[arg(long, default_value_t = 4.0, value_name = "X")]
     pub scale: f64,
+    /// The host's CPU on which all of them run [default: the last one]
+    #[arg(long, value_name = "N")]
+    pub cpu: Option<u32>,
     /// Where the times go: KERNEL.json for each kernel, KERNEL-again.json for the first one's second time
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
     #[command(flatten)]
     pub format: Json,

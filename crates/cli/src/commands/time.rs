@@ -4,7 +4,8 @@ use super::{work, workload};
 use crate::args::{Global, Time};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use kerntune_kernel::Kernel;
+use kerntune_kernel::{Arch, Kernel};
+use kerntune_machine::Uml;
 use kerntune_tune::timed::{timed, Timed, TimedRequest};
 use kerntune_tune::Session;
 
@@ -14,16 +15,17 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
     }
     let work = work(global)?;
     let workload = workload(&options.workload)?;
-    let find = |name: &String| kerntune_kernel::find(&work, name);
-    let kernels: Vec<Kernel> = options.kernel.iter().map(find).collect::<Result<_, _>>()?;
-    let Some(first) = kernels.first() else { return Err(Failure::usage("which kernel? (--kernel)")) };
-    let session = Session::on(first.manifest.arch, &work, output.progress())?;
+    let names = std::iter::once(&options.base).chain(&options.others);
+    let kernels: Vec<Kernel> =
+        names.map(|name| kerntune_kernel::find(&work, name)).collect::<Result<_, _>>()?;
+    let session = Session::on(Arch::Um, &work, output.progress())?;
     let request = TimedRequest {
         kernels: &kernels,
         workload: &workload,
         boots: options.boots,
         iterations: options.iterations,
         scale: options.scale,
+        cpu: options.cpu.or_else(Uml::last_cpu).unwrap_or(0),
         directory: &options.out,
     };
     let times = timed(&session, &request, &|boot, of, label| {

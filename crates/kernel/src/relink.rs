@@ -161,8 +161,14 @@ impl Objects {
         let source = fs::read_link(&link).at("read", &link)?;
         let compiler: Compiler = of.cc.parse()?;
         let (make_vars, log) = (&of.make_vars[..], log.to_owned());
-        let kbuild =
-            Kbuild { source: &source, build: self.build.clone(), arch: of.arch, compiler: &compiler, make_vars, log };
+        let kbuild = Kbuild {
+            source: &source,
+            build: self.build.clone(),
+            arch: of.arch,
+            compiler: &compiler,
+            make_vars,
+            log,
+        };
         let args = make_args(None, &make_flags(&of.flags(), &of.object_flags), of.arch.targets());
         kbuild.make(&format!("link {label} {}", of.version), &args, None, progress)?;
         let path = self.build.join(link_script::FILE);

@@ -135,7 +135,9 @@ impl BuildRequest {
         for (name, value) in &self.make_vars {
             let name_ok = name.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c)) && !name.is_empty();
             let reason = match name.as_str() {
-                "ARCH" | "SUBARCH" => "give the architecture as such (--arch), so that it stands in the manifest",
+                "ARCH" | "SUBARCH" => {
+                    "give the architecture as such (--arch), so that it stands in the manifest"
+                }
                 "O" | "KBUILD_OUTPUT" | "V" | "KBUILD_VERBOSE" => "kerntune sets this one itself",
                 "KCFLAGS" => "give compiler flags as such, so that they stand in the manifest",
                 "CC" | "LLVM" => "give the compiler as such, so that it stands in the manifest",

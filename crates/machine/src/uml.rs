@@ -21,7 +21,8 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// Console on standard output, results on descriptor 0, no other line. Dies on panic by itself.
-const OPTIONS: [&str; 6] = ["con=null", "con0=null,fd:1", "ssl=null", "ssl1=fd:0", "console=tty0", "norandmaps"];
+const OPTIONS: [&str; 6] =
+    ["con=null", "con0=null,fd:1", "ssl=null", "ssl1=fd:0", "console=tty0", "norandmaps"];
 
 /// The machine on which kernels of [`Arch::Um`] run: timed, and not exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -93,7 +94,10 @@ impl Uml {
             return Err(Error::NoBoot { seconds: request.boot_limit_seconds, tail: console.tail() });
         }
         judge(&end, &console, request)?;
-        collector.join().unwrap_or_else(|_| Err(io::Error::other("the reader panicked"))).at("write", &archive)?;
+        collector
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the reader panicked")))
+            .at("write", &archive)?;
         let guest_files = directory.join("guest");
         results::unpack(&archive, &guest_files)?;
         fs::remove_file(&archive).at("remove", &archive)?;
@@ -223,7 +227,9 @@ mod tests {
         let refused = |request: &RunRequest| able(request).unwrap_err().to_string();
         let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
         able(&request).unwrap();
-        assert!(refused(&RunRequest { capture: Some(Default::default()), ..request.clone() }).contains("record"));
+        assert!(
+            refused(&RunRequest { capture: Some(Default::default()), ..request.clone() }).contains("record")
+        );
         assert!(refused(&RunRequest { network_cards: 1, ..request }).contains("network cards"));
         kernel.manifest.arch = Arch::X86_64;
         assert!(refused(&RunRequest::new(&kernel, Path::new("/i"), "measured")).contains("--arch um"));

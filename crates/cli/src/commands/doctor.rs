@@ -10,8 +10,9 @@ pub fn run(global: &Global, options: &Doctor, output: &Output) -> Result<Exit, F
     let kernels = kerntune_work::WorkDir::open_existing(&global.dir)
         .and_then(|work| kerntune_kernel::list(&work).ok())
         .unwrap_or_default();
-    let newest =
-        |arch| kernels.iter().rfind(|kernel| kernel.manifest.arch == arch).map(kerntune_kernel::Kernel::image);
+    let newest = |arch| {
+        kernels.iter().rfind(|kernel| kernel.manifest.arch == arch).map(kerntune_kernel::Kernel::image)
+    };
     let report = kerntune_doctor::examine(&kerntune_doctor::Options {
         recorder: kerntune_machine::find_recorder().ok(),
         kernel: newest(Arch::X86_64),

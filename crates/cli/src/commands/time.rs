@@ -53,7 +53,9 @@ fn print(times: &[Timed], output: &Output) {
     let lines = base.rows.iter().filter_map(|row| {
         let median = base.median(&row.row)?;
         let change = |timed: &Timed| {
-            timed.median(&row.row).map_or("-".into(), |other| format!("{:+.2} %", (other / median - 1.0) * 100.0))
+            timed
+                .median(&row.row)
+                .map_or("-".into(), |other| format!("{:+.2} %", (other / median - 1.0) * 100.0))
         };
         let mut line = vec![row.row.clone(), format!("{median:.1}")];
         line.extend(others.iter().map(change));

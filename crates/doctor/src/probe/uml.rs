@@ -51,9 +51,13 @@ mod tests {
 
     #[test]
     fn a_kernel_that_speaks_runs() {
-        let said = "Checking syscall emulation for ptrace...OK\nLinux version 6.12.117-kt (kerntune@kerntune)\n";
+        let said =
+            "Checking syscall emulation for ptrace...OK\nLinux version 6.12.117-kt (kerntune@kerntune)\n";
         let check = check(TestHost::default().answer("/k/vmlinux", 0, said));
-        assert_eq!((check.status, check.found.as_str()), (Status::Ok, "started Linux 6.12.117-kt (/k/vmlinux)"));
+        assert_eq!(
+            (check.status, check.found.as_str()),
+            (Status::Ok, "started Linux 6.12.117-kt (/k/vmlinux)")
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! kernels take turns boot by boot, every second round in reverse: what changes slowly meets all of them alike. All of
 //! them run on one CPU of the host.
 //! The first kernel takes part twice; how far the two differ is what the difference of others has to be held against.
+//! Times are written after each boot: the same request goes on from there.
 
 use crate::{Error, Result, Session};
 use kerntune_guest::{step_log, Workload};
@@ -56,6 +57,10 @@ pub struct Timed {
     pub kernel: TimedKernel,
     /// When the first boot began, RFC 3339 in UTC.
     pub started: String,
+    /// How often each row was timed in a boot.
+    pub iterations: u32,
+    /// How much of its work a row did in each iteration.
+    pub scale: f64,
     /// In the order in which the program printed them.
     pub rows: Vec<Row>,
 }
@@ -113,6 +118,18 @@ impl Timed {
         Some((values[last / 2] + values[last.div_ceil(2)]) / 2.0)
     }
 
+    /// How often it was booted.
+    pub fn boots(&self) -> u32 {
+        let boots = self.rows.iter().flat_map(|row| &row.values).map(|value| value.boot + 1);
+        boots.max().unwrap_or(0)
+    }
+
+    /// Whether times of `other` can stand beside these.
+    fn goes_on_with(&self, other: &Timed) -> bool {
+        let of = |timed: &Timed| (timed.schema.clone(), timed.machine.clone(), timed.kernel.id.clone());
+        of(self) == of(other) && (self.iterations, self.scale) == (other.iterations, other.scale)
+    }
+
     fn add(&mut self, suite: &str, boot: u32, lines: &[Line]) {
         for line in lines {
             let at = self.rows.iter().position(|row| row.row == line.row).unwrap_or_else(|| {
@@ -143,8 +160,8 @@ struct Line {
     nanoseconds: u64,
 }
 
-/// Boots the kernels in turn; the first of the results is the first kernel's, the last its A/A partner's. `tell` hears
-/// of each boot: which of how many, and whose.
+/// Boots the kernels in turn; the first of the results is the first kernel's, the last its A/A partner's. Boots whose
+/// times are in the directory are not made again. `tell` hears of each other boot: which of how many, and whose.
 ///
 /// # Errors
 /// A kernel that cannot be timed, runs that fail, lines that are none.
@@ -169,6 +186,9 @@ pub fn timed(
         for at in turn(sides.len(), boot) {
             let (kernel, path, timed) = &mut sides[at];
             done += 1;
+            if timed.boots() > boot {
+                continue;
+            }
             tell(done, all, &timed.kernel.label);
             let (lines, outcome) = run(session, uml, kernel, &workload, &image.initramfs)?;
             if timed.kernel.release.is_empty() {
@@ -182,7 +202,7 @@ pub fn timed(
     Ok(sides.into_iter().map(|(_, path, timed)| (path, timed)).collect())
 }
 
-/// The kernels, then the first of them again, each with its file and nothing in it.
+/// The kernels, then the first of them again, each with its file and what is in it by now.
 fn sides<'a>(request: &TimedRequest<'a>) -> Result<Vec<(&'a Kernel, PathBuf, Timed)>> {
     fs::create_dir_all(request.directory).at("create", request.directory)?;
     let started = rfc3339(SystemTime::now());
@@ -192,20 +212,35 @@ fn sides<'a>(request: &TimedRequest<'a>) -> Result<Vec<(&'a Kernel, PathBuf, Tim
     each.map(|(kernel, suffix)| {
         let label = format!("{}{suffix}", kernel.manifest.label);
         let path = request.directory.join(format!("{label}.json"));
-        if path.exists() || !names.insert(label.clone()) {
+        if !names.insert(label.clone()) {
             return Err(Error::Exists { path });
         }
         let id = kernel.manifest.id.clone();
-        let timed = Timed {
+        let empty = Timed {
             schema: SCHEMA.into(),
             machine: MACHINE.into(),
             kernel: TimedKernel { id, label, ..TimedKernel::default() },
             started: started.clone(),
+            iterations: request.iterations,
+            scale: request.scale,
             rows: Vec::new(),
+        };
+        let timed = match path.exists() {
+            true => taken_up(&path, &request.workload.name, &empty)?,
+            false => empty,
         };
         Ok((kernel, path, timed))
     })
     .collect()
+}
+
+/// The times of before, if they are those of the same request.
+fn taken_up(path: &Path, suite: &str, empty: &Timed) -> Result<Timed> {
+    let bytes = fs::read(path).at("read", path)?;
+    let timed = serde_json::from_slice(&bytes)
+        .ok()
+        .filter(|timed: &Timed| timed.goes_on_with(empty) && timed.rows.iter().all(|row| row.suite == suite));
+    timed.ok_or_else(|| Error::Exists { path: path.to_owned() })
 }
 
 /// Whose turn it is in a round: two rounds are one way and back, so that what drifts meets all of them alike; the next
@@ -278,6 +313,38 @@ fn uname(outcome: &Outcome) -> (String, String) {
 mod tests {
     use super::*;
 
+    fn empty() -> Timed {
+        Timed {
+            schema: SCHEMA.into(),
+            machine: MACHINE.into(),
+            kernel: TimedKernel::default(),
+            started: String::new(),
+            iterations: 2,
+            scale: 1.0,
+            rows: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn only_times_of_the_same_request_are_taken_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("base.json");
+        let mut timed = empty();
+        timed.add("batched", 0, &parse("{\"row\":\"nop\",\"operations\":1,\"nanoseconds\":5}").unwrap());
+        write_json(&path, &timed).unwrap();
+        let again = taken_up(&path, "batched", &empty()).unwrap();
+        assert_eq!((again.boots(), empty().boots()), (1, 0));
+        assert_eq!(again, timed);
+        let other = TimedKernel { id: "bb22".into(), ..TimedKernel::default() };
+        let others = [Timed { kernel: other, ..empty() }, Timed { scale: 2.0, ..empty() }];
+        for other in others.iter().map(|other| ("batched", other)).chain([("rr", &empty())]) {
+            let error = taken_up(&path, other.0, other.1).unwrap_err().to_string();
+            assert!(error.contains("base.json") && error.contains("remove it"), "{error}");
+        }
+        fs::write(&path, "{").unwrap();
+        taken_up(&path, "batched", &empty()).unwrap_err();
+    }
+
     #[test]
     fn turns_go_there_and_back_and_all_begin() {
         let rounds: Vec<_> = (0..4).map(|round| turn(3, round)).collect();
@@ -286,13 +353,7 @@ mod tests {
 
     #[test]
     fn lines_become_rows_in_order() {
-        let mut timed = Timed {
-            schema: SCHEMA.into(),
-            machine: MACHINE.into(),
-            kernel: TimedKernel::default(),
-            started: String::new(),
-            rows: Vec::new(),
-        };
+        let mut timed = empty();
         let text = "{\"row\":\"nop\",\"iteration\":0,\"operations\":10,\"nanoseconds\":1000}\n\
                     {\"row\":\"nop\",\"iteration\":1,\"operations\":10,\"nanoseconds\":1200}\n\
                     {\"row\":\"tcp_rr\",\"operations\":2,\"nanoseconds\":5000}\n";

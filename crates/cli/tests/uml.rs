@@ -105,5 +105,6 @@ fn other_machines_refuse_it_and_it_refuses_what_is_theirs() {
     fails(&mut kerntune(time), 2, &["cannot be timed", "--arch um"]);
     let movable = ["kernel", "build", "--arch", "um", "--movable"];
     fails(&mut kerntune(movable), 2, &["an order of functions"]);
+    fails(&mut kerntune(["package", &kernel]), 2, &["a package cannot be had", "um"]);
     fails(&mut kerntune(["kernel", "build", "--arch", "arm"]), 2, &["x86-64", "um"]);
 }

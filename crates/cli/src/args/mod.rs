@@ -4,6 +4,7 @@ mod call_graph;
 mod export;
 mod import;
 mod package;
+mod paper;
 mod path;
 mod record;
 mod report;
@@ -15,6 +16,7 @@ pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use export::{ExportAutofdo, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae};
 pub use package::Package;
+pub use paper::Paper;
 pub use path::CodePath;
 pub use record::RecordDetail;
 pub use report::{FunctionTable, HtmlReport, Report, ReportKind};
@@ -98,6 +100,8 @@ pub enum Command {
     Time(Time),
     /// Make a Debian package of a kernel: the image that was measured, its modules, and its profile
     Package(Package),
+    /// Repeat a paper's experiment on today's kernel and print its tables with ours beside them
+    Paper(Paper),
     /// Why one kernel does a workload in fewer instructions than another, function by function
     Explain(Explain),
 }

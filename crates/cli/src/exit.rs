@@ -111,7 +111,9 @@ impl From<kerntune_machine::Error> for Failure {
             Error::Work(inner) => inner.into(),
             Error::Kernel(inner) => inner.into(),
             Error::NoRecorder { .. } => Self::new(Exit::Missing, error),
-            Error::Code { .. } => Self::new(Exit::Usage, error),
+            Error::Code { .. } | Error::NotOnUml { .. } | Error::NotOnEmulator { .. } => {
+                Self::new(Exit::Usage, error)
+            }
             Error::Recorder { .. } | Error::Recording { .. } | Error::Qemu { .. } => {
                 Self::new(Exit::Recording, error)
             }

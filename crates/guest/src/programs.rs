@@ -57,7 +57,7 @@ pub(crate) const INIT: Program = Program {
 };
 
 /// What workloads may run.
-const PROGRAMS: [Program; 9] = [
+const PROGRAMS: [Program; 10] = [
     suite!("rr", &["--only", "--scale"], "rr.c"),
     suite!("paths", &[], "paths.c"),
     Program { name: "selftest", files: sources!["selftest.c"], rows: None, options: &[] },
@@ -72,6 +72,7 @@ const PROGRAMS: [Program; 9] = [
     suite!("mckusick", FRAME, "kt_suite.h", "kt_peer.h", "mckusick.c"),
     suite!("netperf", FRAME, "kt_suite.h", "kt_peer.h", "netperf.c"),
     suite!("osbench", FRAME, "kt_suite.h", "kt_peer.h", "osbench.c"),
+    suite!("batched", FRAME, "batched.c"),
 ];
 
 /// The names that a workload may use.
@@ -181,6 +182,26 @@ mod tests {
         assert_eq!(rows[0]["row"], "pipe_rr");
         assert_eq!(rows[0]["operations"], 25);
         assert_eq!(rows[1]["operations"], 400);
+    }
+
+    /// What it does it can show only where there is io_uring, which many a container forbids.
+    #[test]
+    fn batched_compiles_and_lists_its_rows() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let batched = named("batched").unwrap().compile(&work).unwrap();
+        let ask = |args: &[&str]| {
+            let mut command = Command::new(&batched);
+            command.args(args).env("KT_SCALE", "2").env("KT_ITERATIONS", "3");
+            Job::new(command).output().unwrap()
+        };
+        let (end, output) = ask(&["--list"]);
+        assert!(end.success(), "{output}");
+        assert_eq!(output, include_str!("../../../guest/batched.rows"));
+        for bad in [["--only", "tcp"], ["--scale", "0"], ["--iterations", "none"], ["--order", "random"]] {
+            let (end, output) = ask(&bad);
+            assert!(!end.success() && output.contains("batched: "), "{bad:?}: {output}");
+        }
     }
 
     /// The recorder and the guest agree by these numbers alone.

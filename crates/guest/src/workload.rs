@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 pub const RUNS: [&str; 2] = ["training", "measured"];
 
 /// The workloads that come with kerntune: name and file text.
-pub const SHIPPED: [(&str, &str); 13] = [
+pub const SHIPPED: [(&str, &str); 14] = [
     ("apache", include_str!("../../../workloads/apache.toml")),
+    ("batched", include_str!("../../../workloads/batched.toml")),
     ("kbx", include_str!("../../../workloads/kbx.toml")),
     ("mariadb", include_str!("../../../workloads/mariadb.toml")),
     ("mckusick", include_str!("../../../workloads/mckusick.toml")),
@@ -25,6 +26,7 @@ pub const SHIPPED: [(&str, &str); 13] = [
     ("redis", include_str!("../../../workloads/redis.toml")),
     ("rr", include_str!("../../../workloads/rr.toml")),
     ("tagged", include_str!("../../../workloads/tagged.toml")),
+    ("batched", include_str!("../../../workloads/batched.toml")),
 ];
 
 /// A program and its arguments. The first word is a name searched in the guest's PATH or an

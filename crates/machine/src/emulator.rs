@@ -158,6 +158,9 @@ impl Emulator {
 
     /// Runs a guest to its end. `directory` must exist and be empty; everything lands there.
     pub fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
+        if !request.kernel.manifest.arch.is_default() {
+            return Err(Error::NotOnEmulator { kernel: request.kernel.manifest.label.clone() });
+        }
         let directory = directory.canonicalize().at("open", directory)?;
         if let Some(capture) = &request.capture {
             let spec = recorder_spec(request.kernel, capture, &directory)?;

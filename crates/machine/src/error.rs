@@ -36,6 +36,15 @@ pub enum Error {
     /// The guest ended without a word.
     #[error("the guest ended in phase `{phase}` without saying why\n{tail}")]
     Silent { phase: String, tail: Tail },
+    /// A kernel that is a program died as programs do.
+    #[error("the kernel's process ended with {status} in phase `{phase}`\n{tail}")]
+    Uml { status: String, phase: String, tail: Tail },
+    /// Asked of User-Mode Linux what it cannot do.
+    #[error("the machine uml cannot {what}")]
+    NotOnUml { what: &'static str },
+    /// A kernel that is a program.
+    #[error("kernel {kernel} is for User-Mode Linux, and no computer boots it, nor does the emulator: here a kernel is needed that was built without --arch um")]
+    NotOnEmulator { kernel: String },
     /// QEMU itself failed.
     #[error("QEMU ended with {status}: {message}")]
     Qemu { status: String, message: String },

@@ -11,6 +11,7 @@ mod record;
 mod report;
 mod tables;
 mod tags;
+mod time;
 
 pub use bench::{Bench, BenchCompare, BenchRun, IntervalMethod, Machine, RowCorrection};
 pub use call_graph::{GraphTable, Propagate, TableUnit};
@@ -23,9 +24,10 @@ pub use record::RecordDetail;
 pub use report::{FunctionTable, HtmlReport, Report, ReportKind};
 pub use tables::{Diff, Histogram, Part, Subsystems, Table, Threads};
 pub use tags::Tags;
+pub use time::Time;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use kerntune_kernel::{ObjectFlags, Source};
+use kerntune_kernel::{Arch, ObjectFlags, Source};
 use kerntune_optimize::Recipe;
 use kerntune_tune::RecipeOptions;
 use std::num::NonZeroUsize;
@@ -99,6 +101,8 @@ pub enum Command {
     /// Run rows of benchmark suites on a machine, and hold timed results of two kernels against each other
     #[command(subcommand)]
     Bench(Bench),
+    /// Time kernels in User-Mode Linux against each other, boot by boot in turn
+    Time(Time),
     /// Make a Debian package of a kernel: the image that was measured, its modules, and its profile
     Package(Package),
     /// Repeat a paper's experiment on today's kernel and print its tables with ours beside them
@@ -158,6 +162,9 @@ pub enum Kernel {
     Build {
         #[command(flatten)]
         build: Build,
+        /// What it is to run on: x86-64, or um, a process (User-Mode Linux, docs/uml.md)
+        #[arg(long, default_value_t, value_name = "ARCH")]
+        arch: Arch,
         /// What to call it
         #[arg(long, default_value = "base")]
         label: String,

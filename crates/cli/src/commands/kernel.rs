@@ -27,8 +27,9 @@ struct Shown<'a> {
 pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, Failure> {
     let work = work(global)?;
     match command {
-        Command::Build { build, label, movable, keep_objects, object_flags, format } => {
+        Command::Build { build, arch, label, movable, keep_objects, object_flags, format } => {
             let request = BuildRequest {
+                arch: *arch,
                 movable: *movable,
                 keep_objects: *keep_objects,
                 object_flags: object_flags.clone(),
@@ -119,8 +120,8 @@ fn check(
     json: bool,
     output: &Output,
 ) -> Result<Exit, Failure> {
-    let session = Session::new(work, output.progress())?;
     let kernel = kerntune_kernel::find(work, kernel)?;
+    let session = Session::on(kernel.manifest.arch, work, output.progress())?;
     let base = match against.or(kernel.manifest.base_id.as_deref()) {
         Some(base) => Some(kerntune_kernel::find(work, base)?),
         None => None,
@@ -238,7 +239,7 @@ fn show(kernel: &Kernel, json: bool, output: &Output) {
     let mut lines = vec![
         ("kernel", format!("{} ({})", m.label, m.id)),
         ("version", m.version.clone()),
-        ("image", format!("{} ({})", kernel.bzimage().display(), bytes(m.image_bytes))),
+        ("image", format!("{} ({})", kernel.image().display(), bytes(m.image_bytes))),
         ("vmlinux", format!("{} ({} of code)", kernel.vmlinux().display(), bytes(m.text_bytes))),
         ("source", format!("{} ({})", m.source.origin, m.source.hash)),
         ("config", format!("{} ({})", kernel.config().display(), m.config_hash)),

@@ -16,6 +16,7 @@ pub mod profile;
 pub mod record;
 pub mod report;
 pub mod tags;
+pub mod time;
 pub mod tune;
 pub mod workload;
 

@@ -9,6 +9,7 @@
 //! - [`selftest`](selftest::selftest): one run of functional checks on a kernel,
 //! - [`compare`](compare::compare): two kernels (and one of them twice) → a comparison,
 //! - [`optimize`](optimize::optimize): a kernel and a workload → a tuned kernel and the proof,
+//! - [`quality`](quality::check): a profile and a kernel → whether the one is fit for the other,
 //! - [`package`](package::package): a kernel → a Debian package with what the work directory knows of it,
 //! - [`Plan`]: all of it.
 
@@ -26,6 +27,7 @@ pub mod model;
 pub mod optimize;
 pub mod package;
 mod plan;
+pub mod quality;
 pub mod rebuild;
 mod recipes;
 pub mod record;

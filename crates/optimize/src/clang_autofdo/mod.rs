@@ -30,6 +30,7 @@ mod proof;
 mod request;
 #[cfg(test)]
 mod test_program;
+mod takes;
 mod verdict;
 
 pub use compiler::{check_compiler, default_compiler};
@@ -39,6 +40,7 @@ pub use prepare::prepare_profile;
 pub use profile::{PreparedProfile, ProfileSummary};
 pub use proof::{prove, Proof};
 pub use request::{base_request, tuned_request, Link};
+pub(crate) use takes::takes;
 pub use verdict::{MIN_APPLIED_SHARE, MIN_FUNCTION_SHARE, MIN_IN_FRONT};
 
 use crate::Requirement;

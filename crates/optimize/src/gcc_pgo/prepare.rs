@@ -6,6 +6,8 @@ use super::gcno::Notes;
 use super::profile::{Manifest, COUNTS, KIND, MANIFEST, TREE};
 use super::value_health::{ValueHealth, MAX_UNLISTED_SHARE};
 use super::{ObjectCounts, PreparedProfile, ProfileSummary, ValueSummary};
+use crate::quality::{self, Quality};
+use crate::stored::QUALITY;
 use crate::{Error, Result};
 use kerntune_convert::gcda::{summarise, CounterKind, Gcda, GcdaFunction, GcovVersion, MergeWeights};
 use kerntune_kernel::Kernel;
@@ -26,7 +28,7 @@ use std::path::{Component, Path, PathBuf};
 /// already is not written again.
 ///
 /// # Errors
-/// Nothing exported, files missing, of another build or compiler, damaged, counters that overflowed, nothing executed.
+/// Counters that do not pass the gate ([`crate::quality`]): nothing exported, files missing, of another build or compiler, damaged, counters that overflowed, nothing executed.
 pub fn prepare_profile(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel) -> Result<PreparedProfile> {
     prepare(work, runs, gcov, true)
 }
@@ -44,8 +46,11 @@ fn prepare(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel, complete: bool) -> R
     let (first, others) = runs.split_first().ok_or(Error::NoRuns)?;
     let build = Build::of(gcov)?;
     let mut merged = build.read_run(first)?;
+    let mut each = vec![build.counts(&merged)?];
     for other in others {
-        for (name, gcda) in build.read_run(other)? {
+        let files = build.read_run(other)?;
+        each.push(build.counts(&files)?);
+        for (name, gcda) in files {
             let sum = match merged.get(&name) {
                 Some(so_far) => Gcda::merge(so_far, &gcda, MergeWeights::EQUAL)
                     .map_err(|source| Error::BadFile { file: other.join(&name), source })?,
@@ -65,13 +70,15 @@ fn prepare(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel, complete: bool) -> R
         gcda.set_summary(run_count, summary.sum_max);
     }
     let counts = build.counts(&merged)?;
+    let name = runs.iter().map(|run| run.display().to_string()).collect::<Vec<_>>().join(" and ");
+    let quality = quality::pass_counters(gcov, name, &counts, &each)?;
     let health = runs.iter().map(|run| ValueHealth::of_run(run)).filter_map(Result::transpose);
     let values = ValueSummary::of(merged.values(), &counts, health.collect::<Result<_>>()?);
     if let Some(values) = &values {
         check_lists(values, first)?;
     }
     let manifest = |id: &str| Manifest::new(id, &gcov.manifest, run_count, summary, values);
-    store(work, gcov, manifest, &merged, &counts)
+    store(work, gcov, manifest, &merged, &counts, &quality)
 }
 
 /// Refuses lists of values that the kernel could not keep.
@@ -92,6 +99,7 @@ fn store(
     manifest: impl FnOnce(&str) -> Manifest,
     files: &Files,
     counts: &[ObjectCounts],
+    quality: &Quality,
 ) -> Result<PreparedProfile> {
     let mut hash = ContentHash::new("gcc-pgo/1").field("kernel", &gcov.manifest.id);
     for (name, gcda) in files {
@@ -110,6 +118,7 @@ fn store(
         fs::write(&path, gcda.to_bytes()).at("write", &path)?;
     }
     write_json(&staged.path().join(COUNTS), &counts)?;
+    write_json(&staged.path().join(QUALITY), quality)?;
     write_json(&staged.path().join(MANIFEST), &manifest(&id))?;
     PreparedProfile::load(&staged.publish()?)
 }

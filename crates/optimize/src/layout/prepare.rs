@@ -1,7 +1,8 @@
 //! From a recording to an order.
 
 use super::graph::call_graph;
-use crate::stored::{check_recorded, check_schema, read_json};
+use crate::quality::{self, Quality};
+use crate::stored::{check_schema, read_json, read_quality, QUALITY};
 use crate::{Error, Result};
 use kerntune_kernel::{FunctionOrder, Kernel, Symbols};
 use kerntune_layout::order::{Algorithm, CallGraph, CdsortConfig, Order, Placement};
@@ -78,6 +79,11 @@ impl PreparedOrder {
         let Manifest { id, kernel, recording, summary, .. } = manifest;
         Ok(Self { dir, id, kernel, recording, order: FunctionOrder::parse(&text)?, summary })
     }
+
+    /// What the gate said of the recording; None in results of before there was one.
+    pub fn quality(&self) -> Result<Option<Quality>> {
+        read_quality(&self.dir)
+    }
 }
 
 /// Orders the functions of `kernel` by a recording of it with edges, best of the training run.
@@ -85,7 +91,7 @@ impl PreparedOrder {
 /// The result is named by what it is made of; what is there already is not made again.
 ///
 /// # Errors
-/// A recording of another kernel or without edges; a kernel whose functions cannot be moved.
+/// A recording that does not pass the gate ([`crate::quality`]) or has no calls; a kernel whose functions cannot be moved.
 pub fn prepare_order(
     work: &WorkDir,
     recording: &Profile,
@@ -93,7 +99,7 @@ pub fn prepare_order(
     algorithm: Algorithm,
 ) -> Result<PreparedOrder> {
     let recorded = &recording.manifest;
-    check_recorded(recording, kernel)?;
+    let quality = quality::pass(work, recording, kernel)?;
     if !kernel.manifest.movable {
         let (kernel, id) = (kernel.manifest.label.clone(), kernel.manifest.id.clone());
         return Err(kerntune_kernel::Error::NotMovable { kernel, id }.into());
@@ -132,6 +138,7 @@ pub fn prepare_order(
         recording: recorded.id.clone(),
         summary,
     };
+    write_json(&staged.path().join(QUALITY), &quality)?;
     write_json(&staged.path().join(MANIFEST), &manifest)?;
     PreparedOrder::load(&staged.publish()?)
 }

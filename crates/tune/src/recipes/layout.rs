@@ -1,7 +1,7 @@
 //! Recipe `layout`, alone or after one that compiles: the objects are linked in the order that a recording of
 //! themselves asks for.
 
-use super::{not_of, record_training, Compiles, Given, Job, Make, RecipeOptions, Way};
+use super::{not_of, record_training, tell, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
 use crate::sound::sound;
 use crate::{Error, Result, Session};
@@ -80,7 +80,9 @@ impl Way for Layout {
         };
         make(StepName::Order, &mut || {
             let recording = Profile::load(&recording).map_err(Error::from)?;
-            Ok(prepare_order(session.work, &recording, &movable, DEFAULT_ALGORITHM)?.dir)
+            let prepared = prepare_order(session.work, &recording, &movable, DEFAULT_ALGORITHM)?;
+            tell(session, prepared.quality()?);
+            Ok(prepared.dir)
         })
     }
 

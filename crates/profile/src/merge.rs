@@ -7,9 +7,9 @@
 //! a later profile has come last: [`Tables::within`] holds if all ran the same regions in order.
 
 use crate::{
-    Address, Block, CallArc, Carried, Edge, Error, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket,
-    IdleStats, Instructions, Manifest, PathNode, PointStats, Profile, RegionStats, Result, SwitchStats,
-    Symbol, Tables, ThreadStats,
+    Address, Block, CallArc, Carried, Edge, Error, FunctionIndex, FunctionStats, FunctionTotals,
+    HistogramBucket, IdleStats, Instructions, Manifest, PathNode, PointStats, Profile, RegionStats, Result,
+    SwitchStats, Symbol, Tables, ThreadStats,
 };
 use kerntune_work::ContentHash;
 use std::collections::{BTreeMap, HashMap};
@@ -85,7 +85,8 @@ fn manifest(parts: &[(&Profile, u64)], first: &Manifest) -> Manifest {
 
 /// What was lost of those parts that were carried from another kernel.
 fn carried(parts: &[(&Profile, u64)]) -> Option<Carried> {
-    let all = || parts.iter().filter_map(|(profile, weight)| Some((profile.manifest.carried.as_ref()?, *weight)));
+    let all =
+        || parts.iter().filter_map(|(profile, weight)| Some((profile.manifest.carried.as_ref()?, *weight)));
     let sum = |of: fn(&Carried) -> u64| {
         all().fold(0u64, |sum, (carried, weight)| sum.saturating_add(of(carried).saturating_mul(weight)))
     };

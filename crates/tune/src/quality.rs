@@ -29,7 +29,13 @@ pub fn check(
         Some(kernel) => (kerntune_kernel::find(work, kernel)?, recorded.ok()),
         None => (recorded?, None),
     };
-    let question = |halves| Question { recording: &recording, recorded: recorded.as_ref(), kernel: &kernel, recipe, halves };
+    let question = |halves| Question {
+        recording: &recording,
+        recorded: recorded.as_ref(),
+        kernel: &kernel,
+        recipe,
+        halves,
+    };
     if let Some(against) = against {
         let other = Profile::load(&find(work, against)?.path)?;
         let what = format!("profiles {} and {}", recording.manifest.id, other.manifest.id);
@@ -45,9 +51,8 @@ pub fn check(
 ///
 /// # Errors
 /// Whatever the gate refuses, and unknown kernels.
-pub fn check_counters(work: &WorkDir, runs: &[PathBuf], gcov: &str) -> Result<Option<Quality>> {
-    let gcov = kerntune_kernel::find(work, gcov)?;
-    Ok(gcc_pgo::prepare_profile(work, runs, &gcov)?.quality()?)
+pub fn check_counters(work: &WorkDir, runs: &[PathBuf], gcov: &str) -> Result<Quality> {
+    Ok(gcc_pgo::check_profile(runs, &kerntune_kernel::find(work, gcov)?)?)
 }
 
 /// Whether `name` is a directory that is no profile: counters.

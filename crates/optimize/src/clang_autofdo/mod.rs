@@ -28,9 +28,9 @@ mod prepare;
 mod profile;
 mod proof;
 mod request;
+mod takes;
 #[cfg(test)]
 mod test_program;
-mod takes;
 mod verdict;
 
 pub use compiler::{check_compiler, default_compiler};

@@ -135,7 +135,13 @@ pub(super) fn carry(tables: &Tables, from: &Image, to: &Image) -> (Tables, Match
         regions: tables.regions.clone(),
         blocks: blocks
             .into_iter()
-            .map(|((start, last, bytes, instructions), count)| Block { start, last, count, instructions, bytes })
+            .map(|((start, last, bytes, instructions), count)| Block {
+                start,
+                last,
+                count,
+                instructions,
+                bytes,
+            })
             .collect(),
         edges: edges
             .into_iter()

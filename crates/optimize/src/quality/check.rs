@@ -18,6 +18,10 @@ pub const MIN_CARRIED_PERCENT: u64 = 50;
 /// not hot in the other.
 pub const MIN_OVERLAP: f64 = 0.5;
 
+/// Below this the halves are of different work, and the gate says so: between 99 %, which two runs of one training have, and
+/// 65 %, which two workloads have (docs/quality.md).
+pub const STEADY_OVERLAP: f64 = 0.8;
+
 /// Fewer instructions than this are no training to speak of: a millisecond of an emulated CPU.
 pub const FEW_INSTRUCTIONS: u64 = 1_000_000;
 
@@ -27,7 +31,7 @@ const NAMED: usize = 10;
 /// Something that the gate has to say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Which check: `counts`, `training`, `overflow`, `kernel`, `coverage`, `blocks`, `halves` or `recipe`.
+    /// Which check: `counts`, `training`, `overflow`, `kernel`, `coverage`, `branches`, `blocks`, `halves` or `recipe`.
     pub check: String,
     /// Whether the profile is refused for it; otherwise it is a warning.
     pub refused: bool,
@@ -96,6 +100,10 @@ pub struct Quality {
     pub code_bytes: Option<[u64; 2]>,
     /// The counted share of the executed, 0 to 1; for a profile that was carried what is left of what was recorded.
     pub coverage: Option<f64>,
+    /// Branches that the kernel took in the recording's regions, and of them those with counts; None where the recording does not
+    /// say, and for a profile that was carried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<[u64; 2]>,
     /// What belongs to the kernel; None if the recorded kernel is not at hand any more.
     pub matched: Option<Matched>,
     /// How alike two halves of the training are.
@@ -110,7 +118,8 @@ impl Quality {
     /// The share of the executed instructions that have counts and a place in the kernel, 0 to 1.
     pub fn usable(&self) -> f64 {
         let Some(matched) = &self.matched else { return 0.0 };
-        let all = self.executed.unwrap_or_default().max(matched.ran.instructions.saturating_add(matched.outside));
+        let all =
+            self.executed.unwrap_or_default().max(matched.ran.instructions.saturating_add(matched.outside));
         share(matched.matched_instructions, all)
     }
 
@@ -180,6 +189,10 @@ impl fmt::Display for Quality {
             _ => format!("{} counted {}; how many were executed is not known", self.counted, self.unit),
         };
         writeln!(f, "  coverage    {coverage}")?;
+        if let Some([taken, counted]) = self.taken {
+            let covered = percent(share(counted, taken));
+            writeln!(f, "              {covered} of {taken} taken branches have counts")?;
+        }
         if let Some([bytes, counted]) = self.code_bytes {
             let covered = percent(share(counted, bytes));
             writeln!(f, "              {covered} of the image's {bytes} bytes of functions are of files with counters")?;
@@ -228,7 +241,12 @@ impl Quality {
             ("not there", matched.gone),
         ] {
             if ran.functions > 0 {
-                writeln!(f, "              {:>6} {what}, {} of what ran", ran.functions, of(ran.instructions))?;
+                writeln!(
+                    f,
+                    "              {:>6} {what}, {} of what ran",
+                    ran.functions,
+                    of(ran.instructions)
+                )?;
             }
         }
         writeln!(

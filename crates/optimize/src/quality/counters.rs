@@ -5,7 +5,8 @@
 
 use super::carry::{Matched, Ran};
 use super::check::{Quality, Unit};
-use super::gate::{kernel_id, little, unsteady, SCHEMA};
+use super::findings::{little, unsteady};
+use super::gate::{kernel_id, SCHEMA};
 use super::overlap::{Overlap, Weights};
 use crate::gcc_pgo::ObjectCounts;
 use crate::Result;
@@ -44,17 +45,13 @@ pub(crate) fn pass_counters(
         counted,
         code_bytes: code_bytes(gcov, objects)?,
         coverage: None,
-        matched: Some(Matched {
-            ran: all,
-            same: all,
-            matched_instructions: counted,
-            ..Matched::default()
-        }),
+        taken: None,
+        matched: Some(Matched { ran: all, same: all, matched_instructions: counted, ..Matched::default() }),
         overlap,
         whole,
         findings: Vec::new(),
     };
-    let findings = [little(&quality), unsteady(&quality, true)];
+    let findings = [little(&quality), unsteady(&quality, false)];
     quality.findings.extend(findings.into_iter().flatten());
     quality.verdict()?;
     Ok(quality)

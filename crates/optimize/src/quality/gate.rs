@@ -2,14 +2,15 @@
 //! another kernel.
 
 use super::carry::{self, Matched};
-use super::check::{
-    percent, share, Finding, Quality, Unit, FEW_INSTRUCTIONS, MIN_CARRIED_PERCENT, MIN_COVERAGE, MIN_OVERLAP,
+use super::check::{percent, share, Quality, Unit};
+use super::findings::{
+    branches_left_out, little, little_covered, misplaced, no_counts, of_recipe, overflowed, unsteady,
 };
 use super::overlap::{by_blocks, halves, Overlap};
 use super::Image;
-use crate::{clang_autofdo, Error, Recipe, Result};
+use crate::{Error, Recipe, Result};
 use kerntune_kernel::Kernel;
-use kerntune_profile::{Capture, Carried, KernelId, Manifest, Profile, Tables};
+use kerntune_profile::{Capture, Carried, KernelId, Manifest, Profile, RegionStats, Tables};
 use kerntune_work::{ContentHash, WorkDir};
 
 pub(super) const SCHEMA: &str = "kerntune-quality/1";
@@ -59,6 +60,7 @@ pub fn check(question: &Question) -> Result<Quality> {
         counted,
         code_bytes: None,
         coverage,
+        taken: taken(recording),
         matched,
         overlap,
         whole,
@@ -69,6 +71,7 @@ pub fn check(question: &Question) -> Result<Quality> {
         little(&quality),
         overflowed(tables),
         little_covered(&quality, manifest),
+        branches_left_out(&quality),
         unsteady(&quality, question.halves.is_some()),
     ];
     quality.findings.extend(findings.into_iter().flatten());
@@ -170,7 +173,7 @@ pub(super) fn kernel_id(kernel: &Kernel) -> KernelId {
     KernelId { id, label, version }
 }
 
-fn named(kernel: &KernelId) -> String {
+pub(super) fn named(kernel: &KernelId) -> String {
     format!("{} ({})", kernel.label, kernel.id)
 }
 
@@ -185,15 +188,31 @@ fn carried(tables: &Tables, from: &Kernel, to: &Kernel) -> Result<Option<(Tables
 
 /// All that have counts.
 fn instructions(tables: &Tables) -> u64 {
-    tables.blocks.iter().fold(0, |sum: u64, block| {
-        sum.saturating_add(block.instructions.get().saturating_mul(block.count))
-    })
+    tables
+        .blocks
+        .iter()
+        .fold(0, |sum: u64, block| sum.saturating_add(block.instructions.get().saturating_mul(block.count)))
 }
 
-/// What the kernel executed in all regions.
+/// What the kernel executed in all regions: counted by the regions themselves and not by the blocks, so that
+/// what is missing there shows.
 fn executed(tables: &Tables) -> Option<u64> {
+    of_regions(tables, |region| region.kernel_instructions.get())
+}
+
+/// Branches taken, by the regions and by the edges. A carried profile's regions are of another kernel.
+fn taken(recording: &Profile) -> Option<[u64; 2]> {
+    let Profile { manifest, tables } = recording;
+    if manifest.carried.is_some() {
+        return None;
+    }
+    let counted = tables.edges.iter().fold(0u64, |sum, edge| sum.saturating_add(edge.count));
+    Some([of_regions(tables, |region| region.kernel_taken_branches)?, counted])
+}
+
+fn of_regions(tables: &Tables, of: impl Fn(&RegionStats) -> u64) -> Option<u64> {
     let outermost = tables.regions.iter().filter(|region| region.depth == 0);
-    let sum = outermost.fold(0u64, |sum, region| sum.saturating_add(region.kernel_instructions.get()));
+    let sum = outermost.fold(0u64, |sum, region| sum.saturating_add(of(region)));
     (sum > 0).then_some(sum)
 }
 
@@ -216,148 +235,4 @@ fn overlap(question: &Question) -> (Option<Overlap>, Option<String>) {
         Ok(overlap) => (Some(overlap), None),
         Err(whole) => (None, Some(whole)),
     }
-}
-
-fn no_counts(tables: &Tables) -> Option<Finding> {
-    (!tables.blocks.iter().any(|block| block.count > 0)).then(|| {
-        Finding::refused(
-            "counts",
-            "it has no executed blocks of the kernel".into(),
-            "record again without --no-edges, with a workload whose steps mark regions".into(),
-        )
-    })
-}
-
-pub(super) fn little(quality: &Quality) -> Option<Finding> {
-    (1..FEW_INSTRUCTIONS).contains(&quality.counted).then(|| {
-        Finding::warning(
-            "training",
-            format!("only {} {} were counted in it", quality.counted, quality.unit),
-            "is that the training? Let the workload's training run do more".into(),
-        )
-    })
-}
-
-fn overflowed(tables: &Tables) -> Option<Finding> {
-    let blocks = tables.blocks.iter().filter(|block| block.count == u64::MAX).count();
-    let edges = tables.edges.iter().filter(|edge| edge.count == u64::MAX).count();
-    (blocks + edges > 0).then(|| {
-        Finding::refused(
-            "overflow",
-            format!("{} of its counters overflowed, so that what is hot cannot be told any more", blocks + edges),
-            "merge with smaller weights".into(),
-        )
-    })
-}
-
-fn little_covered(quality: &Quality, manifest: &Manifest) -> Option<Finding> {
-    let coverage = quality.coverage?;
-    let (least, mend) = match &manifest.carried {
-        Some(carried) => (
-            carried.at_least_percent as f64 / 100.0,
-            "record the training run on this kernel instead of carrying an older one on",
-        ),
-        None => (MIN_COVERAGE, "counts were left out on the way; record again"),
-    };
-    (quality.counted > 0 && coverage < least).then(|| {
-        Finding::refused(
-            "coverage",
-            format!(
-                "{} of the instructions that the kernel executed have counts, {} are needed",
-                percent(coverage),
-                percent(least)
-            ),
-            mend.to_string(),
-        )
-    })
-}
-
-/// Refused only where the halves were `given`: regions of one name may be of different work.
-pub(super) fn unsteady(quality: &Quality, given: bool) -> Option<Finding> {
-    let hot = &quality.overlap.as_ref()?.hot[0];
-    let finding = if given { Finding::refused } else { Finding::warning };
-    (hot.overlap < MIN_OVERLAP).then(|| {
-        finding(
-            "halves",
-            format!(
-                "of the functions that hold {:.0} % of its two halves {} are common by weight, {} are needed: what \
-                 is hot in the one is not in the other",
-                hot.cut * 100.0,
-                percent(hot.overlap),
-                percent(MIN_OVERLAP)
-            ),
-            "train for longer, or with the work of both (`kerntune profile merge`)".to_string(),
-        )
-    })
-}
-
-/// Counts of another kernel, or of other code than this kernel's.
-fn misplaced(quality: &Quality, same_kernel: bool) -> Option<Finding> {
-    let usable = quality.usable();
-    if same_kernel {
-        let matched = quality.matched.as_ref()?;
-        let fitting = share(matched.matched_instructions, matched.ran.instructions);
-        return (fitting < MIN_COVERAGE).then(|| {
-            Finding::refused(
-                "blocks",
-                format!(
-                    "{} of what ran is code of the kernel's image, {} are needed",
-                    percent(fitting),
-                    percent(MIN_COVERAGE)
-                ),
-                "was vmlinux stripped or built again after the recording? Record again".into(),
-            )
-        });
-    }
-    let profile = &quality.profile;
-    let found = format!(
-        "it is of kernel {}, not of {}: its addresses mean other code here",
-        named(&quality.recorded),
-        named(&quality.kernel)
-    );
-    let record = format!("record the training run on kernel {}", quality.kernel.label);
-    let mend = if quality.matched.is_none() {
-        format!(
-            "{record}. Nothing of it can be carried over, as its kernel is not in the work directory any more, or not for \
-             x86-64"
-        )
-    } else if usable * 100.0 < MIN_CARRIED_PERCENT as f64 {
-        format!(
-            "{record}. Only {} of what it executed is the same here, and {MIN_CARRIED_PERCENT} % are needed to carry it over",
-            percent(usable)
-        )
-    } else {
-        format!(
-            "{record}, or `kerntune profile carry {profile} --to {}`: {} of what it executed is the same here, {} is lost",
-            quality.kernel.id,
-            percent(usable),
-            percent(1.0 - usable)
-        )
-    };
-    Some(Finding::refused("kernel", found, mend))
-}
-
-/// What a recipe asks of the kernel before it takes a recording.
-fn of_recipe(recipe: Recipe, kernel: &Kernel) -> Option<Finding> {
-    let (found, mend) = match recipe {
-        Recipe::GccPgo | Recipe::GccPgoLayout | Recipe::StockGcov => (
-            format!("recipe {recipe} takes counters of an instrumented kernel and no recording"),
-            "leave the training to it, or give counters with --gcda".to_string(),
-        ),
-        Recipe::Layout => {
-            if kernel.manifest.movable {
-                return None;
-            }
-            let label = &kernel.manifest.label;
-            (
-                format!("recipe {recipe} moves functions, and those of kernel {label} cannot be moved"),
-                "build it with `kerntune kernel build --movable`, and record that kernel".into(),
-            )
-        }
-        Recipe::ClangAutofdo | Recipe::ClangAutofdoLayout | Recipe::StockAutofdo | Recipe::StockLldOrder => {
-            let reason = clang_autofdo::takes(kernel).err()?;
-            (format!("recipe {recipe} cannot use counts of this kernel"), reason.to_string())
-        }
-    };
-    Some(Finding::refused("recipe", found, mend))
 }

@@ -14,6 +14,7 @@
 mod carry;
 mod check;
 mod counters;
+mod findings;
 mod gate;
 mod image;
 mod matching;
@@ -25,6 +26,7 @@ mod tests;
 pub use carry::{Fate, Lost, Matched, Ran};
 pub use check::{
     Finding, Quality, Unfit, Unit, FEW_INSTRUCTIONS, MIN_CARRIED_PERCENT, MIN_COVERAGE, MIN_OVERLAP,
+    STEADY_OVERLAP,
 };
 pub(crate) use counters::pass_counters;
 pub(crate) use gate::pass;

@@ -73,7 +73,8 @@ impl Overlap {
         let hot = CUTS.map(|cut| {
             let sets = [hot_set(&shares[0], cut), hot_set(&shares[1], cut)];
             let common: BTreeSet<&str> = sets[0].intersection(&sets[1]).copied().collect();
-            let weight = |half: usize, set: &BTreeSet<&str>| -> f64 { set.iter().map(|name| share(half, name)).sum() };
+            let weight =
+                |half: usize, set: &BTreeSet<&str>| -> f64 { set.iter().map(|name| share(half, name)).sum() };
             let all = weight(0, &sets[0]) + weight(1, &sets[1]);
             HotSets {
                 cut,

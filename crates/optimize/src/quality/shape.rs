@@ -139,7 +139,8 @@ fn word(instruction: &Instruction, goal: Option<&Goal>) -> u64 {
     // Not its code: that differs by how long its constants are.
     (instruction.mnemonic() as u32).hash(&mut hash);
     goal.hash(&mut hash);
-    let prefixes = [instruction.has_rep_prefix(), instruction.has_repne_prefix(), instruction.has_lock_prefix()];
+    let prefixes =
+        [instruction.has_rep_prefix(), instruction.has_repne_prefix(), instruction.has_lock_prefix()];
     prefixes.hash(&mut hash);
     for operand in 0..instruction.op_count() {
         match instruction.op_kind(operand) {

@@ -4,8 +4,8 @@ use super::*;
 use crate::{test_kernel, Error};
 use kerntune_kernel::Kernel;
 use kerntune_profile::{
-    merge, Address, Block, Edge, EdgeKind, FunctionIndex, Instructions, KernelId, Manifest, Nanoseconds, Profile,
-    RegionStats, Symbol, Tables,
+    merge, Address, Block, Edge, EdgeKind, FunctionIndex, Instructions, KernelId, Manifest, Nanoseconds,
+    Profile, RegionStats, Symbol, Tables,
 };
 use std::fs;
 use std::path::Path;
@@ -35,12 +35,16 @@ fn source(two: bool) -> String {
          __attribute__((noipa)) int other(int x) { return x + sink; }\n",
     );
     if two {
-        text.push_str("__attribute__((noipa)) int pushes_the_rest_on(int x) { return x * sink + helper(x); }\n");
+        text.push_str(
+            "__attribute__((noipa)) int pushes_the_rest_on(int x) { return x * sink + helper(x); }\n",
+        );
     }
     for (name, _, one, other) in FUNCTIONS {
         let body = if two { other } else { one };
         if !body.is_empty() {
-            text.push_str(&format!("__attribute__((noipa)) int {name}(int x, struct pair *p) {{ {body} }}\n"));
+            text.push_str(&format!(
+                "__attribute__((noipa)) int {name}(int x, struct pair *p) {{ {body} }}\n"
+            ));
         }
     }
     text.push_str("int _start(void) { return 0; }\n");
@@ -171,7 +175,11 @@ fn a_recording_of_another_kernel_is_carried_as_far_as_functions_are_the_same() {
     assert!(said.contains("kerntune profile carry r1 --to k2"), "{said}");
     let matched = quality.matched.as_ref().unwrap();
     let fates: Vec<_> = matched.lost.iter().map(|lost| (lost.name.as_str(), lost.fate)).collect();
-    assert_eq!(fates, [("branch", Fate::Changed), ("callee", Fate::Changed), ("gone", Fate::Gone)], "{quality}");
+    assert_eq!(
+        fates,
+        [("branch", Fate::Changed), ("callee", Fate::Changed), ("gone", Fate::Gone)],
+        "{quality}"
+    );
     assert_eq!((matched.same.functions, matched.changed.functions, matched.gone.functions), (3, 2, 1));
     let lost: u64 = matched.lost.iter().map(|lost| lost.instructions).sum();
     assert_eq!(lost + matched.matched_instructions, matched.ran.instructions);
@@ -268,6 +276,15 @@ fn what_would_do_nothing_is_refused() {
     assert!(refused(&overflowed).contains(&"overflow"), "{overflowed}");
     let half = ask(&|recording| recording.tables.regions[0].kernel_instructions = Instructions(10_000_000));
     assert_eq!(refused(&half), ["coverage"], "{half}");
+    // What one of two CPUs ran is in the sums of the regions, and not in the tables.
+    let one_of_two = ask(&|recording| {
+        let region = &mut recording.tables.regions[0];
+        region.kernel_instructions += region.kernel_instructions;
+        region.kernel_taken_branches = 2 * recording.tables.edges.iter().map(|edge| edge.count).sum::<u64>();
+    });
+    assert_eq!(refused(&one_of_two), ["coverage", "branches"], "{one_of_two}");
+    assert!(one_of_two.verdict().unwrap_err().to_string().contains("50.0 %"), "{one_of_two}");
+    assert!(one_of_two.to_string().contains("those of one CPU"), "{one_of_two}");
     let elsewhere = ask(&|recording| {
         for block in &mut recording.tables.blocks {
             (block.start, block.last) = (Address(0x7000_0000), Address(0x7000_0000));

@@ -22,6 +22,7 @@ mod error;
 pub mod explain;
 pub mod export;
 pub mod import_mcrae;
+pub mod import_perf;
 pub mod merge;
 pub mod model;
 pub mod optimize;

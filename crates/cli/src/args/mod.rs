@@ -12,7 +12,7 @@ mod tags;
 
 pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use export::{ExportAutofdo, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
-pub use import::{ImportFormat, ImportGmon, ImportMcrae};
+pub use import::{ImportFormat, ImportGmon, ImportMcrae, ImportPerf};
 pub use package::Package;
 pub use path::CodePath;
 pub use record::RecordDetail;

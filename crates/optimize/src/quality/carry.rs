@@ -2,7 +2,7 @@
 
 use super::matching::{Likeness, Pair};
 use super::Image;
-use kerntune_profile::{Address, Block, Edge, EdgeKind, FunctionIndex, Instructions, Symbol, Tables};
+use kerntune_profile::{Address, Block, Edge, EdgeKind, Instructions, Tables};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -131,7 +131,7 @@ pub(super) fn carry(tables: &Tables, from: &Image, to: &Image) -> (Tables, Match
     }
     matched.lost.sort_by(|a, b| (b.instructions, &a.name).cmp(&(a.instructions, &b.name)));
     let carried = Tables {
-        symbols: symbols(to),
+        symbols: to.rows(),
         regions: tables.regions.clone(),
         blocks: blocks
             .into_iter()
@@ -150,20 +150,6 @@ pub(super) fn carry(tables: &Tables, from: &Image, to: &Image) -> (Tables, Match
         ..Tables::default()
     };
     (carried, matched)
-}
-
-fn symbols(image: &Image) -> Vec<Symbol> {
-    let functions = image.symbols().functions().iter().zip(0..);
-    functions
-        .map(|(function, number)| Symbol {
-            function: FunctionIndex(number),
-            name: function.name.clone(),
-            address: Address(function.address),
-            size: function.size,
-            file: function.file.clone(),
-            module: None,
-        })
-        .collect()
 }
 
 /// The functions that were looked up, so that each is taken apart once.

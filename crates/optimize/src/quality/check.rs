@@ -31,7 +31,7 @@ const NAMED: usize = 10;
 /// Something that the gate has to say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Which check: `counts`, `training`, `overflow`, `kernel`, `coverage`, `branches`, `blocks`, `halves` or `recipe`.
+    /// Which check: `counts`, `training`, `overflow`, `kernel`, `coverage`, `branches`, `cpus`, `blocks`, `halves` or `recipe`.
     pub check: String,
     /// Whether the profile is refused for it; otherwise it is a warning.
     pub refused: bool,
@@ -231,6 +231,9 @@ impl fmt::Display for Quality {
 
 impl Quality {
     fn fmt_matched(&self, matched: &Matched, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.unit == Unit::Arcs {
+            return writeln!(f, "  functions   {} that ran; each is as this build has it", matched.ran.functions);
+        }
         let of = |instructions: u64| percent(share(instructions, matched.ran.instructions));
         let fitting = matched.same.functions + matched.same_flow.functions;
         writeln!(f, "  functions   {fitting} of {} that ran match", matched.ran.functions)?;

@@ -71,9 +71,9 @@ fn halves(runs: &[Vec<ObjectCounts>]) -> Option<Overlap> {
 }
 
 /// Bytes of the functions of an image, and of them those whose source file has counters. None if the build did not tell
-/// its sources.
+/// its sources, or its image was not kept.
 fn code_bytes(gcov: &Kernel, objects: &[ObjectCounts]) -> Result<Option<[u64; 2]>> {
-    if gcov.source_files()?.is_empty() {
+    if gcov.source_files()?.is_empty() || !gcov.vmlinux().is_file() {
         return Ok(None);
     }
     let stem = |path: &str| Path::new(path).with_extension("");

@@ -44,6 +44,16 @@ pub(super) fn overflowed(tables: &Tables) -> Option<Finding> {
     })
 }
 
+/// Samples tell their CPU: one that has none ran nothing, or was not sampled.
+pub(super) fn silent_cpus(manifest: &Manifest) -> Option<Finding> {
+    let silent = *manifest.health.get("silent_cpus").filter(|silent| **silent > 0)?;
+    Some(Finding::refused(
+        "cpus",
+        format!("the counts of {silent} CPUs are missing: there is not one sample of them"),
+        "sample all of them (`perf record -a`), or import with --idle-cpus if they had nothing to do".into(),
+    ))
+}
+
 /// What to do about counts that the regions know of and the tables do not.
 const LEFT_OUT: &str = "counts were left out on the way, as where those of one CPU or of one part of the run are missing; record again";
 

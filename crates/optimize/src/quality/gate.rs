@@ -4,7 +4,8 @@
 use super::carry::{self, Matched};
 use super::check::{percent, share, Quality, Unit};
 use super::findings::{
-    branches_left_out, little, little_covered, misplaced, no_counts, of_recipe, overflowed, unsteady,
+    branches_left_out, little, little_covered, misplaced, no_counts, of_recipe, overflowed, silent_cpus,
+    unsteady,
 };
 use super::overlap::{by_blocks, halves, Overlap};
 use super::Image;
@@ -72,6 +73,7 @@ pub fn check(question: &Question) -> Result<Quality> {
         overflowed(tables),
         little_covered(&quality, manifest),
         branches_left_out(&quality),
+        silent_cpus(manifest),
         unsteady(&quality, question.halves.is_some()),
     ];
     quality.findings.extend(findings.into_iter().flatten());

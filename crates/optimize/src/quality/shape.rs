@@ -1,5 +1,8 @@
 //! The shape of a function's code: what stays when a kernel is built again with something else changed.
 //!
+//! A call of `__fentry__` in front of a function's body, which the function tracer's configuration puts there, is taken for a
+//! part of the instruction behind it: the tracer makes a NOP of it.
+//!
 //! Two functions have **the same instructions** if, one by one, these have the same mnemonic, prefixes, registers and
 //! kinds of operands, and branches and calls go to the same place: the instruction of the same number inside the
 //! function, a function of the same name outside. Constants, offsets into structures and addresses are left out, so
@@ -66,7 +69,11 @@ impl Shape {
         while body.last().is_some_and(is_padding) {
             body.pop();
         }
-        let number: HashMap<u64, usize> = body.iter().zip(0..).map(|(i, at)| (i.ip(), at)).collect();
+        let hook = take_hook(&mut body, &named);
+        let mut number: HashMap<u64, usize> = body.iter().zip(0..).map(|(i, at)| (i.ip(), at)).collect();
+        if let Some((at, hook)) = &hook {
+            number.insert(hook.ip(), *at);
+        }
         let goal = |instruction: &Instruction| -> Option<Goal> {
             Some(match instruction.flow_control() {
                 FlowControl::Next => return None,
@@ -108,7 +115,12 @@ impl Shape {
             length: instruction.len() as u64,
             word: word(instruction, goal.as_ref()),
         };
-        Self { steps: body.iter().zip(&goals).map(step).collect(), blocks, ends }
+        let mut steps: Vec<Step> = body.iter().zip(&goals).map(step).collect();
+        if let Some((at, hook)) = hook {
+            steps[at].address = hook.ip();
+            steps[at].length += hook.len() as u64;
+        }
+        Self { steps, blocks, ends }
     }
 
     /// Whether both have the same instructions.
@@ -131,6 +143,18 @@ impl Shape {
 /// What fills the space to the next function.
 fn is_padding(instruction: &Instruction) -> bool {
     matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3 | Mnemonic::INVALID)
+}
+
+/// Takes the function tracer's hook out, and tells where it was: before the first instruction or after `endbr64`.
+fn take_hook<'a>(
+    body: &mut Vec<Instruction>,
+    named: impl Fn(u64) -> Option<&'a str>,
+) -> Option<(usize, Instruction)> {
+    let is_hook = |instruction: &Instruction| {
+        instruction.is_call_near() && named(instruction.near_branch_target()) == Some("__fentry__")
+    };
+    let at = body.iter().take(2).position(is_hook).filter(|at| at + 1 < body.len())?;
+    Some((at, body.remove(at)))
 }
 
 /// What of an instruction counts.
@@ -182,6 +206,7 @@ mod tests {
         Shape::of(code, address, |target| match target {
             0x9000..0x9100 => Some("callee"),
             0x9100..0x9200 => Some("other"),
+            0x9200..0x9300 => Some("__fentry__"),
             _ => None,
         })
     }
@@ -217,6 +242,18 @@ mod tests {
         // `xor %ecx,%ecx; mov %ecx,%eax` instead of `xor %eax,%eax`.
         let other = shape(&[0x85, 0xff, 0x74, 0x01, 0xc3, 0x31, 0xc9, 0x89, 0xc8, 0xc3], 0x1000);
         assert!(!short.same_instructions(&other) && short.same_flow(&other));
+    }
+
+    #[test]
+    fn the_function_tracers_hook_is_no_part_of_a_function() {
+        let plain = code(0x1005, 0x9000, 8, 0x74);
+        let mut hooked = vec![0xe8];
+        hooked.extend((0x9200 - 0x1005i32).to_le_bytes());
+        hooked.extend(&plain);
+        let (plain, hooked) = (shape(&plain, 0x1005), shape(&hooked, 0x1000));
+        assert!(plain.same_instructions(&hooked) && plain.same_flow(&hooked));
+        assert_eq!((hooked.steps[0].address, hooked.steps[0].length), (0x1000, 7));
+        assert_eq!((hooked.at(0x1000), hooked.at(0x1005), hooked.at(0x1007)), (Some(0), Some(0), Some(1)));
     }
 
     #[test]

@@ -115,3 +115,54 @@ fn halves_of_different_work_are_told() {
     let apart: Value = serde_json::from_slice(&apart.stdout).unwrap();
     assert_eq!(checks(&apart), ["halves"], "{apart}");
 }
+
+#[test]
+fn branch_records_become_a_profile_and_say_which_cpus_are_missing() {
+    let kernel = support::base_kernel();
+    let directory = tempfile::tempdir().unwrap();
+    let profile = recorded(&kernel, &directory, "pipe_rr,stat");
+    let own = json(["profile", "check", &profile, "--json"]);
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (exported, sampled) = (path("exported.txt"), path("sampled.txt"));
+    support::run(["export", "branches", &profile, &exported]);
+
+    let imported = json(["import", "perf", &exported, "--kernel", &kernel, "--workload", "test", "--json"]);
+    let imported = imported["profile"].as_str().unwrap();
+    let there = json(["profile", "check", imported, "--against", &profile, "--json"]);
+    assert_eq!(there["verdict"], "fit", "{there}");
+    assert!(there["overlap"]["hot"][1]["overlap"].as_f64().unwrap() > 0.99, "{there}");
+    // Less where the kernel has patched its code: there the image is another.
+    let share = there["counted"].as_f64().unwrap() / own["counted"].as_f64().unwrap();
+    assert!((0.9..=1.0).contains(&share), "{share}");
+
+    // As samples of one CPU of two.
+    let text = fs::read_to_string(&exported).unwrap().replace("\n 0", "\n [000] 0");
+    fs::write(&sampled, format!("# nrcpus online : 2\n{text}")).unwrap();
+    let import = |file: &str, more: &[&str]| {
+        let arguments = ["import", "perf", file, "--kernel", &kernel, "--json"];
+        kerntune(arguments.iter().chain(more))
+    };
+    let id = |output: std::process::Output| {
+        assert!(output.status.success(), "{}", support::said(&output));
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+        summary["profile"].as_str().unwrap().to_string()
+    };
+    let half = id(import(&sampled, &[]).output().unwrap());
+    fails(
+        &mut kerntune(["profile", "check", &half]),
+        1,
+        &["the counts of 1 CPUs are missing", "--idle-cpus"],
+    );
+    let mut order = kerntune(["kernel", "order", &kernel, "--profile", &half, "--label", "x"]);
+    fails(&mut order, 7, &["the counts of 1 CPUs are missing"]);
+    let all = id(import(&sampled, &["--idle-cpus"]).output().unwrap());
+    support::run(["profile", "check", &all]);
+
+    fs::write(&sampled, format!("# os release : 5.0.0\n{text}")).unwrap();
+    fails(&mut import(&sampled, &[]), 7, &["sampled.txt", "Linux 5.0.0"]);
+    fs::write(&sampled, "swapper 0 [000] 1.0: cycles: ffffffff81000000\n").unwrap();
+    fails(&mut import(&sampled, &[]), 7, &["perf record -b"]);
+    for profile in [imported, &half, &all] {
+        support::run(["profile", "remove", profile]);
+    }
+}

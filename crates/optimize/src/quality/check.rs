@@ -232,7 +232,11 @@ impl fmt::Display for Quality {
 impl Quality {
     fn fmt_matched(&self, matched: &Matched, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.unit == Unit::Arcs {
-            return writeln!(f, "  functions   {} that ran; each is as this build has it", matched.ran.functions);
+            return writeln!(
+                f,
+                "  functions   {} that ran; each is as this build has it",
+                matched.ran.functions
+            );
         }
         let of = |instructions: u64| percent(share(instructions, matched.ran.instructions));
         let fitting = matched.same.functions + matched.same_flow.functions;

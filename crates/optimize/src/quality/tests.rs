@@ -318,6 +318,27 @@ fn what_would_do_nothing_is_refused() {
 }
 
 #[test]
+fn straight_code_is_measured_from_instruction_to_instruction() {
+    let fixture = Fixture::new();
+    let image = Image::load(&fixture.one).unwrap();
+    let at = image.symbols().lookup(image.symbols().address_of("branch").unwrap()).unwrap();
+    let steps = image.shape(at).unwrap().steps;
+    let (first, last) = (steps.first().unwrap(), steps.last().unwrap());
+    let bytes = last.address + last.length - first.address;
+    assert_eq!(image.straight(first.address, last.address), Some((steps.len() as u64, bytes)));
+    assert_eq!(image.straight(last.address, last.address), Some((1, last.length)));
+    let long = steps.iter().find(|step| step.length > 1).unwrap();
+    assert_eq!(image.straight(first.address, long.address + 1), None);
+    assert_eq!(image.straight(last.address, first.address), None);
+    assert_eq!(image.straight(0x7000_0000, 0x7000_0004), None);
+    assert_eq!(
+        (image.branch(last.address), image.branch(0x7000_0000)),
+        (EdgeKind::Return, EdgeKind::Unknown)
+    );
+    assert!(steps.iter().any(|step| image.branch(step.address) == EdgeKind::Call));
+}
+
+#[test]
 fn a_recipe_is_asked_for_what_it_needs() {
     let fixture = Fixture::new();
     let recording = fixture.recording();

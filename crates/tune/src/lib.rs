@@ -11,6 +11,7 @@
 //! - [`optimize`](optimize::optimize): a kernel and a workload → a tuned kernel and the proof,
 //! - [`quality`](quality::check): a profile and a kernel → whether the one is fit for the other,
 //! - [`package`](package::package): a kernel → a Debian package with what the work directory knows of it,
+//! - [`paper`](paper::paper): a paper's experiments → its tables with ours beside them,
 //! - [`Plan`]: all of it.
 
 pub mod auto;
@@ -27,6 +28,7 @@ pub mod merge;
 pub mod model;
 pub mod optimize;
 pub mod package;
+pub mod paper;
 mod plan;
 pub mod quality;
 pub mod rebuild;

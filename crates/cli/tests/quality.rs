@@ -29,7 +29,7 @@ fn changed(kernel: &str, directory: &TempDir) -> PathBuf {
     let from = support::work_dir().join("kernels").join(kernel);
     let to = directory.path().join("changed");
     fs::create_dir(&to).unwrap();
-    for name in ["System.map", "sources.tsv", "config"] {
+    for name in ["System.map", "sources.tsv", "config", "bzImage"] {
         fs::copy(from.join(name), to.join(name)).unwrap();
     }
     let manifest = fs::read_to_string(from.join("kernel.json")).unwrap();

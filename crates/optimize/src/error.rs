@@ -104,18 +104,11 @@ pub enum Error {
     NothingToCarry { profile: String, kernel: String },
     /// A recording of another kernel of which too little is the same in this one.
     #[error(
-        "profile {profile} of kernel {recorded} is not carried to kernel {kernel}: {usable} of what it executed is the same there, \
+        "{profile} is not carried to kernel {kernel}: {usable} of what it executed is the same there, \
          {at_least} % are needed. Most of what is lost is in {lost}. Record the training run on kernel {kernel}, or take what there \
          is with a lower --at-least"
     )]
-    LittleCarried {
-        profile: String,
-        recorded: String,
-        kernel: String,
-        usable: String,
-        at_least: u64,
-        lost: String,
-    },
+    LittleCarried { profile: String, kernel: String, usable: String, at_least: u64, lost: String },
     /// A recording without counts.
     #[error("profile {profile}: {reason}")]
     NoCounts { profile: String, reason: kerntune_convert::autofdo::NoCounts },

@@ -140,9 +140,9 @@ impl TryFrom<RawRow> for Row {
             (None, None, None, Some(why)) => Source::None(why),
             _ => {
                 return Err(format!(
-                    "row \"{}\" needs one of operation, none, or function with part, and nothing of the others",
-                    raw.name
-                ))
+                "row \"{}\" needs one of operation, none, or function with part, and nothing of the others",
+                raw.name
+            ))
             }
         };
         Ok(Self {

@@ -141,7 +141,8 @@ impl<'a> Code<'a> {
             fixed.push(here);
         }
         let runs = blocks.into_iter().map(|(function, blocks)| {
-            let phases = (0..line.div_ceil(ALIGNMENT)).map(|phase| lines_of(&blocks, phase * ALIGNMENT, line));
+            let phases =
+                (0..line.div_ceil(ALIGNMENT)).map(|phase| lines_of(&blocks, phase * ALIGNMENT, line));
             (function, phases.collect())
         });
         let runs = runs.collect();
@@ -191,7 +192,8 @@ impl<'a> Code<'a> {
 
     /// All functions with their addresses; `window` is the first set that takes what is too much, and how many do.
     fn place(&self, order: &[usize], start: u64, window: (u64, u64)) -> Vec<(usize, u64)> {
-        let mut candidates: Vec<usize> = order.iter().copied().filter(|at| self.runs.contains_key(at)).collect();
+        let mut candidates: Vec<usize> =
+            order.iter().copied().filter(|at| self.runs.contains_key(at)).collect();
         let rank: HashMap<usize, usize> = self.by_cost.iter().enumerate().map(|(at, of)| (*of, at)).collect();
         let key = |function: &usize| {
             let runs = &self.runs[function][0];
@@ -270,7 +272,8 @@ struct Room<'a> {
 
 impl<'a> Room<'a> {
     fn new(code: &'a Code<'a>, window: (u64, u64)) -> Self {
-        let known: Vec<HashSet<u64>> = code.fixed.iter().map(|lines| lines.keys().copied().collect()).collect();
+        let known: Vec<HashSet<u64>> =
+            code.fixed.iter().map(|lines| lines.keys().copied().collect()).collect();
         let load = known.iter().map(|lines| {
             let mut load = vec![0; code.sets as usize];
             lines.iter().for_each(|line| load[(line % code.sets) as usize] += 1);

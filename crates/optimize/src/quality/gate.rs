@@ -128,8 +128,7 @@ pub fn carry(
     if usable * 100.0 < at_least as f64 {
         let lost = quality.matched.iter().flat_map(|matched| &matched.lost).take(5);
         return Err(Error::LittleCarried {
-            profile: recording.manifest.id.clone(),
-            recorded: named(&quality.recorded),
+            profile: format!("profile {} of kernel {}", recording.manifest.id, named(&quality.recorded)),
             kernel: named(&quality.kernel),
             usable: percent(usable),
             at_least,

@@ -80,19 +80,10 @@ impl Image {
     /// the last one. None if one does not come to `last` from `start`, or only after [`FAR`] bytes.
     pub fn straight(&self, start: u64, last: u64) -> Option<(u64, u64)> {
         let until = last.checked_sub(start).filter(|distance| *distance <= FAR)? + LONGEST;
-        let mut instructions = 0;
-        for instruction in
-            Decoder::with_ip(64, self.code_at(start, until)?, start, DecoderOptions::NONE).iter()
-        {
-            instructions += 1;
-            if instruction.ip() == last {
-                return (!instruction.is_invalid()).then(|| (instructions, instruction.next_ip() - start));
-            }
-            if instruction.ip() > last {
-                break;
-            }
-        }
-        None
+        let decoder = Decoder::with_ip(64, self.code_at(start, until)?, start, DecoderOptions::NONE);
+        let to_last = (1u64..).zip(decoder).take_while(|(_, instruction)| instruction.ip() <= last);
+        let (instructions, end) = to_last.last()?;
+        (end.ip() == last && !end.is_invalid()).then(|| (instructions, end.next_ip() - start))
     }
 
     /// What kind of branch is at `address`.

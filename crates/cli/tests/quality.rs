@@ -95,7 +95,8 @@ fn a_profile_is_fit_for_its_kernel_and_is_carried_to_another_with_what_is_the_sa
     let of = |what: &Value| what.as_u64().unwrap();
     let [all, gone] = [of(&quality["executed"]), of(&matched["changed"]["instructions"])];
     assert_eq!(of(&there["counted"]), all - gone);
-    assert_eq!(there["coverage"].as_f64(), Some((all - gone) as f64 / all as f64));
+    let left = (all - gone) as f64 / all as f64;
+    assert!((there["coverage"].as_f64().unwrap() - left).abs() < 1e-9, "{there}");
 
     fails(&mut carry(&kernel, "50"), 7, &["already"]);
     fails(&mut carry(&other, "100"), 7, &["100 % are needed", CHANGED, "--at-least"]);
@@ -131,9 +132,9 @@ fn branch_records_become_a_profile_and_say_which_cpus_are_missing() {
     let there = json(["profile", "check", imported, "--against", &profile, "--json"]);
     assert_eq!(there["verdict"], "fit", "{there}");
     assert!(there["overlap"]["hot"][1]["overlap"].as_f64().unwrap() > 0.99, "{there}");
-    // Less where the kernel has patched its code: there the image is another.
+    // The image has other instructions where the kernel has patched its code.
     let share = there["counted"].as_f64().unwrap() / own["counted"].as_f64().unwrap();
-    assert!((0.9..=1.0).contains(&share), "{share}");
+    assert!((0.95..=1.05).contains(&share), "{share}");
 
     // As samples of one CPU of two.
     let text = fs::read_to_string(&exported).unwrap().replace("\n 0", "\n [000] 0");

@@ -31,6 +31,9 @@ pub enum Error {
     /// A dump that cannot be replayed.
     #[error("{}: {source}", dump.display())]
     Replay { dump: std::path::PathBuf, source: kerntune_convert::mcrae::ReplayError },
+    /// Branch records that are none, or of another kernel.
+    #[error("{}: {reason}", file.display())]
+    PerfData { file: std::path::PathBuf, reason: String },
     #[error(transparent)]
     Selection(#[from] kerntune_machine::SelectionError),
     #[error(transparent)]

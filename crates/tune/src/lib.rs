@@ -11,6 +11,7 @@
 //! - [`compare`](compare::compare): two kernels (and one of them twice) → a comparison,
 //! - [`optimize`](optimize::optimize): a kernel and a workload → a tuned kernel and the proof,
 //! - [`bench`]: rows of suites on a machine → their figures in one format,
+//! - [`quality`](quality::check): a profile and a kernel → whether the one is fit for the other,
 //! - [`package`](package::package): a kernel → a Debian package with what the work directory knows of it,
 //! - [`paper`](paper::paper): a paper's experiments → its tables with ours beside them,
 //! - [`Plan`]: all of it.
@@ -25,6 +26,7 @@ mod error;
 pub mod explain;
 pub mod export;
 pub mod import_mcrae;
+pub mod import_perf;
 pub mod merge;
 pub mod model;
 pub mod optimize;
@@ -32,6 +34,7 @@ pub mod outputs;
 pub mod package;
 pub mod paper;
 mod plan;
+pub mod quality;
 pub mod rebuild;
 mod recipes;
 pub mod record;

@@ -16,7 +16,7 @@ mod time;
 pub use bench::{Bench, BenchCompare, BenchRun, IntervalMethod, Machine, RowCorrection};
 pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use export::{ExportAutofdo, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
-pub use import::{ImportFormat, ImportGmon, ImportMcrae};
+pub use import::{ImportFormat, ImportGmon, ImportMcrae, ImportPerf};
 pub use package::Package;
 pub use paper::Paper;
 pub use path::CodePath;
@@ -347,6 +347,35 @@ pub enum Profile {
         /// PROFILE or PROFILE:WEIGHT; a weight is a whole number up to 1,000,000, and 1 if it is left out
         #[arg(required = true, value_name = "PROFILE[:WEIGHT]")]
         parts: Vec<String>,
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Say how fit a profile is for a kernel, and what to do where it is not (docs/quality.md)
+    Check {
+        /// Beginning of an id, directory, or `latest`; or a directory of .gcda files as collected from debugfs
+        profile: String,
+        /// The kernel that it is for: label, beginning of an id, or directory; the recorded one if left out
+        #[arg(long)]
+        kernel: Option<String>,
+        /// The recipe that it is for
+        #[arg(long)]
+        recipe: Option<Recipe>,
+        /// A second recording of the training, best with another seed: do both have the same hot functions?
+        #[arg(long, value_name = "PROFILE")]
+        against: Option<String>,
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Make a profile of one kernel one of another, as far as their functions are the same
+    Carry {
+        /// Beginning of an id, directory, or `latest`
+        profile: String,
+        /// The other kernel: label, beginning of an id, or directory
+        #[arg(long, value_name = "KERNEL")]
+        to: String,
+        /// Least share of the executed instructions, in percent, that must be the same there
+        #[arg(long, value_name = "PERCENT", default_value_t = kerntune_optimize::quality::MIN_CARRIED_PERCENT, value_parser = clap::value_parser!(u64).range(1..=100))]
+        at_least: u64,
         #[command(flatten)]
         format: Json,
     },

@@ -1,7 +1,7 @@
 //! Recipe `layout`, alone or after one that compiles: the objects are linked in the order that a recording of
 //! themselves asks for.
 
-use super::{not_of, record_training, Compiles, Given, Job, Make, RecipeOptions, Way};
+use super::{not_of, record_training, tell, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
 use crate::sound::sound;
 use crate::{Error, Result, Session};
@@ -86,6 +86,7 @@ impl Way for Layout {
         make(StepName::Order, &mut || {
             let recording = Profile::load(&recording).map_err(Error::from)?;
             let order = prepare_order(session.work, &recording, &movable, DEFAULT_ALGORITHM)?;
+            tell(session, order.quality()?);
             let label = format!("{}-{}", movable.manifest.label, DEFAULT_ALGORITHM.name());
             let listed = (label.as_str(), self.recipe.name());
             let linked = relink(session.work, &movable, &order.order, listed, session.progress)?;

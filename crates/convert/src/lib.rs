@@ -6,6 +6,7 @@
 //! | [`mcrae`] | McRae's hardware profiler: names files and dumps (in) |
 //! | [`gmon`] | `gmon.out` of `gcc -pg`, BSD kernels and GNU gprof (in and out) |
 //! | [`autofdo`] | LLVM's AutoFDO: `llvm-profgen`'s unsymbolized profile (out), sample profiles as text (in) |
+//! | [`bolt`] | LLVM BOLT: pre-aggregated branches and straight runs (out) |
 //! | [`uftrace`] | traces in uftrace's format (out) |
 //!
 //! ```
@@ -23,6 +24,7 @@
 //! ```
 
 pub mod autofdo;
+pub mod bolt;
 pub mod gcda;
 pub mod gmon;
 pub mod mcrae;

@@ -11,7 +11,7 @@ mod tables;
 mod tags;
 
 pub use call_graph::{GraphTable, Propagate, TableUnit};
-pub use export::{ExportAutofdo, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
+pub use export::{ExportAutofdo, ExportBolt, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae};
 pub use package::Package;
 pub use path::CodePath;

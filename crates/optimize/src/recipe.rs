@@ -23,6 +23,12 @@ pub enum Recipe {
     /// [`Recipe::ClangAutofdo`], and then [`Recipe::Layout`] by a recording of what came out.
     #[serde(rename = "clang-autofdo+layout")]
     ClangAutofdoLayout,
+    /// [`Recipe::ClangAutofdo`] with code made when all objects are at hand (ThinLTO).
+    #[serde(rename = "clang-autofdo+thinlto")]
+    ClangAutofdoThinlto,
+    /// [`Recipe::ClangAutofdoThinlto`], and then [`Recipe::Layout`] by a recording of what came out.
+    #[serde(rename = "clang-autofdo+thinlto+layout")]
+    ClangAutofdoThinltoLayout,
     /// gcov counters as the kernel exports them, without the summary that GCC wants.
     StockGcov,
     /// AutoFDO with the flags and the link of Linux 6.13's Kbuild.
@@ -58,6 +64,8 @@ impl Recipe {
         Recipe::Layout,
         Recipe::GccPgoLayout,
         Recipe::ClangAutofdoLayout,
+        Recipe::ClangAutofdoThinlto,
+        Recipe::ClangAutofdoThinltoLayout,
         Recipe::StockGcov,
         Recipe::StockAutofdo,
         Recipe::StockLldOrder,
@@ -77,6 +85,8 @@ impl Recipe {
             Recipe::Layout => layout::NAME,
             Recipe::GccPgoLayout => "gcc-pgo+layout",
             Recipe::ClangAutofdoLayout => "clang-autofdo+layout",
+            Recipe::ClangAutofdoThinlto => "clang-autofdo+thinlto",
+            Recipe::ClangAutofdoThinltoLayout => "clang-autofdo+thinlto+layout",
             Recipe::StockGcov => "stock-gcov",
             Recipe::StockAutofdo => "stock-autofdo",
             Recipe::StockLldOrder => "stock-lld-order",
@@ -97,6 +107,10 @@ impl Recipe {
             }
             Recipe::GccPgoLayout => "gcc-pgo, and then layout by a recording of the kernel that came out",
             Recipe::ClangAutofdoLayout => "clang-autofdo, and then layout by a recording of the kernel that came out",
+            Recipe::ClangAutofdoThinlto => "clang-autofdo with hot functions inlined across objects (ThinLTO)",
+            Recipe::ClangAutofdoThinltoLayout => {
+                "clang-autofdo+thinlto, and then layout by a recording of the kernel that came out"
+            }
             Recipe::StockGcov => "to compare with: GCC with the counters as gcov exports them, without a summary",
             Recipe::StockAutofdo => "to compare with: AutoFDO with the flags and the link of Linux 6.13's Kbuild",
             Recipe::StockLldOrder => "to compare with: clang-autofdo with functions in the order of lld's own sort",
@@ -138,6 +152,8 @@ impl Recipe {
             Recipe::GccPgo | Recipe::GccPgoLayout | Recipe::StockGcov => Family::Gcc,
             Recipe::ClangAutofdo
             | Recipe::ClangAutofdoLayout
+            | Recipe::ClangAutofdoThinlto
+            | Recipe::ClangAutofdoThinltoLayout
             | Recipe::StockAutofdo
             | Recipe::StockLldOrder => Family::Clang,
             Recipe::Layout => Family::Any,

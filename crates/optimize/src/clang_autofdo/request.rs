@@ -2,7 +2,7 @@
 
 use super::{check_compiler, PreparedProfile, NAME};
 use crate::{version, Result};
-use kerntune_kernel::{BaseConfig, BuildRequest, Kernel};
+use kerntune_kernel::{BaseConfig, BuildRequest, Compiler, Kernel};
 use kerntune_work::IoContext;
 use std::fs;
 
@@ -37,10 +37,16 @@ pub enum Link {
     /// As Linux 6.13 and later have it by themselves: a section for each function, code that never ran split off
     /// its function, sections in the order of lld's own sort (`--call-graph-profile-sort`).
     Upstream,
+    /// As [`Link::Upstream`], and code is made when all objects are at hand (`CONFIG_LTO_CLANG_THIN`): hot functions
+    /// are inlined across them.
+    ThinLto,
 }
 
 /// What Makefile.autofdo adds to `-ffunction-sections`.
 const SPLIT: &str = "-fsplit-machine-functions";
+
+/// With it each object is bitcode, and lld makes the code.
+const THIN_LTO: &[&str] = &["CONFIG_LTO_NONE=n", "CONFIG_LTO_CLANG_THIN=y"];
 
 /// The base kernel: `request` with what leads addresses back to the source, for a source of this version.
 ///
@@ -92,11 +98,22 @@ pub fn tuned_request(
         request.make_vars.push((PROFILE_VARIABLE.into(), PROFILE_FILE.into()));
     } else {
         add_flags(&mut request.kcflags, &[&format!("-fprofile-sample-use={PROFILE_FILE}")]);
-        if link == Link::Upstream {
-            // Its linker script gets the places for them that 6.13 has.
-            request.movable = true;
-            add_flags(&mut request.kcflags, &[SPLIT]);
+        match link {
+            Link::Objects => {}
+            Link::Upstream => {
+                // Its linker script gets the places for them that 6.13 has.
+                request.movable = true;
+                add_flags(&mut request.kcflags, &[SPLIT]);
+            }
+            Link::ThinLto => {
+                request.movable = true;
+                request.make_vars.retain(|(name, _)| name != "LD");
+                request.make_vars.push(("LD".into(), thin_lto_linker(&base.compiler)));
+            }
         }
+    }
+    if link == Link::ThinLto {
+        request.extra.extend(THIN_LTO.iter().map(ToString::to_string));
     }
     add_flags(&mut request.kcflags, REPORT_FLAGS);
     request.profile_dir = Some(profile.tree());
@@ -105,6 +122,23 @@ pub fn tuned_request(
     request.recipe = Some(NAME.into());
     request.base_id = Some(kernel.manifest.id.clone());
     Ok(request)
+}
+
+/// lld with what Makefile.autofdo gives it for code that it makes itself. Kbuild's own variable for such flags
+/// (`KBUILD_LDFLAGS`) would be set anew, and not added to.
+fn thin_lto_linker(compiler: &Compiler) -> String {
+    let suffix = match compiler {
+        Compiler::Clang { llvm } => llvm.as_str(),
+        Compiler::Gcc { .. } => "",
+    };
+    let flags = [
+        &format!("--lto-sample-profile={PROFILE_FILE}"),
+        "--mllvm=-enable-fs-discriminator=true",
+        "--mllvm=-improved-fs-discriminator=true",
+        "-plugin-opt=thinlto",
+        "-plugin-opt=-split-machine-functions",
+    ];
+    format!("ld.lld{suffix} {}", flags.join(" "))
 }
 
 /// A version that cannot be read is taken for an old one: flags work everywhere.
@@ -196,6 +230,10 @@ mod tests {
         assert!(!tuned.movable && !tuned.kcflags.contains(&SPLIT.to_string()));
         let upstream = tuned_request(&base, &kernel, &profile, Link::Upstream).unwrap();
         assert!(upstream.movable && upstream.kcflags.contains(&SPLIT.to_string()));
+        let thin = tuned_request(&base, &kernel, &profile, Link::ThinLto).unwrap();
+        assert!(thin.movable && thin.extra.ends_with(&["CONFIG_LTO_CLANG_THIN=y".to_string()]));
+        let (name, linker) = thin.make_vars.last().unwrap();
+        assert!(name == "LD" && linker.starts_with("ld.lld-19 --lto-sample-profile=kerntune.afdo "));
 
         let kernel = crate::test_kernel::kernel("/w/kernels/k1".as_ref(), "k1", "6.13.2");
         let base = base_request(&request(), "6.13.2").unwrap();

@@ -116,12 +116,17 @@ pub(crate) fn way(recipe: Recipe) -> &'static dyn Way {
     const PLAIN: ClangAutofdo = ClangAutofdo { recipe: Recipe::ClangAutofdo, link: Link::Objects };
     // What never ran is split off where there is a place for it: the order is of what is left.
     const SPLIT: ClangAutofdo = ClangAutofdo { recipe: Recipe::ClangAutofdo, link: Link::Upstream };
+    const THIN: ClangAutofdo = ClangAutofdo { recipe: Recipe::ClangAutofdoThinlto, link: Link::ThinLto };
     match recipe {
         Recipe::GccPgo => &gcc_pgo::GccPgo,
         Recipe::ClangAutofdo => &PLAIN,
         Recipe::Layout => &Layout { recipe: Recipe::Layout, after: None },
         Recipe::GccPgoLayout => &Layout { recipe: Recipe::GccPgoLayout, after: Some(&gcc_pgo::GccPgo) },
         Recipe::ClangAutofdoLayout => &Layout { recipe: Recipe::ClangAutofdoLayout, after: Some(&SPLIT) },
+        Recipe::ClangAutofdoThinlto => &THIN,
+        Recipe::ClangAutofdoThinltoLayout => {
+            &Layout { recipe: Recipe::ClangAutofdoThinltoLayout, after: Some(&THIN) }
+        }
         Recipe::StockGcov => &stock::Gcov,
         Recipe::StockAutofdo => {
             const UPSTREAM: ClangAutofdo =

@@ -1,0 +1,54 @@
+//! Experiments of published papers, to be repeated: a paper's figures as data, and ours beside them.
+//! Pure: text and comparisons in, tables out.
+//!
+//! Start from [`Paper::named`] (those of `papers/`) or [`Paper::parse`], which says for each row of the paper's tables
+//! what of a workload answers to it. [`Measured::new`] joins an [`Experiment`] with the [`Comparison`] of two kernels,
+//! one tuned for its workload; [`Outcome`] is all of the paper, and `kerntune paper --json`.
+//!
+//! An improvement is what the papers call so: 100 · (base / optimised − 1) of a time, 100 · (optimised / base − 1) of
+//! a rate. Our figures are counts per operation, where less is better, so that theirs is 100 · (base / tuned − 1): of
+//! one that fell to a half, 100 %.
+//!
+//! [`Comparison`]: kerntune_compare::Comparison
+
+mod calls;
+mod outcome;
+mod paper;
+
+pub use calls::Calls;
+pub use outcome::{Figure, Line, Measured, Ours, Outcome, Part, State, Summary, SCHEMA};
+pub use paper::{Better, Experiment, Paper, Row, SelfOrChild, Source, NAMES};
+
+/// What can be wrong with a paper's file.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No such paper.
+    #[error("there is no paper {name}; there are {}", NAMES.join(", "))]
+    Unknown {
+        /// The name asked for.
+        name: String,
+    },
+    /// Not TOML, or keys that are not a paper's.
+    #[error("{origin} is not a paper's file: {why}")]
+    Syntax {
+        /// The file.
+        origin: String,
+        /// Where and what, several lines.
+        why: String,
+    },
+    /// A row that does not say what it is to be compared with.
+    #[error("{origin}, \"{experiment}\", row \"{row}\": {why}")]
+    Row {
+        /// The file.
+        origin: String,
+        /// The experiment's title.
+        experiment: String,
+        /// The row's name.
+        row: String,
+        /// What is wrong.
+        why: &'static str,
+    },
+}
+
+/// Shorthand of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

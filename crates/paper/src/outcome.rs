@@ -1,0 +1,322 @@
+//! A paper's tables with our figures beside them.
+
+use crate::paper::improvement;
+use crate::{Better, Calls, Experiment, Paper, Row, Source};
+use kerntune_compare::{Comparison, KernelRef, Metric};
+use serde::Serialize;
+
+/// Name and version of the JSON form, see `docs/json.md`.
+pub const SCHEMA: &str = "kerntune-paper/1";
+
+/// All of a paper.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Format and version of this object in JSON.
+    pub schema: &'static str,
+    pub name: String,
+    pub title: String,
+    pub authors: String,
+    pub published: String,
+    /// What its authors measured on.
+    pub paper_machine: String,
+    /// What tuned our kernels.
+    pub recipe: String,
+    /// Our machine.
+    pub machine: String,
+    /// The front-end model of our model cycles.
+    pub model: String,
+    /// Its tables, in its order.
+    pub experiments: Vec<Part>,
+}
+
+/// A table of the paper.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Part {
+    pub title: String,
+    pub workload: String,
+    /// What is different here; may be empty.
+    pub about: String,
+    #[serde(flatten)]
+    pub state: State,
+}
+
+/// What came of a table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum State {
+    Measured(Measured),
+    NotMade {
+        /// Why.
+        because: String,
+    },
+}
+
+/// A table with our figures.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measured {
+    pub base: KernelRef,
+    pub tuned: KernelRef,
+    pub rows: Vec<Line>,
+}
+
+/// A row of the paper and what ours is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Line {
+    pub name: String,
+    /// The unit of the paper's figures.
+    pub unit: String,
+    pub better: Better,
+    pub paper_base: f64,
+    pub paper_optimised: f64,
+    pub paper_std_dev: Option<f64>,
+    /// As printed.
+    pub paper_improvement: String,
+    /// As it follows from the paper's figures, percent.
+    pub paper_improvement_percent: f64,
+    /// Ours; None where there is nothing to compare.
+    pub ours: Option<Ours>,
+    /// Why there is nothing.
+    pub because: Option<String>,
+}
+
+/// Our figures of a row.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ours {
+    /// The operation, or the function.
+    pub of: String,
+    /// Kernel instructions per operation, or nanoseconds per call: exact.
+    pub exact: Figure,
+    /// Model cycles per operation, if the model says what events cost.
+    pub model_cycles: Option<Figure>,
+}
+
+/// Three runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figure {
+    /// `instructions/op`, `ns/call`, `cycles/op`.
+    pub unit: String,
+    pub base: f64,
+    /// The base kernel's second run (A/A): what takes the standard deviation's place on an exact machine.
+    pub base_again: f64,
+    pub tuned: f64,
+    /// 100 · (base / tuned − 1).
+    pub improvement_percent: f64,
+    /// Not larger than the A/A difference: `*` in tables.
+    pub within_noise: bool,
+}
+
+impl Figure {
+    fn new(unit: &str, [base, base_again, tuned]: [f64; 3]) -> Self {
+        let within_noise = (tuned - base).abs() <= (base_again - base).abs();
+        let improvement_percent = improvement(base, tuned);
+        Self { unit: unit.into(), base, base_again, tuned, improvement_percent, within_noise }
+    }
+
+    fn of(comparison: &Comparison, operation: &str, metric: Metric) -> Option<Self> {
+        let row = comparison.row(operation, metric)?;
+        let figures = [row.base, row.base_again, row.tuned];
+        Some(Self { within_noise: row.within_noise(), ..Self::new(&row.unit, figures) })
+    }
+}
+
+/// The rows of a paper, counted by what came of them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Summary {
+    /// Rows whose figure by which they are ranked ([`Line::ranked`]) improved.
+    pub better: usize,
+    /// Those that became worse.
+    pub worse: usize,
+    /// Those within the A/A difference.
+    pub same: usize,
+    /// Rows without figures of ours.
+    pub without: usize,
+    /// The one that gained the most: experiment, row, percent.
+    pub most: Option<(String, String, f64)>,
+    /// The one that gained the least, or lost the most.
+    pub least: Option<(String, String, f64)>,
+}
+
+impl Outcome {
+    /// Nothing of it is there yet.
+    pub fn new(paper: &Paper, recipe: &str, machine: &str, model: &str) -> Self {
+        Self {
+            schema: SCHEMA,
+            name: paper.name.clone(),
+            title: paper.title.clone(),
+            authors: paper.authors.clone(),
+            published: paper.published.clone(),
+            paper_machine: paper.machine.clone(),
+            recipe: recipe.into(),
+            machine: machine.into(),
+            model: model.into(),
+            experiments: Vec::new(),
+        }
+    }
+
+    /// The next table.
+    pub fn add(&mut self, experiment: &Experiment, state: State) {
+        self.experiments.push(Part {
+            title: experiment.title.clone(),
+            workload: experiment.workload.clone(),
+            about: experiment.about.clone(),
+            state,
+        });
+    }
+
+    /// Its rows, counted.
+    pub fn summary(&self) -> Summary {
+        let mut sum = Summary::default();
+        for part in &self.experiments {
+            let State::Measured(measured) = &part.state else { continue };
+            for line in &measured.rows {
+                let Some(figure) = line.ranked() else {
+                    sum.without += 1;
+                    continue;
+                };
+                let gain = figure.improvement_percent;
+                match figure {
+                    _ if figure.within_noise => sum.same += 1,
+                    _ if gain > 0.0 => sum.better += 1,
+                    _ => sum.worse += 1,
+                }
+                let this = || Some((part.title.clone(), line.name.clone(), gain));
+                if sum.most.as_ref().is_none_or(|(.., most)| gain > *most) {
+                    sum.most = this();
+                }
+                if sum.least.as_ref().is_none_or(|(.., least)| gain < *least) {
+                    sum.least = this();
+                }
+            }
+        }
+        sum
+    }
+}
+
+impl Measured {
+    /// Our figures for the rows of `experiment`. `calls` says what a function's calls cost in the run of the base
+    /// kernel, in its second run and in that of the tuned kernel.
+    pub fn new(
+        experiment: &Experiment,
+        comparison: &Comparison,
+        calls: &dyn Fn(&str) -> Option<[Calls; 3]>,
+    ) -> Self {
+        let rows = experiment.rows.iter().map(|row| line(row, comparison, calls)).collect();
+        Self { base: comparison.base.clone(), tuned: comparison.tuned.clone(), rows }
+    }
+}
+
+impl Line {
+    /// What tells best how much faster the row became: model cycles where there are any.
+    pub fn ranked(&self) -> Option<&Figure> {
+        self.ours.as_ref().map(|ours| ours.model_cycles.as_ref().unwrap_or(&ours.exact))
+    }
+}
+
+fn line(row: &Row, comparison: &Comparison, calls: &dyn Fn(&str) -> Option<[Calls; 3]>) -> Line {
+    let (ours, because) = match &row.source {
+        Source::None(why) => (None, Some(why.clone())),
+        Source::Operation(operation) => {
+            let ours = operation_figures(comparison, operation);
+            let because = ours.is_none().then(|| {
+                format!("workload {} has no operation {operation} in all its runs", comparison.workload)
+            });
+            (ours, because)
+        }
+        Source::Function { name, part } => {
+            let ours = calls(name).map(|runs| Ours {
+                of: name.clone(),
+                exact: Figure::new("ns/call", runs.map(|calls| calls.per_call(*part))),
+                model_cycles: None,
+            });
+            let because = ours.is_none().then(|| format!("no call of {name} ended in one of the runs"));
+            (ours, because)
+        }
+    };
+    Line {
+        name: row.name.clone(),
+        unit: row.unit.clone(),
+        better: row.better,
+        paper_base: row.base,
+        paper_optimised: row.optimised,
+        paper_std_dev: row.std_dev,
+        paper_improvement: row.improvement.clone(),
+        paper_improvement_percent: row.improvement_percent(),
+        ours,
+        because,
+    }
+}
+
+fn operation_figures(comparison: &Comparison, operation: &str) -> Option<Ours> {
+    Some(Ours {
+        of: operation.into(),
+        exact: Figure::of(comparison, operation, Metric::PathLength)?,
+        model_cycles: Figure::of(comparison, operation, Metric::ModelCycles),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kerntune_compare::{Costs, Labels, Measurement, RegionFigures};
+
+    fn run(instructions: u64) -> Measurement {
+        let region = |name, kernel_instructions| RegionFigures {
+            name,
+            depth: 0,
+            closed: true,
+            operations: 10,
+            kernel_instructions,
+            taken_branches: 100,
+            l1i_misses: 50,
+            itlb_misses: 1,
+        };
+        Measurement::from_regions([region("a", instructions), region("b", 1_000)]).unwrap()
+    }
+
+    fn paper() -> Paper {
+        let row = |name: &str, source: &str| {
+            format!(
+                "[[experiment.row]]\nname='{name}'\n{source}\nunit='s'\nbetter='lower'\nbase=2\noptimised=1\n\
+                 improvement=''\n"
+            )
+        };
+        let text = [
+            "name='x'\ntitle=''\nauthors=''\npublished=''\nmachine=''\nrecipe='gcc-pgo'\n[[experiment]]\ntitle='t'\n\
+             workload='rr'\n"
+                .to_string(),
+            row("falls", "operation='a'"),
+            row("stays", "operation='b'"),
+            row("is not there", "operation='c'"),
+            row("cannot be", "none='for a reason'"),
+            row("function", "function='f'\npart='child'"),
+        ];
+        Paper::parse(&text.concat(), "x").unwrap()
+    }
+
+    #[test]
+    fn every_row_has_figures_or_says_why_not() {
+        let costs = Costs { path_length: 1.0, taken_branches: 0.0, l1i_misses: 0.0, itlb_misses: 0.0 };
+        let labels = Labels { workload: "rr".into(), costs: Some(costs), ..Labels::default() };
+        let comparison = Comparison::new(&run(4_000), &run(4_001), &run(2_000), labels).unwrap();
+        let of = |ns| Calls { calls: 2, self_ns: 10, child_ns: ns };
+        let calls = |name: &str| (name == "f").then(|| [of(40), of(40), of(80)]);
+        let paper = paper();
+        let measured = Measured::new(&paper.experiments[0], &comparison, &calls);
+        let ours = |at: usize| measured.rows[at].ours.as_ref();
+        assert_eq!(ours(0).unwrap().exact.improvement_percent, 100.0);
+        assert_eq!((ours(0).unwrap().exact.base, ours(0).unwrap().exact.tuned), (400.0, 200.0));
+        assert!(ours(1).unwrap().exact.within_noise);
+        assert!(ours(2).is_none() && measured.rows[2].because.as_ref().unwrap().contains("no operation c"));
+        assert_eq!(measured.rows[3].because.as_deref(), Some("for a reason"));
+        let function = &ours(4).unwrap().exact;
+        assert_eq!((function.base, function.tuned, function.improvement_percent), (20.0, 40.0, -50.0));
+
+        let mut outcome = Outcome::new(&paper, "gcc-pgo", "emulator", "generic");
+        outcome.add(&paper.experiments[0], State::Measured(measured));
+        outcome.add(&paper.experiments[0], State::NotMade { because: "the time was up".into() });
+        let summary = outcome.summary();
+        assert_eq!((summary.better, summary.worse, summary.same, summary.without), (1, 1, 1, 2));
+        assert_eq!(summary.most.unwrap().1, "falls");
+        assert_eq!(summary.least.unwrap().1, "function");
+    }
+}

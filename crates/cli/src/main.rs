@@ -40,6 +40,7 @@ fn run(arguments: &Arguments, output: &Output) -> Result<exit::Exit, Failure> {
         Command::Import(format) => commands::import::run(global, format, output),
         Command::Tags(options) => commands::tags::run(options, output),
         Command::Package(options) => commands::package::run(global, options, output),
+        Command::Paper(options) => commands::paper::run(global, options, output),
         Command::Optimize(options) => commands::optimize::run(global, options, output),
         Command::Explain(options) => commands::explain::run(global, options, output),
         Command::Compare(options) => commands::compare::run(global, options, output),

@@ -206,6 +206,11 @@ impl Measured {
 }
 
 impl Line {
+    /// Whether the paper itself calls its improvement noise.
+    pub fn is_noise(&self) -> bool {
+        self.paper_improvement.trim() == "*"
+    }
+
     /// What tells best how much faster the row became: model cycles where there are any.
     pub fn ranked(&self) -> Option<&Figure> {
         self.ours.as_ref().map(|ours| ours.model_cycles.as_ref().unwrap_or(&ours.exact))

@@ -103,11 +103,6 @@ impl Row {
             Better::Higher => improvement(self.optimised, self.base),
         }
     }
-
-    /// Whether the paper itself calls it noise.
-    pub fn is_noise(&self) -> bool {
-        self.improvement.trim() == "*"
-    }
 }
 
 /// What a fall from `base` to `tuned` is worth as the papers count, percent.

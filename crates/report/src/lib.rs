@@ -5,6 +5,7 @@
 //! - [`summary`]: what a profile is of, how it went, figures per region; text and JSON.
 //! - [`comparison`]: two kernels against each other, text (its JSON is
 //!   [`kerntune_compare::Comparison::to_json`]).
+//! - [`paper`]: a paper's tables with ours beside them; text.
 //! - [`path`]: what ran when, call by call (McRae's Figure 4), text and JSON.
 //! - [`histogram`], [`subsystems`], [`threads`], [`interrupts`], [`switches`], [`idle`]: what their
 //!   names say; text and JSON.
@@ -43,6 +44,7 @@ pub mod html;
 pub mod idle;
 pub mod interrupts;
 pub mod names;
+pub mod paper;
 pub mod path;
 mod style;
 pub mod subsystems;

@@ -10,6 +10,7 @@
 //! - [`compare`](compare::compare): two kernels (and one of them twice) → a comparison,
 //! - [`optimize`](optimize::optimize): a kernel and a workload → a tuned kernel and the proof,
 //! - [`package`](package::package): a kernel → a Debian package with what the work directory knows of it,
+//! - [`paper`](paper::paper): a paper's experiments → its tables with ours beside them,
 //! - [`Plan`]: all of it.
 
 pub mod auto;
@@ -25,6 +26,7 @@ pub mod merge;
 pub mod model;
 pub mod optimize;
 pub mod package;
+pub mod paper;
 mod plan;
 pub mod rebuild;
 mod recipes;

@@ -4,6 +4,7 @@ mod call_graph;
 mod export;
 mod import;
 mod package;
+mod paper;
 mod path;
 mod record;
 mod report;
@@ -14,6 +15,7 @@ pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use export::{ExportAutofdo, ExportBolt, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae};
 pub use package::Package;
+pub use paper::Paper;
 pub use path::CodePath;
 pub use record::RecordDetail;
 pub use report::{FunctionTable, HtmlReport, Report, ReportKind};
@@ -94,6 +96,8 @@ pub enum Command {
     Compare(Compare),
     /// Make a Debian package of a kernel: the image that was measured, its modules, and its profile
     Package(Package),
+    /// Repeat a paper's experiment on today's kernel and print its tables with ours beside them
+    Paper(Paper),
     /// Why one kernel does a workload in fewer instructions than another, function by function
     Explain(Explain),
 }

@@ -10,6 +10,7 @@ pub mod import;
 pub mod kernel;
 pub mod optimize;
 pub mod package;
+pub mod paper;
 pub mod profile;
 pub mod record;
 pub mod report;

@@ -32,6 +32,7 @@ mod pettis_hansen;
 mod placement;
 mod queue;
 mod score;
+mod sets;
 
 pub use c3::{c3, C3Config};
 pub use cdsort::{cdsort, CdsortConfig};
@@ -41,6 +42,7 @@ pub use permutation::Order;
 pub use pettis_hansen::pettis_hansen;
 pub use placement::Placement;
 pub use score::CacheLocality;
+pub use sets::{by_sets, At, Loop, LoopBlock, SetPlacement};
 
 /// The algorithms that there are, with the parameters that their authors chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -6,6 +6,7 @@ mod comparison;
 mod escape;
 mod functions;
 mod join;
+pub mod paper;
 pub mod profile;
 mod runs;
 

@@ -1,0 +1,34 @@
+//! `kerntune paper`.
+
+use super::{Build, Exclude, Json, Model, OfRecipe};
+use clap::Args;
+use kerntune_optimize::Recipe;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct Paper {
+    /// hpux, yuan or mckusick; without it: list them
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub build: Build,
+    /// How kernels are tuned [default: the recipe that is nearest to what the paper did]
+    #[arg(long, value_name = "RECIPE")]
+    pub recipe: Option<Recipe>,
+    /// Only the tables of this workload; may be repeated
+    #[arg(long, value_name = "WORKLOAD")]
+    pub only: Vec<String>,
+    /// After so many minutes show what is there, and begin nothing new; another call goes on
+    #[arg(long, value_name = "MINUTES")]
+    pub budget: Option<u64>,
+    #[command(flatten)]
+    pub of_recipe: OfRecipe,
+    #[command(flatten)]
+    pub model: Model,
+    #[command(flatten)]
+    pub exclude: Exclude,
+    /// Write a page with charts here, too
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: Json,
+}

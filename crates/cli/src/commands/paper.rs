@@ -1,0 +1,102 @@
+//! `kerntune paper`.
+
+use super::{build_request, work};
+use crate::args::{Global, Paper as Options};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use kerntune_optimize::Recipe;
+use kerntune_paper::{Paper, NAMES};
+use kerntune_profile::rfc3339;
+use kerntune_report::{html, paper as report};
+use kerntune_tune::paper::{paper, PaperRequest};
+use kerntune_tune::{model, steps, Session};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, Failure> {
+    let Some(name) = &options.name else { return list(options, output) };
+    let of = Paper::named(name).map_err(Failure::usage)?;
+    for workload in &options.only {
+        if !of.experiments.iter().any(|experiment| experiment.workload == *workload) {
+            let known: Vec<&str> = workloads(&of);
+            return Err(Failure::usage(format!(
+                "--only {workload}: the paper {name} has the workloads {}",
+                known.join(", ")
+            )));
+        }
+    }
+    let recipe: Recipe = match options.recipe {
+        Some(recipe) => recipe,
+        None => of.recipe.parse().map_err(Failure::usage)?,
+    };
+    let build = build_request(&options.build, "base", recipe.default_compiler())?;
+    let model = model::find(&options.model.model)?;
+    let work = work(global)?;
+    let session = Session::new(&work, output.progress())?;
+    let exclusions = super::exclusions(&options.exclude)?;
+    let request = PaperRequest {
+        paper: &of,
+        only: &options.only,
+        workloads: &[PathBuf::from("workloads")],
+        build: &build,
+        recipe,
+        options: options.of_recipe.options(),
+        model: &model,
+        budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
+        exclusions: &exclusions,
+    };
+    let names = steps(recipe);
+    let outcome = paper(&session, &request, &|workload, name, found| {
+        let number = 1 + names.iter().position(|step| *step == name).unwrap_or_default();
+        let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();
+        output.note(&format!("{workload} [{number}/{}] {name}{found}", names.len()));
+    })?;
+    if let Some(path) = &options.output {
+        let command = std::env::args().collect::<Vec<_>>().join(" ");
+        let written = format!("kerntune {}, {}", env!("CARGO_PKG_VERSION"), rfc3339(SystemTime::now()));
+        let page = html::paper::page(&outcome, &[command], &written);
+        kerntune_work::write_atomic(path, page.as_bytes())?;
+    }
+    match options.format.json {
+        true => output.json(&outcome),
+        false => output.print(&report::table(&outcome, output.style())),
+    }
+    Ok(Exit::Ok)
+}
+
+/// Each workload of the paper's tables once.
+fn workloads(paper: &Paper) -> Vec<&str> {
+    let mut names: Vec<&str> = paper.experiments.iter().map(|experiment| experiment.workload.as_str()).collect();
+    names.dedup();
+    names
+}
+
+#[derive(serde::Serialize)]
+struct Listed {
+    name: String,
+    title: String,
+    authors: String,
+    published: String,
+    recipe: String,
+    workloads: Vec<String>,
+}
+
+fn list(options: &Options, output: &Output) -> Result<Exit, Failure> {
+    let mut papers = Vec::new();
+    for name in NAMES {
+        let paper = Paper::named(name).map_err(Failure::usage)?;
+        let workloads = workloads(&paper).into_iter().map(String::from).collect();
+        let Paper { name, title, authors, published, recipe, .. } = paper;
+        papers.push(Listed { name, title, authors, published, recipe, workloads });
+    }
+    match options.format.json {
+        true => output.json(&serde_json::json!({ "schema": "kerntune-papers/1", "papers": papers })),
+        false => output.table(
+            &["PAPER", "RECIPE", "WORKLOADS", "TITLE", "PUBLISHED"],
+            papers
+                .into_iter()
+                .map(|of| vec![of.name, of.recipe, of.workloads.join(", "), of.title, of.published]),
+        ),
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,160 @@
+//! A paper's tables, with ours beside them, as text.
+
+use crate::columns::{Cell, Columns, Side};
+use crate::comparison::describe;
+use crate::style::{printable, Role};
+use crate::Style;
+use kerntune_compare::number;
+use kerntune_paper::{Better, Figure, Line, Measured, Outcome, Part, State};
+
+/// What came of it in sentences, each table of the paper in its layout, legend.
+pub fn table(outcome: &Outcome, style: Style) -> String {
+    let mut out = style.paint(Role::Head, &printable(&headline(outcome))) + "\n";
+    if let Some(sentence) = extremes(outcome) {
+        out.push_str(&style.paint(Role::Head, &printable(&sentence)));
+        out.push('\n');
+    }
+    out.push_str(&printable(&format!(
+        "\npaper  {}: {}, {}\n       measured on {}\nours   recipe {} on machine {}, model {}\n",
+        outcome.authors,
+        outcome.title,
+        outcome.published,
+        outcome.paper_machine,
+        outcome.recipe,
+        outcome.machine,
+        outcome.model,
+    )));
+    for part in &outcome.experiments {
+        out.push_str(&one(part, style));
+    }
+    out.push_str(&style.paint(Role::Faint, LEGEND));
+    out
+}
+
+const LEGEND: &str = "
+improvement  100 · (base / optimised - 1) of times and counts, the other way round of rates: as in the paper
+ours         kernel code only, between marks, per operation; instructions are exact, cycles are a model's
+*            not larger than the noise: the paper says so, or the A/A difference (a second run of the base kernel)
+";
+
+/// `14 of 20 rows improve, …`.
+pub(crate) fn headline(outcome: &Outcome) -> String {
+    let sum = outcome.summary();
+    let rows = sum.better + sum.worse + sum.same;
+    if rows == 0 {
+        return format!("Nothing of the paper \"{}\" was measured.", outcome.title);
+    }
+    let mut text = format!("{} of {rows} rows improve", sum.better);
+    for (count, what) in [(sum.worse, "become worse"), (sum.same, "stay within the A/A difference")] {
+        if count > 0 {
+            text.push_str(&format!(", {count} {what}"));
+        }
+    }
+    text.push('.');
+    let not_made = outcome.experiments.iter().filter(|part| matches!(part.state, State::NotMade { .. })).count();
+    if not_made > 0 {
+        text.push_str(&format!(" {not_made} of {} tables were not made.", outcome.experiments.len()));
+    }
+    text
+}
+
+/// Which row gains the most, and which the least.
+pub(crate) fn extremes(outcome: &Outcome) -> Option<String> {
+    let sum = outcome.summary();
+    let say = |(table, row, gain): (String, String, f64)| format!("{row} ({table}) {}", percent(gain));
+    Some(format!("The most: {}. The least: {}.", say(sum.most?), say(sum.least?)))
+}
+
+fn one(part: &Part, style: Style) -> String {
+    let mut out = format!("\n{}\n", style.paint(Role::Head, &printable(&part.title)));
+    let because = match &part.state {
+        State::Measured(measured) => {
+            out.push_str(&measured_table(part, measured, style));
+            return out;
+        }
+        State::NotMade { because } => because,
+    };
+    out.push_str(&printable(&format!("not made, workload {}: {because}\n", part.workload)));
+    out
+}
+
+fn measured_table(part: &Part, measured: &Measured, style: Style) -> String {
+    let mut out = String::new();
+    let mut table = Columns::new([
+        ("\nbenchmark", Side::Left),
+        ("paper\nbase", Side::Right),
+        ("\noptimised", Side::Right),
+        ("\nstd dev", Side::Right),
+        ("\nimprovement", Side::Right),
+        ("\nunit", Side::Left),
+        ("ours, exact\nbase", Side::Right),
+        ("\ntuned", Side::Right),
+        ("\nA/A %", Side::Right),
+        ("\nimprovement", Side::Right),
+        ("cycles (model)\nimprovement", Side::Right),
+    ]);
+    let mut remarks = Vec::new();
+    for line in &measured.rows {
+        let ours = line.ours.as_ref();
+        let exact = |of: &dyn Fn(&Figure) -> String| ours.map_or(String::new(), |ours| of(&ours.exact));
+        let cycles = ours.and_then(|ours| ours.model_cycles.as_ref());
+        table.row([
+            Cell(printable(&line.name), Role::Head),
+            number::figure(line.paper_base).into(),
+            number::figure(line.paper_optimised).into(),
+            line.paper_std_dev.map_or(String::new(), number::figure).into(),
+            printable(&line.paper_improvement).into(),
+            Cell(format!("{}{}", line.unit, direction(line)), Role::Faint),
+            exact(&|figure| number::figure(figure.base)).into(),
+            exact(&|figure| number::figure(figure.tuned)).into(),
+            exact(&aa).into(),
+            ours.map_or("".into(), |ours| gain(&ours.exact)),
+            cycles.map_or("".into(), gain),
+        ]);
+        if let Some(because) = &line.because {
+            remarks.push(format!("{}: {because}", line.name));
+        }
+    }
+    out.push_str(&table.render(style));
+    if !part.about.is_empty() {
+        remarks.insert(0, part.about.clone());
+    }
+    remarks.push(format!("base   {}", describe(&measured.base)));
+    remarks.push(format!("tuned  {}", describe(&measured.tuned)));
+    for remark in remarks {
+        out.push_str(&style.paint(Role::Faint, &printable(&remark)));
+        out.push('\n');
+    }
+    out
+}
+
+/// Of which more is better.
+fn direction(line: &Line) -> &'static str {
+    match line.better {
+        Better::Higher => " (more is better)",
+        Better::Lower => "",
+    }
+}
+
+fn gain(figure: &Figure) -> Cell {
+    let role = match figure {
+        _ if figure.within_noise => Role::Faint,
+        _ if figure.improvement_percent > 0.0 => Role::Good,
+        _ => Role::Bad,
+    };
+    let star = if figure.within_noise { "*" } else { "" };
+    Cell(format!("{}{star}", percent(figure.improvement_percent)), role)
+}
+
+/// `+11.8 %`.
+pub(crate) fn percent(value: f64) -> String {
+    format!("{} %", number::change(value, 1))
+}
+
+/// The A/A difference in percent.
+pub(crate) fn aa(figure: &Figure) -> String {
+    match figure.base {
+        0.0 => String::new(),
+        base => number::difference(100.0 * (figure.base_again - base) / base),
+    }
+}

@@ -1,0 +1,104 @@
+//! The experiments of a paper, carried out: a kernel tuned for each of its workloads, measured against its base.
+
+use crate::compare::measure;
+use crate::model::Model;
+use crate::plan::{State as StepState, StepName};
+use crate::recipes::RecipeOptions;
+use crate::tune::{tune, TuneRequest, Tuned};
+use crate::{Result, Session};
+use kerntune_guest::Workload;
+use kerntune_kernel::BuildRequest;
+use kerntune_optimize::gcc_pgo::Exclusions;
+use kerntune_optimize::Recipe;
+use kerntune_paper::{Calls, Experiment, Measured, Outcome, Paper, Source, State};
+use kerntune_profile::Profile;
+use kerntune_work::interrupt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Which paper, and how.
+#[derive(Debug)]
+pub struct PaperRequest<'a> {
+    pub paper: &'a Paper,
+    /// Only the experiments of these workloads; all if empty.
+    pub only: &'a [String],
+    /// Where workloads are looked for before those that are shipped.
+    pub workloads: &'a [PathBuf],
+    /// What the base kernels are built from.
+    pub build: &'a BuildRequest,
+    /// What tunes the kernels.
+    pub recipe: Recipe,
+    pub options: RecipeOptions,
+    /// The front-end model of the measurements.
+    pub model: &'a Model,
+    /// After this time no experiment is begun that is not there already.
+    pub budget: Option<Duration>,
+    /// What all leave out.
+    pub exclusions: &'a Exclusions,
+}
+
+/// What hears of progress: the experiment's workload, the step, and its result if it was there already.
+pub type Tell<'a> = dyn Fn(&str, StepName, Option<&Path>) + 'a;
+
+/// Carries out every experiment that time allows. One that fails is told in the result; what was made before is found
+/// again, so that it can be stopped and gone on with.
+///
+/// # Errors
+/// An interrupt.
+pub fn paper(session: &Session, request: &PaperRequest, tell: &Tell) -> Result<Outcome> {
+    let PaperRequest { paper, only, recipe, model, .. } = *request;
+    let started = Instant::now();
+    let mut outcome = Outcome::new(paper, recipe.name(), crate::record::MACHINE, &model.name);
+    for experiment in &paper.experiments {
+        if !only.is_empty() && !only.contains(&experiment.workload) {
+            continue;
+        }
+        let time_is_up = request.budget.is_some_and(|budget| started.elapsed() > budget);
+        let state = carry_out(session, request, experiment, time_is_up, tell).unwrap_or_else(|error| {
+            let because = error.to_string();
+            State::NotMade { because }
+        });
+        interrupt::check()?;
+        outcome.add(experiment, state);
+    }
+    Ok(outcome)
+}
+
+fn carry_out(
+    session: &Session,
+    request: &PaperRequest,
+    experiment: &Experiment,
+    time_is_up: bool,
+    tell: &Tell,
+) -> Result<State> {
+    let PaperRequest { build, recipe, options, model, exclusions, .. } = *request;
+    let workload = Workload::find(&experiment.workload, request.workloads)?;
+    let request =
+        TuneRequest { build, workload: &workload, recipe, options, model, object_flags: &[], exclusions };
+    if time_is_up && !request.plan(session)?.steps().iter().all(|step| matches!(step.state, StepState::Found(_))) {
+        return Ok(State::NotMade { because: "the time was up".into() });
+    }
+    let tuned = tune(session, &request, &|step, found| tell(&experiment.workload, step, found))?;
+    let functions = experiment.rows.iter().any(|row| matches!(row.source, Source::Function { .. }));
+    let runs = if functions { Some(profiles(session, &tuned, &workload, model)?) } else { None };
+    let calls = |function: &str| {
+        let [base, again, tuned] = runs.as_ref()?.each_ref().map(|run| Calls::of(run, function));
+        Some([base?, again?, tuned?])
+    };
+    Ok(State::Measured(Measured::new(experiment, &tuned.comparison, &calls)))
+}
+
+/// The recordings of the base kernel, of the base kernel again and of the tuned kernel.
+fn profiles(
+    session: &Session,
+    tuned: &Tuned,
+    workload: &Workload,
+    model: &Model,
+) -> Result<[Profile; 3]> {
+    let again = measure(session, &tuned.base, workload, model, 1)?;
+    Ok([
+        Profile::load(&tuned.before.path)?,
+        Profile::load(&again.path)?,
+        Profile::load(&tuned.after.path)?,
+    ])
+}

@@ -3,7 +3,7 @@
 use super::guard::{pattern, referred_by, withheld, Withheld};
 use super::image::Image;
 use super::log::{Log, TooLong};
-use super::program::{with_symbol_sections, Bolt, Files, ORDERS};
+use super::program::{with_symbol_sections, Bolt, Choice, Files, ORDERS};
 use super::Fate;
 use crate::stored::{check_recorded, check_schema, read_json};
 use crate::{Error, Result};
@@ -196,6 +196,7 @@ struct Passes {
 fn passes(bolt: &Bolt, image: &mut Image, directory: &Path, kernel: &str) -> Result<Passes> {
     let at = |name: &str| directory.join(name);
     let (plain, input, only, output) = (at("plain"), at("input"), at("only"), at("output"));
+    let skip = at(SKIP);
     let mut done = Passes::default();
     for (number, order) in (1..).zip(ORDERS) {
         if number > 1 && done.too_long.is_empty() {
@@ -208,8 +209,7 @@ fn passes(bolt: &Bolt, image: &mut Image, directory: &Path, kernel: &str) -> Res
         let files = Files {
             vmlinux: &input,
             counts: &at(COUNTS),
-            skip: &at(SKIP),
-            only: (number > 1).then_some(&*only),
+            functions: if number > 1 { Choice::Only(&only) } else { Choice::But(&skip) },
             output: &output,
             log: &at(&format!("bolt-{number}.log")),
         };

@@ -30,14 +30,20 @@ pub struct Bolt {
     pub version: String,
 }
 
-/// What one run reads and writes. Function names are one to a line.
+/// Which functions a run is about: names, one to a line. BOLT takes one of these files and not both.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Choice<'a> {
+    /// All but these, regular expressions.
+    But(&'a Path),
+    /// These, by BOLT's own names.
+    Only(&'a Path),
+}
+
+/// What one run reads and writes.
 pub(super) struct Files<'a> {
     pub vmlinux: &'a Path,
     pub counts: &'a Path,
-    /// Functions to leave alone, as regular expressions.
-    pub skip: &'a Path,
-    /// Functions to look at, by BOLT's own names; None for all.
-    pub only: Option<&'a Path>,
+    pub functions: Choice<'a>,
     pub output: &'a Path,
     pub log: &'a Path,
 }
@@ -75,10 +81,10 @@ impl Bolt {
         let mut command = Command::new(PROGRAM);
         command.arg(files.vmlinux).arg("-o").arg(files.output);
         command.arg("--pa").arg("-p").arg(files.counts).args(Self::arguments(order));
-        command.arg("--skip-funcs-file").arg(files.skip);
-        if let Some(only) = files.only {
-            command.arg("--funcs-file-no-regex").arg(only);
-        }
+        match files.functions {
+            Choice::But(these) => command.arg("--skip-funcs-file").arg(these),
+            Choice::Only(these) => command.arg("--funcs-file-no-regex").arg(these),
+        };
         run(command, files.log, kernel)
     }
 }

@@ -97,18 +97,20 @@ pub fn prove(base: &Kernel, rewrite: &Rewrite, tuned: &Kernel) -> Result<Proof> 
     let before = Image::load(&base.vmlinux(), &base.manifest.label)?;
     let after = Image::load(&tuned.vmlinux(), &label)?;
     let symbols = Symbols::load(&base.vmlinux())?;
-    // Padding behind a function is its own to grow into.
-    let starts: Vec<u64> = symbols.functions().iter().map(|function| function.address).collect();
+    let functions = symbols.functions();
     let ran = rewrite.functions()?;
     let fates: HashMap<u64, Fate> = ran.iter().map(|f| (f.address, f.otherwise)).collect();
     let (mut changed, mut changed_bytes, mut stray_bytes) = (HashSet::new(), 0, 0);
     for address in before.changed_code(&after) {
         changed_bytes += 1;
-        let after = starts.partition_point(|&start| start <= address);
-        let function = after.checked_sub(1).map(|index| starts[index]);
-        match function.map(|start| (start, fates.get(&start))) {
-            Some((start, Some(Fate::TooLong | Fate::AsItWas))) => {
-                changed.insert(start);
+        let at = functions.partition_point(|function| function.address <= address).checked_sub(1);
+        let function = at.map(|index| &functions[index]);
+        match function.map(|function| (function, fates.get(&function.address))) {
+            Some((function, Some(Fate::TooLong | Fate::AsItWas))) => {
+                // Padding behind it is its own to grow into; BOLT writes NOPs of another kind there.
+                if address < function.end() {
+                    changed.insert(function.address);
+                }
             }
             _ => stray_bytes += 1,
         }

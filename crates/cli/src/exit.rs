@@ -193,6 +193,7 @@ impl From<kerntune_optimize::Error> for Failure {
             Error::Work(inner) => inner.into(),
             Error::Kernel(inner) => inner.into(),
             Error::NoPrograms { .. } => Self::new(Exit::Missing, error),
+            Error::NotRewritable { .. } => Self::new(Exit::Usage, error),
             other => Self::new(Exit::Profile, other),
         }
     }

@@ -310,6 +310,7 @@ impl<'a> Attempt<'a> {
             make_vars: self.request.make_vars.clone(),
             movable: self.request.movable,
             order_id: None,
+            rewrite_id: None,
             recipe: self.request.recipe.clone(),
             profile_id: self.profile_id.clone(),
             base_id: self.request.base_id.clone(),

@@ -87,6 +87,12 @@ pub enum Error {
     /// What a kernel was made from is not there as it was.
     #[error("kernel {kernel} cannot be built again from what is here: {}", .differences.join("; "))]
     OtherInputs { kernel: String, differences: Vec<String> },
+    /// A kernel that does not come out of a build.
+    #[error(
+        "the code of kernel {kernel} was rewritten after it was linked, so that no build makes it; what it was \
+         rewritten from can be built again: kernel {base}"
+    )]
+    RewrittenKernel { kernel: String, base: String },
     /// The same inputs gave another image.
     #[error("kernel {kernel} built again is not the same: {what}; what came of it is in {kept}")]
     NotReproduced { kernel: String, what: String, kept: PathBuf },

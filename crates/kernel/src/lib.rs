@@ -51,6 +51,7 @@ mod patch;
 mod patch_set;
 mod rebuild;
 mod relink;
+mod repack;
 mod request;
 mod source;
 mod sources;
@@ -74,6 +75,7 @@ pub use package::{package, Extra, Package, PackageManifest, PackageRequest, Prof
 pub use patch_set::PatchSet;
 pub use rebuild::{rebuild, FileAgain, RebuildRequest, Rebuilt};
 pub use relink::relink;
+pub use repack::{repack, Rewritten};
 pub use request::{BaseConfig, BuildRequest};
 pub use source::{ImportedSource, Source};
 pub use store::{find, list, remove, Kernel};

@@ -47,6 +47,9 @@ pub struct KernelManifest {
     /// What names the order of its functions, if they are in one that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order_id: Option<String>,
+    /// What names the rewriting of its code after it was linked, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewrite_id: Option<String>,
     /// The recipe that asked for it, if one did.
     pub recipe: Option<String>,
     /// What names the profile that was compiled in, if one was.

@@ -175,6 +175,8 @@ fn compatible(kernel: &Kernel, other: &Kernel) -> Result<()> {
         "one has each function in a section of its own (--movable), and the other no place for these"
     } else if a.order_id.is_some() || b.order_id.is_some() {
         "one has its functions in another order; what it was linked from can be mixed"
+    } else if a.rewrite_id.is_some() || b.rewrite_id.is_some() {
+        "one was rewritten after it was linked; its base kernel can be mixed"
     } else if a.id == b.id {
         "they are the same kernel"
     } else {
@@ -215,6 +217,7 @@ mod tests {
         refused(&|k| k.manifest.compiler.version = "gcc 13".into(), "compilers");
         refused(&|k| k.manifest.movable = true, "--movable");
         refused(&|k| k.manifest.order_id = Some("o".into()), "order");
+        refused(&|k| k.manifest.rewrite_id = Some("r".into()), "rewritten");
         refused(&|k| k.manifest.id = "bad".into(), "same kernel");
     }
 

@@ -124,6 +124,10 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
 /// The kernel that has to be compiled, and the order in which it is then linked.
 fn compiled(work: &WorkDir, kernel: &Kernel) -> Result<(Kernel, Option<FunctionOrder>)> {
     let of = &kernel.manifest;
+    if of.rewrite_id.is_some() {
+        let (kernel, base) = (of.label.clone(), of.base_id.clone().unwrap_or_default());
+        return Err(Error::RewrittenKernel { kernel, base });
+    }
     match (&of.order_id, &of.base_id) {
         (Some(_), Some(base)) => {
             let path = kernel.dir.join(ORDER);

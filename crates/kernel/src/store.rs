@@ -193,6 +193,7 @@ pub(crate) mod tests {
             make_vars: vec![],
             movable: false,
             order_id: None,
+            rewrite_id: None,
             recipe: None,
             profile_id: None,
             base_id: None,

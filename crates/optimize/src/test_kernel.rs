@@ -24,6 +24,7 @@ pub(crate) fn kernel(dir: &Path, id: &str, version: &str) -> Kernel {
             make_vars: vec![],
             movable: false,
             order_id: None,
+            rewrite_id: None,
             recipe: None,
             profile_id: None,
             base_id: None,

@@ -15,7 +15,7 @@ mod time;
 
 pub use bench::{Bench, BenchCompare, BenchRun, IntervalMethod, Machine, RowCorrection};
 pub use call_graph::{GraphTable, Propagate, TableUnit};
-pub use export::{ExportAutofdo, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
+pub use export::{ExportAutofdo, ExportBolt, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae, ImportPerf};
 pub use package::Package;
 pub use paper::Paper;
@@ -474,8 +474,8 @@ pub struct Tune {
     pub workload: Vec<String>,
     #[command(flatten)]
     pub build: Build,
-    /// How: gcc-pgo, clang-autofdo, clang-autofdo+thinlto, layout, one of these with +layout, or auto, which
-    /// tries all of them and keeps the best
+    /// How: gcc-pgo, clang-autofdo, clang-autofdo+thinlto, layout, one of these with +layout, bolt, or auto,
+    /// which tries all of them and keeps the best
     #[arg(long, default_value = "gcc-pgo", value_name = "RECIPE")]
     pub recipe: String,
     /// With auto: workloads that the best kernel is tried on, for harm; may be repeated

@@ -4,7 +4,8 @@
 //! Two intervals are made of it. The percentile interval is the one in common use; with the few boots that a
 //! kernel benchmark has it is much too narrow, and it is here so that the simulation can say so. The studentised one
 //! (bootstrap-t: Efron 1979; Davison and Hinkley 5.2.1) divides each replicate's error by the replicate's own
-//! standard error, and has no bounds to speak of with two or three units. `docs/statistics.md` has the figures.
+//! standard error; it has no bounds to speak of with two or three units, and where iterations have a long tail it is too
+//! narrow, so that [`Ratio::new`] is what is used unless this is asked for. `docs/statistics.md` has the figures.
 
 use crate::ratio::{order_statistic, relative_variance, Interval};
 use crate::sample::{mean, Unit};

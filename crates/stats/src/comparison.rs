@@ -38,7 +38,7 @@ impl Default for Options {
             confidence: 0.95,
             min_effect: 0.01,
             correction: Correction::Holm,
-            method: Method::Bootstrap,
+            method: Method::Student,
             bootstrap: Bootstrap::default(),
         }
     }
@@ -48,11 +48,11 @@ impl Default for Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
+    /// Student's distribution.
+    Student,
     /// Studentised hierarchical bootstrap; Student's if a kernel has fewer than [`Bootstrap::LEAST`] units or more than
     /// [`Bootstrap::MOST`].
     Bootstrap,
-    /// Student's distribution.
-    Student,
 }
 
 /// The result, which is also what `--json` prints.

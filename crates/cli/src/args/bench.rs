@@ -84,8 +84,8 @@ pub struct BenchCompare {
     /// For many rows: holm (no false finding among all), benjamini-hochberg (few among those found), or none
     #[arg(long, value_enum, default_value_t = RowCorrection::Holm, value_name = "METHOD")]
     pub correction: RowCorrection,
-    /// How intervals are made: bootstrap (hierarchical; Student's where there are too few units for it) or student
-    #[arg(long, value_enum, default_value_t = IntervalMethod::Bootstrap, value_name = "METHOD")]
+    /// How intervals are made: student (of the units' means) or bootstrap (hierarchical and studentised)
+    #[arg(long, value_enum, default_value_t = IntervalMethod::Student, value_name = "METHOD")]
     pub interval: IntervalMethod,
     /// Print the papers' form of the table, too: base, optimised, standard deviation, improvement
     #[arg(long, conflicts_with = "json")]

@@ -21,7 +21,7 @@ use std::time::SystemTime;
 /// The version of the results that are written.
 pub const SCHEMA: &str = "kerntune-bench-results/1";
 /// The machine that times.
-const MACHINE: &str = "uml";
+pub const MACHINE: &str = "uml";
 /// What every row is measured in; less is better.
 pub const UNIT: &str = "ns/op";
 /// Where the runs of boots are until they are read.

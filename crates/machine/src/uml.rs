@@ -7,7 +7,7 @@
 
 use crate::console::Console;
 use crate::emulator::{Outcome, RunRequest};
-use crate::{results, Error, Result};
+use crate::{results, Error, LastWords, Result};
 use kerntune_guest::{boot_options, Said};
 use kerntune_kernel::Arch;
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
@@ -93,12 +93,10 @@ impl Uml {
         if no_boot {
             return Err(Error::NoBoot { seconds: request.boot_limit_seconds, tail: console.tail() });
         }
-        judge(&end, &console, request)?;
-        collector
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the reader panicked")))
-            .at("write", &archive)?;
         let guest_files = directory.join("guest");
+        let collected = collector.join().unwrap_or_else(|_| Err(io::Error::other("the reader panicked")));
+        judge(&end, &console, request).map_err(|error| error.with_last_words(&archive, &guest_files))?;
+        collected.at("write", &archive)?;
         results::unpack(&archive, &guest_files)?;
         fs::remove_file(&archive).at("remove", &archive)?;
         let wall_seconds = started.elapsed().as_secs_f64();
@@ -163,7 +161,9 @@ fn judge(end: &JobEnd, console: &Console, request: &RunRequest) -> Result<()> {
         return Err(Error::OutOfMemory { phase, what, tail });
     }
     match (&console.end, end) {
-        (Some(Said::Failed(reason)), _) => Err(Error::Guest { reason: reason.clone(), tail }),
+        (Some(Said::Failed(reason)), _) => {
+            Err(Error::Guest { reason: reason.clone(), services: LastWords::default(), tail })
+        }
         (_, JobEnd::TimedOut) => Err(Error::TimeLimit { seconds: request.time_limit_seconds, phase, tail }),
         (Some(Said::Done), JobEnd::Exited(status)) if status.success() => Ok(()),
         (_, JobEnd::Exited(status)) if !status.success() => Err(died(*status, phase, tail)),

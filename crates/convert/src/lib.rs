@@ -5,6 +5,7 @@
 //! | [`gcda`] | GCC's `.gcda`, the counters of an instrumented program or kernel |
 //! | [`mcrae`] | McRae's hardware profiler: names files and dumps (in) |
 //! | [`gmon`] | `gmon.out` of `gcc -pg`, BSD kernels and GNU gprof (in and out) |
+//! | [`perf`] | branch stacks as `perf script` prints them (in) |
 //! | [`autofdo`] | LLVM's AutoFDO: `llvm-profgen`'s unsymbolized profile (out), sample profiles as text (in) |
 //! | [`bolt`] | LLVM BOLT: pre-aggregated branches and straight runs (out) |
 //! | [`uftrace`] | traces in uftrace's format (out) |
@@ -28,6 +29,7 @@ pub mod bolt;
 pub mod gcda;
 pub mod gmon;
 pub mod mcrae;
+pub mod perf;
 pub mod uftrace;
 
 /// What can be wrong with foreign bytes. The caller knows the file and adds its name.

@@ -17,6 +17,12 @@ pub enum Error {
     /// The tarball did not unpack.
     #[error("cannot unpack {tarball}: {message}")]
     Unpack { tarball: PathBuf, message: String },
+    /// No architecture of that name.
+    #[error("no architecture `{given}`; there are x86-64 and um (User-Mode Linux)")]
+    UnknownArch { given: String },
+    /// Something that kernels of one architecture do not have.
+    #[error("{what} cannot be had for a kernel of architecture {arch}: build one without --arch")]
+    NotOfArch { what: &'static str, arch: crate::Arch },
     /// A patch does not fit the source.
     #[error("{patch} does not apply to this source:\n{first}")]
     Patch { patch: PathBuf, first: String },

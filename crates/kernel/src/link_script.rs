@@ -94,7 +94,10 @@ mod tests {
         assert_eq!(place(&two, &order(&[])).unwrap(), none, "nothing is left of an order before");
         let far = order(&["b", "a"]).with_offsets([("a".to_string(), 4160)]);
         let far = place(&none, &far).unwrap();
-        assert!(far.contains(&format!(". = MAX(., {ORDER_START} + 4160);\n  *(.text.a .text.hot.a)")), "{far}");
+        assert!(
+            far.contains(&format!(". = MAX(., {ORDER_START} + 4160);\n  *(.text.a .text.hot.a)")),
+            "{far}"
+        );
         assert!(is_placed(&two) && !is_placed(SCRIPT));
         assert!(place(" .text : { *(.text) }", &order(&[])).unwrap_err().contains("cannot be ordered"));
     }

@@ -78,7 +78,7 @@ impl<'a> Mixer<'a> {
         }
         let order = self.kernel.manifest.movable.then(FunctionOrder::default);
         self.objects.link(self.kernel, order.as_ref(), label, &to.join("build.log"), progress)?;
-        self.objects.take_outputs(to)?;
+        self.objects.take_outputs(self.kernel, to)?;
         Ok(Kernel { dir: to.to_owned(), manifest: self.kernel.manifest.clone() })
     }
 

@@ -1,5 +1,6 @@
 //! What can go wrong between a profile and a tuned kernel.
 
+use crate::quality::Unfit;
 use crate::Refused;
 use std::path::PathBuf;
 
@@ -95,11 +96,19 @@ pub enum Error {
         "kernel {kernel} has no {missing}: LLVM would make an empty profile of its counts without a word. Build it with `kerntune tune --recipe clang-autofdo` or with --kcflags={flag}"
     )]
     NoDebugInfo { kernel: String, missing: &'static str, flag: &'static str },
-    /// A recording of another kernel than the one to be tuned.
+    /// A profile that does not pass the gate.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// A recording that is where it should be.
+    #[error("profile {profile} is of kernel {kernel} already: use it as it is")]
+    NothingToCarry { profile: String, kernel: String },
+    /// A recording of another kernel of which too little is the same in this one.
     #[error(
-        "profile {profile} is of kernel {recorded}, not of {kernel}: its addresses mean other code here. Record the training run on kernel {kernel}"
+        "{profile} is not carried to kernel {kernel}: {usable} of what it executed is the same there, \
+         {at_least} % are needed. Most of what is lost is in {lost}. Record the training run on kernel {kernel}, or take what there \
+         is with a lower --at-least"
     )]
-    OtherKernel { profile: String, recorded: String, kernel: String },
+    LittleCarried { profile: String, kernel: String, usable: String, at_least: u64, lost: String },
     /// A recording without counts.
     #[error("profile {profile}: {reason}")]
     NoCounts { profile: String, reason: kerntune_convert::autofdo::NoCounts },

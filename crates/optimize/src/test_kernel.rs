@@ -14,6 +14,7 @@ pub(crate) fn kernel(dir: &Path, id: &str, version: &str) -> Kernel {
             label: format!("label-of-{id}"),
             aliases: vec![],
             version: version.into(),
+            arch: Default::default(),
             source: SourceRecord { origin: "debian:6.12".into(), hash: "0".into(), patches: vec![] },
             config_hash: "1".into(),
             compiler: CompilerIdentity { program, version: "Debian clang version 19.1.7".into() },

@@ -50,7 +50,7 @@ pub use difference::{
 };
 pub use error::{Error, Result};
 pub use histogram::{bounds, bucket_of, BUCKETS};
-pub use manifest::{rfc3339, Capture, KernelId, Manifest, TableFile, SCHEMA_NAME, SCHEMA_VERSION};
+pub use manifest::{rfc3339, Capture, Carried, KernelId, Manifest, TableFile, SCHEMA_NAME, SCHEMA_VERSION};
 pub use merge::merge;
 pub use parquet_file::ColumnType;
 pub use scope::{Scope, ScopeTotals};

@@ -47,6 +47,9 @@ pub struct Manifest {
     pub exact: bool,
     /// What the profile was made from, in words: files, commands, other profiles.
     pub sources: Vec<String>,
+    /// What was lost where the counts are those of another kernel, carried to this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Carried>,
     /// The files; filled in by [`crate::Profile::save`].
     #[serde(default)]
     pub tables: BTreeMap<String, TableFile>,
@@ -75,6 +78,21 @@ pub struct Capture {
     /// Branches and misses of each call path.
     #[serde(default)]
     pub weights: bool,
+}
+
+/// Where counts come from that were recorded on another kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// Id of the recording.
+    pub profile: String,
+    /// The kernel that was recorded.
+    pub kernel: KernelId,
+    /// Instructions that it executed in the recording's regions.
+    pub executed: u64,
+    /// Of them those whose counts have a place in this kernel.
+    pub carried: u64,
+    /// The least share of them, in percent, that was asked for.
+    pub at_least_percent: u64,
 }
 
 /// One file of a profile.
@@ -114,6 +132,7 @@ impl Manifest {
             capture: Capture::default(),
             exact: false,
             sources: Vec::new(),
+            carried: None,
             tables: BTreeMap::new(),
         }
     }

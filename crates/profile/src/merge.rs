@@ -7,9 +7,9 @@
 //! a later profile has come last: [`Tables::within`] holds if all ran the same regions in order.
 
 use crate::{
-    Address, Block, CallArc, Edge, Error, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket,
-    IdleStats, Instructions, Manifest, PathNode, PointStats, Profile, RegionStats, Result, SwitchStats,
-    Symbol, Tables, ThreadStats,
+    Address, Block, CallArc, Carried, Edge, Error, FunctionIndex, FunctionStats, FunctionTotals,
+    HistogramBucket, IdleStats, Instructions, Manifest, PathNode, PointStats, Profile, RegionStats, Result,
+    SwitchStats, Symbol, Tables, ThreadStats,
 };
 use kerntune_work::ContentHash;
 use std::collections::{BTreeMap, HashMap};
@@ -77,9 +77,27 @@ fn manifest(parts: &[(&Profile, u64)], first: &Manifest) -> Manifest {
         },
         exact: all().all(|(m, _)| m.exact),
         sources: all().map(|(m, weight)| format!("profile {} × {weight}", m.id)).collect(),
+        carried: carried(parts),
         tables: BTreeMap::new(),
         ..first.clone()
     }
+}
+
+/// What was lost of those parts that were carried from another kernel.
+fn carried(parts: &[(&Profile, u64)]) -> Option<Carried> {
+    let all =
+        || parts.iter().filter_map(|(profile, weight)| Some((profile.manifest.carried.as_ref()?, *weight)));
+    let sum = |of: fn(&Carried) -> u64| {
+        all().fold(0u64, |sum, (carried, weight)| sum.saturating_add(of(carried).saturating_mul(weight)))
+    };
+    let (first, _) = all().next()?;
+    Some(Carried {
+        profile: all().map(|(carried, _)| carried.profile.as_str()).collect::<Vec<_>>().join("+"),
+        executed: sum(|carried| carried.executed),
+        carried: sum(|carried| carried.carried),
+        at_least_percent: all().map(|(carried, _)| carried.at_least_percent).min().unwrap_or_default(),
+        kernel: first.kernel.clone(),
+    })
 }
 
 /// Gives the same number to the same key.

@@ -78,6 +78,10 @@ fn note(what: &str, count: u64, events: u64) -> String {
         "uncounted_edges" => {
             format!("{count} taken branches found no counter and are missing from the counts.")
         }
+        "strange_runs" => {
+            format!("{count} runs between two branches (of {events} samples) do not fit the kernel's code.")
+        }
+        "silent_cpus" => format!("{count} CPUs have no sample."),
         "clock_errors" => format!("{count} times the guest's clock and the recorder's differed."),
         "clock_error_ns" => format!("{count} ns is the sum of the differences between the clocks."),
         "unclosed_regions" => {

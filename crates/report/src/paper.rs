@@ -51,7 +51,8 @@ pub(crate) fn headline(outcome: &Outcome) -> String {
         }
     }
     text.push('.');
-    let not_made = outcome.experiments.iter().filter(|part| matches!(part.state, State::NotMade { .. })).count();
+    let not_made =
+        outcome.experiments.iter().filter(|part| matches!(part.state, State::NotMade { .. })).count();
     if not_made > 0 {
         text.push_str(&format!(" {not_made} of {} tables were not made.", outcome.experiments.len()));
     }

@@ -75,7 +75,9 @@ fn carry_out(
     let workload = Workload::find(&experiment.workload, request.workloads)?;
     let request =
         TuneRequest { build, workload: &workload, recipe, options, model, object_flags: &[], exclusions };
-    if time_is_up && !request.plan(session)?.steps().iter().all(|step| matches!(step.state, StepState::Found(_))) {
+    if time_is_up
+        && !request.plan(session)?.steps().iter().all(|step| matches!(step.state, StepState::Found(_)))
+    {
         return Ok(State::NotMade { because: "the time was up".into() });
     }
     let tuned = tune(session, &request, &|step, found| tell(&experiment.workload, step, found))?;
@@ -89,16 +91,7 @@ fn carry_out(
 }
 
 /// The recordings of the base kernel, of the base kernel again and of the tuned kernel.
-fn profiles(
-    session: &Session,
-    tuned: &Tuned,
-    workload: &Workload,
-    model: &Model,
-) -> Result<[Profile; 3]> {
+fn profiles(session: &Session, tuned: &Tuned, workload: &Workload, model: &Model) -> Result<[Profile; 3]> {
     let again = measure(session, &tuned.base, workload, model, 1)?;
-    Ok([
-        Profile::load(&tuned.before.path)?,
-        Profile::load(&again.path)?,
-        Profile::load(&tuned.after.path)?,
-    ])
+    Ok([Profile::load(&tuned.before.path)?, Profile::load(&again.path)?, Profile::load(&tuned.after.path)?])
 }

@@ -11,6 +11,25 @@ pub enum ImportFormat {
     Gmon(ImportGmon),
     /// Dump of McRae's hardware profiler, or of a window watched with record --tags (docs/mcrae.md)
     Mcrae(ImportMcrae),
+    /// Samples of a CPU's last branches (perf record -b), as a profile for the recipes (docs/recipes.md)
+    Perf(ImportPerf),
+}
+
+#[derive(Debug, Args)]
+pub struct ImportPerf {
+    /// perf.data, or what `perf script --header --show-mmap-events -F cpu,ip,brstack` printed of it
+    pub file: PathBuf,
+    /// The kernel that ran: label, beginning of an id, or directory
+    #[arg(long)]
+    pub kernel: String,
+    /// What it was busy with
+    #[arg(long, value_name = "NAME", default_value = "perf")]
+    pub workload: String,
+    /// CPUs without a sample were idle: nothing is missing
+    #[arg(long)]
+    pub idle_cpus: bool,
+    #[command(flatten)]
+    pub format: Json,
 }
 
 #[derive(Debug, Args)]

@@ -66,7 +66,8 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
 
 /// Each workload of the paper's tables once.
 fn workloads(paper: &Paper) -> Vec<&str> {
-    let mut names: Vec<&str> = paper.experiments.iter().map(|experiment| experiment.workload.as_str()).collect();
+    let mut names: Vec<&str> =
+        paper.experiments.iter().map(|experiment| experiment.workload.as_str()).collect();
     names.dedup();
     names
 }

@@ -1,16 +1,18 @@
-//! `kerntune profile list|show|rebuild|merge|remove`.
+//! `kerntune profile list|show|rebuild|merge|check|carry|remove`.
 
 use super::work;
 use crate::args::{Global, Profile as Command};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_analyze::Missing;
+use kerntune_optimize::quality::Quality;
 use kerntune_profile::{find, list, remove, Manifest, Profile};
 use kerntune_report::summary;
 use kerntune_tune::merge::merge;
+use kerntune_tune::quality;
 use kerntune_tune::rebuild::rebuild;
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A profile as `--json` shows it.
 #[derive(Serialize)]
@@ -139,6 +141,27 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
                 merged.path.display()
             ));
         }
+        Command::Check { profile, kernel, recipe, against, format } => {
+            let quality = if quality::is_counters(profile) {
+                let Some(kernel) = kernel else {
+                    return Err(Failure::usage("counters do not say their kernel: name it with --kernel"));
+                };
+                let runs = [Some(profile), against.as_ref()];
+                let runs: Vec<PathBuf> = runs.into_iter().flatten().map(PathBuf::from).collect();
+                quality::check_counters(&work, &runs, kernel)?
+            } else {
+                quality::check(&work, profile, kernel.as_deref(), *recipe, against.as_deref())?
+            };
+            return Ok(show_quality(&quality, format.json, output));
+        }
+        Command::Carry { profile, to, at_least, format } => {
+            let carried = quality::carry(&work, profile, to, *at_least)?;
+            if format.json {
+                output.json(&Shown::new(&carried.path, &carried.manifest));
+                return Ok(Exit::Ok);
+            }
+            output.print(&format!("{}\n\n{}", carried.quality, carried.path.display()));
+        }
         Command::Remove { profiles } => {
             for wanted in profiles {
                 output.note(&format!("removed {}", remove(&work, wanted)?.display()));
@@ -146,6 +169,26 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
         }
     }
     Ok(Exit::Ok)
+}
+
+fn show_quality(quality: &Quality, json: bool, output: &Output) -> Exit {
+    if json {
+        output.json(&with_verdict(quality));
+    } else {
+        output.print(&quality.to_string());
+    }
+    match quality.verdict() {
+        Ok(()) => Exit::Ok,
+        Err(_) => Exit::Findings,
+    }
+}
+
+/// The figures, and what follows from them.
+fn with_verdict(quality: &Quality) -> serde_json::Value {
+    let mut value = serde_json::to_value(quality).unwrap_or_default();
+    value["usable"] = quality.usable().into();
+    value["verdict"] = if quality.verdict().is_ok() { "fit" } else { "refused" }.into();
+    value
 }
 
 #[cfg(test)]

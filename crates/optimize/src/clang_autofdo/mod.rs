@@ -28,6 +28,7 @@ mod prepare;
 mod profile;
 mod proof;
 mod request;
+mod takes;
 #[cfg(test)]
 mod test_program;
 mod verdict;
@@ -39,6 +40,7 @@ pub use prepare::prepare_profile;
 pub use profile::{PreparedProfile, ProfileSummary};
 pub use proof::{prove, Proof};
 pub use request::{base_request, tuned_request, Link};
+pub(crate) use takes::takes;
 pub use verdict::{MIN_APPLIED_SHARE, MIN_FUNCTION_SHARE, MIN_IN_FRONT};
 
 use crate::Requirement;

@@ -4,7 +4,8 @@ use super::llvm::Llvm;
 use super::profile::{Manifest, FUNCTIONS, KIND, MANIFEST, TREE};
 use super::request::PROFILE_FILE;
 use super::{debug_info, functions, PreparedProfile, ProfileSummary, RanFunction};
-use crate::stored::check_recorded;
+use crate::quality;
+use crate::stored::QUALITY;
 use crate::{Error, Result};
 use kerntune_convert::autofdo::{SampleProfile, Unsymbolized};
 use kerntune_kernel::{Compiler, Kernel};
@@ -27,11 +28,11 @@ const MIN_MATCHED: f64 = 0.8;
 /// The result is named by its content; what is there already is not made again.
 ///
 /// # Errors
-/// A recording of another kernel or without edges, a kernel without debug information, absent programs, and a
+/// A recording that does not pass the gate ([`crate::quality`]), a kernel without debug information, absent programs, and a
 /// sample profile that holds too little of what ran: each of them would make a tuned kernel that is none.
 pub fn prepare_profile(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<PreparedProfile> {
     let recorded = &recording.manifest;
-    check_recorded(recording, kernel)?;
+    let quality = quality::pass(work, recording, kernel)?;
     debug_info::check(kernel)?;
     let counts = Unsymbolized::of(&recording.tables)
         .map_err(|reason| Error::NoCounts { profile: recorded.id.clone(), reason })?;
@@ -64,6 +65,7 @@ pub fn prepare_profile(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> 
     let summary = summarise(&counts, &samples, &ran);
     judge(&summary, &ran).map_err(|reason| Error::PoorSamples { profile: recorded.id.clone(), reason })?;
     write_json(&at(FUNCTIONS), &ran)?;
+    write_json(&at(QUALITY), &quality)?;
     write_json(&at(MANIFEST), &Manifest::new(&id, &kernel.manifest.id, &recorded.id, summary))?;
     PreparedProfile::load(&staged.publish()?)
 }

@@ -1,7 +1,8 @@
 //! A prepared profile in the work directory.
 
 use super::RanFunction;
-use crate::stored::{check_schema, read_json};
+use crate::quality::Quality;
+use crate::stored::{check_schema, read_json, read_quality};
 use crate::Result;
 use kerntune_work::IoContext;
 use serde::{Deserialize, Serialize};
@@ -111,6 +112,11 @@ impl PreparedProfile {
     /// What belongs into the build directory: the sample profile.
     pub fn tree(&self) -> PathBuf {
         self.dir.join(TREE)
+    }
+
+    /// What the gate said of the recording; None in results of before there was one.
+    pub fn quality(&self) -> Result<Option<Quality>> {
+        read_quality(&self.dir)
     }
 
     /// Which function ran how much, the most first.

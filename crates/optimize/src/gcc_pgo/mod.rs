@@ -39,7 +39,7 @@ pub use compiler::check_compiler;
 pub use counts::{FunctionCounts, ObjectCounts};
 pub use exclude::{Exclusion, Exclusions};
 pub use image::{ImageEvidence, Placement};
-pub use prepare::{prepare_as_exported, prepare_profile};
+pub use prepare::{check_profile, prepare_as_exported, prepare_profile};
 pub use profile::{PreparedProfile, ProfileSummary};
 pub use proof::{prove, LostFunction, Proof, ValueEvidence};
 pub use request::{instrumented_request, tuned_request, without_counters};

@@ -6,6 +6,8 @@ use super::gcno::Notes;
 use super::profile::{Manifest, COUNTS, KIND, MANIFEST, TREE};
 use super::value_health::{ValueHealth, MAX_UNLISTED_SHARE};
 use super::{ObjectCounts, PreparedProfile, ProfileSummary, ValueSummary};
+use crate::quality::{self, Quality};
+use crate::stored::QUALITY;
 use crate::{Error, Result};
 use kerntune_convert::gcda::{summarise, CounterKind, Gcda, GcdaFunction, GcovVersion, MergeWeights};
 use kerntune_kernel::Kernel;
@@ -26,7 +28,8 @@ use std::path::{Component, Path, PathBuf};
 /// already is not written again.
 ///
 /// # Errors
-/// Nothing exported, files missing, of another build or compiler, damaged, counters that overflowed, nothing executed.
+/// Counters that do not pass the gate ([`crate::quality`]): nothing exported, files missing, of another build or compiler,
+/// damaged, counters that overflowed, nothing executed.
 pub fn prepare_profile(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel) -> Result<PreparedProfile> {
     prepare(work, runs, gcov, true)
 }
@@ -40,38 +43,68 @@ pub fn prepare_as_exported(work: &WorkDir, run: &Path, gcov: &Kernel) -> Result<
     prepare(work, &[run.to_owned()], gcov, false)
 }
 
+/// What the gate says of the counters, which [`prepare_profile`] would take or refuse.
+///
+/// # Errors
+/// As [`prepare_profile`].
+pub fn check_profile(runs: &[PathBuf], gcov: &Kernel) -> Result<Quality> {
+    Ok(Counted::read(runs, gcov, true)?.quality)
+}
+
 fn prepare(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel, complete: bool) -> Result<PreparedProfile> {
-    let (first, others) = runs.split_first().ok_or(Error::NoRuns)?;
-    let build = Build::of(gcov)?;
-    let mut merged = build.read_run(first)?;
-    for other in others {
-        for (name, gcda) in build.read_run(other)? {
-            let sum = match merged.get(&name) {
-                Some(so_far) => Gcda::merge(so_far, &gcda, MergeWeights::EQUAL)
-                    .map_err(|source| Error::BadFile { file: other.join(&name), source })?,
-                // An object that only this run's kernel image reported.
-                None => gcda,
-            };
-            merged.insert(name, sum);
-        }
-    }
-    let summary = ProfileSummary::from(summarise(merged.values()));
-    if summary.executed_functions == 0 {
-        let ProfileSummary { files, counters, .. } = summary;
-        return Err(Error::NothingExecuted { dir: first.clone(), files, counters });
-    }
-    let run_count = u32::try_from(runs.len()).unwrap_or(u32::MAX);
-    for gcda in merged.values_mut().filter(|_| complete) {
-        gcda.set_summary(run_count, summary.sum_max);
-    }
-    let counts = build.counts(&merged)?;
-    let health = runs.iter().map(|run| ValueHealth::of_run(run)).filter_map(Result::transpose);
-    let values = ValueSummary::of(merged.values(), &counts, health.collect::<Result<_>>()?);
-    if let Some(values) = &values {
-        check_lists(values, first)?;
-    }
+    let Counted { files, counts, run_count, summary, values, quality } = Counted::read(runs, gcov, complete)?;
     let manifest = |id: &str| Manifest::new(id, &gcov.manifest, run_count, summary, values);
-    store(work, gcov, manifest, &merged, &counts)
+    store(work, gcov, manifest, &files, &counts, &quality)
+}
+
+/// The sum of all runs.
+struct Counted {
+    files: Files,
+    counts: Vec<ObjectCounts>,
+    run_count: u32,
+    summary: ProfileSummary,
+    values: Option<ValueSummary>,
+    quality: Quality,
+}
+
+impl Counted {
+    fn read(runs: &[PathBuf], gcov: &Kernel, complete: bool) -> Result<Self> {
+        let (first, others) = runs.split_first().ok_or(Error::NoRuns)?;
+        let build = Build::of(gcov)?;
+        let mut merged = build.read_run(first)?;
+        let mut each = vec![build.counts(&merged)?];
+        for other in others {
+            let files = build.read_run(other)?;
+            each.push(build.counts(&files)?);
+            for (name, gcda) in files {
+                let sum = match merged.get(&name) {
+                    Some(so_far) => Gcda::merge(so_far, &gcda, MergeWeights::EQUAL)
+                        .map_err(|source| Error::BadFile { file: other.join(&name), source })?,
+                    // An object that only this run's kernel image reported.
+                    None => gcda,
+                };
+                merged.insert(name, sum);
+            }
+        }
+        let summary = ProfileSummary::from(summarise(merged.values()));
+        if summary.executed_functions == 0 {
+            let ProfileSummary { files, counters, .. } = summary;
+            return Err(Error::NothingExecuted { dir: first.clone(), files, counters });
+        }
+        let run_count = u32::try_from(runs.len()).unwrap_or(u32::MAX);
+        for gcda in merged.values_mut().filter(|_| complete) {
+            gcda.set_summary(run_count, summary.sum_max);
+        }
+        let counts = build.counts(&merged)?;
+        let name = runs.iter().map(|run| run.display().to_string()).collect::<Vec<_>>().join(" and ");
+        let quality = quality::pass_counters(gcov, name, &counts, &each)?;
+        let health = runs.iter().map(|run| ValueHealth::of_run(run)).filter_map(Result::transpose);
+        let values = ValueSummary::of(merged.values(), &counts, health.collect::<Result<_>>()?);
+        if let Some(values) = &values {
+            check_lists(values, first)?;
+        }
+        Ok(Self { files: merged, counts, run_count, summary, values, quality })
+    }
 }
 
 /// Refuses lists of values that the kernel could not keep.
@@ -92,6 +125,7 @@ fn store(
     manifest: impl FnOnce(&str) -> Manifest,
     files: &Files,
     counts: &[ObjectCounts],
+    quality: &Quality,
 ) -> Result<PreparedProfile> {
     let mut hash = ContentHash::new("gcc-pgo/1").field("kernel", &gcov.manifest.id);
     for (name, gcda) in files {
@@ -110,6 +144,7 @@ fn store(
         fs::write(&path, gcda.to_bytes()).at("write", &path)?;
     }
     write_json(&staged.path().join(COUNTS), &counts)?;
+    write_json(&staged.path().join(QUALITY), quality)?;
     write_json(&staged.path().join(MANIFEST), &manifest(&id))?;
     PreparedProfile::load(&staged.publish()?)
 }

@@ -1,7 +1,8 @@
 //! A prepared profile in the work directory.
 
 use super::{ObjectCounts, ValueSummary};
-use crate::stored::{check_schema, read_json};
+use crate::quality::Quality;
+use crate::stored::{check_schema, read_json, read_quality};
 use crate::Result;
 use kerntune_convert::gcda::ProgramSummary;
 use kerntune_work::IoContext;
@@ -95,6 +96,11 @@ impl PreparedProfile {
     /// The files as they belong into the build directory: `kernel/fork.gcda` is for `kernel/fork.o`.
     pub fn tree(&self) -> PathBuf {
         self.dir.join(TREE)
+    }
+
+    /// What the gate said of the counters; None in results of before there was one.
+    pub fn quality(&self) -> Result<Option<Quality>> {
+        read_quality(&self.dir)
     }
 
     /// Which function ran how much, by object in the order of their names.

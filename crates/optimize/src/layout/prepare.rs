@@ -1,7 +1,8 @@
 //! From a recording to an order.
 
 use super::graph::call_graph;
-use crate::stored::{check_recorded, check_schema, read_json};
+use crate::quality::{self, Quality};
+use crate::stored::{check_schema, read_json, read_quality, QUALITY};
 use crate::{Error, Result};
 use kerntune_kernel::{FunctionOrder, Kernel, Symbols};
 use kerntune_layout::order::{Algorithm, CallGraph, CdsortConfig, Order, Placement};
@@ -82,6 +83,11 @@ impl PreparedOrder {
         let Manifest { id, kernel, recording, summary, .. } = manifest;
         Ok(Self { dir, id, kernel, recording, order: FunctionOrder::parse(&text)?, summary })
     }
+
+    /// What the gate said of the recording; None in results of before there was one.
+    pub fn quality(&self) -> Result<Option<Quality>> {
+        read_quality(&self.dir)
+    }
 }
 
 /// Orders the functions of `kernel` by a recording of it with edges, best of the training run.
@@ -89,7 +95,7 @@ impl PreparedOrder {
 /// The result is named by what it is made of; what is there already is not made again.
 ///
 /// # Errors
-/// A recording of another kernel or without edges; a kernel whose functions cannot be moved.
+/// A recording that does not pass the gate ([`crate::quality`]) or has no calls; a kernel whose functions cannot be moved.
 pub fn prepare_order(
     work: &WorkDir,
     recording: &Profile,
@@ -97,7 +103,7 @@ pub fn prepare_order(
     algorithm: Algorithm,
 ) -> Result<PreparedOrder> {
     let recorded = &recording.manifest;
-    check_recorded(recording, kernel)?;
+    let quality = quality::pass(work, recording, kernel)?;
     if !kernel.manifest.movable {
         let (kernel, id) = (kernel.manifest.label.clone(), kernel.manifest.id.clone());
         return Err(kerntune_kernel::Error::NotMovable { kernel, id }.into());
@@ -126,11 +132,16 @@ pub fn prepare_order(
     let names = FunctionOrder::new(names)?;
     let summary = summarise(&graph, &order, algorithm, ordered)?;
     let (kernel, recording) = (kernel.manifest.id.clone(), recorded.id.clone());
-    store(work, &PreparedOrder { dir: PathBuf::new(), id, kernel, recording, order: names, summary })
+    let prepared = PreparedOrder { dir: PathBuf::new(), id, kernel, recording, order: names, summary };
+    store(work, &prepared, Some(&quality))
 }
 
 /// Writes an order under its id, unless it is there.
-pub(super) fn store(work: &WorkDir, prepared: &PreparedOrder) -> Result<PreparedOrder> {
+pub(super) fn store(
+    work: &WorkDir,
+    prepared: &PreparedOrder,
+    quality: Option<&Quality>,
+) -> Result<PreparedOrder> {
     let PreparedOrder { id, kernel, recording, order, summary, .. } = prepared.clone();
     let staged = work.stage(KIND, &id)?;
     if let Some(done) = staged.already().and_then(|dir| PreparedOrder::load(dir).ok()) {
@@ -139,6 +150,9 @@ pub(super) fn store(work: &WorkDir, prepared: &PreparedOrder) -> Result<Prepared
     }
     staged.clear()?;
     write_atomic(&staged.path().join(ORDER), order.text().as_bytes())?;
+    if let Some(quality) = quality {
+        write_json(&staged.path().join(QUALITY), quality)?;
+    }
     let manifest = Manifest { schema: SCHEMA.into(), id, kernel, recording, summary };
     write_json(&staged.path().join(MANIFEST), &manifest)?;
     PreparedOrder::load(&staged.publish()?)

@@ -93,11 +93,12 @@ pub fn prepare_sets(
     let offsets = placed.starts.iter().map(|(number, offset)| (movables[*number].0.clone(), *offset));
     let placed = FunctionOrder::new(names.chain(rest))?.with_offsets(offsets);
     let mut prepared = order.clone();
-    prepared.id = ContentHash::new("order-by-sets/1").field("order", placed.text()).field("of", &order.id).finish();
+    prepared.id =
+        ContentHash::new("order-by-sets/1").field("order", placed.text()).field("of", &order.id).finish();
     prepared.order = placed;
     prepared.summary.algorithm = format!("{}, by sets", order.summary.algorithm);
     prepared.summary.set_misses = Some([now, then]);
-    store(work, &prepared)
+    store(work, &prepared, order.quality()?.as_ref())
 }
 
 /// What the regions of a recording run again and again. A recording counts blocks in all regions together; they are
@@ -131,7 +132,8 @@ fn loops(tables: &Tables, symbols: &Symbols, located: &dyn Fn(u64) -> Option<At>
     for block in &tables.blocks {
         let Some(function) = symbols.lookup(block.start.get()) else { continue };
         let Some(at) = located(block.start.get()) else { continue };
-        let function = &symbols.functions()[function];
+        // A cold part runs where its function does, and has no calls of its own.
+        let function = &symbols.functions()[symbols.whole(function)];
         // Of code without calls (entry code) every region has its share.
         let called = calls.get(function.name.as_str()).unwrap_or(&instructions);
         let all: f64 = called.iter().sum();

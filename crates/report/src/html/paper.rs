@@ -82,8 +82,7 @@ fn chart(out: &mut String, measured: &Measured) {
     let gains = lines.iter().flat_map(|line| {
         [line.paper_improvement_percent, line.ranked().map_or(0.0, |figure| figure.improvement_percent)]
     });
-    let (low, high) =
-        gains.fold((0.0_f64, 1.0_f64), |(low, high), gain| (low.min(gain), high.max(gain)));
+    let (low, high) = gains.fold((0.0_f64, 1.0_f64), |(low, high), gain| (low.min(gain), high.max(gain)));
     let left = NAMES + if low < 0.0 { VALUES } else { 0.0 };
     let x = |gain: f64| left + (gain - low) / (high - low) * (WIDTH - VALUES - left);
     let height = 2.0 * TOP + ROW * lines.len() as f64;

@@ -1,6 +1,6 @@
 //! Recipe `clang-autofdo`: the training run of the base kernel itself is recorded.
 
-use super::{not_of, record_training, Compiles, Given, Job, Make, RecipeOptions, Way};
+use super::{not_of, record_training, tell, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
 use crate::{Error, Result, Session};
 use kerntune_kernel::{BuildRequest, ImportedSource, Kernel};
@@ -44,7 +44,9 @@ impl Way for ClangAutofdo {
             None => make(StepName::RecordTraining, &mut || record_training(session, base, workload, false))?,
         };
         make(StepName::Profile, &mut || {
-            Ok(prepare_profile(session.work, &Profile::load(&recording)?, base)?.dir)
+            let prepared = prepare_profile(session.work, &Profile::load(&recording)?, base)?;
+            tell(session, prepared.quality()?);
+            Ok(prepared.dir)
         })
     }
 

@@ -1,6 +1,6 @@
 //! Recipe `gcc-pgo`: an instrumented kernel is trained.
 
-use super::{not_of, Compiles, Given, Job, Make, RecipeOptions, Way};
+use super::{not_of, tell, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
 use crate::sound::sound;
 use crate::train::train;
@@ -31,7 +31,10 @@ impl Way for GccPgo {
     fn profile(&self, job: &Job, given: Option<&Given>, make: &mut Make) -> Result<PathBuf> {
         let (instrumented, counters) = train_instrumented(job, given, make)?;
         make(StepName::Profile, &mut || {
-            Ok(prepare_profile(job.session.work, std::slice::from_ref(&counters), &instrumented)?.dir)
+            let runs = std::slice::from_ref(&counters);
+            let prepared = prepare_profile(job.session.work, runs, &instrumented)?;
+            tell(job.session, prepared.quality()?);
+            Ok(prepared.dir)
         })
     }
 
@@ -60,8 +63,11 @@ pub(super) fn train_instrumented(
     let Job { session, workload, base, options, .. } = *job;
     let values = values(job)?;
     if values.is_none() && options.values {
-        let version = &base.manifest.version;
-        let text = format!("no patches profile values in Linux {version}: arcs alone are counted");
+        let of = &base.manifest;
+        let text = format!(
+            "no patches profile values in Linux {} for {}: arcs alone are counted",
+            of.version, of.arch
+        );
         session.progress.note(&text);
     }
     let instrumented = make(StepName::InstrumentedKernel, &mut || {

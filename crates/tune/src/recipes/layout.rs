@@ -1,13 +1,15 @@
 //! Recipe `layout`, alone or after one that compiles: the objects are linked in the order that a recording of
 //! themselves asks for.
 
-use super::{not_of, record_training, Compiles, Given, Job, Make, RecipeOptions, Way};
+use super::{not_of, record_training, tell, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
 use crate::sound::sound;
 use crate::{Error, Result, Session};
 use kerntune_kernel::{relink, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::Exclusions;
-use kerntune_optimize::layout::{prepare_order, prepare_sets, prove, PreparedOrder, CACHE, DEFAULT_ALGORITHM};
+use kerntune_optimize::layout::{
+    prepare_order, prepare_sets, prove, PreparedOrder, CACHE, DEFAULT_ALGORITHM,
+};
 use kerntune_optimize::{Proof, Recipe};
 use kerntune_profile::Profile;
 use std::path::{Path, PathBuf};
@@ -77,11 +79,14 @@ impl Way for Layout {
         let recording = match recording {
             Some(given) => given,
             // With functions: which of them run in the same region, and so are in each other's way.
-            None => make(StepName::RecordMovable, &mut || record_training(session, &movable, workload, true))?,
+            None => {
+                make(StepName::RecordMovable, &mut || record_training(session, &movable, workload, true))?
+            }
         };
         make(StepName::Order, &mut || {
             let recording = Profile::load(&recording).map_err(Error::from)?;
             let order = prepare_order(session.work, &recording, &movable, DEFAULT_ALGORITHM)?;
+            tell(session, order.quality()?);
             let label = format!("{}-{}", movable.manifest.label, DEFAULT_ALGORITHM.name());
             let listed = (label.as_str(), self.recipe.name());
             let linked = relink(session.work, &movable, &order.order, listed, session.progress)?;

@@ -14,6 +14,7 @@ use kerntune_guest::Workload;
 use kerntune_kernel::{BuildRequest, Kernel, ObjectFlags};
 use kerntune_optimize::clang_autofdo::Link;
 use kerntune_optimize::gcc_pgo::Exclusions;
+use kerntune_optimize::quality::Quality;
 use kerntune_optimize::{Proof, Recipe};
 use std::path::{Path, PathBuf};
 
@@ -168,6 +169,16 @@ fn record_training(
     let (run, repeat) = ("training", Repeat::Number(0));
     let request = RecordRequest { kernel, workload, run, capture, model: None, repeat };
     Ok(record(session, &request)?.path)
+}
+
+/// Tells what the gate said of a profile.
+fn tell(session: &Session, quality: Option<Quality>) {
+    if let Some(quality) = quality {
+        session.progress.note(&quality.line());
+        for finding in &quality.findings {
+            session.progress.note(&format!("warning: {finding}"));
+        }
+    }
 }
 
 fn not_of(recipe: Recipe, option: &'static str, instead: &'static str) -> Error {

@@ -2,6 +2,7 @@
 
 mod gmon;
 mod mcrae;
+mod perf;
 
 use crate::args::{Global, ImportFormat};
 use crate::exit::{Exit, Failure};
@@ -11,5 +12,6 @@ pub fn run(global: &Global, format: &ImportFormat, output: &Output) -> Result<Ex
     match format {
         ImportFormat::Gmon(options) => gmon::run(global, options, output),
         ImportFormat::Mcrae(options) => mcrae::run(global, options, output),
+        ImportFormat::Perf(options) => perf::run(global, options, output),
     }
 }

@@ -1,0 +1,87 @@
+//! The gate for counters of an instrumented kernel, which are of arcs and not of instructions.
+//!
+//! That each file is of this build, with a function for each of the object's and the same control flow, is checked where they
+//! are read (`gcc_pgo::prepare_profile`); here is what can be said of them as a whole.
+
+use super::carry::{Matched, Ran};
+use super::check::{Quality, Unit};
+use super::findings::{little, unsteady};
+use super::gate::{kernel_id, SCHEMA};
+use super::overlap::{Overlap, Weights};
+use crate::gcc_pgo::ObjectCounts;
+use crate::Result;
+use kerntune_kernel::Kernel;
+use kerntune_profile::source_name;
+use std::collections::HashSet;
+use std::path::Path;
+
+/// Asks of the counters that `gcov`, the instrumented kernel, exported in all `runs` (directories), each given on its own
+/// if there are several.
+///
+/// # Errors
+/// [`Error::Unfit`](crate::Error::Unfit); an image that cannot be read.
+pub(crate) fn pass_counters(
+    gcov: &Kernel,
+    name: String,
+    objects: &[ObjectCounts],
+    runs: &[Vec<ObjectCounts>],
+) -> Result<Quality> {
+    let functions = || objects.iter().flat_map(|object| &object.functions);
+    let ran = || functions().filter(|function| function.total > 0);
+    let counted = objects.iter().fold(0u64, |sum, object| sum.saturating_add(object.total()));
+    let all = Ran { functions: ran().count() as u64, instructions: counted };
+    let (overlap, whole) = match halves(runs) {
+        Some(overlap) => (Some(overlap), None),
+        None => (None, Some("it is of one run; give a second one to compare it with".into())),
+    };
+    let mut quality = Quality {
+        schema: SCHEMA.into(),
+        profile: name,
+        recorded: kernel_id(gcov),
+        kernel: kernel_id(gcov),
+        recipe: None,
+        unit: Unit::Arcs,
+        executed: None,
+        counted,
+        code_bytes: code_bytes(gcov, objects)?,
+        coverage: None,
+        taken: None,
+        matched: Some(Matched { ran: all, same: all, matched_instructions: counted, ..Matched::default() }),
+        overlap,
+        whole,
+        findings: Vec::new(),
+    };
+    let findings = [little(&quality), unsteady(&quality, false)];
+    quality.findings.extend(findings.into_iter().flatten());
+    quality.verdict()?;
+    Ok(quality)
+}
+
+/// Every other run against the others.
+fn halves(runs: &[Vec<ObjectCounts>]) -> Option<Overlap> {
+    let mut weights = [Weights::new(), Weights::new()];
+    for (run, at) in runs.iter().zip(0usize..) {
+        for function in run.iter().flat_map(|object| &object.functions) {
+            let sum = weights[at % 2].entry(source_name(&function.name).0.to_string()).or_default();
+            *sum = sum.saturating_add(function.total);
+        }
+    }
+    let [one, two] = &weights;
+    Overlap::of("every other training run".into(), [one, two])
+}
+
+/// Bytes of the functions of an image, and of them those whose source file has counters. None if the build did not tell
+/// its sources, or its image was not kept.
+fn code_bytes(gcov: &Kernel, objects: &[ObjectCounts]) -> Result<Option<[u64; 2]>> {
+    if gcov.source_files()?.is_empty() || !gcov.vmlinux().is_file() {
+        return Ok(None);
+    }
+    let stem = |path: &str| Path::new(path).with_extension("");
+    let counted: HashSet<_> = objects.iter().map(|object| stem(&object.object)).collect();
+    let symbols = gcov.symbols()?;
+    let bytes = symbols.functions().iter().fold([0u64; 2], |[all, with], function| {
+        let has = function.file.as_deref().is_some_and(|file| counted.contains(&stem(file)));
+        [all.saturating_add(function.size), with.saturating_add(if has { function.size } else { 0 })]
+    });
+    Ok(Some(bytes))
+}

@@ -1,0 +1,192 @@
+//! What the gate finds: each function asks one thing of the figures.
+
+use super::check::{
+    percent, share, Finding, Quality, FEW_INSTRUCTIONS, MIN_CARRIED_PERCENT, MIN_COVERAGE, MIN_OVERLAP,
+    STEADY_OVERLAP,
+};
+use super::gate::named;
+use crate::{clang_autofdo, Recipe};
+use kerntune_kernel::Kernel;
+use kerntune_profile::{Manifest, Tables};
+
+pub(super) fn no_counts(tables: &Tables) -> Option<Finding> {
+    (!tables.blocks.iter().any(|block| block.count > 0)).then(|| {
+        Finding::refused(
+            "counts",
+            "it has no executed blocks of the kernel".into(),
+            "record again without --no-edges, with a workload whose steps mark regions".into(),
+        )
+    })
+}
+
+pub(super) fn little(quality: &Quality) -> Option<Finding> {
+    (1..FEW_INSTRUCTIONS).contains(&quality.counted).then(|| {
+        Finding::warning(
+            "training",
+            format!("only {} {} were counted in it", quality.counted, quality.unit),
+            "is that the training? Let the workload's training run do more".into(),
+        )
+    })
+}
+
+pub(super) fn overflowed(tables: &Tables) -> Option<Finding> {
+    let blocks = tables.blocks.iter().filter(|block| block.count == u64::MAX).count();
+    let edges = tables.edges.iter().filter(|edge| edge.count == u64::MAX).count();
+    (blocks + edges > 0).then(|| {
+        Finding::refused(
+            "overflow",
+            format!(
+                "{} of its counters overflowed, so that what is hot cannot be told any more",
+                blocks + edges
+            ),
+            "merge with smaller weights".into(),
+        )
+    })
+}
+
+/// Samples tell their CPU: one that has none ran nothing, or was not sampled.
+pub(super) fn silent_cpus(manifest: &Manifest) -> Option<Finding> {
+    let silent = *manifest.health.get("silent_cpus").filter(|silent| **silent > 0)?;
+    Some(Finding::refused(
+        "cpus",
+        format!("the counts of {silent} CPUs are missing: there is not one sample of them"),
+        "sample all of them (`perf record -a`), or import with --idle-cpus if they had nothing to do".into(),
+    ))
+}
+
+/// What to do about counts that the regions know of and the tables do not.
+const LEFT_OUT: &str = "counts were left out on the way, as where those of one CPU or of one part of the run are missing; record again";
+
+/// Branches are counted apart from instructions, and `layout` lives on them alone.
+pub(super) fn branches_left_out(quality: &Quality) -> Option<Finding> {
+    let [taken, counted] = quality.taken?;
+    let covered = share(counted, taken);
+    (quality.counted > 0 && covered < MIN_COVERAGE).then(|| {
+        Finding::refused(
+            "branches",
+            format!(
+                "{} of the branches that the kernel took have counts, {} are needed",
+                percent(covered),
+                percent(MIN_COVERAGE)
+            ),
+            LEFT_OUT.into(),
+        )
+    })
+}
+
+pub(super) fn little_covered(quality: &Quality, manifest: &Manifest) -> Option<Finding> {
+    let coverage = quality.coverage?;
+    let (least, mend) = match &manifest.carried {
+        Some(carried) => (
+            carried.at_least_percent as f64 / 100.0,
+            "record the training run on this kernel instead of carrying an older one on",
+        ),
+        None => (MIN_COVERAGE, LEFT_OUT),
+    };
+    (quality.counted > 0 && coverage < least).then(|| {
+        Finding::refused(
+            "coverage",
+            format!(
+                "{} of the instructions that the kernel executed have counts, {} are needed",
+                percent(coverage),
+                percent(least)
+            ),
+            mend.to_string(),
+        )
+    })
+}
+
+/// Refused only where the halves were `given`: regions of one name, and runs that are added up, may well be of different
+/// work.
+pub(super) fn unsteady(quality: &Quality, given: bool) -> Option<Finding> {
+    let hot = &quality.overlap.as_ref()?.hot[0];
+    let refused = given && hot.overlap < MIN_OVERLAP;
+    let wanted = if refused { MIN_OVERLAP } else { STEADY_OVERLAP };
+    (hot.overlap < wanted).then(|| {
+        let found = format!(
+            "of the functions that hold {:.0} % of its two halves {} are common by weight, {} are wanted: what is hot \
+             in the one is not in the other",
+            hot.cut * 100.0,
+            percent(hot.overlap),
+            percent(wanted)
+        );
+        let mend = "train for longer, or with the work of both (`kerntune profile merge`)";
+        Finding { refused, ..Finding::warning("halves", found, mend.into()) }
+    })
+}
+
+/// Counts of another kernel, or of other code than this kernel's.
+pub(super) fn misplaced(quality: &Quality, same_kernel: bool) -> Option<Finding> {
+    let usable = quality.usable();
+    if same_kernel {
+        let matched = quality.matched.as_ref()?;
+        let fitting = share(matched.matched_instructions, matched.ran.instructions);
+        return (fitting < MIN_COVERAGE).then(|| {
+            Finding::refused(
+                "blocks",
+                format!(
+                    "{} of what ran is code of the kernel's image, {} are needed",
+                    percent(fitting),
+                    percent(MIN_COVERAGE)
+                ),
+                "was vmlinux stripped or built again after the recording? Record again".into(),
+            )
+        });
+    }
+    let profile = &quality.profile;
+    let found = format!(
+        "it is of kernel {}, not of {}: its addresses mean other code here",
+        named(&quality.recorded),
+        named(&quality.kernel)
+    );
+    let record = format!("record the training run on kernel {}", quality.kernel.label);
+    let mend = if quality.matched.is_none() {
+        format!(
+            "{record}. Nothing of it can be carried over, as its kernel is not in the work directory any more, or not for \
+             x86-64"
+        )
+    } else if usable * 100.0 < MIN_CARRIED_PERCENT as f64 {
+        format!(
+            "{record}. Only {} of what it executed is the same here, and {MIN_CARRIED_PERCENT} % are needed to carry it over",
+            percent(usable)
+        )
+    } else {
+        format!(
+            "{record}, or `kerntune profile carry {profile} --to {}`: {} of what it executed is the same here, {} is lost",
+            quality.kernel.id,
+            percent(usable),
+            percent(1.0 - usable)
+        )
+    };
+    Some(Finding::refused("kernel", found, mend))
+}
+
+/// What a recipe asks of the kernel before it takes a recording.
+pub(super) fn of_recipe(recipe: Recipe, kernel: &Kernel) -> Option<Finding> {
+    let (found, mend) = match recipe {
+        Recipe::GccPgo | Recipe::GccPgoLayout | Recipe::StockGcov => (
+            format!("recipe {recipe} takes counters of an instrumented kernel and no recording"),
+            "leave the training to it, or give counters with --gcda".to_string(),
+        ),
+        Recipe::Layout => {
+            if kernel.manifest.movable {
+                return None;
+            }
+            let label = &kernel.manifest.label;
+            (
+                format!("recipe {recipe} moves functions, and those of kernel {label} cannot be moved"),
+                "build it with `kerntune kernel build --movable`, and record that kernel".into(),
+            )
+        }
+        Recipe::ClangAutofdo
+        | Recipe::ClangAutofdoLayout
+        | Recipe::ClangAutofdoThinlto
+        | Recipe::ClangAutofdoThinltoLayout
+        | Recipe::StockAutofdo
+        | Recipe::StockLldOrder => {
+            let reason = clang_autofdo::takes(kernel).err()?;
+            (format!("recipe {recipe} cannot use counts of this kernel"), reason.to_string())
+        }
+    };
+    Some(Finding::refused("recipe", found, mend))
+}

@@ -1,0 +1,186 @@
+//! Whether two halves of a training have the same hot functions.
+//!
+//! What is hot in one half only is hot by chance, and a kernel made for it is made for nothing. The hot set of a half at
+//! 90 % is the fewest functions that hold 90 % of its instructions (functions of one name in the source are one; of equally
+//! hot ones the first by name). The overlap is the share of both hot sets' weight that is in functions of both: with
+//! `w₁`, `w₂` a function's share of its half's instructions and `H₁`, `H₂` the hot sets,
+//!
+//! ```text
+//! (w₁(H₁∩H₂) + w₂(H₁∩H₂)) / (w₁(H₁) + w₂(H₂))
+//! ```
+//!
+//! which is 1 if they are the same functions and 0 if none is in both. Beside it: `Σ min(w₁, w₂)` over all functions, which
+//! also asks whether they are as hot in both.
+
+use kerntune_profile::{source_name, Symbol, Tables};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// The shares for which hot sets are compared.
+const CUTS: [f64; 2] = [0.90, 0.99];
+
+/// Instructions of each function, by its name in the source.
+pub(super) type Weights = BTreeMap<String, u64>;
+
+/// The hot sets of two halves at one cut.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct HotSets {
+    /// The share of a half's instructions that its hot set has at least.
+    pub cut: f64,
+    /// Functions of each half's hot set.
+    pub functions: [u64; 2],
+    /// Functions of both.
+    pub common: u64,
+    /// The overlap, 0 to 1.
+    pub overlap: f64,
+}
+
+/// How alike two halves are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Overlap {
+    /// What the halves are.
+    pub halves: String,
+    /// At 90 % and at 99 %.
+    pub hot: [HotSets; 2],
+    /// `Σ min(w₁, w₂)`, 0 to 1.
+    pub common_weight: f64,
+}
+
+/// Why a recording has no halves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whole {
+    /// Its counts are of all regions together.
+    NoFunctions,
+    /// Each region is there once.
+    Once,
+}
+
+impl fmt::Display for Whole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Whole::NoFunctions => "its counts are of all regions together",
+            Whole::Once => "no region of it occurs twice",
+        })
+    }
+}
+
+impl Overlap {
+    /// Of two halves, which `halves` describes. None if one of them is empty.
+    pub(super) fn of(halves: String, weights: [&Weights; 2]) -> Option<Self> {
+        let shares = [shares(weights[0])?, shares(weights[1])?];
+        let share = |half: usize, name: &str| shares[half].get(name).copied().unwrap_or_default();
+        let hot = CUTS.map(|cut| {
+            let sets = [hot_set(&shares[0], cut), hot_set(&shares[1], cut)];
+            let common: BTreeSet<&str> = sets[0].intersection(&sets[1]).copied().collect();
+            let weight =
+                |half: usize, set: &BTreeSet<&str>| -> f64 { set.iter().map(|name| share(half, name)).sum() };
+            let all = weight(0, &sets[0]) + weight(1, &sets[1]);
+            HotSets {
+                cut,
+                functions: [sets[0].len() as u64, sets[1].len() as u64],
+                common: common.len() as u64,
+                overlap: (weight(0, &common) + weight(1, &common)) / all,
+            }
+        });
+        let common_weight = shares[0].iter().map(|(name, one)| one.min(share(1, name))).sum();
+        Some(Self { halves, hot, common_weight })
+    }
+}
+
+/// Each function's share; None of nothing.
+fn shares(weights: &Weights) -> Option<BTreeMap<&str, f64>> {
+    let sum: u128 = weights.values().map(|weight| u128::from(*weight)).sum();
+    let share = |weight: u64| weight as f64 / sum as f64;
+    (sum > 0).then(|| weights.iter().map(|(name, weight)| (name.as_str(), share(*weight))).collect())
+}
+
+fn hot_set<'a>(shares: &BTreeMap<&'a str, f64>, cut: f64) -> BTreeSet<&'a str> {
+    let mut hottest: Vec<(&str, f64)> = shares.iter().map(|(name, share)| (*name, *share)).collect();
+    hottest.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+    let mut sum = 0.0;
+    let enough = |(_, share): &(&str, f64)| {
+        let wanted = sum < cut;
+        sum += share;
+        wanted
+    };
+    hottest.into_iter().take_while(enough).map(|(name, _)| name).collect()
+}
+
+/// The instructions of each function of a recording, by its blocks.
+pub(super) fn by_blocks(tables: &Tables) -> Weights {
+    let mut functions: Vec<&Symbol> =
+        tables.symbols.iter().filter(|symbol| symbol.module.is_none() && symbol.size > 0).collect();
+    functions.sort_by_key(|symbol| symbol.address);
+    let mut weights = Weights::new();
+    for block in &tables.blocks {
+        let after = functions.partition_point(|symbol| symbol.address <= block.start);
+        let Some(function) = after.checked_sub(1).map(|at| functions[at]) else { continue };
+        if block.start.get() < function.address.get().saturating_add(function.size) {
+            add(&mut weights, function, block.instructions.get().saturating_mul(block.count));
+        }
+    }
+    weights
+}
+
+/// The two halves of a recording with functions: of each region that occurs more than once every other one.
+pub(super) fn halves(tables: &Tables) -> Result<[Weights; 2], Whole> {
+    if tables.functions.is_empty() {
+        return Err(Whole::NoFunctions);
+    }
+    // Those within a region belong to it: an inner region's occurrence is counted on its own all the same.
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let half: Vec<usize> = (tables.regions.iter())
+        .map(|region| {
+            let number = seen.entry(&region.name).or_default();
+            *number += 1;
+            (*number - 1) % 2
+        })
+        .collect();
+    let mut weights = [Weights::new(), Weights::new()];
+    for row in &tables.functions {
+        let Some(region) = tables.regions.get(row.region as usize) else { continue };
+        let Some(function) = tables.symbols.get(row.function.0 as usize) else { continue };
+        // What occurs once would be in one half alone.
+        if seen.get(region.name.as_str()).is_some_and(|times| *times > 1) && function.module.is_none() {
+            add(&mut weights[half[row.region as usize]], function, row.net_ns.get());
+        }
+    }
+    match weights.iter().any(Weights::is_empty) {
+        true => Err(Whole::Once),
+        false => Ok(weights),
+    }
+}
+
+fn add(weights: &mut Weights, function: &Symbol, instructions: u64) {
+    let sum = weights.entry(source_name(&function.name).0.to_string()).or_default();
+    *sum = sum.saturating_add(instructions);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weights(list: &[(&str, u64)]) -> Weights {
+        list.iter().map(|(name, weight)| (name.to_string(), *weight)).collect()
+    }
+
+    #[test]
+    fn halves_overlap_by_the_weight_of_what_is_hot_in_both() {
+        let one = weights(&[("a", 50), ("b", 45), ("c", 5)]);
+        let same = Overlap::of("same".into(), [&one, &one]).unwrap();
+        assert_eq!((same.hot[0].functions, same.hot[0].common, same.hot[0].overlap), ([2, 2], 2, 1.0));
+        assert_eq!((same.hot[1].functions, same.common_weight), ([3, 3], 1.0));
+
+        // Of 0.95 and 0.95 only `a` is in both: 0.5 and 0.6.
+        let other = weights(&[("a", 60), ("d", 35), ("c", 5)]);
+        let half = Overlap::of("other".into(), [&one, &other]).unwrap();
+        assert_eq!((half.hot[0].functions, half.hot[0].common), ([2, 2], 1));
+        assert!((half.hot[0].overlap - 1.1 / 1.9).abs() < 1e-9, "{half:?}");
+        assert!((half.common_weight - 0.55).abs() < 1e-9, "{half:?}");
+
+        let apart = Overlap::of("apart".into(), [&one, &weights(&[("x", 1)])]).unwrap();
+        assert_eq!((apart.hot[0].overlap, apart.common_weight), (0.0, 0.0));
+        assert_eq!(Overlap::of("empty".into(), [&one, &Weights::new()]), None);
+    }
+}

@@ -44,6 +44,9 @@ pub(crate) fn place(script: &str, order: &FunctionOrder) -> Result<String, Strin
     placed.push_str(&script[..hot]);
     placed.push_str(&format!(". = ALIGN({PAGE}); {ORDER_START} = .;\n"));
     for name in order.names() {
+        if let Some(offset) = order.offset(name) {
+            placed.push_str(&format!("  . = MAX(., {ORDER_START} + {offset});\n"));
+        }
         // A function that the compiler took for cold is left where it is: its section has the name that
         // the cold part of a hot one has.
         placed.push_str(&format!("  *(.text.{name} .text.hot.{name})\n"));
@@ -89,6 +92,12 @@ mod tests {
         let (b, a) = (two.find("*(.text.b .text.hot.b)"), two.find("*(.text.a.isra.0 .text.hot.a.isra.0)"));
         assert!(b.is_some() && b < a && a < two.find(HOT), "{two}");
         assert_eq!(place(&two, &order(&[])).unwrap(), none, "nothing is left of an order before");
+        let far = order(&["b", "a"]).with_offsets([("a".to_string(), 4160)]);
+        let far = place(&none, &far).unwrap();
+        assert!(
+            far.contains(&format!(". = MAX(., {ORDER_START} + 4160);\n  *(.text.a .text.hot.a)")),
+            "{far}"
+        );
         assert!(is_placed(&two) && !is_placed(SCRIPT));
         assert!(place(" .text : { *(.text) }", &order(&[])).unwrap_err().contains("cannot be ordered"));
     }

@@ -90,7 +90,7 @@ impl TuneRequest<'_> {
             .field("workload", format!("{:?}", self.workload))
             .field("recipe", self.recipe.name())
             .field("options", format!("{:?}", self.options))
-            .field("order", DEFAULT_ALGORITHM.name())
+            .field("order", format!("{}, by sets", DEFAULT_ALGORITHM.name()))
             .field("model", &self.model.text)
             .field("machine", &session.machine_id)
             .field("kerntune", env!("CARGO_PKG_VERSION"));

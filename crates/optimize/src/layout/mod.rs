@@ -5,7 +5,8 @@
 //! | 1 | a build with [`movable`](kerntune_kernel::BuildRequest::movable) | the kernel, each function in a section of its own |
 //! | 2 | [`prepare_order`] | [`PreparedOrder`]: from a recording with edges of that kernel to an order |
 //! | 3 | [`relink`](kerntune_kernel::relink) | the same objects, linked in that order |
-//! | 4 | [`prove`] | [`Proof`]: where the functions are in the linked image |
+//! | 4 | [`prepare_sets`] | the same with places by the sets of the cache, where a loop is greater than it; linked again |
+//! | 5 | [`prove`] | [`Proof`]: where the functions are in the linked image |
 //!
 //! The order is applied by the linker script, which GNU ld and lld both read. It says where a function begins,
 //! and nothing of its inside: that is for the compiler with a profile, and the two go together.
@@ -13,11 +14,13 @@
 mod graph;
 mod prepare;
 mod proof;
+mod sets;
 #[cfg(test)]
 mod tests;
 
 pub use prepare::{prepare_order, OrderSummary, PreparedOrder};
 pub use proof::{prove, ImageEvidence, Proof, MIN_IN_PLACE};
+pub use sets::{prepare_sets, CACHE};
 
 pub use kerntune_layout::order::Algorithm;
 

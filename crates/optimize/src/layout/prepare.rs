@@ -37,6 +37,10 @@ pub struct OrderSummary {
     pub locality: [f64; 2],
     /// 4-KiB pages that hold 99 % of all entries at best.
     pub pages: [u64; 2],
+    /// Lines that miss although they were run in the round before, in all rounds of the recording's regions: by the
+    /// rule of `order::by_sets`, before it placed functions by the sets of a cache, and after. None if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_misses: Option<[f64; 2]>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -117,12 +121,9 @@ pub fn prepare_order(
         .field("counts", format!("{:?}", graph.functions()))
         .field("arcs", format!("{:?}", graph.arcs()))
         .finish();
-    let staged = work.stage(KIND, &id)?;
-    if let Some(done) = staged.already().and_then(|dir| PreparedOrder::load(dir).ok()) {
-        let _ = fs::remove_dir(staged.path());
+    if let Some(done) = work.find(KIND, &id).and_then(|dir| PreparedOrder::load(&dir).ok()) {
         return Ok(done);
     }
-    staged.clear()?;
     let order = algorithm.order(&graph);
     let names = order.as_slice().iter().filter(|&&at| graph.functions()[at].weight > 0).map(|&at| {
         let name = &symbols.functions()[at].name;
@@ -130,15 +131,26 @@ pub fn prepare_order(
     });
     let names = FunctionOrder::new(names)?;
     let summary = summarise(&graph, &order, algorithm, ordered)?;
-    write_atomic(&staged.path().join(ORDER), names.text().as_bytes())?;
-    let manifest = Manifest {
-        schema: SCHEMA.into(),
-        id,
-        kernel: kernel.manifest.id.clone(),
-        recording: recorded.id.clone(),
-        summary,
-    };
-    write_json(&staged.path().join(QUALITY), &quality)?;
+    let (kernel, recording) = (kernel.manifest.id.clone(), recorded.id.clone());
+    store(
+        work,
+        &PreparedOrder { dir: PathBuf::new(), id, kernel, recording, order: names, summary },
+        &quality,
+    )
+}
+
+/// Writes an order under its id, and what the gate said of its recording, unless it is there.
+pub(super) fn store(work: &WorkDir, prepared: &PreparedOrder, quality: &Quality) -> Result<PreparedOrder> {
+    let PreparedOrder { id, kernel, recording, order, summary, .. } = prepared.clone();
+    let staged = work.stage(KIND, &id)?;
+    if let Some(done) = staged.already().and_then(|dir| PreparedOrder::load(dir).ok()) {
+        let _ = fs::remove_dir(staged.path());
+        return Ok(done);
+    }
+    staged.clear()?;
+    write_atomic(&staged.path().join(ORDER), order.text().as_bytes())?;
+    let manifest = Manifest { schema: SCHEMA.into(), id, kernel, recording, summary };
+    write_json(&staged.path().join(QUALITY), quality)?;
     write_json(&staged.path().join(MANIFEST), &manifest)?;
     PreparedOrder::load(&staged.publish()?)
 }
@@ -158,5 +170,6 @@ fn summarise(graph: &CallGraph, order: &Order, algorithm: Algorithm, ordered: u6
         call_distance: both.map(|placement| placement.call_distance()),
         locality: both.map(|placement| placement.cache_locality(&CdsortConfig::default()).total),
         pages: both.map(|placement| placement.footprint(99).small_pages),
+        set_misses: None,
     })
 }

@@ -11,6 +11,10 @@ use std::fmt;
 /// kernel itself places (scheduler, entry code, locks) or that no compiler made.
 pub const MIN_IN_PLACE: f64 = 0.75;
 
+/// Least share of the functions with a place that must begin there. One that is longer than its symbol says moves
+/// those after it on, up to the next gap.
+pub const MIN_AT_PLACE: f64 = 0.75;
+
 const PAGE: u64 = 4096;
 
 /// Where the functions that ran are in one image.
@@ -39,6 +43,12 @@ pub struct Proof {
     pub in_place: u64,
     /// Of the latter those that come before a function that the order has before them.
     pub out_of_order: u64,
+    /// Functions for which the sets of the cache asked for a place.
+    #[serde(default)]
+    pub with_place: u64,
+    /// Of them those that begin there.
+    #[serde(default)]
+    pub at_place: u64,
     /// Bytes of the image from the first ordered function to the end of the last.
     pub ordered_bytes: u64,
     /// The first functions of the order that are elsewhere.
@@ -65,10 +75,15 @@ pub fn prove(movable: &Kernel, order: &PreparedOrder, tuned: &Kernel) -> Result<
         }
     }
     let (mut in_place, mut out_of_order, mut last) = (0, 0, 0);
+    let (mut with_place, mut at_place) = (0, 0);
     let mut elsewhere = Vec::new();
     for name in order.order.names() {
         let here = addresses.get(name.as_str()).into_iter().flatten();
         let here: Vec<u64> = here.copied().filter(|address| (start..end).contains(address)).collect();
+        if let Some(offset) = order.order.offset(name) {
+            with_place += 1;
+            at_place += u64::from(here.contains(&(start + offset)));
+        }
         match (here.iter().min(), here.iter().max()) {
             (Some(&first), Some(&until)) => {
                 in_place += 1;
@@ -88,6 +103,8 @@ pub fn prove(movable: &Kernel, order: &PreparedOrder, tuned: &Kernel) -> Result<
         ordered: order.order.names().len() as u64,
         in_place,
         out_of_order,
+        with_place,
+        at_place,
         ordered_bytes: end.saturating_sub(start),
         elsewhere,
         base: evidence(&Symbols::load(&movable.vmlinux())?, &ran),
@@ -124,6 +141,14 @@ impl Proof {
                 self.out_of_order
             ));
         }
+        if (self.at_place as f64) < MIN_AT_PLACE * self.with_place as f64 {
+            reasons.push(format!(
+                "{} of {} functions begin where the sets of the cache want them, fewer than {:.0} %",
+                self.at_place,
+                self.with_place,
+                MIN_AT_PLACE * 100.0
+            ));
+        }
         Refused::unless_empty(&self.kernel, reasons)
     }
 }
@@ -143,6 +168,13 @@ impl fmt::Display for Proof {
             self.ordered - self.in_place,
             self.elsewhere.iter().take(4).cloned().collect::<Vec<_>>().join(", ")
         )?;
+        if self.with_place > 0 {
+            writeln!(
+                f,
+                "  by sets     {} of {} begin where the sets of the cache want them",
+                self.at_place, self.with_place
+            )?;
+        }
         write!(
             f,
             "  pages       {} → {} of 4 KiB have code of functions that ran",

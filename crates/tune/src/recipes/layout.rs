@@ -7,7 +7,9 @@ use crate::sound::sound;
 use crate::{Error, Result, Session};
 use kerntune_kernel::{relink, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::Exclusions;
-use kerntune_optimize::layout::{prepare_order, prove, PreparedOrder, DEFAULT_ALGORITHM};
+use kerntune_optimize::layout::{
+    prepare_order, prepare_sets, prove, PreparedOrder, CACHE, DEFAULT_ALGORITHM,
+};
 use kerntune_optimize::{Proof, Recipe};
 use kerntune_profile::Profile;
 use std::path::{Path, PathBuf};
@@ -76,11 +78,18 @@ impl Way for Layout {
         }
         let recording = match recording {
             Some(given) => given,
-            None => make(StepName::RecordMovable, &mut || record_training(session, &movable, workload))?,
+            // With functions: which of them run in the same region, and so are in each other's way.
+            None => {
+                make(StepName::RecordMovable, &mut || record_training(session, &movable, workload, true))?
+            }
         };
         make(StepName::Order, &mut || {
             let recording = Profile::load(&recording).map_err(Error::from)?;
-            let prepared = prepare_order(session.work, &recording, &movable, DEFAULT_ALGORITHM)?;
+            let order = prepare_order(session.work, &recording, &movable, DEFAULT_ALGORITHM)?;
+            let label = format!("{}-{}", movable.manifest.label, DEFAULT_ALGORITHM.name());
+            let listed = (label.as_str(), self.recipe.name());
+            let linked = relink(session.work, &movable, &order.order, listed, session.progress)?;
+            let prepared = prepare_sets(session.work, &recording, (&movable, &linked), &order, &CACHE)?;
             tell(session, prepared.quality()?);
             Ok(prepared.dir)
         })

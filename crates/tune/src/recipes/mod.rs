@@ -157,8 +157,13 @@ pub(crate) fn tuned_label(label: &str, recipe: Recipe, workload: &Workload) -> S
 
 /// A recording of the training run of `kernel`, for its counts: without a trace of functions it is faster and
 /// leaves megabytes.
-fn record_training(session: &Session, kernel: &Kernel, workload: &Workload) -> Result<PathBuf> {
-    let capture = Capture { functions: false, edges: true };
+fn record_training(
+    session: &Session,
+    kernel: &Kernel,
+    workload: &Workload,
+    functions: bool,
+) -> Result<PathBuf> {
+    let capture = Capture { functions, edges: true };
     let (run, repeat) = ("training", Repeat::Number(0));
     let request = RecordRequest { kernel, workload, run, capture, model: None, repeat };
     Ok(record(session, &request)?.path)

@@ -1,0 +1,146 @@
+//! From an order to places that suit the sets of a cache.
+
+use super::prepare::store;
+use super::PreparedOrder;
+use crate::{quality, Result};
+use kerntune_kernel::{FunctionOrder, Kernel, Symbols, ORDER_END, ORDER_START};
+use kerntune_layout::order::{by_sets, At, Loop, LoopBlock};
+use kerntune_layout::CacheConfig;
+use kerntune_profile::{Profile, Tables};
+use kerntune_work::{ContentHash, WorkDir};
+use std::collections::{BTreeMap, HashMap};
+
+/// The first-level instruction cache of most x86 CPUs that run Linux: Intel's since Core 2, AMD's since Zen 2.
+pub const CACHE: CacheConfig = CacheConfig { size_bytes: 32 * 1024, ways: 8, line_bytes: 64 };
+
+/// What is gained has to be more than this share of the misses; else the order stays as it is.
+const WORTH: f64 = 0.1;
+/// Functions of our kernels begin at multiples of this many bytes.
+const ALIGNMENT: u64 = 16;
+
+/// Gives the functions of `order` places by the sets of `cache` ([`by_sets`]). `recording` is the one that the order was
+/// made from, `movable` the kernel that was recorded, `linked` the same objects linked in that order: it says
+/// which functions the linker script can move, and where the others are.
+///
+/// `order` itself comes back if the recording has no functions by region (recorded with `--no-functions`), or if places
+/// would not be worth it.
+///
+/// # Errors
+/// A recording of another kernel; images that cannot be read.
+pub fn prepare_sets(
+    work: &WorkDir,
+    recording: &Profile,
+    (movable, linked): (&Kernel, &Kernel),
+    order: &PreparedOrder,
+    cache: &CacheConfig,
+) -> Result<PreparedOrder> {
+    let quality = quality::pass(work, recording, movable)?;
+    let recorded = Symbols::load(&movable.vmlinux())?;
+    let image = Symbols::load(&linked.vmlinux())?;
+    let mark = |name: &str| image.address_of(name).unwrap_or_default();
+    let (start, end) = (mark(ORDER_START), mark(ORDER_END));
+
+    // Functions that can be placed: of one name alone, and where the script put them.
+    let mut addresses: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, function) in image.functions().iter().enumerate() {
+        for name in function.aliases.iter().chain([&function.name]) {
+            addresses.entry(name).or_default().push(at);
+        }
+    }
+    let place = |name: &str| match addresses.get(name).map(Vec::as_slice) {
+        Some(&[at]) if (start..end).contains(&image.functions()[at].address) => Some(at),
+        _ => None,
+    };
+    let mut movables: Vec<(String, usize)> = Vec::new();
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    for name in order.order.names() {
+        if let Some(at) = place(name) {
+            numbers.insert(name, movables.len());
+            movables.push((name.clone(), at));
+        }
+    }
+    let function = |at: &usize| &image.functions()[*at];
+    // What begins in the function's last gap is its own: the next one follows at once.
+    let sizes: Vec<u64> =
+        movables.iter().map(|(_, at)| function(at).size.next_multiple_of(ALIGNMENT)).collect();
+    let before: Vec<u64> = movables.iter().map(|(_, at)| function(at).address).collect();
+
+    let located = |address: u64| -> Option<At> {
+        let of = &recorded.functions()[recorded.lookup(address)?];
+        let offset = address - of.address;
+        let named = || of.aliases.iter().chain([&of.name]).map(String::as_str);
+        if let Some(number) = named().find_map(|name| numbers.get(name)) {
+            return Some(At::Function(*number, offset));
+        }
+        let there = named().find_map(|name| match addresses.get(name).map(Vec::as_slice) {
+            Some(&[at]) => Some(image.functions()[at].address),
+            _ => None,
+        });
+        Some(At::Address(there? + offset))
+    };
+    let loops = loops(&recording.tables, &recorded, &located);
+    let base: Vec<usize> = (0..movables.len()).collect();
+    let placed = by_sets(&sizes, &base, &before, &loops, cache, start);
+    let [now, then] = placed.misses;
+    if now <= 0.0 || then > (1.0 - WORTH) * now {
+        return Ok(order.clone());
+    }
+
+    // What cannot be placed by itself follows, where it is without any place.
+    let names = placed.starts.iter().map(|(number, _)| movables[*number].0.clone());
+    let rest = order.order.names().iter().filter(|name| !numbers.contains_key(name.as_str())).cloned();
+    let offsets = placed.starts.iter().map(|(number, offset)| (movables[*number].0.clone(), *offset));
+    let placed = FunctionOrder::new(names.chain(rest))?.with_offsets(offsets);
+    let mut prepared = order.clone();
+    prepared.id =
+        ContentHash::new("order-by-sets/1").field("order", placed.text()).field("of", &order.id).finish();
+    prepared.order = placed;
+    prepared.summary.algorithm = format!("{}, by sets", order.summary.algorithm);
+    prepared.summary.set_misses = Some([now, then]);
+    store(work, &prepared, &quality)
+}
+
+/// What the regions of a recording run again and again. A recording counts blocks in all regions together; they are
+/// divided among the regions as the calls of their function are.
+fn loops(tables: &Tables, symbols: &Symbols, located: &dyn Fn(u64) -> Option<At>) -> Vec<Loop> {
+    let mut regions: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut region_of: HashMap<u32, usize> = HashMap::new();
+    let (mut rounds, mut instructions) = (Vec::new(), Vec::new());
+    for row in tables.regions.iter().filter(|row| row.operations > 0) {
+        let at = *regions.entry(&row.name).or_insert(rounds.len());
+        if at == rounds.len() {
+            rounds.push(0.0);
+            instructions.push(0.0);
+        }
+        region_of.insert(row.region, at);
+        rounds[at] += row.operations as f64;
+        instructions[at] += row.kernel_instructions.0 as f64;
+    }
+    let mut calls: HashMap<&str, Vec<f64>> = HashMap::new();
+    let names: HashMap<_, &str> =
+        tables.symbols.iter().map(|symbol| (symbol.function, symbol.name.as_str())).collect();
+    for row in tables.functions.iter().filter(|row| row.calls > 0) {
+        if let (Some(&region), Some(&name)) = (region_of.get(&row.region), names.get(&row.function)) {
+            calls.entry(name).or_insert_with(|| vec![0.0; rounds.len()])[region] += row.calls as f64;
+        }
+    }
+    if calls.is_empty() {
+        return Vec::new();
+    }
+    let mut loops: Vec<Loop> = rounds.iter().map(|&rounds| Loop { rounds, blocks: Vec::new() }).collect();
+    for block in &tables.blocks {
+        let Some(function) = symbols.lookup(block.start.get()) else { continue };
+        let Some(at) = located(block.start.get()) else { continue };
+        let function = &symbols.functions()[function];
+        // Of code without calls (entry code) every region has its share.
+        let called = calls.get(function.name.as_str()).unwrap_or(&instructions);
+        let all: f64 = called.iter().sum();
+        for (of, part) in loops.iter_mut().zip(called) {
+            let count = block.count as f64 * part / all;
+            if count > 0.0 {
+                of.blocks.push(LoopBlock { at, bytes: block.bytes, frequency: count / of.rounds });
+            }
+        }
+    }
+    loops
+}

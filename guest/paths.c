@@ -2,7 +2,7 @@
  *
  * paths: ways through the kernel that are worth reading, each a row of operations between marks.
  *
- *   paths [--operations N]
+ *   paths [--operations N] [--list]
  *
  * nic_rr        1 byte over TCP to a process in a network namespace of its own and back: each byte leaves
  *               by one network card's driver and arrives by the other's interrupt. Needs eth0 and eth1 on
@@ -277,10 +277,15 @@ int main(int argc, char **argv)
 	unsigned long operations = 300;
 	char *rest = "";
 
+	if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+		for (size_t at = 0; at < sizeof(rows) / sizeof(rows[0]); at++)
+			printf("%s\t%lu\n", rows[at].name, operations);
+		return 0;
+	}
 	if (argc == 3 && strcmp(argv[1], "--operations") == 0)
 		operations = strtoul(argv[2], &rest, 10);
 	if ((argc != 1 && argc != 3) || *rest || operations == 0 || operations > 1000000) {
-		fputs("usage: paths [--operations N], N from 1 to 1000000\n", stderr);
+		fputs("usage: paths [--operations N] [--list], N from 1 to 1000000\n", stderr);
 		return 2;
 	}
 	for (size_t at = 0; at < sizeof(rows) / sizeof(rows[0]); at++)

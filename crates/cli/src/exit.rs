@@ -111,7 +111,9 @@ impl From<kerntune_machine::Error> for Failure {
             Error::Work(inner) => inner.into(),
             Error::Kernel(inner) => inner.into(),
             Error::NoRecorder { .. } => Self::new(Exit::Missing, error),
-            Error::Code { .. } => Self::new(Exit::Usage, error),
+            Error::Code { .. } | Error::NotOnUml { .. } | Error::NotOnEmulator { .. } => {
+                Self::new(Exit::Usage, error)
+            }
             Error::Recorder { .. } | Error::Recording { .. } | Error::Qemu { .. } => {
                 Self::new(Exit::Recording, error)
             }
@@ -128,6 +130,12 @@ impl From<kerntune_profile::Error> for Failure {
 
 impl From<kerntune_report::Error> for Failure {
     fn from(error: kerntune_report::Error) -> Self {
+        Self::new(Exit::Usage, error)
+    }
+}
+
+impl From<kerntune_stats::Error> for Failure {
+    fn from(error: kerntune_stats::Error) -> Self {
         Self::new(Exit::Usage, error)
     }
 }
@@ -153,13 +161,27 @@ impl From<kerntune_tune::Error> for Failure {
             Error::Profile(inner) => inner.into(),
             Error::Optimize(inner) => inner.into(),
             Error::Refused(inner) => inner.into(),
-            Error::Misbehaves { .. }
+            Error::Bench(inner) => inner.into(),
+            Error::Output { .. }
+            | Error::Misbehaves { .. }
             | Error::NotTheObjects { .. }
             | Error::LinkedAgain { .. }
             | Error::StillFails { .. } => Self::new(Exit::Guest, error),
             Error::PerfData { .. } => Self::new(Exit::Profile, error),
             Error::Analyze(_) | Error::LostEvents { .. } => Self::new(Exit::Recording, error),
             other => Self::new(Exit::Usage, other),
+        }
+    }
+}
+
+impl From<kerntune_tune::bench::Error> for Failure {
+    fn from(error: kerntune_tune::bench::Error) -> Self {
+        use kerntune_tune::bench::Error;
+        match error {
+            Error::NothingRuns { .. } => Self::new(Exit::Missing, error),
+            Error::Program { .. } | Error::NotFigures { .. } => Self::new(Exit::Guest, error),
+            Error::NotRecorded { .. } => Self::new(Exit::Recording, error),
+            Error::NoRow { .. } | Error::NotScalable { .. } => Self::new(Exit::Usage, error),
         }
     }
 }
@@ -171,6 +193,7 @@ impl From<kerntune_optimize::Error> for Failure {
             Error::Work(inner) => inner.into(),
             Error::Kernel(inner) => inner.into(),
             Error::NoPrograms { .. } => Self::new(Exit::Missing, error),
+            Error::NotRewritable { .. } => Self::new(Exit::Usage, error),
             other => Self::new(Exit::Profile, other),
         }
     }

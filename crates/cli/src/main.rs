@@ -43,7 +43,9 @@ fn run(arguments: &Arguments, output: &Output) -> Result<exit::Exit, Failure> {
         Command::Paper(options) => commands::paper::run(global, options, output),
         Command::Optimize(options) => commands::optimize::run(global, options, output),
         Command::Explain(options) => commands::explain::run(global, options, output),
+        Command::Bench(command) => commands::bench::run(global, command, output),
         Command::Compare(options) => commands::compare::run(global, options, output),
+        Command::Time(options) => commands::time::run(global, options, output),
         Command::Tune(options) => commands::tune::run(global, options, output),
     }
 }

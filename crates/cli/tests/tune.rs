@@ -95,6 +95,28 @@ fn an_order_of_ones_own(tuned: &str) {
 }
 
 #[test]
+fn a_linked_kernel_is_rewritten_and_takes_fewer_branches() {
+    let result = json(["tune", "--workload", "rr", "--recipe", "bolt", "--json"]);
+    assert!(change(&result, "total", "taken_branches") <= -15.0, "{result}");
+    assert!(change(&result, "total", "l1i_misses") < 0.0, "{result}");
+    let base = result["base"]["id"].as_str().unwrap();
+    let optimized = json(["optimize", "--kernel", base, "--workload", "rr", "--recipe", "bolt", "--json"]);
+    assert_eq!(optimized["tuned"], result["tuned"]["id"]);
+    let proof = &optimized["proof"];
+    assert_eq!((&proof["schema"], &proof["stray_bytes"]), (&"kerntune-proof-bolt/1".into(), &0.into()));
+    let instructions = |part: &Value| part["instructions"].as_u64().unwrap();
+    let parts = proof["parts"].as_array().unwrap();
+    assert_eq!(parts.iter().map(instructions).sum::<u64>(), instructions(proof));
+    let rewritten = parts.iter().find(|part| part["fate"] == "rewritten").unwrap();
+    assert!(instructions(rewritten) * 4 > instructions(proof), "{proof}");
+    // The kernel writes into them at boot (runtime constants): BOLT must not have moved their code.
+    assert!(parts.iter().any(|part| part["fate"] == "referred"), "{proof}");
+    // What no build makes is neither built again nor tuned any further.
+    let tuned = result["tuned"]["id"].as_str().unwrap();
+    support::fails(&mut kerntune(["kernel", "verify", tuned]), 2, &["rewritten after it was linked", base]);
+}
+
+#[test]
 fn redis_gets_faster_in_every_metric() {
     let result = json(["tune", "--workload", "redis", "--json"]);
     for operation in ["redis_set", "redis_get", "total"] {

@@ -7,6 +7,7 @@
 //! | [`gmon`] | `gmon.out` of `gcc -pg`, BSD kernels and GNU gprof (in and out) |
 //! | [`perf`] | branch stacks as `perf script` prints them (in) |
 //! | [`autofdo`] | LLVM's AutoFDO: `llvm-profgen`'s unsymbolized profile (out), sample profiles as text (in) |
+//! | [`bolt`] | LLVM BOLT: pre-aggregated branches and straight runs (out) |
 //! | [`uftrace`] | traces in uftrace's format (out) |
 //!
 //! ```
@@ -24,6 +25,7 @@
 //! ```
 
 pub mod autofdo;
+pub mod bolt;
 pub mod gcda;
 pub mod gmon;
 pub mod mcrae;

@@ -58,6 +58,8 @@ pub enum Ability {
     Redis,
     /// Timed runs on hardware virtualisation.
     Kvm,
+    /// Timed runs of a kernel that is a process.
+    Uml,
     /// Kernels built by LLVM.
     Llvm,
     /// Sampling the host by its clock.
@@ -70,11 +72,12 @@ pub enum Ability {
 
 impl Ability {
     /// All, in the order in which they are named.
-    pub const ALL: [Ability; 8] = [
+    pub const ALL: [Ability; 9] = [
         Ability::Emulator,
         Ability::GccPgo,
         Ability::Redis,
         Ability::Kvm,
+        Ability::Uml,
         Ability::Llvm,
         Ability::Perf,
         Ability::HardwareCounters,
@@ -93,6 +96,7 @@ impl Ability {
             Ability::GccPgo => "gcc-pgo",
             Ability::Redis => "redis",
             Ability::Kvm => "kvm",
+            Ability::Uml => "uml",
             Ability::Llvm => "llvm tools",
             Ability::Perf => "perf",
             Ability::HardwareCounters => "hardware counters",

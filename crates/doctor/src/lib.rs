@@ -42,13 +42,15 @@ pub struct Options {
     /// A kernel image (`bzImage`) for the proof by booting. Without it the newest readable
     /// `/boot/vmlinuz-*` is taken, and without that a boot sector, which proves less.
     pub kernel: Option<PathBuf>,
+    /// A kernel for User-Mode Linux (`vmlinux`) for the proof by starting it.
+    pub uml: Option<PathBuf>,
     /// Where results would be kept: its free space is looked at. It need not exist.
     pub work_dir: PathBuf,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { recorder: None, kernel: None, work_dir: PathBuf::from(".kerntune") }
+        Self { recorder: None, kernel: None, uml: None, work_dir: PathBuf::from(".kerntune") }
     }
 }
 

@@ -43,7 +43,8 @@ pub fn check(text: &str, path: &Path) -> Vec<Problem> {
             Claimed::Package(_) => continue,
             Claimed::File(file) if file.symlink_metadata().is_ok() => continue,
             Claimed::File(file) => {
-                problem(text, claim, format!("{} is not there", file.display())).help("correct the path")
+                let message = format!("{} is not there", file.display());
+                problem(text, claim, message).help(host::missing_file_help(file))
             }
             Claimed::Command(word) if programs::named(word).is_some() => continue,
             Claimed::Command(word) | Claimed::Program(word) => {
@@ -83,5 +84,16 @@ mod tests {
                  (install the package that has it (apt-file search bin/no-such-program) or correct the name)",
             ]
         );
+    }
+
+    #[test]
+    fn what_setup_makes_is_said_to_be_made_by_it() {
+        let text = "files = [\"/var/lib/kerntune/none\"]\n[[training.step]]\ncommand = [\"/var/lib/kerntune/none/x\"]\n\
+                    [[measured.step]]\ncommand = [\"rr\"]\n";
+        let problems = check(text, Path::new("x.toml"));
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(problems
+            .iter()
+            .all(|problem| problem.help.as_deref() == Some("make it: scripts/setup servers")));
     }
 }

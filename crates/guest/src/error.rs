@@ -21,7 +21,7 @@ pub enum Error {
         "package {package} of workload {workload} is not installed; install it: apt-get install {package}"
     )]
     Package { package: String, workload: String },
-    /// A program is not on this machine.
+    /// A program or a file is not on this machine.
     #[error("{program}, needed by {needed_by}, is not on this machine; {help}")]
     Program { program: String, needed_by: String, help: String },
     /// A shared library cannot be found.

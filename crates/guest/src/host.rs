@@ -43,10 +43,26 @@ pub(crate) fn find_program(word: &str) -> Option<PathBuf> {
     dirs.iter().filter(|dir| dir.is_absolute()).map(|dir| dir.join(word)).find(|path| is_program(path))
 }
 
+/// Where `scripts/setup servers` puts what no package has: load generators, filled databases.
+pub(crate) const PREPARED: &str = "/var/lib/kerntune";
+
 /// What to do about a program that is not there.
 pub(crate) fn missing_help(program: &str) -> String {
+    if Path::new(program).starts_with(PREPARED) {
+        return PREPARED_HELP.into();
+    }
     let name = program.rsplit('/').next().unwrap_or(program);
     format!("install the package that has it (apt-file search bin/{name}) or correct the name")
+}
+
+const PREPARED_HELP: &str = "make it: scripts/setup servers";
+
+/// What to do about a file that is not there.
+pub(crate) fn missing_file_help(file: &Path) -> &'static str {
+    match file.starts_with(PREPARED) {
+        true => PREPARED_HELP,
+        false => "correct the path",
+    }
 }
 
 fn is_program(path: &Path) -> bool {

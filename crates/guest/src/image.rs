@@ -106,6 +106,13 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
     let mut closure = Closure::new(progress);
     // What is asked for by name comes first: nothing of ours replaces it.
     for file in &workload.files {
+        if file.symlink_metadata().is_err() {
+            return Err(Error::Program {
+                program: file.display().to_string(),
+                needed_by: "`files` of the workload".into(),
+                help: host::missing_file_help(file).into(),
+            });
+        }
         closure.file(file, "`files` of the workload")?;
     }
     for package in &workload.packages {

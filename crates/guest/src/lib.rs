@@ -6,6 +6,9 @@
 //! line, reads [`Said`] from the console and a tar stream from the port [`PORT_NAME`]; the stream's
 //! members are described in `guest/README.md`.
 //!
+//! A [`Suite`] is a workload whose rows are known before it runs; [`compile`] makes a program of ours for
+//! the machine that we are on.
+//!
 //! The host must be of the guest's architecture. Images are deterministic: the same files give the
 //! same bytes and the same id.
 //!
@@ -25,11 +28,13 @@ mod host;
 mod image;
 mod libraries;
 mod locate;
+mod output;
 mod plan;
 mod problem;
 mod programs;
 mod reader;
 mod said;
+mod suite;
 mod tree;
 mod workload;
 
@@ -37,9 +42,12 @@ pub use check::check;
 pub use error::{Error, Result};
 pub use image::{GuestImage, Manifest, PackedFile, ROOM, SCHEMA};
 pub use locate::{locate, similar};
+pub use output::{last_lines, Complaint, Figure};
 pub use plan::{step_log, Plan};
 pub use problem::Problem;
+pub use programs::compile;
 pub use said::{boot_options, Collect, Said, PORT_NAME};
+pub use suite::{Suite, SuiteRow, Unit, AGGREGATE};
 pub use workload::{
     Better, Command, Metric, Probe, Ready, Run, Service, Step, Workload, LIMIT_SECONDS, RUNS, SHIPPED,
 };

@@ -14,6 +14,10 @@ const FLAGS: [&str; 6] = ["-std=gnu11", "-O2", "-static", "-Wall", "-Wextra", "-
 pub(crate) struct Program {
     pub name: &'static str,
     files: &'static [(&'static str, &'static str)],
+    /// What it prints with `--list`, if it is a suite: `guest/NAME.rows`, held against the program by a test.
+    pub rows: Option<&'static str>,
+    /// Which of the options that suites share it takes ([`crate::Suite`]).
+    pub options: &'static [&'static str],
 }
 
 macro_rules! sources {
@@ -21,6 +25,20 @@ macro_rules! sources {
         &[$(($path, include_str!(concat!("../../../guest/", $path)))),*]
     };
 }
+
+macro_rules! suite {
+    ($name:literal, $options:expr, $($path:literal),*) => {
+        Program {
+            name: $name,
+            files: sources!["kt_mark.h", $($path),*],
+            rows: Some(include_str!(concat!("../../../guest/", $name, ".rows"))),
+            options: $options,
+        }
+    };
+}
+
+/// Those of `guest/kt_suite.h`.
+const FRAME: &[&str] = &["--check", "--only", "--scale"];
 
 pub(crate) const INIT: Program = Program {
     name: "init",
@@ -34,20 +52,41 @@ pub(crate) const INIT: Program = Program {
         "init/system.c",
         "kt_mark.h",
     ],
+    rows: None,
+    options: &[],
 };
 
 /// What workloads may run.
-const PROGRAMS: [Program; 5] = [
-    Program { name: "rr", files: sources!["kt_mark.h", "rr.c"] },
-    Program { name: "paths", files: sources!["kt_mark.h", "paths.c"] },
-    Program { name: "selftest", files: sources!["selftest.c"] },
-    Program { name: "kt-mark", files: sources!["kt_mark.h", "mark.c"] },
-    Program { name: "tagged", files: sources!["kt_mark.h", "kt_tags.h", "tagged.c", "tagged_tags.h"] },
+const PROGRAMS: [Program; 10] = [
+    suite!("rr", &["--only", "--scale"], "rr.c"),
+    suite!("paths", &[], "paths.c"),
+    Program { name: "selftest", files: sources!["selftest.c"], rows: None, options: &[] },
+    Program { name: "kt-mark", files: sources!["kt_mark.h", "mark.c"], rows: None, options: &[] },
+    Program {
+        name: "tagged",
+        files: sources!["kt_mark.h", "kt_tags.h", "tagged.c", "tagged_tags.h"],
+        rows: None,
+        options: &[],
+    },
+    suite!("kbx", FRAME, "kt_suite.h", "kt_peer.h", "kbx.c"),
+    suite!("mckusick", FRAME, "kt_suite.h", "kt_peer.h", "mckusick.c"),
+    suite!("netperf", FRAME, "kt_suite.h", "kt_peer.h", "netperf.c"),
+    suite!("osbench", FRAME, "kt_suite.h", "kt_peer.h", "osbench.c"),
+    suite!("batched", FRAME, "batched.c"),
 ];
 
 /// The names that a workload may use.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     PROGRAMS.iter().map(|program| program.name)
+}
+
+/// The executable of a program of ours for this machine, compiled unless the same sources were by the same compiler;
+/// `None` if there is no program of that name.
+///
+/// # Errors
+/// A compiler that is not there, or that refuses it.
+pub fn compile(work: &WorkDir, name: &str) -> Result<Option<PathBuf>> {
+    named(name).map(|program| program.compile(work)).transpose()
 }
 
 /// The program of that name.
@@ -143,6 +182,26 @@ mod tests {
         assert_eq!(rows[0]["row"], "pipe_rr");
         assert_eq!(rows[0]["operations"], 25);
         assert_eq!(rows[1]["operations"], 400);
+    }
+
+    /// What it does it can show only where there is io_uring, which many a container forbids.
+    #[test]
+    fn batched_compiles_and_lists_its_rows() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let batched = named("batched").unwrap().compile(&work).unwrap();
+        let ask = |args: &[&str]| {
+            let mut command = Command::new(&batched);
+            command.args(args).env("KT_SCALE", "2").env("KT_ITERATIONS", "3");
+            Job::new(command).output().unwrap()
+        };
+        let (end, output) = ask(&["--list"]);
+        assert!(end.success(), "{output}");
+        assert_eq!(output, include_str!("../../../guest/batched.rows"));
+        for bad in [["--only", "tcp"], ["--scale", "0"], ["--iterations", "none"], ["--order", "random"]] {
+            let (end, output) = ask(&bad);
+            assert!(!end.success() && output.contains("batched: "), "{bad:?}: {output}");
+        }
     }
 
     /// The recorder and the guest agree by these numbers alone.

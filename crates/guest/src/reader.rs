@@ -336,6 +336,8 @@ impl Reader<'_> {
             }
         }
         let limit = fields.integer(s, "limit_seconds", 1..=1_000_000);
+        let fail = patterns(s, fields, "fail");
+        let expect = patterns(s, fields, "expect");
         let mut metrics: Vec<Metric> = Vec::new();
         for mut metric in fields.tables(s, "metrics") {
             let parsed = read_metric(s, &mut metric);
@@ -352,6 +354,8 @@ impl Reader<'_> {
             operations: operations.map(|l| l.value as u64),
             command,
             limit_seconds: limit.map(|l| l.value as u32),
+            fail,
+            expect,
             metrics,
         }
     }
@@ -398,6 +402,28 @@ impl Reader<'_> {
     }
 }
 
+/// A list of regular expressions for what a step prints.
+fn patterns(s: &mut Source, fields: &mut Fields, key: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for pattern in fields.strings(s, key) {
+        let wrong = match regex::Regex::new(&pattern.value) {
+            Err(error) => Some(not_a_regex(&error)),
+            // Every output has that.
+            Ok(regex) if regex.is_match("") => Some("matches the empty text".into()),
+            Ok(_) => None,
+        };
+        if let Some(message) = wrong {
+            s.problem(pattern.span, &fields.key(key), message);
+        }
+        all.push(pattern.value);
+    }
+    all
+}
+
+fn not_a_regex(error: &regex::Error) -> String {
+    format!("is not a regular expression: {}", last_line(&error.to_string()))
+}
+
 fn read_metric(s: &mut Source, fields: &mut Fields) -> Metric {
     let name = fields.string(s, "name");
     if let Some(name) = name.as_ref().filter(|l| !is_name(&l.value)) {
@@ -407,7 +433,7 @@ fn read_metric(s: &mut Source, fields: &mut Fields) -> Metric {
     let regex = fields.string(s, "regex");
     if let Some(located) = &regex {
         let wrong = match regex::Regex::new(&located.value) {
-            Err(error) => Some(format!("is not a regular expression: {}", last_line(&error.to_string()))),
+            Err(error) => Some(not_a_regex(&error)),
             Ok(regex) if regex.captures_len() != 2 => {
                 Some(format!("has {} groups; exactly one must hold the number", regex.captures_len() - 1))
             }

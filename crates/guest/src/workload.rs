@@ -11,11 +11,22 @@ use std::path::{Path, PathBuf};
 pub const RUNS: [&str; 2] = ["training", "measured"];
 
 /// The workloads that come with kerntune: name and file text.
-pub const SHIPPED: [(&str, &str); 4] = [
+pub const SHIPPED: [(&str, &str); 14] = [
+    ("apache", include_str!("../../../workloads/apache.toml")),
+    ("batched", include_str!("../../../workloads/batched.toml")),
+    ("kbx", include_str!("../../../workloads/kbx.toml")),
+    ("mariadb", include_str!("../../../workloads/mariadb.toml")),
+    ("mckusick", include_str!("../../../workloads/mckusick.toml")),
+    ("memcached", include_str!("../../../workloads/memcached.toml")),
+    ("netperf", include_str!("../../../workloads/netperf.toml")),
+    ("nginx", include_str!("../../../workloads/nginx.toml")),
+    ("osbench", include_str!("../../../workloads/osbench.toml")),
     ("paths", include_str!("../../../workloads/paths.toml")),
+    ("postgresql", include_str!("../../../workloads/postgresql.toml")),
     ("redis", include_str!("../../../workloads/redis.toml")),
     ("rr", include_str!("../../../workloads/rr.toml")),
     ("tagged", include_str!("../../../workloads/tagged.toml")),
+    ("batched", include_str!("../../../workloads/batched.toml")),
 ];
 
 /// A program and its arguments. The first word is a name searched in the guest's PATH or an
@@ -89,7 +100,7 @@ pub struct Run {
 }
 
 /// One program of a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Step {
     /// The region that init marks around the program; `None`: the program marks its own.
     pub region: Option<String>,
@@ -98,7 +109,11 @@ pub struct Step {
     pub command: Command,
     /// Guest seconds; `None`: [`LIMIT_SECONDS`].
     pub limit_seconds: Option<u32>,
-    /// What the program prints.
+    /// Regular expressions of what the program must not print, though it end with status 0.
+    pub fail: Vec<String>,
+    /// Regular expressions of what it must print.
+    pub expect: Vec<String>,
+    /// Numbers that it prints; [`Step::judge`] reads them.
     pub metrics: Vec<Metric>,
 }
 
@@ -121,14 +136,6 @@ pub struct Metric {
 pub enum Better {
     Higher,
     Lower,
-}
-
-impl Metric {
-    /// The metric's value in what the step printed, if it is there and a number.
-    pub fn value(&self, output: &str) -> Option<f64> {
-        let regex = regex::Regex::new(&self.regex).ok()?;
-        regex.captures(output)?.get(1)?.as_str().parse().ok()
-    }
 }
 
 impl Workload {
@@ -211,7 +218,8 @@ mod tests {
     #[test]
     fn a_directory_comes_before_the_shipped_ones() {
         let dir = tempfile::tempdir().unwrap();
-        let text = SHIPPED[2].1.replacen("description = \"", "description = \"mine: ", 1);
+        let (_, rr) = SHIPPED.iter().find(|(name, _)| *name == "rr").unwrap();
+        let text = rr.replacen("description = \"", "description = \"mine: ", 1);
         std::fs::write(dir.path().join("rr.toml"), text).unwrap();
         let found = Workload::find("rr", &[dir.path().to_owned()]).unwrap();
         assert!(found.description.starts_with("mine: "));
@@ -220,19 +228,6 @@ mod tests {
     #[test]
     fn an_unknown_name_says_where_it_looked() {
         let error = Workload::find("rrr", &["/nowhere".into()]).unwrap_err().to_string();
-        assert!(error.contains("/nowhere") && error.contains("paths, redis, rr"), "{error}");
-    }
-
-    #[test]
-    fn a_metric_is_read_from_real_redis_output() {
-        let metric = Metric {
-            name: "requests".into(),
-            regex: r#""SET","([0-9.]+)""#.into(),
-            unit: "requests/s".into(),
-            better: Better::Higher,
-        };
-        let output = "\"test\",\"rps\"\n\"SET\",\"28301.89\",\"0.187\",\"0.072\"\n";
-        assert_eq!(metric.value(output), Some(28301.89));
-        assert_eq!(metric.value("nothing"), None);
+        assert!(error.contains("/nowhere") && error.contains("redis, rr"), "{error}");
     }
 }

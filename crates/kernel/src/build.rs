@@ -75,11 +75,13 @@ impl Inputs {
         tools::plain_path(work.root())?;
         tools::require(TOOLS)?;
         let compiler = request.compiler.identify()?;
-        let source = ImportedSource::import(work, &request.source, progress)?.patched(
-            work,
-            &request.patches,
-            progress,
-        )?;
+        let source = ImportedSource::import(work, &request.source, progress)?;
+        let mut patches = match request.arch.patches(source.version()) {
+            Some(set) => set.write(work)?,
+            None => Vec::new(),
+        };
+        patches.extend(request.patches.iter().cloned());
+        let source = source.patched(work, &patches, progress)?;
         let config = match configured {
             Some(config) => config,
             None => configure(work, &source, &compiler, request, progress)?,
@@ -147,6 +149,9 @@ fn kernel_id(
         // The path by which the compiler is given a source goes into the checksums of its counters: in
         // a work directory that was moved, counters and objects of before match nothing.
         hash = hash.field("source path", source.dir().as_os_str().as_encoded_bytes());
+    }
+    if !request.arch.is_default() {
+        hash = hash.field("arch", request.arch.name());
     }
     for flag in &request.flags() {
         hash = hash.field("flag", flag);
@@ -219,6 +224,7 @@ impl<'a> Attempt<'a> {
         let kbuild = Kbuild {
             source: self.source.dir(),
             build: build.to_owned(),
+            arch: self.request.arch,
             compiler: &self.request.compiler,
             make_vars: &self.request.make_vars,
             log,
@@ -243,7 +249,7 @@ impl<'a> Attempt<'a> {
             kbuild.make("make the linker script", &args, None, progress)?;
             relink::place(build, &FunctionOrder::default())?;
         }
-        let mut targets = IMAGES.to_vec();
+        let mut targets = self.request.arch.targets().to_vec();
         if self.request.modules && self.config.has("CONFIG_MODULES=y") {
             targets.push("modules");
         }
@@ -276,20 +282,21 @@ impl<'a> Attempt<'a> {
 
     /// Outputs and manifest, beside the build directory.
     fn collect(&self, partial: &Path, build: &Path, objects: u64, started: Instant) -> Result<()> {
-        for (from, to) in OUTPUTS {
+        for (from, to) in self.request.arch.outputs() {
             take(&build.join(from), &partial.join(to))?;
         }
         let located = Sources::of_build(build, self.source.dir())?;
         if !located.is_empty() {
             write_atomic(&partial.join(sources::FILE), located.text().as_bytes())?;
         }
-        let image = partial.join("bzImage");
+        let image = partial.join(self.request.arch.image());
         let mut manifest = KernelManifest {
             schema: SCHEMA.to_string(),
             id: self.id.clone(),
             label: self.request.label.clone(),
             aliases: Vec::new(),
             version: self.source.version().to_string(),
+            arch: self.request.arch,
             source: SourceRecord {
                 origin: self.source.origin().to_string(),
                 hash: self.source.hash().to_string(),
@@ -303,6 +310,7 @@ impl<'a> Attempt<'a> {
             make_vars: self.request.make_vars.clone(),
             movable: self.request.movable,
             order_id: None,
+            rewrite_id: None,
             recipe: self.request.recipe.clone(),
             profile_id: self.profile_id.clone(),
             base_id: self.request.base_id.clone(),
@@ -312,7 +320,7 @@ impl<'a> Attempt<'a> {
             text_bytes: Symbols::load(&partial.join("vmlinux"))?.text_bytes(),
             image_bytes: image.metadata().at("look at", &image)?.len(),
             build_path: build.to_owned(),
-            task: TaskLayout::probe(build, partial)?,
+            task: TaskLayout::probe(self.request.arch, build, partial)?,
             warnings: self.config.warnings.clone(),
         };
         // Built again for its objects: the names that it went by stay.
@@ -350,17 +358,6 @@ impl<'a> Attempt<'a> {
         Ok(finished(self.work, &self.id, self.request)?.unwrap_or(kernel))
     }
 }
-
-/// What make is asked for.
-pub(crate) const IMAGES: [&str; 2] = ["bzImage", "vmlinux"];
-
-/// What a kernel consists of: where it is in the build directory, and in the result.
-pub(crate) const OUTPUTS: [(&str, &str); 4] = [
-    ("vmlinux", "vmlinux"),
-    ("arch/x86/boot/bzImage", "bzImage"),
-    ("System.map", "System.map"),
-    (".config", "config"),
-];
 
 /// What follows the variables on make's command line.
 pub(crate) fn make_args(jobs: Option<NonZeroUsize>, flags: &[String], targets: &[&str]) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use crate::config::{self, Origin, Wanted};
 use crate::kbuild::Kbuild;
-use crate::{fragment, BaseConfig, BuildRequest, CompilerIdentity, ImportedSource, Kernel, Result};
+use crate::{BaseConfig, BuildRequest, CompilerIdentity, ImportedSource, Kernel, Result};
 use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, Progress, WorkDir};
 use std::fs;
 use std::path::Path;
@@ -66,13 +66,16 @@ pub(crate) fn configure(
     let mut hash = ContentHash::new("configure/1")
         .field("source", source.hash())
         .field("compiler", format!("{} {}", compiler.program, compiler.version))
-        .field("base", base.as_ref().map_or(fragment::BASE, |(_, text)| text))
+        .field("base", base.as_ref().map_or(request.arch.base_fragment(), |(_, text)| text))
         .field("base kind", if base.is_some() { "file" } else { "ours" })
-        .field("required", fragment::REQUIRED)
+        .field("required", request.arch.required_fragment())
         .field("extra", request.extra.join("\n"));
+    if !request.arch.is_default() {
+        hash = hash.field("arch", request.arch.name());
+    }
     let mut wanted = Wanted::default();
     if base.is_none() {
-        wanted.merge(config::parse(fragment::BASE, "base.config")?, &Origin::Base);
+        wanted.merge(config::parse(request.arch.base_fragment(), "base.config")?, &Origin::Base);
     }
     for path in &request.fragments {
         let text = read(path)?;
@@ -82,7 +85,7 @@ pub(crate) fn configure(
     for (name, value) in &request.make_vars {
         hash = hash.field("make", format!("{name}={value}"));
     }
-    wanted.merge(config::parse(fragment::REQUIRED, "required.config")?, &Origin::Required);
+    wanted.merge(config::parse(request.arch.required_fragment(), "required.config")?, &Origin::Required);
     wanted.merge(config::parse(&request.extra.join("\n"), "the recipe's options")?, &Origin::Extra);
     let mut start = match &base {
         Some((path, text)) => config::parse(text, &path.display().to_string())?,
@@ -101,6 +104,7 @@ pub(crate) fn configure(
     let kbuild = Kbuild {
         source: source.dir(),
         build: staged.path().join("build"),
+        arch: request.arch,
         compiler: &request.compiler,
         make_vars: &request.make_vars,
         log: staged.path().join("config.log"),

@@ -17,6 +17,12 @@ pub enum Error {
     /// The tarball did not unpack.
     #[error("cannot unpack {tarball}: {message}")]
     Unpack { tarball: PathBuf, message: String },
+    /// No architecture of that name.
+    #[error("no architecture `{given}`; there are x86-64 and um (User-Mode Linux)")]
+    UnknownArch { given: String },
+    /// Something that kernels of one architecture do not have.
+    #[error("{what} cannot be had for a kernel of architecture {arch}: build one without --arch")]
+    NotOfArch { what: &'static str, arch: crate::Arch },
     /// A patch does not fit the source.
     #[error("{patch} does not apply to this source:\n{first}")]
     Patch { patch: PathBuf, first: String },
@@ -81,6 +87,12 @@ pub enum Error {
     /// What a kernel was made from is not there as it was.
     #[error("kernel {kernel} cannot be built again from what is here: {}", .differences.join("; "))]
     OtherInputs { kernel: String, differences: Vec<String> },
+    /// A kernel that does not come out of a build.
+    #[error(
+        "the code of kernel {kernel} was rewritten after it was linked, so that no build makes it; what it was \
+         rewritten from can be built again: kernel {base}"
+    )]
+    RewrittenKernel { kernel: String, base: String },
     /// The same inputs gave another image.
     #[error("kernel {kernel} built again is not the same: {what}; what came of it is in {kept}")]
     NotReproduced { kernel: String, what: String, kept: PathBuf },

@@ -4,6 +4,10 @@
 pub const BASE: &str = include_str!("../../../kernel/base.config");
 /// What every kernel needs to run under kerntune, merged over everything else.
 pub const REQUIRED: &str = include_str!("../../../kernel/required.config");
+/// The lean kernel for User-Mode Linux on top of `make ARCH=um tinyconfig`.
+pub const UML: &str = include_str!("../../../kernel/uml.config");
+/// What [`REQUIRED`] is for User-Mode Linux.
+pub const UML_REQUIRED: &str = include_str!("../../../kernel/uml-required.config");
 /// Function tracer and function profiler.
 pub const FTRACE: &str = include_str!("../../../kernel/ftrace.config");
 /// Arc counters in every object.

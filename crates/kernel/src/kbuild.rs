@@ -1,7 +1,7 @@
 //! Running Kbuild's make: arguments, log, progress, and the first error when it fails.
 
 use crate::diagnose::{diagnose, step};
-use crate::{tools, Compiler, Error, Result};
+use crate::{tools, Arch, Compiler, Error, Result};
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -16,6 +16,7 @@ const ATTEMPT: &str = "=== kerntune: make";
 pub(crate) struct Kbuild<'a> {
     pub source: &'a Path,
     pub build: PathBuf,
+    pub arch: Arch,
     pub compiler: &'a Compiler,
     pub make_vars: &'a [(String, String)],
     /// Appended to, one section per run of make.
@@ -38,7 +39,7 @@ impl Kbuild<'_> {
         tools::pin_environment(&mut command);
         command.arg("-C").arg(self.source).arg(format!("O={}", self.build.display()));
         // Set and empty: no `+` in the version for a git tree with changes.
-        command.args(["V=0", "LOCALVERSION="]).args(self.compiler.make_args());
+        command.args(["V=0", "LOCALVERSION="]).args(self.arch.make_args()).args(self.compiler.make_args());
         command.args(self.make_vars.iter().map(|(name, value)| format!("{name}={value}")));
         command.args(args);
 
@@ -140,6 +141,7 @@ mod tests {
         let kbuild = Kbuild {
             source: dir.path(),
             build: dir.path().join("build"),
+            arch: Arch::default(),
             compiler: &Compiler::default(),
             make_vars: &[("X".into(), "a b".into())],
             log: dir.path().join("build.log"),

@@ -1,7 +1,7 @@
 //! Kernel source to kernel: Kbuild, config fragments, provenance, symbols.
 //!
 //! Start from [`BuildRequest`] and [`build`], which give a [`Kernel`]: a directory in the work
-//! directory with `vmlinux`, `bzImage`, `config`, `build.log` and a [`KernelManifest`] that says
+//! directory with `vmlinux`, `bzImage` (not for [`Arch::Um`]), `config`, `build.log` and a [`KernelManifest`] that says
 //! what it was made from. [`list`], [`find`] and [`remove`] manage those that are there, and
 //! [`Symbols`] is the table of a kernel's functions.
 //!
@@ -29,7 +29,9 @@
 //! # Ok::<(), kerntune_kernel::Error>(())
 //! ```
 
+mod arch;
 mod build;
+mod build_id;
 mod compiler;
 mod config;
 mod configure;
@@ -49,6 +51,7 @@ mod patch;
 mod patch_set;
 mod rebuild;
 mod relink;
+mod repack;
 mod request;
 mod source;
 mod sources;
@@ -58,7 +61,9 @@ mod symbols;
 mod task;
 mod tools;
 
+pub use arch::Arch;
 pub use build::build;
+pub use build_id::{running, running_build_id};
 pub use compiler::{Compiler, CompilerIdentity};
 pub use error::{Error, Result};
 pub use link_script::{ORDER_END, ORDER_START};
@@ -70,6 +75,7 @@ pub use package::{package, Extra, Package, PackageManifest, PackageRequest, Prof
 pub use patch_set::PatchSet;
 pub use rebuild::{rebuild, FileAgain, RebuildRequest, Rebuilt};
 pub use relink::relink;
+pub use repack::{repack, Rewritten};
 pub use request::{BaseConfig, BuildRequest};
 pub use source::{ImportedSource, Source};
 pub use store::{find, list, remove, Kernel};

@@ -1,6 +1,6 @@
 //! What is written beside a kernel: its provenance.
 
-use crate::{CompilerIdentity, ObjectFlags, TaskLayout};
+use crate::{Arch, CompilerIdentity, ObjectFlags, TaskLayout};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,6 +22,9 @@ pub struct KernelManifest {
     pub aliases: Vec<String>,
     /// Version of the source, such as `6.12.117`.
     pub version: String,
+    /// What it runs on.
+    #[serde(default, skip_serializing_if = "Arch::is_default")]
+    pub arch: Arch,
     /// Where the source came from.
     pub source: SourceRecord,
     /// Over the final `.config`.
@@ -44,6 +47,9 @@ pub struct KernelManifest {
     /// What names the order of its functions, if they are in one that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order_id: Option<String>,
+    /// What names the rewriting of its code after it was linked, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewrite_id: Option<String>,
     /// The recipe that asked for it, if one did.
     pub recipe: Option<String>,
     /// What names the profile that was compiled in, if one was.
@@ -59,7 +65,7 @@ pub struct KernelManifest {
     /// Bytes of the `.text` section that functions cover; the padding to 2 MiB pages, which hides
     /// every change in the section's own size, is left out.
     pub text_bytes: u64,
-    /// Size of `bzImage` in bytes.
+    /// Size of the image that is started ([`Kernel::image`](crate::Kernel::image)) in bytes.
     pub image_bytes: u64,
     /// The build directory as the objects know it: where a gcov kernel says that its `.gcda` files
     /// belong. It is gone under this name once the kernel is published; strip it from paths.

@@ -78,7 +78,7 @@ impl<'a> Mixer<'a> {
         }
         let order = self.kernel.manifest.movable.then(FunctionOrder::default);
         self.objects.link(self.kernel, order.as_ref(), label, &to.join("build.log"), progress)?;
-        self.objects.take_outputs(to)?;
+        self.objects.take_outputs(self.kernel, to)?;
         Ok(Kernel { dir: to.to_owned(), manifest: self.kernel.manifest.clone() })
     }
 
@@ -175,6 +175,8 @@ fn compatible(kernel: &Kernel, other: &Kernel) -> Result<()> {
         "one has each function in a section of its own (--movable), and the other no place for these"
     } else if a.order_id.is_some() || b.order_id.is_some() {
         "one has its functions in another order; what it was linked from can be mixed"
+    } else if a.rewrite_id.is_some() || b.rewrite_id.is_some() {
+        "one was rewritten after it was linked; its base kernel can be mixed"
     } else if a.id == b.id {
         "they are the same kernel"
     } else {
@@ -215,6 +217,7 @@ mod tests {
         refused(&|k| k.manifest.compiler.version = "gcc 13".into(), "compilers");
         refused(&|k| k.manifest.movable = true, "--movable");
         refused(&|k| k.manifest.order_id = Some("o".into()), "order");
+        refused(&|k| k.manifest.rewrite_id = Some("r".into()), "rewritten");
         refused(&|k| k.manifest.id = "bad".into(), "same kernel");
     }
 

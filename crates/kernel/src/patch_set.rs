@@ -30,7 +30,15 @@ const GCOV_VALUES: &[PatchSet] = &[PatchSet {
     files: files!("6.12/gcov-values": "0001-hooks.patch", "0002-interrupts.patch", "0003-assembler.patch"),
 }];
 
+const UML: &[PatchSet] =
+    &[PatchSet { name: "uml", series: "6.12", files: files!("6.12/uml": "0001-gcov-early.patch") }];
+
 impl PatchSet {
+    /// What a kernel of this version needs to count arcs in User-Mode Linux; None if there is nothing for it.
+    pub fn uml(version: &str) -> Option<Self> {
+        Self::of_series(UML, version)
+    }
+
     /// Value counters in the gcov of a kernel of this version; None if there are none for it.
     ///
     /// ```
@@ -39,11 +47,12 @@ impl PatchSet {
     /// assert!(PatchSet::gcov_values("6.1.0").is_none());
     /// ```
     pub fn gcov_values(version: &str) -> Option<Self> {
+        Self::of_series(GCOV_VALUES, version)
+    }
+
+    fn of_series(sets: &[Self], version: &str) -> Option<Self> {
         let rest = |set: &&PatchSet| version.strip_prefix(set.series).map(str::to_owned);
-        GCOV_VALUES
-            .iter()
-            .find(|set| rest(set).is_some_and(|r| r.is_empty() || r.starts_with(['.', '-'])))
-            .copied()
+        sets.iter().find(|set| rest(set).is_some_and(|r| r.is_empty() || r.starts_with(['.', '-']))).copied()
     }
 
     /// The patches as files of the work directory, in order, for

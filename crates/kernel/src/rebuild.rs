@@ -1,12 +1,12 @@
 //! A kernel built again from what its manifest says, to see that the same comes out.
 
-use crate::build::{make_args, Attempt, Inputs, OUTPUTS};
+use crate::build::{make_args, Attempt, Inputs};
 use crate::configure::FinalConfig;
 use crate::kbuild::Kbuild;
 use crate::object_flags::make_flags;
 use crate::relink::{Objects, ORDER};
 use crate::store::KIND;
-use crate::{find, BuildRequest, Error, FunctionOrder, Kernel, Result};
+use crate::{find, Arch, BuildRequest, Error, FunctionOrder, Kernel, Result};
 use kerntune_work::{write_atomic, IoContext, Progress, Staged, WorkDir};
 use serde::Serialize;
 use std::fs;
@@ -91,7 +91,7 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
         objects.link(&compiled, Some(order), &asked.label, &partial.join("link.log"), progress)?;
     }
     let mut files = Vec::new();
-    for (from, name) in OUTPUTS {
+    for (from, name) in kernel.manifest.arch.outputs() {
         let (ours, again) = (kernel.dir.join(name), build.join(from));
         if ours.is_file() {
             files.push(compare(name, &ours, &again)?);
@@ -103,6 +103,7 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
             let kbuild = Kbuild {
                 source: source.dir(),
                 build: build.clone(),
+                arch: asked.arch,
                 compiler: &asked.compiler,
                 make_vars: &asked.make_vars,
                 log,
@@ -110,7 +111,7 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
             install_modules(&kbuild, &asked, to, progress)?;
         }
     } else {
-        rebuilt.kept = Some(keep(&partial, &build)?);
+        rebuilt.kept = Some(keep(kernel.manifest.arch, &partial, &build)?);
     }
     fs::remove_dir_all(&build).at("remove", &build)?;
     if rebuilt.kept.is_none() {
@@ -123,6 +124,10 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
 /// The kernel that has to be compiled, and the order in which it is then linked.
 fn compiled(work: &WorkDir, kernel: &Kernel) -> Result<(Kernel, Option<FunctionOrder>)> {
     let of = &kernel.manifest;
+    if of.rewrite_id.is_some() {
+        let (kernel, base) = (of.label.clone(), of.base_id.clone().unwrap_or_default());
+        return Err(Error::RewrittenKernel { kernel, base });
+    }
     match (&of.order_id, &of.base_id) {
         (Some(_), Some(base)) => {
             let path = kernel.dir.join(ORDER);
@@ -196,10 +201,10 @@ fn compare(name: &str, ours: &Path, again: &Path) -> Result<FileAgain> {
 }
 
 /// Puts the outputs aside, for those who want to know what the difference is.
-fn keep(partial: &Path, build: &Path) -> Result<PathBuf> {
+fn keep(arch: Arch, partial: &Path, build: &Path) -> Result<PathBuf> {
     let kept = partial.join(KEPT);
     fs::create_dir_all(&kept).at("create", &kept)?;
-    for (from, name) in OUTPUTS {
+    for (from, name) in arch.outputs() {
         let from = build.join(from);
         fs::rename(&from, kept.join(name)).at("rename", &from)?;
     }

@@ -1,6 +1,6 @@
 //! A kernel linked again with its functions in another order: no object is compiled.
 
-use crate::build::{known_as, make_args, IMAGES, OUTPUTS};
+use crate::build::{known_as, make_args};
 use crate::kbuild::Kbuild;
 use crate::manifest::rfc3339;
 use crate::mix::{no_objects, restore};
@@ -45,7 +45,7 @@ pub fn relink(
     let started = Instant::now();
     let objects = Objects::borrow(work, kernel)?;
     objects.link(kernel, Some(order), label, &staged.path().join("build.log"), progress)?;
-    objects.take_outputs(staged.path())?;
+    objects.take_outputs(kernel, staged.path())?;
     drop(objects);
 
     let partial = staged.path();
@@ -54,7 +54,7 @@ pub fn relink(
         fs::copy(&located, partial.join(sources::FILE)).at("copy", &located)?;
     }
     write_atomic(&partial.join(ORDER), order.text().as_bytes())?;
-    let image = partial.join("bzImage");
+    let image = partial.join(of.arch.image());
     let manifest = KernelManifest {
         id,
         label: label.into(),
@@ -148,7 +148,7 @@ impl Objects {
         if let Some(order) = order {
             place(&self.build, order)?;
         }
-        for (output, _) in OUTPUTS.iter().filter(|(_, to)| *to != "config") {
+        for (output, _) in of.arch.outputs().iter().filter(|(_, to)| *to != "config") {
             // The published kernels have these files too, under other names: no linker may write into them.
             let path = self.build.join(output);
             if path.is_file() {
@@ -161,9 +161,15 @@ impl Objects {
         let source = fs::read_link(&link).at("read", &link)?;
         let compiler: Compiler = of.cc.parse()?;
         let (make_vars, log) = (&of.make_vars[..], log.to_owned());
-        let kbuild =
-            Kbuild { source: &source, build: self.build.clone(), compiler: &compiler, make_vars, log };
-        let args = make_args(None, &make_flags(&of.flags(), &of.object_flags), &IMAGES);
+        let kbuild = Kbuild {
+            source: &source,
+            build: self.build.clone(),
+            arch: of.arch,
+            compiler: &compiler,
+            make_vars,
+            log,
+        };
+        let args = make_args(None, &make_flags(&of.flags(), &of.object_flags), of.arch.targets());
         kbuild.make(&format!("link {label} {}", of.version), &args, None, progress)?;
         let path = self.build.join(link_script::FILE);
         if order.is_some() && !link_script::is_placed(&read(&path)?) {
@@ -172,8 +178,8 @@ impl Objects {
         Ok(())
     }
 
-    pub(crate) fn take_outputs(&self, to: &Path) -> Result<()> {
-        for (from, name) in OUTPUTS {
+    pub(crate) fn take_outputs(&self, kernel: &Kernel, to: &Path) -> Result<()> {
+        for (from, name) in kernel.manifest.arch.outputs() {
             let from = self.build.join(from);
             fs::copy(&from, to.join(name)).at("copy", &from)?;
         }

@@ -1,6 +1,6 @@
 //! What a kernel is to be built from.
 
-use crate::{Compiler, Error, Kernel, ObjectFlags, Result, Source};
+use crate::{Arch, Compiler, Error, Kernel, ObjectFlags, Result, Source};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -20,6 +20,8 @@ pub enum BaseConfig {
 /// The inputs of a build. Start from [`BuildRequest::new`] and set what differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildRequest {
+    /// What it is to run on.
+    pub arch: Arch,
     /// Kernel source.
     pub source: Source,
     /// Patches for it (`-p1`), in order. By content part of the id.
@@ -66,6 +68,7 @@ impl BuildRequest {
     /// A plain kernel of `source` by the default compiler with our own configuration.
     pub fn new(source: Source, label: impl Into<String>) -> Self {
         Self {
+            arch: Arch::default(),
             source,
             patches: Vec::new(),
             base: BaseConfig::Ours,
@@ -95,6 +98,7 @@ impl BuildRequest {
     pub fn of(kernel: &Kernel) -> Result<Self> {
         let of = &kernel.manifest;
         Ok(Self {
+            arch: of.arch,
             patches: of.source.patches.iter().map(|name| kernel.dir.join(name)).collect(),
             base: BaseConfig::File(kernel.config()),
             compiler: of.cc.parse()?,
@@ -115,6 +119,9 @@ impl BuildRequest {
     /// Refuses what make or the shell below it would take apart.
     pub(crate) fn check(&self) -> Result<()> {
         self.object_flags.iter().try_for_each(ObjectFlags::check)?;
+        if self.movable && self.arch != Arch::X86_64 {
+            return Err(Error::NotOfArch { what: "an order of functions", arch: self.arch });
+        }
         for flag in &self.kcflags {
             let reason = if flag.chars().any(char::is_whitespace) {
                 "it has white space in it: give each flag by itself"
@@ -128,6 +135,9 @@ impl BuildRequest {
         for (name, value) in &self.make_vars {
             let name_ok = name.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c)) && !name.is_empty();
             let reason = match name.as_str() {
+                "ARCH" | "SUBARCH" => {
+                    "give the architecture as such (--arch), so that it stands in the manifest"
+                }
                 "O" | "KBUILD_OUTPUT" | "V" | "KBUILD_VERBOSE" => "kerntune sets this one itself",
                 "KCFLAGS" => "give compiler flags as such, so that they stand in the manifest",
                 "CC" | "LLVM" => "give the compiler as such, so that it stands in the manifest",

@@ -14,7 +14,7 @@ pub(crate) const MANIFEST: &str = "kernel.json";
 /// The name, in a partial directory, of what is being deleted: never part of a result.
 pub(crate) const DOOMED: &str = "removed";
 
-/// One built kernel: a directory with `vmlinux`, `bzImage`, `System.map`, `config`, `sources.tsv`,
+/// One built kernel: a directory with `vmlinux`, `bzImage` (where there is one), `System.map`, `config`, `sources.tsv`,
 /// `build.log` and `kernel.json`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kernel {
@@ -37,9 +37,9 @@ impl Kernel {
             Some(SCHEMA) => {}
             other => return Err(damaged(format!("its schema is {other:?}, this program reads {SCHEMA}"))),
         }
-        let manifest =
+        let manifest: KernelManifest =
             serde_json::from_value(value).map_err(|source| kerntune_work::Error::Json { path, source })?;
-        for name in ["vmlinux", "bzImage", "config"] {
+        for name in ["vmlinux", manifest.arch.image(), "config"] {
             if !dir.join(name).is_file() {
                 return Err(damaged(format!("{name} is missing")));
             }
@@ -81,7 +81,12 @@ impl Kernel {
         Sources::parse(&text, &self.dir).map(Some)
     }
 
-    /// The image to boot.
+    /// What is started: `bzImage`, or `vmlinux` itself for User-Mode Linux.
+    pub fn image(&self) -> PathBuf {
+        self.dir.join(self.manifest.arch.image())
+    }
+
+    /// The image that a PC boots.
     pub fn bzimage(&self) -> PathBuf {
         self.dir.join("bzImage")
     }
@@ -178,6 +183,7 @@ pub(crate) mod tests {
             label: label.into(),
             aliases: vec![],
             version: "6.12.117".into(),
+            arch: crate::Arch::default(),
             source: SourceRecord { origin: "debian:6.12".into(), hash: "0".into(), patches: Vec::new() },
             config_hash: "1".into(),
             compiler: CompilerIdentity { program: "/usr/bin/gcc".into(), version: "gcc 12.2.0".into() },
@@ -187,6 +193,7 @@ pub(crate) mod tests {
             make_vars: vec![],
             movable: false,
             order_id: None,
+            rewrite_id: None,
             recipe: None,
             profile_id: None,
             base_id: None,

@@ -1,6 +1,6 @@
 //! Where `task_struct` keeps what identifies a thread, asked of the compiler.
 
-use crate::{Error, Result};
+use crate::{Arch, Error, Result};
 use kerntune_work::{IoContext, Job};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -23,8 +23,8 @@ pub struct TaskLayout {
 impl TaskLayout {
     /// Compiles `kernel/task_offsets.c` with the command that Kbuild used for `asm-offsets.s` in
     /// the finished build directory `build`, writing into `scratch`, and reads the answer.
-    pub fn probe(build: &Path, scratch: &Path) -> Result<Self> {
-        let command_file = build.join("arch/x86/kernel/.asm-offsets.s.cmd");
+    pub fn probe(arch: Arch, build: &Path, scratch: &Path) -> Result<Self> {
+        let command_file = build.join(arch.offsets_command());
         let text = fs::read_to_string(&command_file).at("read", &command_file)?;
         let (source, output) = (scratch.join("task_offsets.c"), scratch.join("task_offsets.s"));
         let Some(command) = redirect(&text, &source, &output) else {

@@ -4,7 +4,7 @@ use crate::console::Console;
 use crate::points::Point;
 use crate::recorder::{find_recorder, recorder_spec};
 use crate::user_binary::UserBinary;
-use crate::{results, Error, Result};
+use crate::{results, Error, LastWords, Result};
 use kerntune_guest::{boot_options, Collect, Said, PORT_NAME};
 use kerntune_kernel::Kernel;
 use kerntune_trace::counts::Counts;
@@ -158,6 +158,9 @@ impl Emulator {
 
     /// Runs a guest to its end. `directory` must exist and be empty; everything lands there.
     pub fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
+        if !request.kernel.manifest.arch.is_default() {
+            return Err(Error::NotOnEmulator { kernel: request.kernel.manifest.label.clone() });
+        }
         let directory = directory.canonicalize().at("open", directory)?;
         if let Some(capture) = &request.capture {
             let spec = recorder_spec(request.kernel, capture, &directory)?;
@@ -193,9 +196,10 @@ impl Emulator {
         if no_boot {
             return Err(Error::NoBoot { seconds: request.boot_limit_seconds, tail: console.tail() });
         }
-        judge(&end, &console, &said, request)?;
         let guest_files = directory.join("guest");
         let archive = self.archive(&directory);
+        judge(&end, &console, &said, request)
+            .map_err(|error| with_last_words(error, &archive, &guest_files))?;
         results::unpack(&archive, &guest_files)?;
         fs::remove_file(&archive).at("remove", &archive)?;
         let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;
@@ -272,13 +276,28 @@ fn judge(end: &JobEnd, console: &Console, said: &[String], request: &RunRequest)
         return Err(Error::OutOfMemory { phase, what, tail });
     }
     match (&console.end, end) {
-        (Some(Said::Failed(reason)), _) => Err(Error::Guest { reason: reason.clone(), tail }),
+        (Some(Said::Failed(reason)), _) => {
+            Err(Error::Guest { reason: reason.clone(), services: LastWords::default(), tail })
+        }
         (_, JobEnd::TimedOut) => Err(Error::TimeLimit { seconds: request.time_limit_seconds, phase, tail }),
         (_, JobEnd::Exited(status)) if !status.success() => {
             Err(Error::Qemu { status: status.to_string(), message })
         }
         (Some(Said::Done), _) => Ok(()),
         _ => Err(Error::Silent { phase, tail }),
+    }
+}
+
+/// Init sends what there is after a failure too: the logs of the services say more than its reason, where a
+/// program failed for want of them.
+fn with_last_words(error: Error, archive: &Path, guest_files: &Path) -> Error {
+    match error {
+        Error::Guest { reason, tail, .. } => {
+            // As far as it came; the failure is what is reported, not that its results are incomplete.
+            let _ = results::unpack(archive, guest_files);
+            Error::Guest { services: LastWords::of(guest_files).beside(&reason), reason, tail }
+        }
+        other => other,
     }
 }
 

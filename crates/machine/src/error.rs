@@ -1,5 +1,6 @@
 //! How a run can fail.
 
+use crate::LastWords;
 use std::path::PathBuf;
 
 /// Each message says what happened, where, and what to do next.
@@ -21,8 +22,8 @@ pub enum Error {
     #[error("the guest's kernel panicked in phase `{phase}`: {what}\n{tail}")]
     Panic { phase: String, what: String, tail: Tail },
     /// Init reported a failure.
-    #[error("the guest failed: {reason}\n{tail}")]
-    Guest { reason: String, tail: Tail },
+    #[error("the guest failed: {reason}{services}\n{tail}")]
+    Guest { reason: String, services: LastWords, tail: Tail },
     /// The guest ran out of memory.
     #[error("the guest ran out of memory in phase `{phase}`: {what}; give the workload more with `memory_mb`\n{tail}")]
     OutOfMemory { phase: String, what: String, tail: Tail },
@@ -35,6 +36,15 @@ pub enum Error {
     /// The guest ended without a word.
     #[error("the guest ended in phase `{phase}` without saying why\n{tail}")]
     Silent { phase: String, tail: Tail },
+    /// A kernel that is a program died as programs do.
+    #[error("the kernel's process ended with {status} in phase `{phase}`\n{tail}")]
+    Uml { status: String, phase: String, tail: Tail },
+    /// Asked of User-Mode Linux what it cannot do.
+    #[error("the machine uml cannot {what}")]
+    NotOnUml { what: &'static str },
+    /// A kernel that is a program.
+    #[error("kernel {kernel} is for User-Mode Linux, and no computer boots it, nor does the emulator: here a kernel is needed that was built without --arch um")]
+    NotOnEmulator { kernel: String },
     /// QEMU itself failed.
     #[error("QEMU ended with {status}: {message}")]
     Qemu { status: String, message: String },

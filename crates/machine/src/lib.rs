@@ -1,7 +1,8 @@
 //! Starts a kernel on a machine, feeds it a workload, and brings back what was captured.
 //!
-//! One machine so far: the [`Emulator`], QEMU's TCG with `-icount` and everything pinned that
-//! makes runs differ, so that two runs are the same to the instruction. Start from
+//! Two machines so far: the [`Emulator`], QEMU's TCG with `-icount` and everything pinned that
+//! makes runs differ, so that two runs are the same to the instruction; and [`Uml`], on which the kernel is a
+//! process and its time is real. [`Machine`] is the one that a kernel is built for. Start from
 //! [`Emulator::find`], [`RunRequest`] and [`Emulator::run`]; what comes back is an [`Outcome`].
 //! [`Selection`], [`resolve_points`] and [`load_user_binary`] make what a [`CaptureRequest`] asks for
 //! out of what users say.
@@ -22,7 +23,9 @@ mod code;
 mod console;
 mod emulator;
 mod error;
+mod last_words;
 mod lines;
+mod machine;
 mod pattern;
 mod points;
 mod recorder;
@@ -30,13 +33,17 @@ mod results;
 mod selection;
 #[cfg(test)]
 mod test_program;
+mod uml;
 mod user_binary;
 mod x86_64;
 
 pub use emulator::{CaptureRequest, Emulator, Outcome, RunRequest, BOOT_SECONDS};
 pub use error::{Error, Result};
+pub use last_words::LastWords;
 pub use lines::LineError;
+pub use machine::Machine;
 pub use points::{resolve as resolve_points, Point, PointError};
 pub use recorder::{find_recorder, recorder_spec};
 pub use selection::{near as suggestions, Selection, SelectionError};
+pub use uml::Uml;
 pub use user_binary::{load as load_user_binary, UserBinary, UserBinaryError};

@@ -1,5 +1,6 @@
-//! A small program to try things on, compiled by the host's compiler.
+//! Things to try things on: a small program, compiled by the host's compiler, and a kernel that is not there.
 
+use kerntune_kernel::Kernel;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -30,4 +31,17 @@ pub fn build(dir: &tempfile::TempDir, flags: &[&str]) -> PathBuf {
     command.args(flags).args(["-fcf-protection=full", "-o"]).arg(&program).arg(&source);
     assert!(command.status().unwrap().success());
     program
+}
+
+/// A kernel for User-Mode Linux, as far as its manifest says.
+pub fn uml_kernel() -> Kernel {
+    let manifest = serde_json::json!({
+        "schema": kerntune_kernel::SCHEMA, "id": "aa11", "label": "base", "version": "6.12.117", "arch": "um",
+        "source": { "origin": "debian:6.12", "hash": "0" }, "config_hash": "1",
+        "compiler": { "program": "/usr/bin/gcc", "version": "gcc 12.2.0" }, "cc": "gcc", "kcflags": [],
+        "make_vars": [], "recipe": null, "profile_id": null, "base_id": null, "built": "2026-01-01T00:00:00Z",
+        "build_seconds": 1.0, "objects": 1, "text_bytes": 1, "image_bytes": 1, "build_path": "/b",
+        "task": { "pid_offset": 1, "tgid_offset": 2, "comm_offset": 3 }, "warnings": []
+    });
+    Kernel { dir: "/k".into(), manifest: serde_json::from_value(manifest).unwrap() }
 }

@@ -118,6 +118,9 @@ pub enum Error {
     /// A sample profile that holds next to nothing of what ran.
     #[error("the profile made of recording {profile} is of no use: {reason}")]
     PoorSamples { profile: String, reason: String },
+    /// A kernel whose code cannot be rewritten in place.
+    #[error("kernel {kernel} cannot be rewritten by BOLT: {reason}")]
+    NotRewritable { kernel: String, reason: String },
     /// A call graph that cannot be ordered.
     #[error(transparent)]
     Layout(#[from] kerntune_layout::Error),

@@ -1,6 +1,6 @@
 //! The ways to turn a profile into a kernel.
 
-use crate::{clang_autofdo, gcc_pgo, layout, Error, Result};
+use crate::{bolt, clang_autofdo, gcc_pgo, layout, Error, Result};
 use kerntune_kernel::Compiler;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -29,6 +29,8 @@ pub enum Recipe {
     /// [`Recipe::ClangAutofdoThinlto`], and then [`Recipe::Layout`] by a recording of what came out.
     #[serde(rename = "clang-autofdo+thinlto+layout")]
     ClangAutofdoThinltoLayout,
+    /// The linked kernel with the blocks of each function in another order; see [`bolt`].
+    Bolt,
     /// gcov counters as the kernel exports them, without the summary that GCC wants.
     StockGcov,
     /// AutoFDO with the flags and the link of Linux 6.13's Kbuild.
@@ -43,6 +45,8 @@ enum Family {
     Clang,
     /// None: any compiler that builds a kernel.
     Any,
+    /// The same, and LLVM's BOLT.
+    Bolt,
 }
 
 /// Something that a recipe cannot do without.
@@ -66,6 +70,7 @@ impl Recipe {
         Recipe::ClangAutofdoLayout,
         Recipe::ClangAutofdoThinlto,
         Recipe::ClangAutofdoThinltoLayout,
+        Recipe::Bolt,
         Recipe::StockGcov,
         Recipe::StockAutofdo,
         Recipe::StockLldOrder,
@@ -87,6 +92,7 @@ impl Recipe {
             Recipe::ClangAutofdoLayout => "clang-autofdo+layout",
             Recipe::ClangAutofdoThinlto => "clang-autofdo+thinlto",
             Recipe::ClangAutofdoThinltoLayout => "clang-autofdo+thinlto+layout",
+            Recipe::Bolt => bolt::NAME,
             Recipe::StockGcov => "stock-gcov",
             Recipe::StockAutofdo => "stock-autofdo",
             Recipe::StockLldOrder => "stock-lld-order",
@@ -111,6 +117,9 @@ impl Recipe {
             Recipe::ClangAutofdoThinltoLayout => {
                 "clang-autofdo+thinlto, and then layout by a recording of the kernel that came out"
             }
+            Recipe::Bolt => {
+                "records which code of the plain kernel the workload runs and rewrites the linked image with LLVM's BOLT"
+            }
             Recipe::StockGcov => "to compare with: GCC with the counters as gcov exports them, without a summary",
             Recipe::StockAutofdo => "to compare with: AutoFDO with the flags and the link of Linux 6.13's Kbuild",
             Recipe::StockLldOrder => "to compare with: clang-autofdo with functions in the order of lld's own sort",
@@ -123,13 +132,14 @@ impl Recipe {
             Family::Gcc => gcc_pgo::REQUIREMENTS,
             Family::Clang => clang_autofdo::REQUIREMENTS,
             Family::Any => layout::REQUIREMENTS,
+            Family::Bolt => bolt::REQUIREMENTS,
         }
     }
 
     /// The compiler to take where none is named.
     pub fn default_compiler(self) -> Compiler {
         match self.family() {
-            Family::Gcc | Family::Any => Compiler::default(),
+            Family::Gcc | Family::Any | Family::Bolt => Compiler::default(),
             Family::Clang => clang_autofdo::default_compiler(),
         }
     }
@@ -144,6 +154,10 @@ impl Recipe {
             Family::Gcc => gcc_pgo::check_compiler(compiler),
             Family::Clang => clang_autofdo::check_compiler(compiler),
             Family::Any => Ok(compiler.identify().map(drop)?),
+            Family::Bolt => {
+                compiler.identify()?;
+                bolt::Bolt::find().map(drop)
+            }
         }
     }
 
@@ -157,6 +171,7 @@ impl Recipe {
             | Recipe::StockAutofdo
             | Recipe::StockLldOrder => Family::Clang,
             Recipe::Layout => Family::Any,
+            Recipe::Bolt => Family::Bolt,
         }
     }
 }

@@ -5,6 +5,8 @@
 //! - [`summary`]: what a profile is of, how it went, figures per region; text and JSON.
 //! - [`comparison`]: two kernels against each other, text (its JSON is
 //!   [`kerntune_compare::Comparison::to_json`]).
+//! - [`bench`]: timed results of two kernels against each other, text (its JSON is
+//!   [`kerntune_stats::Comparison::to_json`]).
 //! - [`paper`]: a paper's tables with ours beside them; text.
 //! - [`path`]: what ran when, call by call (McRae's Figure 4), text and JSON.
 //! - [`histogram`], [`subsystems`], [`threads`], [`interrupts`], [`switches`], [`idle`]: what their
@@ -28,6 +30,7 @@
 //! # Ok::<(), kerntune_report::Error>(())
 //! ```
 
+pub mod bench;
 mod call_graph;
 mod columns;
 pub mod comparison;

@@ -3,8 +3,9 @@
 mod sample;
 
 use kerntune_report::functions::{self, Options, Sort};
-use kerntune_report::{comparison, summary, Style};
-use serde_json::Value;
+use kerntune_report::{bench, comparison, summary, Style};
+use kerntune_stats::{Comparison, Results, Set};
+use serde_json::{json, Value};
 use std::path::PathBuf;
 
 fn golden(name: &str, found: &str) {
@@ -184,4 +185,62 @@ fn collect_fields(json: &Value, fields: &mut Vec<String>) {
         Value::Array(values) => values.iter().for_each(|value| collect_fields(value, fields)),
         _ => {}
     }
+}
+
+/// Results of a kernel, as `kerntune bench run` writes them: boots of each row.
+fn results(version: &str, rows: &[(&str, &str, &str, &[f64])]) -> (String, Results) {
+    let row = |(suite, row, unit, values): &(&str, &str, &str, &[f64])| {
+        let value = |(boot, value): (usize, &f64)| json!({"build": 0, "boot": boot, "run": 0, "iteration": 0, "value": value});
+        let values: Vec<Value> = values.iter().enumerate().map(value).collect();
+        let better = if *unit == "MB/s" { "higher" } else { "lower" };
+        json!({"suite": suite, "row": row, "unit": unit, "better": better, "values": values})
+    };
+    let text = json!({
+        "schema": "kerntune-bench-results/1",
+        "machine": "uml",
+        "kernel": {"release": "6.12.117", "version": version, "id": "3f9a01"},
+        "started": "2026-11-22T08:00:00Z",
+        "rows": rows.iter().map(row).collect::<Vec<_>>(),
+    });
+    let file = format!("{}.json", version.trim_start_matches('#'));
+    let results = Results::parse(&file, &text.to_string()).unwrap();
+    (file, results)
+}
+
+/// One row of each verdict, one that is not alone in being found, one of a noisy base kernel, and one that the tuned
+/// kernel lacks.
+fn timed() -> Comparison {
+    let base = results(
+        "#1",
+        &[
+            ("kbx", "getpid", "ns/op", &[101.0, 100.5, 99.5, 100.0, 100.25, 99.75]),
+            ("kbx", "pipe", "ns/op", &[2_010.0, 2_000.0, 1_990.0, 2_005.0, 1_995.0, 2_000.0]),
+            ("kbx", "fork\u{1b}[2J", "us/op", &[64.0, 80.0, 55.0, 71.0, 90.0, 60.0]),
+            ("kbx", "null", "ns/op", &[31.0; 6]),
+            ("osbench", "read", "MB/s", &[4_000.0, 4_100.0, 4_050.0, 3_950.0, 4_000.0, 4_050.0]),
+            ("osbench", "select", "us/op", &[50.0, 51.0, 49.0, 50.5, 49.5, 50.0]),
+            ("osbench", "noisy", "us/op", &[1.0, 2.0, 2.01, 1.01, 2.02, 1.02]),
+            ("osbench", "gone", "us/op", &[1.0, 2.0]),
+        ],
+    );
+    let tuned = results(
+        "#2",
+        &[
+            ("kbx", "getpid", "ns/op", &[90.0, 90.5, 90.25, 89.5, 89.75]),
+            ("kbx", "pipe", "ns/op", &[2_002.0, 1_998.0, 2_004.0, 1_996.0, 2_001.0, 1_999.0]),
+            ("kbx", "fork\u{1b}[2J", "us/op", &[61.0, 77.0, 66.0, 58.0, 80.0, 74.0]),
+            ("kbx", "null", "ns/op", &[31.0; 6]),
+            ("osbench", "read", "MB/s", &[3_500.0, 3_600.0, 3_550.0, 3_450.0, 3_550.0, 3_500.0]),
+            ("osbench", "select", "us/op", &[49.0, 49.8, 48.6, 49.6, 48.4, 49.0]),
+            ("osbench", "noisy", "us/op", &[0.9, 0.91, 0.92, 0.9, 0.9, 0.91]),
+        ],
+    );
+    let [base, tuned] = [base, tuned].map(|file| Set::join(&[file]).unwrap());
+    Comparison::new(&base, &tuned, None, &Default::default()).unwrap()
+}
+
+#[test]
+fn timed_comparisons() {
+    golden("bench.txt", &bench::table(&timed(), Style::PLAIN));
+    golden("bench_paper.txt", &bench::paper(&timed(), Style::PLAIN));
 }

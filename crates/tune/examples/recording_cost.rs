@@ -145,7 +145,7 @@ const NEXT_TO_NOTHING: &str = "0.01";
 fn image(work: &WorkDir, scale: &str) -> Result<GuestImage, Box<dyn Error>> {
     let mut workload = Workload::find("rr", &[])?;
     let command = ["rr", "--seed", "1", "--scale", scale].map(String::from).to_vec();
-    let step = Step { region: None, operations: None, command, limit_seconds: None, metrics: Vec::new() };
+    let step = Step { command, ..Step::default() };
     workload.measured = Run { warmup: Vec::new(), steps: vec![step] };
     Ok(GuestImage::build(work, &workload, &NoProgress)?)
 }

@@ -106,8 +106,7 @@ fn trace(work: &WorkDir, kernel: &Kernel, millions: f64) -> Outcome<Recorded> {
 fn rr(command: &[&str]) -> Outcome<Workload> {
     let mut workload = Workload::find("rr", &[])?;
     let command = command.iter().map(|word| word.to_string()).collect();
-    let step =
-        Step { region: None, operations: None, command, limit_seconds: Some(1_800), metrics: Vec::new() };
+    let step = Step { command, limit_seconds: Some(1_800), ..Step::default() };
     workload.measured = Run { warmup: Vec::new(), steps: vec![step] };
     workload.time_limit_seconds = 2_400;
     Ok(workload)

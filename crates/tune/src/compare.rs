@@ -70,7 +70,8 @@ pub fn compare(
     Ok(Compared { comparison, base: first, tuned: other })
 }
 
-fn measurement(profile: &std::path::Path) -> Result<Measurement> {
+/// The exact counters of a recording.
+pub(crate) fn measurement(profile: &std::path::Path) -> Result<Measurement> {
     Ok(Measurement::from_profile(&Profile::load(profile)?)?)
 }
 

@@ -39,6 +39,8 @@ pub enum Error {
     #[error(transparent)]
     Point(#[from] kerntune_machine::PointError),
     #[error(transparent)]
+    Bench(#[from] crate::bench::Error),
+    #[error(transparent)]
     User(#[from] kerntune_machine::UserBinaryError),
     /// A kernel to start from that carries a profile.
     #[error("kernel {kernel} is tuned already, and cannot be built again from what it was built from: start from its base kernel. For two recipes one after the other there is `gcc-pgo+layout`")]
@@ -73,6 +75,14 @@ pub enum Error {
     /// A run during which no region was opened.
     #[error("the run `{run}` of workload `{workload}` marked no region, so nothing was recorded: give its steps a `region`, or mark operations in the program (guest/kt_mark.h)")]
     NothingRecorded { workload: String, run: String },
+    /// A program that ended well and whose output says otherwise.
+    #[error("{step} {complaint}{services}\nall that it printed is in {}", log.display())]
+    Output {
+        step: String,
+        complaint: Box<kerntune_guest::Complaint>,
+        services: kerntune_machine::LastWords,
+        log: std::path::PathBuf,
+    },
     /// The recorder says that it missed something.
     #[error("{lost} events were lost in the recording; its figures would be wrong. This is a bug of the recorder: keep {path}")]
     LostEvents { lost: u64, path: std::path::PathBuf },
@@ -82,6 +92,12 @@ pub enum Error {
     /// Functional checks whose results cannot be read.
     #[error("the functional checks ended with something else than results: {message}; all of it is in {}", path.display())]
     SelfTest { path: std::path::PathBuf, message: String },
+    /// A kernel for a machine that has no time of its own.
+    #[error("kernel {kernel} cannot be timed here: build one for User-Mode Linux (`kerntune kernel build --arch um`); `kerntune compare` compares kernels in the emulator, exactly")]
+    NotTimed { kernel: String },
+    /// A program that printed something else than times.
+    #[error("{} is not a row's times in each line: {message}; `kerntune time` needs a workload whose programs print {{\"row\":…,\"operations\":…,\"nanoseconds\":…}}, such as batched", path.display())]
+    NotTimes { path: std::path::PathBuf, message: String },
     /// An output that would overwrite something.
     #[error("{} is there already; remove it or name another", path.display())]
     Exists { path: std::path::PathBuf },

@@ -4,11 +4,12 @@ use crate::run_files::RunFiles;
 use crate::{watch, Error, Result};
 use kerntune_analyze::TraceFile;
 use kerntune_convert::autofdo::{BranchRecords, Written};
+use kerntune_convert::bolt::{self, PreAggregated};
 use kerntune_convert::uftrace::{self, ExportError};
 use kerntune_profile::Profile;
 use kerntune_work::{interrupt, write_atomic, IoContext, Progress};
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Writes the trace of the profile in `directory` as a uftrace data directory, which must not be
@@ -55,9 +56,19 @@ pub fn uftrace(profile: &Profile, directory: &Path, output: &Path, progress: &dy
 
 /// Writes branch records to the file `output`, which is replaced when the new one is whole.
 pub fn branches(records: &BranchRecords, output: &Path) -> Result<Written> {
+    whole(output, |file| records.write(file))
+}
+
+/// Writes what BOLT takes to the file `output`, which is replaced when the new one is whole.
+pub fn bolt(counts: &PreAggregated, output: &Path) -> Result<bolt::Written> {
+    whole(output, |file| counts.write(file))
+}
+
+/// Replaces the file `output` when the new one is whole.
+fn whole<T>(output: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> Result<T> {
     let partial = aside(output);
     let mut file = BufWriter::new(File::create(&partial).at("create", &partial)?);
-    let done = records.write(&mut file).and_then(|written| file.flush().map(|()| written));
+    let done = write(&mut file).and_then(|written| file.flush().map(|()| written));
     if done.is_err() {
         let _ = fs::remove_file(&partial);
     }

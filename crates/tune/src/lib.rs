@@ -7,14 +7,17 @@
 //! - [`record`](record::record): one run on the exact machine → a profile,
 //! - [`train`](train::train): one run of an instrumented kernel → its counters,
 //! - [`selftest`](selftest::selftest): one run of functional checks on a kernel,
+//! - [`timed`](timed::timed): kernels in User-Mode Linux, in turn → their times,
 //! - [`compare`](compare::compare): two kernels (and one of them twice) → a comparison,
 //! - [`optimize`](optimize::optimize): a kernel and a workload → a tuned kernel and the proof,
+//! - [`bench`]: rows of suites on a machine → their figures in one format,
 //! - [`quality`](quality::check): a profile and a kernel → whether the one is fit for the other,
 //! - [`package`](package::package): a kernel → a Debian package with what the work directory knows of it,
 //! - [`paper`](paper::paper): a paper's experiments → its tables with ours beside them,
 //! - [`Plan`]: all of it.
 
 pub mod auto;
+pub mod bench;
 pub mod bisect;
 pub mod compare;
 pub mod cross;
@@ -27,6 +30,7 @@ pub mod import_perf;
 pub mod merge;
 pub mod model;
 pub mod optimize;
+pub mod outputs;
 pub mod package;
 pub mod paper;
 mod plan;
@@ -38,6 +42,7 @@ pub mod run_files;
 pub mod selftest;
 mod session;
 mod sound;
+pub mod timed;
 pub mod train;
 mod tune;
 pub mod watch;

@@ -31,7 +31,8 @@ pub struct Optimized {
 /// [`Error::TunedAlready`].
 pub fn request_of(kernel: &Kernel) -> Result<BuildRequest> {
     let manifest = &kernel.manifest;
-    if manifest.profile_id.is_some() || manifest.order_id.is_some() {
+    let made = [&manifest.profile_id, &manifest.order_id, &manifest.rewrite_id];
+    if made.iter().any(|id| id.is_some()) {
         return Err(Error::TunedAlready { kernel: manifest.label.clone() });
     }
     Ok(BuildRequest::of(kernel)?)

@@ -2,7 +2,8 @@
 
 use crate::detail::{self, Detail, Resolved};
 use crate::model::Model;
-use crate::run_files::POINTS;
+use crate::outputs;
+use crate::run_files::{POINTS, RUN};
 use crate::{watch, Error, Result, Session};
 use kerntune_analyze::{Input, ReadAt};
 use kerntune_guest::{GuestImage, Workload};
@@ -86,6 +87,8 @@ pub fn record_in_detail(session: &Session, request: &RecordRequest, detail: &Det
             let staged = session.work.stage(ROOM, &id)?;
             match staged.already() {
                 Some(done) if may_find => {
+                    // The image does not say what its outputs must be: that may have been written since.
+                    outputs::of_recording(request.workload, request.run, done)?;
                     return Ok(Recorded { path: done.to_owned(), manifest: load_manifest(done)? });
                 }
                 Some(_) => {} // another process was faster
@@ -95,9 +98,10 @@ pub fn record_in_detail(session: &Session, request: &RecordRequest, detail: &Det
         number += 1;
     };
     staged.clear()?;
-    let run = staged.path().join("run");
+    let run = staged.path().join(RUN);
     fs::create_dir(&run).at("create", &run)?;
     let outcome = boot(session, request, &detail, &image, &run)?;
+    outputs::judge(request.workload, request.run, &outcome.guest_files)?;
     let profile = analyse(&id, request, &detail, &outcome, session.progress)?;
     if !detail.points().is_empty() {
         let names: Vec<String> = detail.points().into_iter().map(|(name, _)| name).collect();

@@ -2,7 +2,8 @@
 
 use crate::Result;
 use kerntune_guest::{GuestImage, Workload};
-use kerntune_machine::Emulator;
+use kerntune_kernel::Arch;
+use kerntune_machine::Machine;
 use kerntune_work::{Progress, WorkDir};
 
 /// A work directory, a machine, and someone who is told of progress.
@@ -10,17 +11,22 @@ pub struct Session<'a> {
     /// Where results are kept.
     pub work: &'a WorkDir,
     /// Where kernels run.
-    pub machine: Emulator,
-    /// [`Emulator::identity`], asked once.
+    pub machine: Machine,
+    /// [`Machine::identity`], asked once.
     pub machine_id: String,
     /// Who is told.
     pub progress: &'a dyn Progress,
 }
 
 impl<'a> Session<'a> {
-    /// Finds the machine.
+    /// On the exact machine.
     pub fn new(work: &'a WorkDir, progress: &'a dyn Progress) -> Result<Self> {
-        let machine = Emulator::find()?;
+        Self::on(Arch::default(), work, progress)
+    }
+
+    /// On the machine for kernels of an architecture.
+    pub fn on(arch: Arch, work: &'a WorkDir, progress: &'a dyn Progress) -> Result<Self> {
+        let machine = Machine::of(arch)?;
         let machine_id = machine.identity()?;
         Ok(Self { work, machine, machine_id, progress })
     }

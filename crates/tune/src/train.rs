@@ -1,6 +1,6 @@
 //! One run of an instrumented kernel on the workload: its counters.
 
-use crate::{Result, Session};
+use crate::{outputs, Result, Session};
 use kerntune_guest::{Collect, GuestImage, Workload};
 use kerntune_kernel::Kernel;
 use kerntune_machine::RunRequest;
@@ -38,6 +38,7 @@ pub fn train(session: &Session, kernel: &Kernel, workload: &Workload, image: &Gu
         ..RunRequest::new(kernel, &image.initramfs, "training")
     };
     let outcome = session.machine.run(&request, &run, session.progress)?;
+    outputs::judge(workload, "training", &outcome.guest_files)?;
     let (from, to) = (outcome.guest_files.join("gcov"), staged.path().join("gcov"));
     // A kernel that exported nothing leaves no directory; whoever reads the profile says why.
     if from.is_dir() {

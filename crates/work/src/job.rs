@@ -49,6 +49,12 @@ impl Job {
         Self { command, name, time_limit: None }
     }
 
+    /// Gives the program an input; it has none otherwise.
+    pub fn stdin(mut self, input: Stdio) -> Self {
+        self.command.stdin(input);
+        self
+    }
+
     /// Ends the program after so much wall time.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = Some(limit);

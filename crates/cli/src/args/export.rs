@@ -9,6 +9,8 @@ pub enum ExportFormat {
     Autofdo(ExportAutofdo),
     /// The same as branch records, as perf prints a CPU's last branches (llvm-profgen --perfscript)
     Branches(ExportBranches),
+    /// Taken branches and what ran between them for LLVM BOLT (llvm-bolt --pa)
+    Bolt(ExportBolt),
     /// Self times and arcs for GNU gprof (gmon.out), with the symbols that go with them
     Gmon(ExportGmon),
     /// The trace as a data directory for uftrace (report, graph, tui, dump --chrome …)
@@ -30,6 +32,15 @@ pub struct ExportBranches {
     pub profile: String,
     /// The file to write, for `llvm-profgen --kernel`
     #[arg(default_value = "branches.txt", value_name = "OUTPUT")]
+    pub output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportBolt {
+    /// Beginning of an id, directory, or `latest`
+    pub profile: String,
+    /// The file to write, for `llvm-bolt --pa`
+    #[arg(default_value = "bolt.txt", value_name = "OUTPUT")]
     pub output: PathBuf,
 }
 

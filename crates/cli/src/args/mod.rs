@@ -1,5 +1,6 @@
 //! The command line.
 
+mod bench;
 mod call_graph;
 mod export;
 mod import;
@@ -10,9 +11,11 @@ mod record;
 mod report;
 mod tables;
 mod tags;
+mod time;
 
+pub use bench::{Bench, BenchCompare, BenchRun, IntervalMethod, Machine, RowCorrection};
 pub use call_graph::{GraphTable, Propagate, TableUnit};
-pub use export::{ExportAutofdo, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
+pub use export::{ExportAutofdo, ExportBolt, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae, ImportPerf};
 pub use package::Package;
 pub use paper::Paper;
@@ -21,9 +24,10 @@ pub use record::RecordDetail;
 pub use report::{FunctionTable, HtmlReport, Report, ReportKind};
 pub use tables::{Diff, Histogram, Part, Subsystems, Table, Threads};
 pub use tags::Tags;
+pub use time::Time;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use kerntune_kernel::{ObjectFlags, Source};
+use kerntune_kernel::{Arch, ObjectFlags, Source};
 use kerntune_optimize::Recipe;
 use kerntune_tune::RecipeOptions;
 use std::num::NonZeroUsize;
@@ -94,6 +98,11 @@ pub enum Command {
     Optimize(Optimize),
     /// Run a workload on two kernels and compare them exactly
     Compare(Compare),
+    /// Run rows of benchmark suites on a machine, and hold timed results of two kernels against each other
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Time kernels in User-Mode Linux against each other, boot by boot in turn
+    Time(Time),
     /// Make a Debian package of a kernel: the image that was measured, its modules, and its profile
     Package(Package),
     /// Repeat a paper's experiment on today's kernel and print its tables with ours beside them
@@ -153,6 +162,9 @@ pub enum Kernel {
     Build {
         #[command(flatten)]
         build: Build,
+        /// What it is to run on: x86-64, or um, a process (User-Mode Linux, docs/uml.md)
+        #[arg(long, default_value_t, value_name = "ARCH")]
+        arch: Arch,
         /// What to call it
         #[arg(long, default_value = "base")]
         label: String,
@@ -179,7 +191,10 @@ pub enum Kernel {
         /// By which algorithm (docs/layout.md)
         #[arg(long, default_value = "c3", value_parser = ["pettis-hansen", "c3", "cdsort"])]
         algorithm: String,
-        /// Place the functions of this file first: one name a line
+        /// With a profile that has functions: give them places that suit the sets of a 32-KiB cache with 8 ways
+        #[arg(long, requires = "profile")]
+        sets: bool,
+        /// Place the functions of this file first: one name a line, and `@ OFFSET` where it has a place
         #[arg(long)]
         file: Option<PathBuf>,
         /// What to call it
@@ -459,8 +474,8 @@ pub struct Tune {
     pub workload: Vec<String>,
     #[command(flatten)]
     pub build: Build,
-    /// How: gcc-pgo, clang-autofdo, clang-autofdo+thinlto, layout, one of these with +layout, or auto, which
-    /// tries all of them and keeps the best
+    /// How: gcc-pgo, clang-autofdo, clang-autofdo+thinlto, layout, one of these with +layout, bolt, or auto,
+    /// which tries all of them and keeps the best
     #[arg(long, default_value = "gcc-pgo", value_name = "RECIPE")]
     pub recipe: String,
     /// With auto: workloads that the best kernel is tried on, for harm; may be repeated

@@ -16,8 +16,8 @@ pub fn run(
     json: bool,
     output: &Output,
 ) -> Result<(), Failure> {
-    let session = Session::new(work, output.progress())?;
     let bad = kerntune_kernel::find(work, kernel)?;
+    let session = Session::on(bad.manifest.arch, work, output.progress())?;
     let good = good.or(bad.manifest.base_id.as_deref());
     let good = good.ok_or_else(|| {
         Failure::usage(format!("kernel {kernel} has no base kernel: say with --good what it is held against"))

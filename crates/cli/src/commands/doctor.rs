@@ -3,14 +3,20 @@
 use crate::args::{Doctor, Global};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use kerntune_kernel::Arch;
 
 pub fn run(global: &Global, options: &Doctor, output: &Output) -> Result<Exit, Failure> {
     // The work directory is looked at, not made: doctor works outside of any project.
-    let kernel = kerntune_work::WorkDir::open_existing(&global.dir)
-        .and_then(|work| kerntune_kernel::list(&work).ok()?.into_iter().next_back());
+    let kernels = kerntune_work::WorkDir::open_existing(&global.dir)
+        .and_then(|work| kerntune_kernel::list(&work).ok())
+        .unwrap_or_default();
+    let newest = |arch| {
+        kernels.iter().rfind(|kernel| kernel.manifest.arch == arch).map(kerntune_kernel::Kernel::image)
+    };
     let report = kerntune_doctor::examine(&kerntune_doctor::Options {
         recorder: kerntune_machine::find_recorder().ok(),
-        kernel: kernel.map(|kernel| kernel.bzimage()),
+        kernel: newest(Arch::X86_64),
+        uml: newest(Arch::Um),
         work_dir: global.dir.clone(),
     });
     if options.format.json {

@@ -5,7 +5,9 @@ use crate::args::{Global, Kernel as Command};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_kernel::{relink, BuildRequest, Compiler, FunctionOrder, Kernel, Rebuilt};
-use kerntune_optimize::layout::{prepare_order, prove, Algorithm, DEFAULT_ALGORITHM, NAME};
+use kerntune_optimize::layout::{
+    prepare_order, prepare_sets, prove, Algorithm, CACHE, DEFAULT_ALGORITHM, NAME,
+};
 use kerntune_profile::Profile;
 use kerntune_tune::package::verify;
 use kerntune_tune::selftest::{differences, selftest, Check, Difference, Outcome};
@@ -25,8 +27,9 @@ struct Shown<'a> {
 pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, Failure> {
     let work = work(global)?;
     match command {
-        Command::Build { build, label, movable, keep_objects, object_flags, format } => {
+        Command::Build { build, arch, label, movable, keep_objects, object_flags, format } => {
             let request = BuildRequest {
+                arch: *arch,
                 movable: *movable,
                 keep_objects: *keep_objects,
                 object_flags: object_flags.clone(),
@@ -35,11 +38,11 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
             let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
             show(&kernel, format.json, output);
         }
-        Command::Order { kernel, profile, algorithm, file, label, format } => {
+        Command::Order { kernel, profile, algorithm, sets, file, label, format } => {
             let kernel = kerntune_kernel::find(&work, kernel)?;
             let given = match (file, profile) {
                 (Some(file), _) => Given::File(file),
-                (None, Some(profile)) => Given::Profile(profile, algorithm),
+                (None, Some(profile)) => Given::Profile { profile, algorithm, sets: *sets },
                 (None, None) => return Err(Failure::usage("an order needs --profile or --file")),
             };
             order(&work, &kernel, given, label, format.json, output)?;
@@ -71,7 +74,7 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
 /// Where an order comes from.
 enum Given<'a> {
     File(&'a Path),
-    Profile(&'a str, &'a str),
+    Profile { profile: &'a str, algorithm: &'a str, sets: bool },
 }
 
 /// Links a kernel again.
@@ -85,10 +88,15 @@ fn order(
 ) -> Result<(), Failure> {
     let (order, prepared) = match given {
         Given::File(path) => (FunctionOrder::parse(&std::fs::read_to_string(path).at("read", path)?)?, None),
-        Given::Profile(name, algorithm) => {
+        Given::Profile { profile, algorithm, sets } => {
             let algorithm = Algorithm::named(algorithm).unwrap_or(DEFAULT_ALGORITHM);
-            let recording = Profile::load(&kerntune_profile::find(work, name)?.path)?;
-            let prepared = prepare_order(work, &recording, kernel, algorithm)?;
+            let recording = Profile::load(&kerntune_profile::find(work, profile)?.path)?;
+            let mut prepared = prepare_order(work, &recording, kernel, algorithm)?;
+            if sets {
+                let listed = format!("{}-{}", kernel.manifest.label, algorithm.name());
+                let linked = relink(work, kernel, &prepared.order, (&listed, NAME), output.progress())?;
+                prepared = prepare_sets(work, &recording, (kernel, &linked), &prepared, &CACHE)?;
+            }
             (prepared.order.clone(), Some(prepared))
         }
     };
@@ -112,8 +120,8 @@ fn check(
     json: bool,
     output: &Output,
 ) -> Result<Exit, Failure> {
-    let session = Session::new(work, output.progress())?;
     let kernel = kerntune_kernel::find(work, kernel)?;
+    let session = Session::on(kernel.manifest.arch, work, output.progress())?;
     let base = match against.or(kernel.manifest.base_id.as_deref()) {
         Some(base) => Some(kerntune_kernel::find(work, base)?),
         None => None,
@@ -231,7 +239,7 @@ fn show(kernel: &Kernel, json: bool, output: &Output) {
     let mut lines = vec![
         ("kernel", format!("{} ({})", m.label, m.id)),
         ("version", m.version.clone()),
-        ("image", format!("{} ({})", kernel.bzimage().display(), bytes(m.image_bytes))),
+        ("image", format!("{} ({})", kernel.image().display(), bytes(m.image_bytes))),
         ("vmlinux", format!("{} ({} of code)", kernel.vmlinux().display(), bytes(m.text_bytes))),
         ("source", format!("{} ({})", m.source.origin, m.source.hash)),
         ("config", format!("{} ({})", kernel.config().display(), m.config_hash)),

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod auto;
+pub mod bench;
 mod bisect;
 pub mod compare;
 pub mod doctor;
@@ -15,6 +16,7 @@ pub mod profile;
 pub mod record;
 pub mod report;
 pub mod tags;
+pub mod time;
 pub mod tune;
 pub mod workload;
 

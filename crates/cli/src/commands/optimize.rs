@@ -5,6 +5,7 @@ use crate::args::{Global, Optimize};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_compare::Metric;
+use kerntune_kernel::Arch;
 use kerntune_optimize::gcc_pgo::Exclusion;
 use kerntune_optimize::{Proof, Recipe};
 use kerntune_tune::cross::{cross, Cross};
@@ -31,7 +32,7 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
     let work = work(global)?;
     let workload = workload(&options.workload)?;
     let base = kerntune_kernel::find(&work, &options.kernel)?;
-    let session = Session::new(&work, output.progress())?;
+    let session = Session::on(base.manifest.arch, &work, output.progress())?;
     let options_of_recipe = options.of_recipe.options();
     let exclusions = super::exclusions(&options.exclude)?;
     if !options.cross.is_empty() {
@@ -60,7 +61,7 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
             recipe: recipe.name(),
             base: &optimized.base.manifest.id,
             tuned: &optimized.tuned.manifest.id,
-            image: optimized.tuned.bzimage(),
+            image: optimized.tuned.image(),
             proof: &optimized.proof,
             excluded: &optimized.excluded,
         });
@@ -69,14 +70,19 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
         output.print(&super::bisect::excluded(&optimized.excluded));
     }
     optimized.proof.verdict()?;
+    let (base, tuned) = (&optimized.base.manifest, &optimized.tuned.manifest);
+    let compare = match tuned.arch {
+        Arch::X86_64 => format!("compare {} {} --workload {}", base.id, tuned.id, workload.name),
+        Arch::Um => {
+            let out = format!("times-{}", tuned.id);
+            format!("time {} {} --workload {} --out {out}", base.id, tuned.id, workload.name)
+        }
+    };
     output.note(&format!(
-        "\ntuned kernel {} ({}): {}\n`kerntune compare {} {} --workload {}` shows the difference",
-        optimized.tuned.manifest.label,
-        optimized.tuned.manifest.id,
-        optimized.tuned.bzimage().display(),
-        optimized.base.manifest.id,
-        optimized.tuned.manifest.id,
-        workload.name,
+        "\ntuned kernel {} ({}): {}\n`kerntune {compare}` shows the difference",
+        tuned.label,
+        tuned.id,
+        optimized.tuned.image().display(),
     ));
     Ok(Exit::Ok)
 }

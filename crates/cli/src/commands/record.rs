@@ -4,11 +4,12 @@ use super::{work, workload};
 use crate::args::{Global, Record};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use kerntune_guest::{Run, Step};
+use kerntune_guest::{Figure, Run, Step};
 use kerntune_machine::Selection;
 use kerntune_profile::Profile;
 use kerntune_report::summary;
 use kerntune_tune::detail::{patterns, Detail};
+use kerntune_tune::outputs::{self, StepFigures};
 use kerntune_tune::record::{record_in_detail, Capture, RecordRequest, Repeat};
 use kerntune_tune::{model, Session};
 
@@ -20,8 +21,7 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
             region: Some("command".into()),
             operations: Some(1),
             command: options.command.clone(),
-            limit_seconds: None,
-            metrics: Vec::new(),
+            ..Step::default()
         };
         workload.measured = Run { warmup: Vec::new(), steps: vec![step] };
     }
@@ -31,6 +31,7 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         true => Some(model::find(&options.model.model).map_err(Failure::from)?),
         false => None,
     };
+    let run = if options.command.is_empty() { &options.run } else { "measured" };
     let session = Session::new(&work, output.progress())?;
     let detail = Detail {
         selection: Selection { only: patterns(&options.detail.only)?, skip: patterns(&options.detail.skip)? },
@@ -44,7 +45,7 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         &RecordRequest {
             kernel: &kernel,
             workload: &workload,
-            run: if options.command.is_empty() { &options.run } else { "measured" },
+            run,
             capture: Capture { functions: !options.no_functions, edges },
             model: model.as_ref(),
             repeat: Repeat::Another,
@@ -52,10 +53,14 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         &detail,
     )?;
     let profile = Profile::load(&recorded.path)?;
+    let figures = outputs::of_recording(&workload, run, &recorded.path)?;
     if options.format.json {
-        output.print(&summary::json(&profile)?);
+        output.print(&with_figures(&summary::json(&profile)?, &figures)?);
     } else {
         output.print(&summary::text(&profile, output.style())?);
+        if !figures.is_empty() {
+            output.print(&told(&figures));
+        }
         output.note(&format!(
             "\nprofile {}\n`kerntune report {}` shows the functions",
             recorded.path.display(),
@@ -63,6 +68,29 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         ));
     }
     Ok(Exit::Ok)
+}
+
+/// What the workload's programs said of themselves, a line each, after the profile's own figures.
+fn told(figures: &[StepFigures]) -> String {
+    let mut out = String::from("\n");
+    for StepFigures { step, figures } in figures {
+        for Figure { name, value, unit, .. } in figures {
+            out.push_str(&format!("{step} printed {name} {value} {unit}\n"));
+        }
+    }
+    out
+}
+
+/// The summary with what the workload's programs said of themselves, if they said anything.
+fn with_figures(summary: &str, figures: &[StepFigures]) -> Result<String, Failure> {
+    if figures.is_empty() {
+        return Ok(summary.to_owned());
+    }
+    let unreadable =
+        |error: serde_json::Error| Failure { exit: Exit::Profile, message: format!("the summary: {error}") };
+    let mut json: serde_json::Value = serde_json::from_str(summary).map_err(unreadable)?;
+    json["figures"] = serde_json::to_value(figures).map_err(unreadable)?;
+    Ok(serde_json::to_string_pretty(&json).map_err(unreadable)? + "\n")
 }
 
 /// Whether edges and the model's misses are recorded. Both are of the whole kernel: who chooses functions does not

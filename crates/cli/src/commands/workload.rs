@@ -22,8 +22,10 @@ pub fn run(command: &Command, output: &Output) -> Result<Exit, Failure> {
     }
 }
 
-fn list(json: bool, output: &Output) -> Result<Exit, Failure> {
-    let mut found: Vec<Listed> = Vec::new();
+/// Every workload that can be named, with its file: those of the directory `workloads/` here, then those built in.
+/// Files that cannot be used are told of.
+pub(super) fn known(output: &Output) -> Result<Vec<(Workload, Option<PathBuf>)>, Failure> {
+    let mut found: Vec<(Workload, Option<PathBuf>)> = Vec::new();
     let mut files: Vec<PathBuf> = std::fs::read_dir("workloads")
         .map(|entries| entries.filter_map(|e| Some(e.ok()?.path())).collect())
         .unwrap_or_default();
@@ -31,16 +33,23 @@ fn list(json: bool, output: &Output) -> Result<Exit, Failure> {
     files.sort();
     for file in files {
         match Workload::load(&file) {
-            Ok(w) => found.push(Listed { name: w.name, file: Some(file), description: w.description }),
+            Ok(workload) => found.push((workload, Some(file))),
             Err(error) => output.note(&format!("kerntune: {error}")),
         }
     }
     for (name, text) in SHIPPED {
-        if found.iter().all(|listed| listed.name != name) {
-            let workload = Workload::parse(text, Path::new(name))?;
-            found.push(Listed { name: name.into(), file: None, description: workload.description });
+        if found.iter().all(|(workload, _)| workload.name != name) {
+            found.push((Workload::parse(text, Path::new(name))?, None));
         }
     }
+    Ok(found)
+}
+
+fn list(json: bool, output: &Output) -> Result<Exit, Failure> {
+    let found: Vec<Listed> = known(output)?
+        .into_iter()
+        .map(|(workload, file)| Listed { name: workload.name, file, description: workload.description })
+        .collect();
     if json {
         output.json(&found);
     } else {

@@ -95,6 +95,11 @@ impl BranchRecords {
         Ok(Self { image, stretches, arrivals, departures, executed_bytes, outside_bytes })
     }
 
+    /// Every branch with its source, its target and how often it was taken, by target and source.
+    pub(crate) fn branches(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        self.arrivals.iter().map(|arrival| (arrival.source, arrival.target, arrival.count))
+    }
+
     /// Gives every record to `take`, in an order that depends on the counts alone.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! GCC with its profile tool, and LLVM.
+//! GCC with its profile tool, LLVM, and LLVM's BOLT.
 
 use crate::host::Host;
 use crate::version::Version;
@@ -8,7 +8,7 @@ use crate::{Ability, Check, Group, Options};
 const LLVM_SUFFIXES: [&str; 5] = ["-19", "-20", "-21", "-22", ""];
 
 pub(crate) fn examine(host: &dyn Host, _options: &Options) -> Vec<Check> {
-    vec![gcc(host), gcov_dump(host), llvm(host)]
+    vec![gcc(host), gcov_dump(host), llvm(host), bolt(host)]
 }
 
 /// The version that `program ARGUMENT` prints first.
@@ -75,6 +75,15 @@ fn llvm(host: &dyn Host) -> Check {
     }
 }
 
+/// Of version 19 alone: what of a kernel must be kept from it depends on its version.
+fn bolt(host: &dyn Host) -> Check {
+    let check = Check::of(Group::Compilers, "BOLT", "the recipe bolt", &[]);
+    match version(host, "llvm-bolt-19", "--version") {
+        Some(version) => check.ok(format!("{version} (llvm-bolt-19)")),
+        None => check.missing("not found", "apt-get install bolt-19"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +114,17 @@ mod tests {
             .program("llvm-profdata-19")
             .program("llvm-nm-19");
         assert_eq!(llvm(&whole).status, Status::Ok);
+    }
+
+    #[test]
+    fn bolt_by_its_version() {
+        let found = TestHost::default().program("llvm-bolt-19").answer(
+            "llvm-bolt-19 --version",
+            0,
+            "Debian LLVM version 19.1.7\n  Optimized build.\nBOLT revision <unknown>\n",
+        );
+        assert_eq!(bolt(&found).found, "19.1.7 (llvm-bolt-19)");
+        assert_eq!(bolt(&TestHost::default()).status, Status::Missing);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod perf;
 mod plugin_api;
 mod room;
 mod tracefs;
+mod uml;
 
 use crate::host::Host;
 use crate::{Check, Group, Options};
@@ -21,6 +22,7 @@ type Probe = fn(&dyn Host, &Options) -> Vec<Check>;
 const PROBES: &[(Group, Probe)] = &[
     (Group::Machines, emulator::examine),
     (Group::Machines, boot::kvm),
+    (Group::Machines, uml::examine),
     (Group::Compilers, compilers::examine),
     (Group::KernelBuild, kernel_build::examine),
     (Group::Guest, guest::examine),

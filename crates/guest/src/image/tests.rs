@@ -77,11 +77,13 @@ fn what_the_host_lacks_is_said_with_who_needs_it() {
         error.starts_with("no-such-program, needed by measured step, is not on this machine; "),
         "{error}"
     );
-    let error = build(&SIMPLE.replace("/etc/hostname", "/etc/no-such-file"));
-    assert!(
-        error.contains("/etc/no-such-file, needed by `files` of the workload, cannot be packed"),
-        "{error}"
-    );
+    for (file, help) in [
+        ("/etc/no-such-file", "correct the path"),
+        ("/var/lib/kerntune/no-such-file", "make it: scripts/setup servers"),
+    ] {
+        let right = format!("{file}, needed by `files` of the workload, is not on this machine; {help}");
+        assert_eq!(build(&SIMPLE.replace("/etc/hostname", file)), right);
+    }
 }
 
 #[test]

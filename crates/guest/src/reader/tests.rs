@@ -57,7 +57,7 @@ command = \"rr\"
             "4:23: files: \"/tmp/x\" cannot be seen in the guest, where /tmp is its own \
              (keep it in another directory)",
             "5:13: programs: kerntune has no guest program \"rrr\" \
-             (it has rr, paths, selftest, kt-mark, tagged; host programs go into `binaries`)",
+             (it has rr, paths, selftest, kt-mark, tagged, kbx, mckusick, netperf, osbench, batched; host programs go into `binaries`)",
             "6:1: service[0].command: is missing",
             "6:1: service[0].ready: is missing: how is the service seen to be ready? \
              (for example: ready = { tcp = 6379, within_seconds = 10 }; or unix = \"/path\", \
@@ -87,6 +87,16 @@ command = \"rr\"
             "25:11: measured.step[1].command: must be a list of strings, not a string",
         ]
     );
+}
+
+#[test]
+fn patterns_are_regular_expressions_that_can_fail() {
+    let text = RUNS.to_owned() + "fail = [\"(\", \"x*\"]\nexpect = [\"requests: 0\", 5]\n";
+    let found = problems(&text);
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found[0].starts_with("5:9: measured.step[0].fail: is not a regular expression: "), "{found:?}");
+    assert_eq!(found[1], "5:14: measured.step[0].fail: matches the empty text");
+    assert!(found[2].starts_with("6:26: measured.step[0].expect: must hold only strings"), "{found:?}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ mod tree;
 
 use crate::manifest::KernelManifest;
 use crate::relink::ORDER;
-use crate::{rebuild, tools, Error, Kernel, RebuildRequest, Result};
+use crate::{rebuild, tools, Arch, Error, Kernel, RebuildRequest, Result};
 use control::Names;
 use kerntune_work::{write_json, ContentHash, IoContext, Job, Progress, WorkDir};
 use serde::{Deserialize, Serialize};
@@ -126,10 +126,15 @@ impl Package {
 /// and the same profile: only if the image comes out byte by byte as it was measured do they belong to it.
 ///
 /// # Errors
-/// Missing tools; [`Error::NotReproduced`], and the others of [`rebuild`], for a kernel with modules.
+/// Missing tools; [`Error::NotOfArch`] for a kernel that no computer boots; [`Error::NotReproduced`], and the others
+/// of [`rebuild`], for a kernel with modules.
 pub fn package(work: &WorkDir, request: &PackageRequest, progress: &dyn Progress) -> Result<Package> {
-    tools::require(TOOLS)?;
     let kernel = request.kernel;
+    let arch = kernel.manifest.arch;
+    if arch != Arch::X86_64 {
+        return Err(Error::NotOfArch { what: "a package", arch });
+    }
+    tools::require(TOOLS)?;
     // Names that the kernel got later are none of the package's business.
     let of = KernelManifest { aliases: Vec::new(), ..kernel.manifest.clone() };
     let config = fs::read_to_string(kernel.config()).at("read", kernel.config())?;

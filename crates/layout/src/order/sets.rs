@@ -58,6 +58,9 @@ pub const ALIGNMENT: u64 = 16;
 const RARE: f64 = 0.25;
 /// A loop is too great if it has more than this share of the cache's lines.
 const GREAT: f64 = 0.95;
+/// Of a loop with more than so many times the cache's lines too little would stay: its functions are placed as if they
+/// did not run in it.
+const HOPELESS: f64 = 2.0;
 /// Hot functions are spread over at most so many times the cache's size; what has found no place then, follows.
 const SPREAD: u64 = 6;
 
@@ -71,16 +74,17 @@ pub fn by_sets(
     cache: &CacheConfig,
     start: u64,
 ) -> SetPlacement {
-    let code = Code::new(sizes, loops, cache);
+    let mut code = Code::new(sizes, loops, cache);
     let now = code.misses(&|function| before[function]);
+    code.rank(&now);
     let mut best: Option<(f64, Vec<(usize, u64)>)> = None;
     let sets = code.sets;
-    // An eighth of the sets, down to none: more than that misses too often, less has no room for whole functions.
+    // The narrower, the less misses, but whole functions have to find room beside it.
     for window in [0, sets / 8, sets * 3 / 16, sets / 4, sets * 5 / 16] {
-        for at in 0..if window == 0 { 1 } else { 4 } {
-            let placed = code.place(order, start, (at * sets / 4, window));
+        for at in 0..if window == 0 { 1 } else { 8 } {
+            let placed = code.place(order, start, (at * sets / 8, window));
             let to: HashMap<usize, u64> = placed.iter().copied().collect();
-            let misses = code.misses(&|function| to[&function]);
+            let misses = code.misses(&|function| to[&function]).iter().sum();
             if best.as_ref().is_none_or(|(least, _)| misses < *least) {
                 best = Some((misses, placed));
             }
@@ -88,7 +92,7 @@ pub fn by_sets(
     }
     let (after, mut starts) = best.unwrap_or_default();
     starts.iter_mut().for_each(|(_, address)| *address -= start);
-    SetPlacement { starts, misses: [now, after] }
+    SetPlacement { starts, misses: [now.iter().sum(), after] }
 }
 
 /// A line that a function runs in a loop: which loop, lines from the line with the function's first byte, frequency.
@@ -102,8 +106,10 @@ struct Code<'a> {
     rounds: Vec<f64>,
     /// Loops with more lines than the cache holds.
     great: Vec<bool>,
-    /// Loops, the costliest first.
-    by_cost: Vec<usize>,
+    /// Lines of each loop.
+    lines: Vec<f64>,
+    /// The place of each loop among those that there is most to gain by.
+    ranks: Vec<usize>,
     /// Lines with code that stays where it is, by loop.
     fixed: Vec<HashMap<u64, f64>>,
     /// The lines of each function, for each place that it may begin at in a line.
@@ -114,19 +120,20 @@ impl<'a> Code<'a> {
     fn new(sizes: &'a [u64], loops: &[Loop], cache: &CacheConfig) -> Self {
         let line = cache.line_bytes;
         let sets = cache.size_bytes / line / cache.ways;
-        let (mut fixed, mut great) = (Vec::new(), Vec::new());
+        let (mut fixed, mut great, mut all_lines) = (Vec::new(), Vec::new(), Vec::new());
         let mut blocks: HashMap<usize, Vec<(usize, u64, u64, f64)>> = HashMap::new();
+        let capacity = (sets * cache.ways) as f64;
         for (at, of) in loops.iter().enumerate() {
             let usual = usual(of, line);
             let mut here: HashMap<u64, f64> = HashMap::new();
-            let mut lines = 0;
+            let (mut lines, mut movable) = (0, Vec::new());
             for block in of.blocks.iter().filter(|block| block.bytes > 0 && block.frequency >= RARE * usual) {
                 // More often than usual is a loop within the loop, which hits.
                 let frequency = block.frequency.min(usual);
                 match block.at {
                     At::Function(function, offset) => {
                         lines += block.bytes;
-                        blocks.entry(function).or_default().push((at, offset, block.bytes, frequency));
+                        movable.push((function, (at, offset, block.bytes, frequency)));
                     }
                     At::Address(address) => {
                         for line in address / line..=(address + block.bytes - 1) / line {
@@ -137,7 +144,14 @@ impl<'a> Code<'a> {
                 }
             }
             let lines = lines as f64 / line as f64 + here.len() as f64;
-            great.push(lines > GREAT * (sets * cache.ways) as f64);
+            if lines > HOPELESS * capacity {
+                (movable, here) = (Vec::new(), HashMap::new());
+            }
+            for (function, block) in movable {
+                blocks.entry(function).or_default().push(block);
+            }
+            great.push(lines > GREAT * capacity);
+            all_lines.push(lines);
             fixed.push(here);
         }
         let runs = blocks.into_iter().map(|(function, blocks)| {
@@ -147,14 +161,17 @@ impl<'a> Code<'a> {
         });
         let runs = runs.collect();
         let rounds: Vec<f64> = loops.iter().map(|of| of.rounds).collect();
-        let mut by_cost: Vec<usize> = (0..loops.len()).collect();
-        let weight = |at: usize| {
-            let lines: f64 = loops[at].blocks.iter().map(|block| block.bytes as f64 * block.frequency).sum();
-            let great: f64 = if great[at] { 1e9 } else { 1.0 };
-            great * rounds[at] * lines
-        };
-        by_cost.sort_by(|&a, &b| weight(b).total_cmp(&weight(a)).then(a.cmp(&b)));
-        Self { sizes, line, sets, ways: cache.ways as usize, rounds, great, by_cost, fixed, runs }
+        let (ways, ranks) = (cache.ways as usize, vec![0; loops.len()]);
+        Self { sizes, line, sets, ways, rounds, great, lines: all_lines, ranks, fixed, runs }
+    }
+
+    /// Puts the loops in the order of what there is to gain: of the lines that miss `now`, those that fit.
+    fn rank(&mut self, now: &[f64]) {
+        let fit = 0.875 * (self.sets as usize * self.ways) as f64;
+        let gain = |of: usize| now[of] * (fit / self.lines[of].max(1.0)).min(1.0);
+        let mut by_gain: Vec<usize> = (0..now.len()).collect();
+        by_gain.sort_by(|&a, &b| gain(b).total_cmp(&gain(a)).then(a.cmp(&b)));
+        by_gain.into_iter().enumerate().for_each(|(at, of)| self.ranks[of] = at);
     }
 
     /// The lines of a function that begins at `address`.
@@ -164,8 +181,8 @@ impl<'a> Code<'a> {
         (runs, address / self.line)
     }
 
-    /// Lines that miss in all rounds, of functions that begin at `begin`.
-    fn misses(&self, begin: &dyn Fn(usize) -> u64) -> f64 {
+    /// Lines that miss in all rounds of each loop, of functions that begin at `begin`.
+    fn misses(&self, begin: &dyn Fn(usize) -> u64) -> Vec<f64> {
         let mut lines = self.fixed.clone();
         for &function in self.runs.keys() {
             let (runs, first) = self.lines(function, begin(function));
@@ -174,8 +191,7 @@ impl<'a> Code<'a> {
                 *most = most.max(frequency);
             }
         }
-        let mut misses = 0.0;
-        for (of, lines) in lines.iter().enumerate() {
+        let in_loop = |(of, lines): (usize, &HashMap<u64, f64>)| {
             let mut sets = vec![(0usize, 0.0f64); self.sets as usize];
             let mut sorted: Vec<_> = lines.iter().collect();
             // Sums of floating point numbers depend on their order, and a map's is another in each run.
@@ -185,19 +201,18 @@ impl<'a> Code<'a> {
                 *set = (set.0 + 1, set.1 + frequency);
             }
             let full: f64 = sets.iter().filter(|(count, _)| *count > self.ways).map(|(_, sum)| sum).sum();
-            misses += self.rounds[of] * full;
-        }
-        misses
+            self.rounds[of] * full
+        };
+        lines.iter().enumerate().map(in_loop).collect()
     }
 
     /// All functions with their addresses; `window` is the first set that takes what is too much, and how many do.
     fn place(&self, order: &[usize], start: u64, window: (u64, u64)) -> Vec<(usize, u64)> {
         let mut candidates: Vec<usize> =
             order.iter().copied().filter(|at| self.runs.contains_key(at)).collect();
-        let rank: HashMap<usize, usize> = self.by_cost.iter().enumerate().map(|(at, of)| (*of, at)).collect();
         let key = |function: &usize| {
             let runs = &self.runs[function][0];
-            let first = runs.iter().map(|(of, ..)| rank[of]).min();
+            let first = runs.iter().map(|(of, ..)| self.ranks[*of]).min();
             (first, std::cmp::Reverse(runs.len()))
         };
         candidates.sort_by_key(key);
@@ -266,6 +281,8 @@ struct Room<'a> {
     window: (u64, u64),
     /// Lines by loop and set.
     load: Vec<Vec<usize>>,
+    /// Sets that code which stays where it is fills alone, by loop.
+    lost: Vec<Vec<bool>>,
     /// Lines that are counted already, by loop.
     known: Vec<HashSet<u64>>,
 }
@@ -279,7 +296,9 @@ impl<'a> Room<'a> {
             lines.iter().for_each(|line| load[(line % code.sets) as usize] += 1);
             load
         });
-        Self { code, window, load: load.collect(), known }
+        let load: Vec<Vec<usize>> = load.collect();
+        let lost = load.iter().map(|load| load.iter().map(|&lines| lines >= code.ways).collect());
+        Self { code, window, lost: lost.collect(), load, known }
     }
 
     fn in_window(&self, set: u64) -> bool {
@@ -291,14 +310,17 @@ impl<'a> Room<'a> {
         let (runs, first) = self.code.lines(function, address);
         runs.iter().all(|&(of, line, _)| {
             let set = (first + line) % self.code.sets;
-            if self.code.great[of] && self.in_window(set) || self.known[of].contains(&(first + line)) {
+            let given_up = self.code.great[of] && self.in_window(set) || self.lost[of][set as usize];
+            if given_up || self.known[of].contains(&(first + line)) {
                 return true;
             }
             // A function of more lines than there are sets brings several into one.
             let same = runs.iter().filter(|&&(other, there, _)| {
                 other == of && there <= line && (first + there) % self.code.sets == set
             });
-            self.load[of][set as usize] + same.count() <= self.code.ways
+            // Great loops leave a way for what the recording did not show.
+            let spare = usize::from(self.code.great[of]);
+            self.load[of][set as usize] + same.count() + spare <= self.code.ways
         })
     }
 
@@ -343,7 +365,7 @@ mod tests {
         before.extend((0..200).map(|at| 40 * 128 + at * 64));
         let placed = by_sets(&sizes, &order, &before, &[one_loop(40, 128)], &CACHE, 0);
         assert_eq!(placed.misses[0], 8_000.0);
-        // 12 sets at most are full and the rest of the lines share 4: 80 - 48 = 32, of whole functions.
+        // 15 sets hold 4 each, and the rest of the lines share one: 80 - 60 = 20 at best, were functions a line long.
         assert!(placed.misses[1] <= 3_600.0, "{:?}", placed.misses);
         assert_eq!(placed.starts.len(), 240, "all are placed");
         for pair in placed.starts.windows(2) {

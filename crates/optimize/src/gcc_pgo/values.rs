@@ -6,7 +6,7 @@
 //! that of the other.
 
 use crate::Result;
-use kerntune_kernel::{BuildRequest, Kernel, PatchSet};
+use kerntune_kernel::{Arch, BuildRequest, Kernel, PatchSet};
 use kerntune_work::{ContentHash, WorkDir};
 use std::path::{Path, PathBuf};
 
@@ -18,9 +18,11 @@ pub struct Values {
 }
 
 impl Values {
-    /// For kernels of the version of `kernel`; None if there are no patches for it.
+    /// For kernels of the version and the architecture of `kernel`; None if there are no patches for it.
     pub fn of(work: &WorkDir, kernel: &Kernel) -> Result<Option<Self>> {
-        let Some(set) = PatchSet::gcov_values(&kernel.manifest.version) else { return Ok(None) };
+        let of = &kernel.manifest;
+        let set = PatchSet::gcov_values(&of.version).filter(|_| of.arch == Arch::X86_64);
+        let Some(set) = set else { return Ok(None) };
         let patches = set.write(work)?;
         let hashes = patches.iter().map(|path| hash_of(path)).collect::<Result<_>>()?;
         Ok(Some(Self { patches, hashes }))

@@ -132,15 +132,16 @@ pub fn prepare_order(
     let names = FunctionOrder::new(names)?;
     let summary = summarise(&graph, &order, algorithm, ordered)?;
     let (kernel, recording) = (kernel.manifest.id.clone(), recorded.id.clone());
-    store(
-        work,
-        &PreparedOrder { dir: PathBuf::new(), id, kernel, recording, order: names, summary },
-        &quality,
-    )
+    let prepared = PreparedOrder { dir: PathBuf::new(), id, kernel, recording, order: names, summary };
+    store(work, &prepared, Some(&quality))
 }
 
-/// Writes an order under its id, and what the gate said of its recording, unless it is there.
-pub(super) fn store(work: &WorkDir, prepared: &PreparedOrder, quality: &Quality) -> Result<PreparedOrder> {
+/// Writes an order under its id, unless it is there.
+pub(super) fn store(
+    work: &WorkDir,
+    prepared: &PreparedOrder,
+    quality: Option<&Quality>,
+) -> Result<PreparedOrder> {
     let PreparedOrder { id, kernel, recording, order, summary, .. } = prepared.clone();
     let staged = work.stage(KIND, &id)?;
     if let Some(done) = staged.already().and_then(|dir| PreparedOrder::load(dir).ok()) {
@@ -149,8 +150,10 @@ pub(super) fn store(work: &WorkDir, prepared: &PreparedOrder, quality: &Quality)
     }
     staged.clear()?;
     write_atomic(&staged.path().join(ORDER), order.text().as_bytes())?;
+    if let Some(quality) = quality {
+        write_json(&staged.path().join(QUALITY), quality)?;
+    }
     let manifest = Manifest { schema: SCHEMA.into(), id, kernel, recording, summary };
-    write_json(&staged.path().join(QUALITY), quality)?;
     write_json(&staged.path().join(MANIFEST), &manifest)?;
     PreparedOrder::load(&staged.publish()?)
 }

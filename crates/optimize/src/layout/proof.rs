@@ -49,6 +49,9 @@ pub struct Proof {
     /// Of them those that begin there.
     #[serde(default)]
     pub at_place: u64,
+    /// Lines in sets that are too full, in all rounds of the recording's regions, before and after.
+    #[serde(default)]
+    pub set_misses: [u64; 2],
     /// Bytes of the image from the first ordered function to the end of the last.
     pub ordered_bytes: u64,
     /// The first functions of the order that are elsewhere.
@@ -105,6 +108,7 @@ pub fn prove(movable: &Kernel, order: &PreparedOrder, tuned: &Kernel) -> Result<
         out_of_order,
         with_place,
         at_place,
+        set_misses: order.summary.set_misses.unwrap_or_default().map(|misses| misses as u64),
         ordered_bytes: end.saturating_sub(start),
         elsewhere,
         base: evidence(&Symbols::load(&movable.vmlinux())?, &ran),
@@ -171,8 +175,9 @@ impl fmt::Display for Proof {
         if self.with_place > 0 {
             writeln!(
                 f,
-                "  by sets     {} of {} begin where the sets of the cache want them",
-                self.at_place, self.with_place
+                "  by sets     {} of {} begin where the sets of the cache want them; lines that miss each round {} → {} \
+                 (model, all rounds)",
+                self.at_place, self.with_place, self.set_misses[0], self.set_misses[1]
             )?;
         }
         write!(

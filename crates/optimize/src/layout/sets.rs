@@ -97,7 +97,7 @@ pub fn prepare_sets(
     prepared.order = placed;
     prepared.summary.algorithm = format!("{}, by sets", order.summary.algorithm);
     prepared.summary.set_misses = Some([now, then]);
-    store(work, &prepared, &quality)
+    store(work, &prepared, Some(&quality))
 }
 
 /// What the regions of a recording run again and again. A recording counts blocks in all regions together; they are
@@ -131,7 +131,8 @@ fn loops(tables: &Tables, symbols: &Symbols, located: &dyn Fn(u64) -> Option<At>
     for block in &tables.blocks {
         let Some(function) = symbols.lookup(block.start.get()) else { continue };
         let Some(at) = located(block.start.get()) else { continue };
-        let function = &symbols.functions()[function];
+        // A cold part runs where its function does, and has no calls of its own.
+        let function = &symbols.functions()[symbols.whole(function)];
         // Of code without calls (entry code) every region has its share.
         let called = calls.get(function.name.as_str()).unwrap_or(&instructions);
         let all: f64 = called.iter().sum();

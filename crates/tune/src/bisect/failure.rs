@@ -70,6 +70,7 @@ impl Failure {
             Error::Machine(Machine::TimeLimit { phase, .. }) => at(&phase, "hangs".into()),
             Error::Machine(Machine::NoBoot { .. }) => at(BOOT, "hangs".into()),
             Error::Machine(Machine::Silent { phase, .. }) => at(&phase, "ends without a word".into()),
+            Error::Machine(Machine::Uml { status, phase, .. }) => at(&phase, status),
             Error::Machine(Machine::Guest { reason, .. }) => Failure::Dies { how: reason },
             Error::Machine(Machine::Results { message, .. }) => Failure::Dies { how: message },
             // The guest ran where there is no memory; anything else is QEMU's own trouble.

@@ -63,8 +63,11 @@ pub(super) fn train_instrumented(
     let Job { session, workload, base, options, .. } = *job;
     let values = values(job)?;
     if values.is_none() && options.values {
-        let version = &base.manifest.version;
-        let text = format!("no patches profile values in Linux {version}: arcs alone are counted");
+        let of = &base.manifest;
+        let text = format!(
+            "no patches profile values in Linux {} for {}: arcs alone are counted",
+            of.version, of.arch
+        );
         session.progress.note(&text);
     }
     let instrumented = make(StepName::InstrumentedKernel, &mut || {

@@ -86,12 +86,11 @@ impl Way for Layout {
         make(StepName::Order, &mut || {
             let recording = Profile::load(&recording).map_err(Error::from)?;
             let order = prepare_order(session.work, &recording, &movable, DEFAULT_ALGORITHM)?;
+            tell(session, order.quality()?);
             let label = format!("{}-{}", movable.manifest.label, DEFAULT_ALGORITHM.name());
             let listed = (label.as_str(), self.recipe.name());
             let linked = relink(session.work, &movable, &order.order, listed, session.progress)?;
-            let prepared = prepare_sets(session.work, &recording, (&movable, &linked), &order, &CACHE)?;
-            tell(session, prepared.quality()?);
-            Ok(prepared.dir)
+            Ok(prepare_sets(session.work, &recording, (&movable, &linked), &order, &CACHE)?.dir)
         })
     }
 

@@ -1,5 +1,6 @@
 //! What the loop asks of a recipe: one file for each, and nothing of it elsewhere.
 
+mod bolt;
 mod clang_autofdo;
 mod gcc_pgo;
 mod layout;
@@ -128,6 +129,7 @@ pub(crate) fn way(recipe: Recipe) -> &'static dyn Way {
         Recipe::ClangAutofdoThinltoLayout => {
             &Layout { recipe: Recipe::ClangAutofdoThinltoLayout, after: Some(&THIN) }
         }
+        Recipe::Bolt => &bolt::Bolt,
         Recipe::StockGcov => &stock::Gcov,
         Recipe::StockAutofdo => {
             const UPSTREAM: ClangAutofdo =

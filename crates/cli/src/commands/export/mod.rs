@@ -1,6 +1,7 @@
 //! `kerntune export`: one file per format.
 
 mod autofdo;
+mod bolt;
 mod branches;
 mod gmon;
 mod uftrace;
@@ -14,6 +15,7 @@ use kerntune_work::WorkDir;
 pub fn run(global: &Global, format: &ExportFormat, output: &Output) -> Result<Exit, Failure> {
     match format {
         ExportFormat::Autofdo(options) => autofdo::run(global, options, output),
+        ExportFormat::Bolt(options) => bolt::run(global, options, output),
         ExportFormat::Branches(options) => branches::run(global, options, output),
         ExportFormat::Gmon(options) => gmon::run(global, options, output),
         ExportFormat::Uftrace(options) => uftrace::run(global, options, output),

@@ -1,0 +1,128 @@
+//! `kerntune bench`.
+
+use super::{Json, Model};
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// List the rows of all suites, and the machines that can run them
+    List {
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Run rows of suites on a machine, and write down their figures
+    Run(BenchRun),
+    /// Hold timed results of one kernel against another's: ratios with intervals, and what they are worth
+    /// (docs/statistics.md)
+    Compare(BenchCompare),
+}
+
+#[derive(Debug, Args)]
+pub struct BenchRun {
+    /// Suites: workloads by name or .toml file, as `bench list` shows them
+    #[arg(required = true, value_name = "SUITE")]
+    pub suites: Vec<String>,
+    /// Where: emulator (exact, per operation), or host (timed, under the kernel that is booted)
+    #[arg(long, value_enum, default_value_t = Machine::Emulator, value_name = "MACHINE")]
+    pub machine: Machine,
+    /// Only this row, of every suite or as SUITE/ROW; may be repeated
+    #[arg(long, value_name = "ROW")]
+    pub row: Vec<String>,
+    /// On the emulator: the kernel, by label, beginning of an id, or directory
+    #[arg(long)]
+    pub kernel: Option<String>,
+    /// On the emulator: how often to boot; figures repeat, and more boots show that they do [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub boots: Option<u32>,
+    /// On the host: how often to run each suite [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub runs: Option<u32>,
+    /// How many times its usual work each row does [default: 1 on the emulator, 10 on the host]
+    #[arg(long, value_name = "X")]
+    pub scale: Option<f64>,
+    #[command(flatten)]
+    pub model: Model,
+    /// Write the results to this file, too (docs/json.md)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Machine {
+    Emulator,
+    Host,
+}
+
+/// `kerntune bench compare`.
+#[derive(Debug, Args)]
+pub struct BenchCompare {
+    /// Results of the base kernel, as `kerntune bench run` writes them
+    #[arg(value_name = "BASE.json")]
+    pub base: PathBuf,
+    /// Results of the kernel to hold against it
+    #[arg(value_name = "TUNED.json")]
+    pub tuned: PathBuf,
+    /// More results of the base kernel: of other boots or builds; may be repeated
+    #[arg(long = "base", value_name = "FILE")]
+    pub more_base: Vec<PathBuf>,
+    /// More results of the tuned kernel; may be repeated
+    #[arg(long = "tuned", value_name = "FILE")]
+    pub more_tuned: Vec<PathBuf>,
+    /// The base kernel measured once more, for the A/A pair; without it one half of the base kernel's values is held
+    /// against the other; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub aa: Vec<PathBuf>,
+    /// Differences up to this are of no account: what is shown to be smaller is called equivalent
+    #[arg(long, default_value = "1%", value_parser = percent, value_name = "PERCENT")]
+    pub min_effect: f64,
+    /// Of each interval
+    #[arg(long, default_value = "95%", value_parser = percent, value_name = "PERCENT")]
+    pub confidence: f64,
+    /// For many rows: holm (no false finding among all), benjamini-hochberg (few among those found), or none
+    #[arg(long, value_enum, default_value_t = RowCorrection::Holm, value_name = "METHOD")]
+    pub correction: RowCorrection,
+    /// How intervals are made: bootstrap (hierarchical; Student's where there are too few units for it) or student
+    #[arg(long, value_enum, default_value_t = IntervalMethod::Bootstrap, value_name = "METHOD")]
+    pub interval: IntervalMethod,
+    /// Print the papers' form of the table, too: base, optimised, standard deviation, improvement
+    #[arg(long, conflicts_with = "json")]
+    pub paper: bool,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RowCorrection {
+    Holm,
+    BenjaminiHochberg,
+    None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum IntervalMethod {
+    Bootstrap,
+    Student,
+}
+
+/// `1%`, `0.5 %` as a part of 1. A number without the sign might be meant either way.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').map(str::trim_end).and_then(|number| number.parse::<f64>().ok());
+    let number = number.filter(|number| number.is_finite());
+    number.map(|number| number / 100.0).ok_or_else(|| "not a percentage; write it as 1% or 0.5%".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent;
+
+    #[test]
+    fn percentages_have_their_sign() {
+        assert_eq!((percent("1%"), percent("0.5 %")), (Ok(0.01), Ok(0.005)));
+        for wrong in ["1", "%", "", "x%", "NaN%", "inf%", "1%%"] {
+            assert!(percent(wrong).is_err(), "{wrong}");
+        }
+    }
+}

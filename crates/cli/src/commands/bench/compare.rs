@@ -1,0 +1,51 @@
+//! `kerntune bench compare`.
+
+use crate::args::{BenchCompare, IntervalMethod, RowCorrection};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use kerntune_report::bench;
+use kerntune_stats::{Comparison, Correction, Method, Options, Results, Set};
+use kerntune_work::IoContext;
+use std::path::PathBuf;
+
+pub fn run(asked: &BenchCompare, output: &Output) -> Result<Exit, Failure> {
+    let options = Options {
+        confidence: asked.confidence,
+        min_effect: asked.min_effect,
+        correction: match asked.correction {
+            RowCorrection::Holm => Correction::Holm,
+            RowCorrection::BenjaminiHochberg => Correction::BenjaminiHochberg,
+            RowCorrection::None => Correction::None,
+        },
+        method: match asked.interval {
+            IntervalMethod::Bootstrap => Method::Bootstrap,
+            IntervalMethod::Student => Method::Student,
+        },
+    };
+    let base = joined(std::iter::once(&asked.base).chain(&asked.more_base))?;
+    let tuned = joined(std::iter::once(&asked.tuned).chain(&asked.more_tuned))?;
+    let again = if asked.aa.is_empty() { None } else { Some(joined(&asked.aa)?) };
+    let comparison = Comparison::new(&base, &tuned, again.as_ref(), &options)?;
+    if asked.format.json {
+        output.print(&comparison.to_json());
+        return Ok(Exit::Ok);
+    }
+    let mut text = bench::table(&comparison, output.style());
+    if asked.paper {
+        text += &format!("\n{}", bench::paper(&comparison, output.style()));
+    }
+    output.print(&text);
+    Ok(Exit::Ok)
+}
+
+/// The files of one kernel.
+fn joined<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<Set, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        let text = std::fs::read_to_string(path).at("read", path)?;
+        let origin = path.display().to_string();
+        let results = Results::parse(&origin, &text)?;
+        files.push((origin, results));
+    }
+    Ok(Set::join(&files)?)
+}

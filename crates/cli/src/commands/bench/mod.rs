@@ -1,0 +1,24 @@
+//! `kerntune bench`.
+
+mod compare;
+mod list;
+mod run;
+
+use crate::args::{Bench, Global};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use kerntune_tune::{bench::host, record};
+
+pub fn run(global: &Global, command: &Bench, output: &Output) -> Result<Exit, Failure> {
+    match command {
+        Bench::List { format } => list::run(format.json, output),
+        Bench::Run(options) => run::run(global, options, output),
+        Bench::Compare(options) => compare::run(options, output),
+    }
+}
+
+/// The machines that a suite runs on.
+fn machines(suite: &kerntune_guest::Suite) -> Vec<&'static str> {
+    let host = suite.guest_only().is_none().then_some(host::MACHINE);
+    [record::MACHINE].into_iter().chain(host).collect()
+}

@@ -1,0 +1,152 @@
+//! `kerntune bench run`.
+
+use crate::args::{BenchRun, Global, Machine};
+use crate::commands::{work, workload};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use kerntune_compare::number::figure;
+use kerntune_guest::Suite;
+use kerntune_tune::bench::{self, emulator, host, Results, Selected, Skipped};
+use kerntune_tune::{model, Session};
+use kerntune_work::{write_json, WorkDir};
+use std::path::Path;
+
+/// Runs of each suite on the host.
+const RUNS: u32 = 5;
+/// The usual work takes some milliseconds; on the host a clock that others use, too, wants more.
+const HOST_SCALE: f64 = 10.0;
+
+pub fn run(global: &Global, options: &BenchRun, output: &Output) -> Result<Exit, Failure> {
+    if options.scale.is_some_and(|scale| !(scale > 0.0 && scale <= 1e6)) {
+        return Err(Failure::usage("--scale is above 0 and up to 1e6"));
+    }
+    let place = options.output.as_deref().and_then(Path::parent);
+    if let Some(missing) = place.filter(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()) {
+        // Said now, and not when there are results to lose.
+        return Err(Failure::usage(format!("--output: there is no directory {}", missing.display())));
+    }
+    let suites = options.suites.iter().map(|name| suite(name)).collect::<Result<_, _>>()?;
+    let selection = bench::select(suites, &options.row).map_err(kerntune_tune::Error::from)?;
+    let work = work(global)?;
+    let results = match options.machine {
+        Machine::Emulator => on_emulator(&work, options, selection, output)?,
+        Machine::Host => on_host(&work, options, selection, output)?,
+    };
+    if let Some(path) = &options.output {
+        write_json(path, &results)?;
+    }
+    match (options.format.json, options.machine) {
+        (true, _) => output.json(&results),
+        (false, Machine::Emulator) => exact(&results, output),
+        (false, Machine::Host) => timed(&results, output),
+    }
+    Ok(Exit::Ok)
+}
+
+fn suite(name: &str) -> Result<Suite, Failure> {
+    let workload = workload(name)?;
+    let name = workload.name.clone();
+    Suite::of(workload).ok_or_else(|| {
+        Failure::usage(format!("workload {name} has no rows: its programs mark regions of their own that nobody knows before they run; `kerntune bench list` shows those that have"))
+    })
+}
+
+/// What cannot run is said before anything does.
+fn say(skipped: &[Skipped], machine: &str, output: &Output) {
+    for row in skipped {
+        output.note(&format!("not on {machine}: {row}"));
+    }
+}
+
+fn on_emulator(
+    work: &WorkDir,
+    options: &BenchRun,
+    selection: Vec<Selected>,
+    output: &Output,
+) -> Result<Results, Failure> {
+    if options.runs.is_some() {
+        return Err(Failure::usage(
+            "--runs is for the host; on the emulator a boot is one run, and --boots says how many",
+        ));
+    }
+    let Some(kernel) = &options.kernel else {
+        return Err(Failure::usage(
+            "which kernel? `--kernel NAME`, of those that `kerntune kernel list` shows",
+        ));
+    };
+    let kernel = kerntune_kernel::find(work, kernel)?;
+    let model = model::find(&options.model.model)?;
+    let checked = emulator::check(&kernel, selection)?;
+    say(&checked.1, kerntune_tune::record::MACHINE, output);
+    let session = Session::new(work, output.progress())?;
+    let (boots, scale) = (options.boots.unwrap_or(1), options.scale.unwrap_or(1.0));
+    let request = emulator::Request { kernel: &kernel, model: &model, boots, scale };
+    Ok(emulator::run(&session, checked, &request)?)
+}
+
+fn on_host(
+    work: &WorkDir,
+    options: &BenchRun,
+    selection: Vec<Selected>,
+    output: &Output,
+) -> Result<Results, Failure> {
+    if options.boots.is_some() {
+        return Err(Failure::usage(
+            "--boots is for the emulator; the host stays booted as it is, and --runs says how often",
+        ));
+    }
+    if options.kernel.is_some() {
+        return Err(Failure::usage("--kernel is for the emulator; the host runs the kernel that is booted"));
+    }
+    let checked = host::check(work, selection)?;
+    say(&checked.1, host::MACHINE, output);
+    let effort =
+        host::Effort { runs: options.runs.unwrap_or(RUNS), scale: options.scale.unwrap_or(HOST_SCALE) };
+    Ok(host::run(work, checked, effort, output.progress())?)
+}
+
+/// Of several boots the first; they are alike, or the JSON form tells.
+fn exact(results: &Results, output: &Output) {
+    let heads = [
+        "SUITE",
+        "ROW",
+        "#PATH LENGTH",
+        "#TAKEN BRANCHES",
+        "#L1I MISSES",
+        "#ITLB MISSES",
+        "#CYCLES",
+        "#DIFFERS",
+    ];
+    let lines = results.rows.iter().filter_map(|row| {
+        let figures = row.values.first()?.figures?;
+        let [_, least, most] = row.spread()?;
+        Some(vec![
+            row.suite.clone(),
+            row.row.clone(),
+            figure(figures.path_length),
+            figure(figures.taken_branches),
+            figure(figures.l1i_misses),
+            figure(figures.itlb_misses),
+            figures.model_cycles.map_or("-".into(), figure),
+            figure(most - least),
+        ])
+    });
+    output.table(&heads, lines);
+    let model = results.model.as_deref().unwrap_or_default();
+    output.note(&format!(
+        "\nper operation, of kernel code; path length and taken branches are exact, the others are those of front-end \
+         model {model}; differs: path length, between boots"
+    ));
+}
+
+fn timed(results: &Results, output: &Output) {
+    let lines = results.rows.iter().filter_map(|row| {
+        let [median, least, most] = row.spread()?;
+        let (suite, name, unit) = (row.suite.clone(), row.row.clone(), row.unit.clone());
+        let count = row.values.len().to_string();
+        Some(vec![suite, name, figure(median), figure(least), figure(most), unit, count])
+    });
+    output.table(&["SUITE", "ROW", "#MEDIAN", "#LEAST", "#MOST", "UNIT", "#RUNS"], lines);
+    let kernel = &results.kernel;
+    output.note(&format!("\nunder Linux {} {}", kernel.release, kernel.version));
+}

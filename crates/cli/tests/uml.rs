@@ -1,0 +1,110 @@
+//! The machine `uml`: a kernel that is a process, how it is timed, and how it fails.
+
+mod support;
+
+use serde_json::Value;
+use std::path::Path;
+use support::{fails, json, kerntune, workload};
+
+fn uml_kernel() -> String {
+    support::kernel(&["--arch", "um"], "uml")
+}
+
+/// A workload whose runs are one step.
+fn one_step(directory: &tempfile::TempDir, special: &str, command: &str) -> String {
+    let step = format!("command = {command}\n");
+    let text = format!(
+        "description = \"x\"\n{special}\n[training]\n[[training.step]]\n{step}[measured]\n[[measured.step]]\n{step}"
+    );
+    workload(directory, &text)
+}
+
+#[test]
+fn a_kernel_that_is_a_process_does_what_a_kernel_has_to_do() {
+    let checked = json(["kernel", "check", &uml_kernel(), "--json"]);
+    let checks = checked["checks"].as_array().unwrap();
+    let failed: Vec<&Value> = checks.iter().filter(|check| check["result"] == "failed").collect();
+    assert!(checks.len() >= 75 && failed.is_empty(), "{failed:?}");
+    let ok = checks.iter().filter(|check| check["result"] == "ok").count();
+    assert!(checks.len() - ok <= 3, "{checked}");
+}
+
+#[test]
+fn kernels_are_timed_in_turn_and_the_first_of_them_twice() {
+    let kernel = uml_kernel();
+    let directory = tempfile::tempdir().unwrap();
+    let file = one_step(&directory, "", "[\"batched\", \"--only\", \"nop,tcp_rr_1,openat_close\"]");
+    let out = directory.path().join("times");
+    let time = || {
+        let mut command =
+            kerntune(["time", &kernel, "--workload", &file, "--boots", "2", "--iterations", "3"]);
+        command.args(["--scale", "0.5", "--json", "-o"]).arg(&out);
+        command
+    };
+    let output = time().output().unwrap();
+    assert!(output.status.success(), "{}", support::said(&output));
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let label = printed[0]["kernel"]["label"].as_str().unwrap();
+    for (times, name) in printed.as_array().unwrap().iter().zip([label, &format!("{label}-again")]) {
+        assert_eq!(times["kernel"]["label"], name);
+        assert_eq!(times, &read(&out.join(format!("{name}.json"))));
+        assert_eq!(
+            (&times["schema"], &times["machine"]),
+            (&"kerntune-bench-results/1".into(), &"uml".into())
+        );
+        assert_eq!(times["kernel"]["id"], kernel.as_str());
+        assert!(times["kernel"]["release"].as_str().unwrap().starts_with("6."), "{times}");
+        let rows = times["rows"].as_array().unwrap();
+        let names: Vec<&Value> = rows.iter().map(|row| &row["row"]).collect();
+        assert_eq!(names, ["nop", "tcp_rr_1", "openat_close"]);
+        for row in rows {
+            let values = row["values"].as_array().unwrap();
+            let places: Vec<_> =
+                values.iter().map(|v| (v["boot"].as_u64(), v["iteration"].as_u64())).collect();
+            let all = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)];
+            assert_eq!(places, all.map(|(boot, iteration)| (Some(boot), Some(iteration))));
+            assert!(values.iter().all(|value| value["value"].as_f64().unwrap() > 0.0), "{row}");
+        }
+    }
+    // The same command has nothing left to do; another one does not write over its times.
+    let again = time().output().unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&again.stdout).unwrap(), printed);
+    fails(time().args(["--scale", "1"]), 2, &["is there already"]);
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn what_fails_on_it_fails_with_its_last_words() {
+    let kernel = uml_kernel();
+    let directory = tempfile::tempdir().unwrap();
+    let timing_fails = |special: &str, command: &str, status: i32, words: &[&str]| {
+        let out = tempfile::tempdir().unwrap();
+        let file = one_step(&directory, special, command);
+        let mut time = kerntune(["time", &kernel, "--workload", &file, "--boots", "1", "-o"]);
+        fails(time.arg(out.path().join("times")), status, words);
+    };
+    let no_init = "append = \"rdinit=/nonexistent root=/dev/nonexistent\"";
+    timing_fails(no_init, "[\"batched\"]", 5, &["panicked", "last lines of the console"]);
+    let hangs = "binaries = [\"sleep\"]\ntime_limit_seconds = 5";
+    timing_fails(hangs, "[\"sleep\", \"1000\"]", 5, &["5 s", "last lines of the console"]);
+    timing_fails("", "[\"batched\", \"--only\", \"udp\"]", 5, &["there is no row \"udp\""]);
+    timing_fails("binaries = [\"true\"]", "[\"true\"]", 2, &["it is empty", "batched"]);
+}
+
+#[test]
+fn other_machines_refuse_it_and_it_refuses_what_is_theirs() {
+    let kernel = uml_kernel();
+    let record = ["record", "--kernel", &kernel, "--workload", "rr"];
+    fails(&mut kerntune(record), 2, &["User-Mode Linux", "--arch um"]);
+    let compare = ["compare", &kernel, &kernel, "--workload", "rr"];
+    fails(&mut kerntune(compare), 2, &["User-Mode Linux"]);
+    let time = ["time", &support::base_kernel(), "-o", "/nonexistent/times"];
+    fails(&mut kerntune(time), 2, &["cannot be timed", "--arch um"]);
+    let movable = ["kernel", "build", "--arch", "um", "--movable"];
+    fails(&mut kerntune(movable), 2, &["an order of functions"]);
+    fails(&mut kerntune(["package", &kernel]), 2, &["a package cannot be had", "um"]);
+    fails(&mut kerntune(["kernel", "build", "--arch", "arm"]), 2, &["x86-64", "um"]);
+}

@@ -1,0 +1,120 @@
+use super::*;
+use crate::SHIPPED;
+use kerntune_work::{Job, WorkDir};
+use std::path::Path;
+use std::process::Command as Process;
+
+fn suite(name: &str) -> Suite {
+    Suite::of(Workload::find(name, &[]).unwrap()).unwrap()
+}
+
+fn words(command: &Command) -> String {
+    command.join(" ")
+}
+
+/// A rows file that is not what the program prints would promise rows that there are not.
+#[test]
+fn rows_files_are_what_the_programs_list() {
+    let dir = tempfile::tempdir().unwrap();
+    let work = WorkDir::open(dir.path()).unwrap();
+    let mut compared = 0;
+    for (name, rows) in programs::names().filter_map(|name| Some((name, programs::named(name)?.rows?))) {
+        let mut command = Process::new(crate::compile(&work, name).unwrap().unwrap());
+        command.arg("--list");
+        let (end, output) = Job::new(command).output().unwrap();
+        assert!(end.success(), "{name}: {output}");
+        assert_eq!(output, rows, "{name} --list > guest/{name}.rows");
+        compared += 1;
+    }
+    assert!(compared >= 6);
+}
+
+/// The tables of Speer, Kumar and Partridge, and the rows of McKusick's tests.
+#[test]
+fn the_suites_have_the_rows_of_their_papers() {
+    for (name, rows, first, last) in [
+        ("kbx", 26, "getpid", "unix_socket_8192"),
+        ("osbench", 19, "cwcor_1K", "select_15_15"),
+        ("netperf", 20, "tcp_rr_1", "veth_udp_rr_16"),
+        ("mckusick", 39, "syscall", "aggregate"),
+        ("rr", 11, "tcp_rr", "getpid"),
+        ("redis", 2, "redis_set", "redis_get"),
+    ] {
+        let suite = suite(name);
+        let names: Vec<&str> = suite.rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names.len(), rows, "{names:?}");
+        assert_eq!((names[0], names[rows - 1]), (first, last));
+    }
+    assert!(Suite::of(Workload::find("tagged", &[]).unwrap()).is_none());
+}
+
+#[test]
+fn units_say_what_is_good() {
+    let read = suite("osbench").row("read").unwrap().unit.clone();
+    assert_eq!(
+        (read.name(), read.better(), read.value(1_000, 4_096_000)),
+        ("MB/s", Better::Higher, Some(4_000.0))
+    );
+    let netperf = suite("netperf").row("veth_udp_rr_4").unwrap().clone();
+    assert_eq!(
+        (netperf.unit.name(), netperf.unit.value(400, 4_000_000)),
+        ("transactions/s", Some(100_000.0))
+    );
+    assert_eq!(netperf.needs, ["CONFIG_NET_NS", "CONFIG_VETH"]);
+    let getpid = suite("rr").row("getpid").unwrap().clone();
+    assert_eq!((getpid.unit.name(), getpid.unit.value(40, 4_000)), ("ns/op", Some(100.0)));
+    let redis = suite("redis").row("redis_get").unwrap().unit.clone();
+    assert_eq!((redis.better(), redis.value(1, 1)), (Better::Higher, None));
+    for (name, _) in SHIPPED {
+        for row in Suite::of(Workload::find(name, &[]).unwrap()).iter().flat_map(|suite| &suite.rows) {
+            assert!(row.unit.name().contains('/') && !row.unit.name().contains(':'), "{name} {row:?}");
+            assert!(row.needs.iter().all(|need| need.starts_with("CONFIG_")), "{name} {row:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_host_cannot_run_is_said() {
+    for name in ["kbx", "osbench", "netperf", "mckusick", "rr"] {
+        assert_eq!(suite(name).guest_only(), None, "{name}");
+    }
+    assert!(suite("paths").guest_only().unwrap().contains("network cards"));
+    assert!(suite("redis").guest_only().unwrap().contains("guest"));
+    assert_eq!(suite("netperf").checks(), [vec!["netperf".to_string(), "--check".into()]]);
+    assert!(suite("rr").checks().is_empty());
+}
+
+#[test]
+fn a_restricted_workload_runs_its_rows_and_no_more() {
+    let kbx = suite("kbx");
+    let all: Vec<&SuiteRow> = kbx.rows.iter().collect();
+    assert_eq!(kbx.restricted(&all, 1.0), kbx.workload);
+    let two = [kbx.row("umask").unwrap(), kbx.row("sbrk").unwrap()];
+    let steps = kbx.restricted(&two, 0.5).measured.steps;
+    assert_eq!(words(&steps[0].command), "kbx --seed 1 --only umask,sbrk --scale 0.5");
+
+    // The sum takes all of it.
+    let mckusick = suite("mckusick");
+    let sum = [mckusick.row(AGGREGATE).unwrap()];
+    assert_eq!(mckusick.restricted(&sum, 1.0), mckusick.workload);
+    // A program that cannot choose does all.
+    let paths = suite("paths");
+    assert_eq!(paths.restricted(&[&paths.rows[1]], 1.0), paths.workload);
+    assert!(kbx.is_scalable() && !paths.is_scalable());
+    // Steps of others are left out.
+    let redis = suite("redis");
+    let steps = redis.restricted(&[redis.row("redis_get").unwrap()], 1.0).measured.steps;
+    assert_eq!((steps.len(), steps[0].region.as_deref()), (1, Some("redis_get")));
+}
+
+#[test]
+fn a_step_that_asks_for_some_rows_has_no_others() {
+    let text = "[training]\n[[training.step]]\ncommand = [\"rr\"]\n[measured]\n[[measured.step]]\n\
+                command = [\"rr\", \"--only\", \"getpid,stat\"]\n[[measured.step]]\ncommand = [\"kbx\", \"--only\", \"getpid\"]\n";
+    let suite = Suite::of(Workload::parse(text, Path::new("x.toml")).unwrap()).unwrap();
+    let names: Vec<&str> = suite.rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["stat", "getpid"]);
+    let steps = suite.restricted(&[suite.row("stat").unwrap()], 1.0).measured.steps;
+    assert_eq!(steps.len(), 1);
+    assert_eq!(words(&steps[0].command), "rr --only stat");
+}

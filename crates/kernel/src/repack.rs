@@ -1,0 +1,136 @@
+//! A kernel whose code was rewritten after it was linked: the image to boot is made of it, and nothing is compiled
+//! but what unpacks it.
+//!
+//! Kbuild makes `bzImage` of `vmlinux` alone. So no object of the kernel is needed: in a fresh build directory with
+//! the kernel's configuration, `vmlinux` is what make is told not to make (`-o`). Of an image that nobody has touched
+//! comes the `bzImage` that the build made, byte for byte.
+
+use crate::build::{known_as, make_args};
+use crate::kbuild::Kbuild;
+use crate::manifest::rfc3339;
+use crate::object_flags::make_flags;
+use crate::store::{DOOMED, KIND, MANIFEST};
+use crate::{sources, BuildRequest, Error, ImportedSource, Kernel, KernelManifest, Result};
+use kerntune_work::{write_json, ContentHash, IoContext, Progress, WorkDir};
+use std::fs;
+use std::path::Path;
+use std::time::{Instant, SystemTime};
+
+/// What `vmlinux` is called by make, and where Kbuild puts what it makes of it.
+const VMLINUX: &str = "vmlinux";
+const BZIMAGE: &str = "arch/x86/boot/bzImage";
+/// The first object that needs everything that Kbuild generates; the boot code includes a header that is made for it.
+const PREPARED: &str = "init/version-timestamp.o";
+/// What names the kernel's parts that stay as they were.
+const KEPT: [&str; 2] = ["config", "System.map"];
+
+/// The code of a kernel as something else than its linker left it: every function where it was.
+#[derive(Debug, Clone, Copy)]
+pub struct Rewritten<'a> {
+    /// The ELF image, with the sections and symbols of the kernel's own.
+    pub vmlinux: &'a Path,
+    /// What names how it was made.
+    pub id: &'a str,
+}
+
+/// Makes the kernel that `kernel` is with its code rewritten, listed under a label and as made by a recipe.
+///
+/// The result is named by the kernel and the code; what is there already is not made again.
+///
+/// # Errors
+/// [`Error::OtherInputs`] if source or compiler are no longer those of the kernel; a failed make, with the first
+/// error of the log.
+pub fn repack(
+    work: &WorkDir,
+    kernel: &Kernel,
+    rewritten: Rewritten,
+    (label, recipe): (&str, &str),
+    progress: &dyn Progress,
+) -> Result<Kernel> {
+    let of = &kernel.manifest;
+    let id = ContentHash::new("repack/1")
+        .field("kernel", &of.id)
+        .field("rewrite", rewritten.id)
+        .file("vmlinux", rewritten.vmlinux)?
+        .finish();
+    let staged = work.stage(KIND, &id)?;
+    if let Some(dir) = staged.already() {
+        let kernel = Kernel::load(dir)?;
+        let _ = fs::remove_dir(staged.path());
+        return known_as(kernel, label);
+    }
+    staged.clear()?;
+    let started = Instant::now();
+    let partial = staged.path();
+    let build = partial.join(DOOMED);
+    pack(work, kernel, rewritten.vmlinux, &build, label, progress)?;
+
+    let copy = |from: &Path, name: &str| fs::copy(from, partial.join(name)).at("copy", from);
+    copy(rewritten.vmlinux, VMLINUX)?;
+    copy(&build.join(BZIMAGE), "bzImage")?;
+    for name in KEPT.into_iter().chain([sources::FILE]) {
+        let from = kernel.dir.join(name);
+        if from.is_file() {
+            copy(&from, name)?;
+        }
+    }
+    let image = partial.join("bzImage");
+    let manifest = KernelManifest {
+        id,
+        label: label.into(),
+        aliases: Vec::new(),
+        recipe: Some(recipe.into()),
+        rewrite_id: Some(rewritten.id.into()),
+        base_id: Some(of.id.clone()),
+        movable: false,
+        built: rfc3339(SystemTime::now()),
+        build_seconds: (started.elapsed().as_secs_f64() * 10.0).round() / 10.0,
+        image_bytes: image.metadata().at("look at", &image)?.len(),
+        ..of.clone()
+    };
+    fs::remove_dir_all(&build).at("remove", &build)?;
+    write_json(&partial.join(MANIFEST), &manifest)?;
+    Kernel::load(&staged.publish()?)
+}
+
+/// Makes the image to boot in `build`, with a log beside it.
+fn pack(
+    work: &WorkDir,
+    kernel: &Kernel,
+    vmlinux: &Path,
+    build: &Path,
+    label: &str,
+    progress: &dyn Progress,
+) -> Result<()> {
+    let of = &kernel.manifest;
+    let asked = BuildRequest::of(kernel)?;
+    let source =
+        ImportedSource::import(work, &asked.source, progress)?.patched(work, &asked.patches, progress)?;
+    same("the source", kernel, &of.source.hash, source.hash())?;
+    same("the compiler", kernel, &of.compiler.version, &asked.compiler.identify()?.version)?;
+    fs::create_dir_all(build).at("create", build)?;
+    fs::copy(kernel.config(), build.join(".config")).at("copy", kernel.config())?;
+    let kbuild = Kbuild {
+        source: source.dir(),
+        build: build.to_owned(),
+        compiler: &asked.compiler,
+        make_vars: &of.make_vars,
+        log: build.with_file_name("build.log"),
+    };
+    let flags = make_flags(&of.flags(), &of.object_flags);
+    kbuild.make("prepare the boot code", &make_args(None, &flags, &[PREPARED]), None, progress)?;
+    fs::copy(vmlinux, build.join(VMLINUX)).at("copy", vmlinux)?;
+    let mut args = make_args(None, &flags, &["bzImage"]);
+    // Kbuild's makes call each other by this variable. Only so does `-o` reach the one that would link.
+    args.push(format!("MAKE=make -o {VMLINUX}"));
+    kbuild.make(&format!("pack {label} {}", of.version), &args, None, progress)?;
+    Ok(())
+}
+
+fn same(what: &str, kernel: &Kernel, was: &str, is: &str) -> Result<()> {
+    if was == is {
+        return Ok(());
+    }
+    let differences = vec![format!("{what} was {was} and is {is}")];
+    Err(Error::OtherInputs { kernel: kernel.manifest.label.clone(), differences })
+}

@@ -1,0 +1,237 @@
+//! User-Mode Linux: the kernel as a process of the host.
+//!
+//! Its code runs on the host's CPU as any program's, so that its time is real, and no virtualisation is needed. What
+//! differs from a real machine is the way in: each system call of the guest is two switches between processes of
+//! the host (some 10 µs). The console is standard output; results come through the second serial line, which is
+//! descriptor 0, one end of a socket.
+
+use crate::console::Console;
+use crate::emulator::{Outcome, RunRequest};
+use crate::{results, Error, Result};
+use kerntune_guest::{boot_options, Said};
+use kerntune_kernel::Arch;
+use kerntune_work::{IoContext, Job, JobEnd, Progress};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// Console on standard output, results on descriptor 0, no other line. Dies on panic by itself.
+const OPTIONS: [&str; 6] =
+    ["con=null", "con0=null,fd:1", "ssl=null", "ssl1=fd:0", "console=tty0", "norandmaps"];
+
+/// The machine on which kernels of [`Arch::Um`] run: timed, and not exact.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Uml {
+    /// The one CPU of the host that kernel and programs share, of which only one ever runs; `None` leaves it to the
+    /// host, which moves them about.
+    pub cpu: Option<u32>,
+}
+
+impl Uml {
+    /// The last CPU that this process may use: the first one has most of a host's interrupts.
+    pub fn last_cpu() -> Option<u32> {
+        last_allowed(&fs::read_to_string("/proc/self/status").ok()?)
+    }
+
+    /// Everything besides the kernel and the image that decides what a run gives, for names of results. Times are not
+    /// among it: they are never found again.
+    pub fn identity(self) -> String {
+        kerntune_work::ContentHash::new("uml/1").field("options", OPTIONS.join(" ")).finish()
+    }
+
+    /// Runs a guest to its end. `directory` must exist and be empty; everything lands there.
+    ///
+    /// # Errors
+    /// [`Error::NotOnUml`] for what this machine cannot do: record, have network cards, start kernels for others.
+    pub fn run(self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
+        able(request)?;
+        let directory = directory.canonicalize().at("open", directory)?;
+        let archive = directory.join("out.tar");
+        let console_path = directory.join("console.log");
+        let mut log = File::create(&console_path).at("create", &console_path)?;
+        let mut console = Console::follow(&console_path);
+        let (ours, theirs) = UnixStream::pair().at("make a socket for the results in", &directory)?;
+        let collector = collect(ours.try_clone().at("share the socket of", &directory)?, &archive)?;
+
+        let started = Instant::now();
+        let mut no_boot = false;
+        let mut phases = Vec::new();
+        let mut unwritten = None;
+        progress.begin(&format!("{} on {}", request.run, request.kernel.manifest.label), None);
+        let limit = Duration::from_secs(request.time_limit_seconds);
+        let end = Job::new(command(self, request, &directory))
+            .stdin(OwnedFd::from(theirs).into())
+            .time_limit(limit)
+            .run(
+                |line| {
+                    unwritten = log.write_all(format!("{line}\n").as_bytes()).err();
+                    unwritten.is_none()
+                },
+                || {
+                    for phase in console.read() {
+                        progress.note(&format!("guest: {phase}"));
+                        phases.push((phase, started.elapsed().as_secs_f64()));
+                    }
+                    no_boot =
+                        console.phase.is_empty() && started.elapsed().as_secs() > request.boot_limit_seconds;
+                    !no_boot
+                },
+            );
+        progress.end();
+        // What was sent is still read, and nothing is waited for, even if a process of the guest's outlived it.
+        let _ = ours.shutdown(Shutdown::Read);
+        phases.extend(console.read().into_iter().map(|phase| (phase, started.elapsed().as_secs_f64())));
+        if let Some(error) = unwritten {
+            return Err(error).at("write", &console_path).map_err(Error::from);
+        }
+        let end = end?;
+        if no_boot {
+            return Err(Error::NoBoot { seconds: request.boot_limit_seconds, tail: console.tail() });
+        }
+        judge(&end, &console, request)?;
+        collector
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the reader panicked")))
+            .at("write", &archive)?;
+        let guest_files = directory.join("guest");
+        results::unpack(&archive, &guest_files)?;
+        fs::remove_file(&archive).at("remove", &archive)?;
+        let wall_seconds = started.elapsed().as_secs_f64();
+        Ok(Outcome { directory, guest_files, recording: None, wall_seconds, phases })
+    }
+}
+
+fn able(request: &RunRequest) -> Result<()> {
+    let arch = request.kernel.manifest.arch;
+    let what = if arch != Arch::Um {
+        "start a kernel for a PC: build one with `kerntune kernel build --arch um`"
+    } else if request.capture.is_some() {
+        "record: it only times (`kerntune time`); record a kernel built without --arch um in the emulator"
+    } else if request.network_cards > 0 {
+        "have network cards: use a workload without `network_cards`"
+    } else {
+        return Ok(());
+    };
+    Err(Error::NotOnUml { what })
+}
+
+/// Reads the result stream into a file until the guest is gone.
+fn collect(mut from: UnixStream, to: &Path) -> Result<std::thread::JoinHandle<io::Result<()>>> {
+    let mut file = File::create(to).at("create", to)?;
+    Ok(std::thread::spawn(move || io::copy(&mut from, &mut file).map(drop)))
+}
+
+/// From the text of `/proc/PID/status`.
+fn last_allowed(status: &str) -> Option<u32> {
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    list.trim().rsplit([',', '-']).next()?.parse().ok()
+}
+
+fn command(uml: Uml, request: &RunRequest, directory: &Path) -> Command {
+    let image = request.kernel.image();
+    let mut command = match uml.cpu {
+        Some(cpu) => {
+            let mut command = Command::new("taskset");
+            command.arg("-c").arg(cpu.to_string()).arg(image);
+            command
+        }
+        None => Command::new(image),
+    };
+    command.arg(format!("mem={}M", request.memory_mb));
+    command.arg(format!("initrd={}", request.initramfs.display()));
+    // The management socket's directory; it would be below the home directory.
+    command.arg(format!("uml_dir={}/", directory.join("uml").display())).arg("umid=kt");
+    command.args(OPTIONS);
+    command.args(boot_options(request.run, request.collect).split_whitespace());
+    command.args(request.append.split_whitespace());
+    command.current_dir(directory);
+    command
+}
+
+/// Whether the run went well, from all that was said.
+fn judge(end: &JobEnd, console: &Console, request: &RunRequest) -> Result<()> {
+    let (tail, phase) = (console.tail(), console.phase());
+    if let Some(what) = console.panic.clone() {
+        return Err(Error::Panic { phase, what, tail });
+    }
+    if let Some(what) = console.out_of_memory.clone() {
+        return Err(Error::OutOfMemory { phase, what, tail });
+    }
+    match (&console.end, end) {
+        (Some(Said::Failed(reason)), _) => Err(Error::Guest { reason: reason.clone(), tail }),
+        (_, JobEnd::TimedOut) => Err(Error::TimeLimit { seconds: request.time_limit_seconds, phase, tail }),
+        (Some(Said::Done), JobEnd::Exited(status)) if status.success() => Ok(()),
+        (_, JobEnd::Exited(status)) if !status.success() => Err(died(*status, phase, tail)),
+        _ => Err(Error::Silent { phase, tail }),
+    }
+}
+
+fn died(status: ExitStatus, phase: String, tail: crate::error::Tail) -> Error {
+    Error::Uml { status: status.to_string(), phase, tail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Tail;
+    use std::os::unix::process::ExitStatusExt;
+
+    fn console(text: &str) -> Console {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("console.log");
+        fs::write(&path, text).unwrap();
+        let mut console = Console::follow(&path);
+        console.read();
+        console
+    }
+
+    fn verdict(text: &str, status: i32) -> Result<()> {
+        let kernel = crate::test_program::uml_kernel();
+        let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
+        judge(&JobEnd::Exited(ExitStatus::from_raw(status)), &console(text), &request)
+    }
+
+    #[test]
+    fn only_a_guest_that_said_so_and_ended_well_is_done() {
+        verdict("kt: phase boot\nkt: done\n", 0).unwrap();
+        let failed = verdict("kt: failed: no\n", 0).unwrap_err().to_string();
+        assert!(failed.contains("the guest failed: no"), "{failed}");
+        let killed = verdict("kt: phase boot\nkt: done\n", 11).unwrap_err().to_string();
+        assert!(killed.contains("signal: 11") && killed.contains("phase `boot`"), "{killed}");
+        let silent = verdict("", 0).unwrap_err();
+        assert!(matches!(silent, Error::Silent { tail: Tail { .. }, .. }), "{silent}");
+        let panic = verdict("kt: phase boot\nKernel panic - not syncing: oh\n", 134).unwrap_err();
+        assert!(matches!(panic, Error::Panic { .. }), "{panic}");
+    }
+
+    #[test]
+    fn one_cpu_is_given_by_taskset() {
+        let kernel = crate::test_program::uml_kernel();
+        let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
+        let said = |uml| format!("{:?}", command(uml, &request, Path::new("/")));
+        assert!(said(Uml { cpu: Some(3) }).contains(r#""taskset" "-c" "3" "/k/vmlinux" "mem="#));
+        assert!(!said(Uml::default()).contains("taskset"));
+        let last = |list| last_allowed(&format!("Name:\tx\nCpus_allowed_list:\t{list}\n"));
+        assert_eq!((last("0-1"), last("0,2-7,9"), last("4"), last("")), (Some(1), Some(9), Some(4), None));
+        assert!(Uml::last_cpu().is_some());
+    }
+
+    #[test]
+    fn what_it_cannot_do_is_said_before_anything_runs() {
+        let mut kernel = crate::test_program::uml_kernel();
+        let refused = |request: &RunRequest| able(request).unwrap_err().to_string();
+        let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
+        able(&request).unwrap();
+        assert!(
+            refused(&RunRequest { capture: Some(Default::default()), ..request.clone() }).contains("record")
+        );
+        assert!(refused(&RunRequest { network_cards: 1, ..request }).contains("network cards"));
+        kernel.manifest.arch = Arch::X86_64;
+        assert!(refused(&RunRequest::new(&kernel, Path::new("/i"), "measured")).contains("--arch um"));
+    }
+}

@@ -1,0 +1,278 @@
+//! The ratio of two means, with an interval and the tests that go with it.
+//!
+//! What is looked at is the logarithm of the ratio: so it does not matter which kernel is called the base one, and
+//! no interval ever reaches 0. Its standard error is the two relative standard errors of the means together
+//! (the delta method), and the error divided by it is held either against bootstrap replicates of itself
+//! ([`Bootstrap`](crate::Bootstrap)) or against Student's distribution with degrees of freedom after Welch ("The
+//! generalization of 'Student's' problem when several different population variances are involved", Biometrika
+//! 34, 1947) and Satterthwaite (Biometrics Bulletin 2(6), 1946). The means are of the units
+//! of the slowest level that varies, which carry all variation below in them: Kalibera and Jones, "Rigorous
+//! benchmarking in reasonable time" (ISMM 2013) and "Quantifying performance changes with effect size
+//! confidence intervals" (2012, arXiv:2007.10899), which do the same with Fieller's interval.
+//! `docs/statistics.md` has the coverage of this one and of those that were not taken.
+
+use crate::sample::mean;
+use crate::{Error, Method, Result};
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// tuned / base, of means, and how sure that is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ratio {
+    log: f64,
+    error: f64,
+    reference: Reference,
+}
+
+/// How the studentised error is distributed.
+#[derive(Debug, Clone, PartialEq)]
+enum Reference {
+    /// As Student's, with so many degrees of freedom.
+    Student { degrees: f64 },
+    /// As in these bootstrap replicates, sorted.
+    Replicates(Vec<f64>),
+}
+
+/// Both ends. The upper one is infinite where the data bound nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Whether `value` is inside.
+    pub fn contains(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+
+    /// From end to end.
+    pub fn width(&self) -> f64 {
+        self.high - self.low
+    }
+}
+
+/// No smaller mean is divided by, so that every ratio is finite: values are at most 1e100.
+const SMALLEST: f64 = 1e-100;
+
+/// The mean, and the square of its relative standard error.
+fn moments(units: &[f64]) -> Result<(f64, f64)> {
+    if units.len() < 2 {
+        return Err(Error::TooFew { units: units.len() });
+    }
+    let mean = mean(units);
+    if mean < SMALLEST {
+        return Err(Error::ZeroMean);
+    }
+    Ok((mean, relative_variance(units, mean)))
+}
+
+/// Of the mean of `units`.
+pub(crate) fn relative_variance(units: &[f64], mean: f64) -> f64 {
+    let n = units.len() as f64;
+    units.iter().map(|unit| (unit / mean - 1.0).powi(2)).sum::<f64>() / (n - 1.0) / n
+}
+
+/// Welch's degrees of freedom, of the two variances of means and the numbers of units.
+///
+/// Welch takes each variance as it was found. With two or three units that is hardly known, and what he comes
+/// to is too much on one side and too little on the other: 2 against 10 units of one spread cover 90 %, 2 against 2
+/// 98 %. Two kernels under one benchmark on one machine seldom spread very differently, so each variance is first moved
+/// towards the pooled one, with a weight of half a degree of freedom; that is nothing to speak of from ten units
+/// on (`docs/statistics.md` has the coverage of both).
+fn degrees(of_means: [(f64, usize); 2]) -> f64 {
+    const TOWARDS_POOLED: f64 = 0.5;
+    let [base, tuned] = of_means.map(|(variance, units)| (variance * units as f64, units as f64 - 1.0));
+    let pooled = (base.0 * base.1 + tuned.0 * tuned.1) / (base.1 + tuned.1);
+    let moved = [base, tuned].map(|(variance, own)| {
+        let variance = (variance * own + pooled * TOWARDS_POOLED) / (own + TOWARDS_POOLED);
+        (variance / (own + 1.0), own)
+    });
+    let whole: f64 = moved.iter().map(|(variance, _)| variance).sum();
+    let parts: f64 = moved.iter().map(|(variance, own)| variance * variance / own).sum();
+    let degrees = whole * whole / parts;
+    // Where there is no variance there is no distribution; any will do, as nothing asks it.
+    if degrees.is_finite() {
+        degrees
+    } else {
+        1.0
+    }
+}
+
+impl Ratio {
+    /// Of the means of independent units, two or more on each side. Units of one kernel that are all the same give
+    /// it no error: then the interval is that of the other one, or a point.
+    pub fn new(base: &[f64], tuned: &[f64]) -> Result<Self> {
+        let (base_mean, base_variance) = moments(base)?;
+        let (tuned_mean, tuned_variance) = moments(tuned)?;
+        let variance = base_variance + tuned_variance;
+        let degrees = degrees([(base_variance, base.len()), (tuned_variance, tuned.len())]);
+        Ok(Self {
+            log: (tuned_mean / base_mean).ln(),
+            error: variance.sqrt(),
+            reference: Reference::Student { degrees },
+        })
+    }
+
+    /// The same ratio, held against studentised bootstrap replicates.
+    pub(crate) fn with_replicates(self, mut replicates: Vec<f64>) -> Self {
+        replicates.sort_by(f64::total_cmp);
+        Self { reference: Reference::Replicates(replicates), ..self }
+    }
+
+    /// tuned / base.
+    pub fn estimate(&self) -> f64 {
+        self.log.exp()
+    }
+
+    /// Its logarithm.
+    pub(crate) fn log(&self) -> f64 {
+        self.log
+    }
+
+    /// The standard error of the logarithm: near 1, that of the ratio.
+    pub fn standard_error(&self) -> f64 {
+        self.error
+    }
+
+    /// How its interval is made.
+    pub fn method(&self) -> Method {
+        match self.reference {
+            Reference::Student { .. } => Method::Student,
+            Reference::Replicates(_) => Method::Bootstrap,
+        }
+    }
+
+    /// The interval that contains the true ratio with this confidence, equal on both sides. `confidence` is
+    /// above 0 and below 1.
+    pub fn interval(&self, confidence: f64) -> Interval {
+        let tail = (1.0 - confidence) / 2.0;
+        let end = |quantile: f64| if self.error == 0.0 { self.log } else { self.log - quantile * self.error };
+        let (lower, upper) = self.reference.quantiles(tail);
+        Interval { low: end(upper).exp(), high: end(lower).exp() }
+    }
+
+    /// The probability of a ratio this far from 1 or farther, on either side, if there is no difference.
+    pub fn p_different(&self) -> f64 {
+        if self.error == 0.0 {
+            return if self.log == 0.0 { 1.0 } else { 0.0 };
+        }
+        let (below, above) = self.reference.tails(self.log / self.error);
+        (2.0 * below.min(above)).min(1.0)
+    }
+
+    /// The larger p-value of two one-sided tests that the true ratio is not between 1 / (1 + `margin`) and
+    /// 1 + `margin` (Schuirmann, "A comparison of the two one-sided tests procedure and the power approach",
+    /// J. Pharmacokinetics and Biopharmaceutics 15(6), 1987). It is at most α exactly if the interval of
+    /// confidence 1 − 2α lies between these.
+    pub fn p_not_equivalent(&self, margin: f64) -> f64 {
+        let margin = margin.ln_1p();
+        if self.error == 0.0 {
+            return if self.log.abs() <= margin { 0.0 } else { 1.0 };
+        }
+        let (_, above) = self.reference.tails((self.log + margin) / self.error);
+        let (below, _) = self.reference.tails((self.log - margin) / self.error);
+        above.max(below)
+    }
+}
+
+impl Reference {
+    /// The quantiles of `tail` and of 1 − `tail`.
+    fn quantiles(&self, tail: f64) -> (f64, f64) {
+        match self {
+            Reference::Student { degrees } => {
+                let quantile = student(*degrees).inverse_cdf(1.0 - tail);
+                (-quantile, quantile)
+            }
+            Reference::Replicates(sorted) => (
+                order_statistic(sorted, tail).unwrap_or(f64::NEG_INFINITY),
+                order_statistic(sorted, 1.0 - tail).unwrap_or(f64::INFINITY),
+            ),
+        }
+    }
+
+    /// The probabilities of `t` or less, and of `t` or more.
+    fn tails(&self, t: f64) -> (f64, f64) {
+        match self {
+            Reference::Student { degrees } => {
+                let student = student(*degrees);
+                (student.cdf(t), student.sf(t))
+            }
+            Reference::Replicates(sorted) => {
+                // What was observed counts as a replicate (Davison and Hinkley 1997, 4.2), so that none is 0.
+                let share = |count: usize| (count + 1) as f64 / (sorted.len() + 1) as f64;
+                let less = sorted.partition_point(|replicate| *replicate < t);
+                let at_most = sorted.partition_point(|replicate| *replicate <= t);
+                (share(at_most), share(sorted.len() - less))
+            }
+        }
+    }
+}
+
+/// The value of rank `share` × (n + 1) of n sorted ones; `None` if there is no such rank.
+pub(crate) fn order_statistic(sorted: &[f64], share: f64) -> Option<f64> {
+    // Rounded a little: 0.975 × 1,000 is not quite 975.
+    let rank = (share * (sorted.len() + 1) as f64 + 1e-9).floor() as usize;
+    rank.checked_sub(1).and_then(|at| sorted.get(at)).copied()
+}
+
+fn student(degrees: f64) -> StudentsT {
+    StudentsT::new(0.0, 1.0, degrees).expect("degrees of freedom are positive and finite")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: [f64; 5] = [101.0, 100.0, 99.5, 100.5, 99.0];
+    const TUNED: [f64; 4] = [95.5, 94.5, 97.0, 96.0];
+
+    #[test]
+    fn swapping_the_kernels_turns_everything_round() {
+        let (one, other) = (Ratio::new(&BASE, &TUNED).unwrap(), Ratio::new(&TUNED, &BASE).unwrap());
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
+        close(one.estimate() * other.estimate(), 1.0);
+        close(one.p_different(), other.p_different());
+        close(one.p_not_equivalent(0.05), other.p_not_equivalent(0.05));
+        let (one, other) = (one.interval(0.9), other.interval(0.9));
+        close(one.low * other.high, 1.0);
+        close(one.high * other.low, 1.0);
+    }
+
+    #[test]
+    fn tests_and_intervals_say_the_same() {
+        let ratio = Ratio::new(&BASE, &TUNED).unwrap();
+        // The interval of confidence 1 − p ends at 1.
+        assert!((ratio.interval(1.0 - ratio.p_different()).high - 1.0).abs() < 1e-9);
+        // The interval of confidence 1 − 2 p ends at the margin.
+        let margin = 0.06;
+        let interval = ratio.interval(1.0 - 2.0 * ratio.p_not_equivalent(margin));
+        assert!((interval.low - 1.0 / (1.0 + margin)).abs() < 1e-9, "{interval:?}");
+    }
+
+    #[test]
+    fn no_variation_is_a_point() {
+        let same = Ratio::new(&[2.0, 2.0], &[2.0, 2.0]).unwrap();
+        assert_eq!((same.interval(0.95), same.p_different()), (Interval { low: 1.0, high: 1.0 }, 1.0));
+        assert_eq!(same.p_not_equivalent(0.01), 0.0);
+        let half = Ratio::new(&[2.0, 2.0], &[1.0, 1.0]).unwrap();
+        assert!((half.interval(0.95).width(), half.p_different()) == (0.0, 0.0));
+        assert_eq!(half.p_not_equivalent(0.01), 1.0);
+    }
+
+    #[test]
+    fn too_little_is_an_error() {
+        assert!(matches!(Ratio::new(&[1.0], &TUNED), Err(Error::TooFew { units: 1 })));
+        assert!(matches!(Ratio::new(&[0.0, 0.0], &TUNED), Err(Error::ZeroMean)));
+    }
+
+    #[test]
+    fn ranks_of_order_statistics() {
+        let sorted: Vec<f64> = (1..=999).map(f64::from).collect();
+        assert_eq!(order_statistic(&sorted, 0.025), Some(25.0));
+        assert_eq!(order_statistic(&sorted, 0.975), Some(975.0));
+        assert_eq!(order_statistic(&sorted, 0.0001), None);
+    }
+}

@@ -1,0 +1,305 @@
+//! Known answers: data whose true ratio is known, how often the interval contains it, and how often something
+//! is found where there is nothing. `docs/statistics.md` has the tables; print them with
+//!
+//!     cargo test --release -p kerntune-stats --test coverage -- --nocapture
+//!
+//! Seeds are fixed, so that a test that passes always passes. With 2,000 trials a share of 95 % has a standard error of
+//! 0.5 %.
+
+#[path = "support/simulate.rs"]
+mod simulate;
+
+use kerntune_stats::{
+    common_level, mean, median, percentile, Better, Bootstrap, Comparison, Decision, Kernel, Level,
+    MannWhitney, Method, Options, Place, Ratio, Results, ResultsRow, Rng, Sample, Set, Stop, Value, Verdict,
+    RESULTS_SCHEMA,
+};
+use simulate::{sample, Plan, Shape, Spread};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+
+const TRIALS: u64 = 2_000;
+/// The tuned kernel takes 5 % less.
+const EFFECT: f64 = 0.95;
+
+/// How both kernels are measured and how they vary.
+struct Case {
+    name: &'static str,
+    plans: [Plan; 2],
+    spreads: [Spread; 2],
+}
+
+/// Spread of builds, boots, runs and iterations, relative to the mean: what a kernel benchmark has, roughly.
+const USUAL: [f64; 4] = [0.01, 0.01, 0.005, 0.02];
+
+fn case(name: &'static str, base: [u32; 4], tuned: [u32; 4]) -> Case {
+    // A level of which there is one unit is the same for both kernels: its part is left out.
+    let levels: [f64; 4] = std::array::from_fn(|level| {
+        if base[level] > 1 || tuned[level] > 1 || level == 3 {
+            USUAL[level]
+        } else {
+            0.0
+        }
+    });
+    let plan = |counts| Plan { counts, ragged: false };
+    let spread = Spread { levels, shape: Shape::Normal };
+    Case { name, plans: [plan(base), plan(tuned)], spreads: [spread; 2] }
+}
+
+impl Case {
+    fn shape(mut self, shape: Shape) -> Self {
+        self.spreads.iter_mut().for_each(|spread| spread.shape = shape);
+        self
+    }
+
+    fn levels(mut self, levels: [f64; 4]) -> Self {
+        self.spreads.iter_mut().for_each(|spread| spread.levels = levels);
+        self
+    }
+
+    /// The tuned kernel varies so many times as much.
+    fn tuned_times(mut self, times: f64) -> Self {
+        self.spreads[1].levels = self.spreads[1].levels.map(|sd| sd * times);
+        self
+    }
+
+    fn ragged(mut self) -> Self {
+        self.plans.iter_mut().for_each(|plan| plan.ragged = true);
+        self
+    }
+
+    fn draw(&self, rng: &mut Rng, effect: f64) -> [Sample; 2] {
+        [(0, 1.0), (1, effect)].map(|(side, ratio)| sample(rng, self.plans[side], self.spreads[side], ratio))
+    }
+}
+
+/// Fewer replicates than [`Options`] has: what that costs is a little noise in each interval.
+fn options() -> Options {
+    Options { bootstrap: Bootstrap { replicates: 599, seed: 1 }, ..Options::default() }
+}
+
+/// Does all jobs, on as many threads as there are CPUs; results in their order.
+fn parallel<J: Sync, R: Send>(jobs: &[J], work: impl Fn(&J) -> R + Sync) -> Vec<R> {
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(job) = jobs.get(at) else { return };
+                let result = work(job);
+                results.lock().unwrap().push((at, result));
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap();
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+fn percent(count: u64, of: u64) -> f64 {
+    100.0 * count as f64 / of as f64
+}
+
+#[test]
+fn intervals_of_95_percent_cover_93_to_97() {
+    let cases = [
+        case("2 boots × 2 runs × 5", [1, 2, 2, 5], [1, 2, 2, 5]),
+        case("3 boots × 2 runs × 5", [1, 3, 2, 5], [1, 3, 2, 5]),
+        case("5 boots × 2 runs × 5", [1, 5, 2, 5], [1, 5, 2, 5]),
+        case("10 boots × 2 runs × 5", [1, 10, 2, 5], [1, 10, 2, 5]),
+        case("2 boots against 10", [1, 2, 1, 5], [1, 10, 1, 5]),
+        case("3 boots against 20", [1, 3, 1, 5], [1, 20, 1, 5]),
+        case("6 boots against 20", [1, 6, 1, 5], [1, 20, 1, 5]),
+        case("10 boots, counts differ", [1, 10, 3, 4], [1, 10, 3, 4]).ragged(),
+        case("3 boots, three times the spread", [1, 3, 1, 5], [1, 3, 1, 5]).tuned_times(3.0),
+        case("10 boots, three times the spread", [1, 10, 1, 5], [1, 10, 1, 5]).tuned_times(3.0),
+        case("3 builds × 3 boots × 2 runs × 3", [3, 3, 2, 3], [3, 3, 2, 3]),
+        case("6 builds × 2 boots × 1 run × 3", [6, 2, 1, 3], [6, 2, 1, 3]),
+        case("3 builds against 8, counts differ", [3, 3, 2, 3], [8, 2, 2, 3]).ragged(),
+        case("1 boot × 8 runs × 5", [1, 1, 8, 5], [1, 1, 8, 5]),
+        case("1 run × 20", [1, 1, 1, 20], [1, 1, 1, 20]),
+        case("6 boots that do not differ", [1, 6, 1, 5], [1, 6, 1, 5]).levels([0.0, 0.0, 0.0, 0.02]),
+        case("6 boots and nothing else differs", [1, 6, 1, 2], [1, 6, 1, 2]).levels([0.0, 0.02, 0.0, 0.0]),
+        case("10 boots that differ by 20 %", [1, 10, 1, 2], [1, 10, 1, 2]).levels([0.0, 0.2, 0.0, 0.02]),
+        case("10 boots × 10, long tail", [1, 10, 1, 10], [1, 10, 1, 10])
+            .shape(Shape::LongTail)
+            .levels([0.0, 0.01, 0.0, 0.05]),
+        case("10 boots × 10, outliers", [1, 10, 1, 10], [1, 10, 1, 10])
+            .shape(Shape::Outliers)
+            .levels([0.0, 0.01, 0.0, 0.05]),
+        case("10 boots of two kinds", [1, 10, 1, 5], [1, 10, 1, 5]).shape(Shape::TwoKinds),
+        case("10 boots, skewed", [1, 10, 1, 5], [1, 10, 1, 5]).shape(Shape::Skewed),
+        case("6 boots against 20, skewed", [1, 6, 1, 5], [1, 20, 1, 5]).shape(Shape::Skewed),
+    ];
+    let options = options();
+    let lines = parallel(&cases, |case| {
+        let mut rng = Rng::new(20_261_122);
+        let (mut inside, mut student, mut plain) = (0, 0, 0);
+        let mut widths = Vec::new();
+        for _ in 0..TRIALS {
+            let [base, tuned] = case.draw(&mut rng, EFFECT);
+            let level = common_level(&base, &tuned).unwrap();
+            let interval = options.ratio(&base, &tuned, level).unwrap().interval(0.95);
+            inside += u64::from(interval.contains(EFFECT));
+            widths.push(interval.width() / EFFECT);
+            let ratio = Ratio::new(&base.means(level), &tuned.means(level)).unwrap();
+            student += u64::from(ratio.interval(0.95).contains(EFFECT));
+            let few = Bootstrap { replicates: 199, ..options.bootstrap };
+            plain += u64::from(percentile(few, &base, &tuned, level, 0.95).contains(EFFECT));
+        }
+        let [inside, student, plain] = [inside, student, plain].map(|count| percent(count, TRIALS));
+        (inside, student, plain, 100.0 * median(&widths))
+    });
+    println!("{:<36} {:>6} {:>8} {:>10} {:>8}", "case", "ours", "student", "percentile", "width");
+    for (case, (inside, student, plain, width)) in cases.iter().zip(&lines) {
+        println!("{:<36} {inside:>6.1} {student:>8.1} {plain:>10.1} {width:>7.2}%", case.name);
+    }
+    for (case, (inside, ..)) in cases.iter().zip(&lines) {
+        assert!((93.0..=97.0).contains(inside), "{}: {inside} %", case.name);
+    }
+}
+
+/// Where there is no difference, one is found at the rate that was stated; so it is by the U-test.
+#[test]
+fn false_alarms_come_at_the_stated_rate() {
+    let cases = [
+        case("3 boots", [1, 3, 1, 5], [1, 3, 1, 5]),
+        case("10 boots", [1, 10, 1, 5], [1, 10, 1, 5]),
+        case("5 boots against 12", [1, 5, 1, 5], [1, 12, 1, 5]),
+        case("4 builds × 2 boots", [4, 2, 1, 5], [4, 2, 1, 5]),
+    ];
+    let options = options();
+    let lines = parallel(&cases, |case| {
+        let mut rng = Rng::new(5);
+        let mut found = [0; 3];
+        for _ in 0..TRIALS {
+            let [base, tuned] = case.draw(&mut rng, 1.0);
+            let level = common_level(&base, &tuned).unwrap();
+            let p = options.ratio(&base, &tuned, level).unwrap().p_different();
+            found[0] += u64::from(p <= 0.05);
+            found[1] += u64::from(p <= 0.01);
+            found[2] += u64::from(MannWhitney::new(&base.means(level), &tuned.means(level)).p <= 0.05);
+        }
+        found.map(|count| percent(count, TRIALS))
+    });
+    for (case, [at_5, at_1, u_test]) in cases.iter().zip(lines) {
+        println!("{:<24} at 5 %: {at_5:.1} %, at 1 %: {at_1:.1} %, U-test at 5 %: {u_test:.1} %", case.name);
+        assert!((3.0..=7.0).contains(&at_5), "{}: {at_5} %", case.name);
+        assert!((0.3..=2.0).contains(&at_1), "{}: {at_1} %", case.name);
+        // Its p-values are few and far between, so it stays below.
+        assert!(u_test <= 6.5, "{}: {u_test} %", case.name);
+    }
+}
+
+/// The whole way, from files to verdicts: of families of rows without a difference, few have a finding.
+#[test]
+fn a_family_of_rows_has_a_false_finding_at_the_stated_rate() {
+    const FAMILIES: u32 = 1_000;
+    const ROWS: usize = 20;
+    let case = case("", [1, 6, 1, 5], [1, 6, 1, 5]);
+    let options = Options { method: Method::Student, ..options() };
+    let families: Vec<u32> = (0..FAMILIES).collect();
+    let found = parallel(&families, |family| {
+        let mut rng = Rng::new(u64::from(*family));
+        let rows: Vec<[Sample; 2]> = (0..ROWS).map(|_| case.draw(&mut rng, 1.0)).collect();
+        let set = |side: usize| {
+            let rows = rows.iter().enumerate().map(|(at, row)| (at.to_string(), &row[side]));
+            Set::join(&[("file.json".into(), results(side, rows))]).unwrap()
+        };
+        let comparison = Comparison::new(&set(0), &set(1), None, &options).unwrap();
+        let uncorrected = comparison.rows.iter().any(|row| row.p <= 0.05);
+        let said = comparison.count(Verdict::Faster) + comparison.count(Verdict::Slower) > 0;
+        let aa = comparison.rows.iter().any(|row| row.aa.unwrap().differs);
+        [uncorrected, said, aa].map(u64::from)
+    });
+    let share = |what: usize| percent(found.iter().map(|found| found[what]).sum(), u64::from(FAMILIES));
+    let [uncorrected, said, aa] = [0, 1, 2].map(share);
+    println!("a row with p ≤ 5 % by itself: {uncorrected:.1} %, a row said to differ: {said:.1} %, an A/A: {aa:.1} %");
+    assert!(uncorrected > 40.0 && (2.5..=6.5).contains(&said) && aa <= 6.5, "{uncorrected} {said} {aa}");
+}
+
+fn results<'a>(side: usize, rows: impl Iterator<Item = (String, &'a Sample)>) -> Results {
+    let value = |(place, value): &(Place, f64)| {
+        let Place { build, boot, run, iteration } = *place;
+        Value { build, boot, run, iteration, value: *value }
+    };
+    let row = |(row, sample): (String, &Sample)| ResultsRow {
+        suite: "simulated".into(),
+        row,
+        unit: "ns".into(),
+        better: Better::Lower,
+        values: sample.values().iter().map(value).collect(),
+    };
+    Results {
+        schema: RESULTS_SCHEMA.into(),
+        machine: "simulation".into(),
+        kernel: Kernel { release: "1".into(), version: format!("#{side}"), id: None },
+        started: String::new(),
+        rows: rows.map(row).collect(),
+    }
+}
+
+/// A kernel that is worse by the minimum effect exactly is called equivalent in at most 2.5 % of all cases.
+#[test]
+fn equivalence_is_seldom_said_where_it_is_not() {
+    let options = options();
+    let plans = [case("5 boots", [1, 5, 1, 5], [1, 5, 1, 5]), case("12 boots", [1, 12, 1, 5], [1, 12, 1, 5])];
+    for case in plans {
+        // A spread with which one can be shown.
+        let case = case.levels([0.0, 0.002, 0.0, 0.004]);
+        let mut rng = Rng::new(6);
+        let mut said = [0; 2];
+        for _ in 0..TRIALS {
+            for (at, effect) in [1.01, 1.0].into_iter().enumerate() {
+                let [base, tuned] = case.draw(&mut rng, effect);
+                let ratio = options.ratio(&base, &tuned, Level::Boot).unwrap();
+                said[at] += u64::from(ratio.p_not_equivalent(0.01) <= 0.025);
+            }
+        }
+        let [wrong, right] = said.map(|count| percent(count, TRIALS));
+        println!(
+            "{:<12} equivalent said at +1 %: {wrong:.1} %; where there is no difference: {right:.1} %",
+            case.name
+        );
+        assert!((1.0..=3.5).contains(&wrong) && right > 95.0, "{}: {wrong} {right}", case.name);
+    }
+}
+
+/// `--until-width` stops when it sees a narrow interval; that must not be because it is too narrow.
+#[test]
+fn stopping_at_a_width_keeps_the_coverage() {
+    const MOST: usize = 200;
+    // Standard deviation of a boot, width asked for, per cent.
+    let cases = [(0.5, 1.0), (0.5, 2.0), (1.0, 1.0), (1.0, 2.0), (1.0, 4.0), (2.0, 2.0), (2.0, 4.0)];
+    let options = options();
+    let lines = parallel(&cases, |(sd, width)| {
+        let case =
+            case("", [1, MOST as u32, 1, 1], [1, MOST as u32, 1, 1]).levels([0.0, sd / 100.0, 0.0, 0.0]);
+        let mut rng = Rng::new(7);
+        let (mut inside, mut with_bootstrap, mut units) = (0, 0, Vec::new());
+        for _ in 0..TRIALS {
+            let [base, tuned] = case.draw(&mut rng, EFFECT);
+            let (a, b) = (base.means(Level::Boot), tuned.means(Level::Boot));
+            let mut stop = Stop::at_width(width / 100.0, 0.95);
+            // A block of the schedule has two boots of each.
+            let at = (2..=MOST).step_by(2).find(|&n| {
+                let ratio = Ratio::new(&a[..n], &b[..n]).unwrap();
+                !matches!(stop.look(&[(ratio, n)], n < MOST), Decision::GoOn(_))
+            });
+            let n = at.unwrap();
+            units.push(n as f64);
+            inside += u64::from(Ratio::new(&a[..n], &b[..n]).unwrap().interval(0.95).contains(EFFECT));
+            let [base, tuned] = [base, tuned].map(|side| side.only(Level::Boot, |at| at < n).unwrap());
+            let ratio = options.ratio(&base, &tuned, Level::Boot).unwrap();
+            with_bootstrap += u64::from(ratio.interval(0.95).contains(EFFECT));
+        }
+        (percent(inside, TRIALS), percent(with_bootstrap, TRIALS), mean(&units))
+    });
+    for ((sd, width), (student, bootstrap, units)) in cases.iter().zip(lines) {
+        println!("sd {sd} %, until {width} %: student {student:.1} %, bootstrap {bootstrap:.1} %, {units:.0} boots");
+        for covered in [student, bootstrap] {
+            assert!((93.0..=97.0).contains(&covered), "sd {sd}, width {width}: {covered} %");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The exact machine: the measured run is recorded, and each row's region gives its figures per operation.
+
+use super::{something, without, Error, Figures, KernelName, Results, Row, Selected, Skipped, Value, SCHEMA};
+use crate::compare::{measure, measurement};
+use crate::model::Model;
+use crate::record::{Recorded, MACHINE};
+use crate::run_files::RUN;
+use crate::{Result, Session};
+use kerntune_compare::{Costs, Measurement, Metric, OperationCounters};
+use kerntune_guest::{Better, SuiteRow};
+use kerntune_kernel::Kernel;
+use kerntune_profile::rfc3339;
+use kerntune_work::IoContext;
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::SystemTime;
+
+/// Which kernel, under which model, how often.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// What boots.
+    pub kernel: &'a Kernel,
+    /// The front-end model to run along.
+    pub model: &'a Model,
+    /// How often; all boots but the first show what does not repeat.
+    pub boots: u32,
+    /// How many times its usual work each row does.
+    pub scale: f64,
+}
+
+/// What this kernel can run, and what it lacks for the rest.
+///
+/// # Errors
+/// Its configuration cannot be read, or nothing is left.
+pub fn check(kernel: &Kernel, selection: Vec<Selected>) -> Result<(Vec<Selected>, Vec<Skipped>)> {
+    let path = kernel.config();
+    let config = fs::read_to_string(&path).at("read", &path)?;
+    let (mut left, mut skipped) = (Vec::new(), Vec::new());
+    for selected in selection {
+        let lacks =
+            selected.suite.rows.iter().filter_map(|row| Some((row.name.clone(), lacks(row, &config)?)));
+        let reasons: BTreeMap<String, String> = lacks.collect();
+        left.extend(without(selected, &reasons, &mut skipped));
+    }
+    something(&left, &skipped, MACHINE)?;
+    Ok((left, skipped))
+}
+
+/// What a configuration lacks for a row. The guest loads no modules: only what is built in is there.
+fn lacks(row: &SuiteRow, config: &str) -> Option<String> {
+    let built_in = |option: &str| config.lines().any(|line| line.strip_suffix("=y") == Some(option));
+    let missing: Vec<&str> = row.needs.iter().map(String::as_str).filter(|need| !built_in(need)).collect();
+    (!missing.is_empty()).then(|| format!("the kernel was built without {}", missing.join(", ")))
+}
+
+/// Records what [`check`] left; recordings that are there, such as those of `kerntune compare`, are used again.
+///
+/// # Errors
+/// Those of a recording, and rows that are not in it.
+pub fn run(
+    session: &Session,
+    (selection, skipped): (Vec<Selected>, Vec<Skipped>),
+    request: &Request,
+) -> Result<Results> {
+    let fixed = selection.iter().find(|s| request.scale != 1.0 && !s.suite.is_scalable());
+    if let Some(selected) = fixed {
+        return Err(Error::NotScalable { suite: selected.suite.workload.name.clone() }.into());
+    }
+    let manifest = &request.kernel.manifest;
+    let mut results = Results {
+        schema: SCHEMA,
+        machine: MACHINE,
+        kernel: KernelName {
+            id: Some(manifest.id.clone()),
+            build_id: request.kernel.build_id()?,
+            ..KernelName::default()
+        },
+        started: rfc3339(SystemTime::now()),
+        scale: request.scale,
+        model: Some(request.model.name.clone()),
+        rows: Vec::new(),
+        skipped,
+    };
+    for Selected { suite, rows } in &selection {
+        let workload = suite.restricted(&rows.iter().collect::<Vec<_>>(), request.scale);
+        let first = results.rows.len();
+        results.rows.extend(rows.iter().map(|row| Row {
+            unit: Metric::PathLength.unit_per_operation().into(),
+            better: Better::Lower,
+            ..Row::timed(&workload.name, row)
+        }));
+        for boot in 0..request.boots {
+            let recorded = measure(session, request.kernel, &workload, request.model, boot)?;
+            (results.kernel.release, results.kernel.version) = uname(&recorded);
+            let measurement = measurement(&recorded.path)?;
+            for (row, result) in rows.iter().zip(&mut results.rows[first..]) {
+                let counters = counters(&measurement, row).ok_or_else(|| Error::NotRecorded {
+                    suite: workload.name.clone(),
+                    row: row.name.clone(),
+                    profile: recorded.manifest.id.clone(),
+                })?;
+                result.values.push(value(boot, &counters, request.model.costs.as_ref()));
+            }
+        }
+    }
+    Ok(results)
+}
+
+/// A row's sums; those of the aggregate are of one operation, which is all of the run.
+fn counters(measurement: &Measurement, row: &SuiteRow) -> Option<OperationCounters> {
+    match row.is_aggregate() {
+        true => Some(OperationCounters { operations: 1, ..measurement.total.clone() }),
+        false => measurement.operation(&row.name).cloned(),
+    }
+}
+
+fn value(boot: u32, counters: &OperationCounters, costs: Option<&Costs>) -> Value {
+    let per = |sum: f64| sum / counters.operations as f64;
+    let counted = |metric: Metric| per(metric.count(counters).unwrap_or_default() as f64);
+    let figures = Figures {
+        path_length: counted(Metric::PathLength),
+        taken_branches: counted(Metric::TakenBranches),
+        l1i_misses: counted(Metric::L1iMisses),
+        itlb_misses: counted(Metric::ItlbMisses),
+        model_cycles: costs.map(|costs| per(costs.cycles(counters))),
+    };
+    Value { build: 0, boot, run: 0, iteration: 0, value: figures.path_length, figures: Some(figures) }
+}
+
+/// `uname -r` and `uname -v`, from the first words on the console; empty if it had others.
+fn uname(recorded: &Recorded) -> (String, String) {
+    let console = fs::read_to_string(recorded.path.join(RUN).join("console.log")).unwrap_or_default();
+    let line = console.lines().find_map(|line| line.split_once("Linux version "));
+    let Some((_, rest)) = line else { return Default::default() };
+    let release = rest.split(' ').next().unwrap_or_default();
+    let version = rest.find(" #").map(|at| rest[at..].trim()).unwrap_or_default();
+    (release.into(), version.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kerntune_guest::{Suite, Workload};
+
+    #[test]
+    fn a_kernel_without_an_option_lacks_the_rows_that_need_it() {
+        let netperf = Suite::of(Workload::find("netperf", &[]).unwrap()).unwrap();
+        let veth = netperf.row("veth_tcp_rr_1").unwrap();
+        assert_eq!(lacks(veth, "CONFIG_NET_NS=y\nCONFIG_VETH=y\n"), None);
+        let reason = lacks(veth, "CONFIG_NET_NS=y\nCONFIG_VETH=m\n# CONFIG_X is not set\n").unwrap();
+        assert_eq!(reason, "the kernel was built without CONFIG_VETH");
+        assert_eq!(lacks(netperf.row("tcp_rr_1").unwrap(), ""), None);
+    }
+
+    #[test]
+    fn figures_are_per_operation_and_the_sum_is_one() {
+        let of = |name: &str, operations, kernel_instructions| OperationCounters {
+            operation: name.into(),
+            operations,
+            kernel_instructions,
+            taken_branches: kernel_instructions / 10,
+            ..Default::default()
+        };
+        let run = Measurement { operations: vec![of("syscall", 4, 400)], total: of("total", 7, 1000) };
+        let suite = Suite::of(Workload::find("mckusick", &[]).unwrap()).unwrap();
+        let costs = Costs { path_length: 0.5, ..Costs::default() };
+        let figures = |row: &str| {
+            let counters = counters(&run, suite.row(row).unwrap()).unwrap();
+            let value = value(2, &counters, Some(&costs));
+            assert_eq!((value.boot, value.figures.unwrap().path_length), (2, value.value));
+            (value.value, value.figures.unwrap().taken_branches, value.figures.unwrap().model_cycles)
+        };
+        assert_eq!(figures("syscall"), (100.0, 10.0, Some(50.0)));
+        assert_eq!(figures("aggregate"), (1000.0, 100.0, Some(500.0)));
+        assert_eq!(counters(&run, suite.row("csw").unwrap()), None);
+    }
+}

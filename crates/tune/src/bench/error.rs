@@ -1,0 +1,24 @@
+//! Why there are no figures.
+
+/// Each says which program or row, what happened, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A row that no suite has.
+    #[error("there is no row \"{name}\"; the rows are {known}")]
+    NoRow { name: String, known: String },
+    /// All that was asked for cannot run here.
+    #[error("nothing that was asked for runs on machine `{machine}`:\n  {}", reasons.join("\n  "))]
+    NothingRuns { machine: &'static str, reasons: Vec<String> },
+    /// A scale for programs that take none.
+    #[error("suite {suite} always does the same work; leave --scale out")]
+    NotScalable { suite: String },
+    /// A suite's program that failed.
+    #[error("`{command}` {what}, so there are no figures of it; its last words were:\n{words}")]
+    Program { command: String, what: String, words: String },
+    /// A suite's program that said something else than figures.
+    #[error("`{command}` printed what is no figure of it: {message}")]
+    NotFigures { command: String, message: String },
+    /// A row without a region in the recording.
+    #[error("row {row} of suite {suite} is not in the recording {profile}; this is a bug: the suite's rows file promises it")]
+    NotRecorded { suite: String, row: String, profile: String },
+}

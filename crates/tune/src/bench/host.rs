@@ -1,0 +1,230 @@
+//! The running system: the suite's programs, here and now, under the kernel that is booted.
+
+use super::lines::{self, Line};
+use super::{something, without, Error, KernelName, Results, Row, Selected, Skipped, Value, SCHEMA};
+use crate::Result;
+use kerntune_guest::{compile, Command, Suite, SuiteRow};
+use kerntune_profile::rfc3339;
+use kerntune_work::{IoContext, Job, JobEnd, Progress, WorkDir};
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+/// What results call this machine.
+pub const MACHINE: &str = "host";
+/// How many last lines of a program are its last words.
+const WORDS: usize = 5;
+
+/// How much to run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Effort {
+    /// How often each suite's program runs.
+    pub runs: u32,
+    /// How many times its usual work each row does.
+    pub scale: f64,
+}
+
+/// What can run here, and what cannot: the programs are asked, and they try.
+///
+/// # Errors
+/// Programs that cannot be compiled or asked, and nothing left.
+pub fn check(work: &WorkDir, selection: Vec<Selected>) -> Result<(Vec<Selected>, Vec<Skipped>)> {
+    let (mut left, mut skipped) = (Vec::new(), Vec::new());
+    for selected in selection {
+        let reasons = reasons(work, &selected.suite)?;
+        left.extend(without(selected, &reasons, &mut skipped));
+    }
+    something(&left, &skipped, MACHINE)?;
+    Ok((left, skipped))
+}
+
+fn reasons(work: &WorkDir, suite: &Suite) -> Result<BTreeMap<String, String>> {
+    if let Some(reason) = suite.guest_only() {
+        return Ok(suite.rows.iter().map(|row| (row.name.clone(), reason.into())).collect());
+    }
+    let mut reasons = BTreeMap::new();
+    for command in suite.checks() {
+        let text = run_program(work, suite, &command)?;
+        reasons.extend(text.lines().filter_map(|line| {
+            let (row, reason) = line.split_once('\t')?;
+            Some((row.to_owned(), reason.to_owned()))
+        }));
+    }
+    Ok(reasons)
+}
+
+/// Runs what [`check`] left: each suite once, then each of them again.
+///
+/// # Errors
+/// A program that fails, takes too long, or says something else than its figures.
+pub fn run(
+    work: &WorkDir,
+    (selection, skipped): (Vec<Selected>, Vec<Skipped>),
+    effort: Effort,
+    progress: &dyn Progress,
+) -> Result<Results> {
+    let fixed = selection.iter().find(|s| effort.scale != 1.0 && !s.suite.is_scalable());
+    if let Some(selected) = fixed {
+        return Err(Error::NotScalable { suite: selected.suite.workload.name.clone() }.into());
+    }
+    let kernel = kernel(work)?;
+    let started = rfc3339(SystemTime::now());
+    let mut rows: Vec<Vec<Row>> = selection.iter().map(empty_rows).collect();
+    for number in 0..effort.runs {
+        for (selected, rows) in selection.iter().zip(&mut rows) {
+            let name = &selected.suite.workload.name;
+            progress.begin(&format!("{name} on the host, run {} of {}", number + 1, effort.runs), None);
+            let done = run_once(work, selected, effort.scale, number, rows);
+            progress.end();
+            done?;
+        }
+    }
+    let rows = rows.into_iter().flatten().collect();
+    let scale = effort.scale;
+    Ok(Results { schema: SCHEMA, machine: MACHINE, kernel, started, scale, model: None, rows, skipped })
+}
+
+fn empty_rows(selected: &Selected) -> Vec<Row> {
+    selected.rows.iter().map(|row| Row::timed(&selected.suite.workload.name, row)).collect()
+}
+
+/// One run of a suite; its values are added to `rows`, which are those selected.
+fn run_once(work: &WorkDir, selected: &Selected, scale: f64, run: u32, rows: &mut [Row]) -> Result<()> {
+    let Selected { suite, rows: asked } = selected;
+    let workload = suite.restricted(&asked.iter().collect::<Vec<_>>(), scale);
+    let mut commands = Vec::new();
+    let mut lines = Vec::new();
+    for step in &workload.measured.steps {
+        let text = run_program(work, suite, &step.command)?;
+        let not_figures = |message| Error::NotFigures { command: step.command.join(" "), message };
+        lines.extend(lines::parse(&text).map_err(not_figures)?);
+        commands.push(step.command.join(" "));
+    }
+    for (row, of) in rows.iter_mut().zip(asked) {
+        let values = values(&lines, of, run).map_err(|message| {
+            let command = commands.join("; ");
+            Error::NotFigures { command, message }
+        })?;
+        row.values.extend(values);
+    }
+    Ok(())
+}
+
+/// The values of one row in what a run printed.
+fn values(lines: &[Line], row: &SuiteRow, run: u32) -> Result<Vec<Value>, String> {
+    let of_row = lines.iter().filter(|line| line.row == row.name);
+    let value = |line: &Line| {
+        let value = row.unit.value(line.operations, line.nanoseconds);
+        let value = value.ok_or_else(|| format!("row {} is in {}", row.name, row.unit.name()))?;
+        Ok(Value { build: 0, boot: 0, run, iteration: line.iteration, value, figures: None })
+    };
+    let values: Vec<Value> = of_row.map(value).collect::<Result<_, String>>()?;
+    match values.is_empty() {
+        true => Err(format!("row {} is missing", row.name)),
+        false => Ok(values),
+    }
+}
+
+/// What a program of ours prints here if it ends well.
+fn run_program(work: &WorkDir, suite: &Suite, command: &Command) -> Result<String> {
+    let (name, arguments) = command.split_first().map_or(("", command.as_slice()), |(n, a)| (n.as_str(), a));
+    let seconds = suite.workload.time_limit_seconds;
+    let failed = |what: String, output: &str| Error::Program {
+        command: command.join(" "),
+        what,
+        words: last_words(output),
+    };
+    let program = compile(work, name)?.ok_or_else(|| failed("is no program of kerntune's".into(), ""))?;
+    let mut process = std::process::Command::new(program);
+    process.args(arguments).envs(&suite.workload.env);
+    let (end, output) = Job::new(process).time_limit(Duration::from_secs(seconds)).output()?;
+    match end {
+        end if end.success() => Ok(output),
+        JobEnd::Exited(status) => Err(failed(format!("ended with {status}"), &output).into()),
+        JobEnd::TimedOut | JobEnd::Stopped => {
+            Err(failed(format!("did not end within {seconds} s (a smaller --scale does less)"), &output)
+                .into())
+        }
+    }
+}
+
+fn last_words(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().collect();
+    let from = lines.len().saturating_sub(WORDS);
+    match lines[from..].join("\n    ") {
+        words if words.is_empty() => "    (none)".into(),
+        words => format!("    {words}"),
+    }
+}
+
+/// The kernel that is booted.
+fn kernel(work: &WorkDir) -> Result<KernelName> {
+    let read = |path: &str| fs::read_to_string(path).at("read", path).map(|text| text.trim().to_owned());
+    Ok(KernelName {
+        release: read("/proc/sys/kernel/osrelease")?,
+        version: read("/proc/sys/kernel/version")?,
+        id: kerntune_kernel::running(work)?.map(|kernel| kernel.manifest.id),
+        build_id: kerntune_kernel::running_build_id(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::select;
+    use super::*;
+    use kerntune_guest::Workload;
+    use kerntune_work::NoProgress;
+    use std::path::Path;
+
+    fn selection(name: &str, rows: &[&str]) -> Vec<Selected> {
+        let suite = Suite::of(Workload::find(name, &[]).unwrap()).unwrap();
+        select(vec![suite], &rows.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn rows_run_here_as_often_as_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let checked = check(&work, selection("osbench", &["read", "getpid", "select_15_10"])).unwrap();
+        let results = run(&work, checked, Effort { runs: 2, scale: 0.05 }, &NoProgress).unwrap();
+        let rows: Vec<_> = results.rows.iter().map(|row| (row.row.as_str(), row.unit.as_str())).collect();
+        assert_eq!(rows, [("getpid", "ns/op"), ("read", "MB/s"), ("select_15_10", "ns/op")]);
+        for row in &results.rows {
+            let places: Vec<_> = row.values.iter().map(|v| (v.build, v.boot, v.run, v.iteration)).collect();
+            assert_eq!(places, [(0, 0, 0, 0), (0, 0, 1, 0)]);
+            assert!(row.values.iter().all(|v| v.value > 0.0 && v.value.is_finite()));
+        }
+        assert!(!results.kernel.release.is_empty() && results.kernel.id.is_none());
+    }
+
+    #[test]
+    fn what_only_a_guest_has_is_said_with_the_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let error = check(&work, selection("paths", &["epoll_nested"])).unwrap_err().to_string();
+        assert!(error.contains("paths/epoll_nested: it takes network cards"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_fails_is_an_error_with_its_last_words() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let text = "[training]\n[[training.step]]\ncommand = [\"kbx\"]\n[measured]\n[[measured.step]]\n\
+                    command = [\"kbx\", \"--order\", \"random\"]\n";
+        let suite = Suite::of(Workload::parse(text, Path::new("x.toml")).unwrap()).unwrap();
+        let checked = check(&work, select(vec![suite], &["getpid".into()]).unwrap()).unwrap();
+        let error = run(&work, checked, Effort { runs: 1, scale: 1.0 }, &NoProgress).unwrap_err().to_string();
+        for word in ["`kbx --order random --only getpid` ended with", "listed, reversed or shuffled"] {
+            assert!(error.contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_not_there_is_no_figure() {
+        let rows = selection("kbx", &["umask"]).remove(0).rows;
+        let lines = lines::parse("{\"row\":\"sbrk\",\"operations\":1,\"nanoseconds\":1}").unwrap();
+        assert_eq!(values(&lines, &rows[0], 0).unwrap_err(), "row umask is missing");
+        assert_eq!(last_words("a\nb\nc\nd\ne\nf\n"), "    b\n    c\n    d\n    e\n    f");
+        assert_eq!(last_words(""), "    (none)");
+    }
+}

@@ -1,0 +1,137 @@
+//! Rows of suites on a machine, their figures in one format.
+//!
+//! [`select`] chooses rows, [`emulator::check`] or [`host::check`] says up front which of them cannot run there, and
+//! [`emulator::run`] or [`host::run`] gives the [`Results`] of the others. Nothing that went wrong becomes a number.
+
+pub mod emulator;
+mod error;
+pub mod host;
+mod lines;
+mod results;
+
+pub use error::Error;
+pub use results::{Figures, KernelName, Results, Row, Skipped, Value, SCHEMA};
+
+use kerntune_guest::{Suite, SuiteRow};
+use std::collections::BTreeMap;
+
+/// What is to run of a suite: some of its rows, at least one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Selected {
+    /// The suite.
+    pub suite: Suite,
+    /// In its order.
+    pub rows: Vec<SuiteRow>,
+}
+
+/// The rows of these names, `ROW` or `SUITE/ROW`, of these suites; all of them if no name is given. Suites without
+/// any of them are left out.
+///
+/// # Errors
+/// A name that no suite has.
+pub fn select(suites: Vec<Suite>, names: &[String]) -> Result<Vec<Selected>, Error> {
+    let is = |suite: &Suite, row: &SuiteRow, name: &str| match name.split_once('/') {
+        Some((of, name)) => of == suite.workload.name && name == row.name,
+        None => name == row.name,
+    };
+    for name in names {
+        if !suites.iter().any(|suite| suite.rows.iter().any(|row| is(suite, row, name))) {
+            let known = suites.iter().map(names_of).collect::<Vec<_>>().join("; ");
+            return Err(Error::NoRow { name: name.clone(), known });
+        }
+    }
+    let chosen = suites.into_iter().map(|suite| {
+        let asked = |row: &&SuiteRow| names.is_empty() || names.iter().any(|name| is(&suite, row, name));
+        let rows = suite.rows.iter().filter(asked).cloned().collect();
+        Selected { suite, rows }
+    });
+    Ok(chosen.filter(|selected| !selected.rows.is_empty()).collect())
+}
+
+/// `kbx: getpid, umask`.
+fn names_of(suite: &Suite) -> String {
+    let names: Vec<&str> = suite.rows.iter().map(|row| row.name.as_str()).collect();
+    format!("{}: {}", suite.workload.name, names.join(", "))
+}
+
+/// What is left of `selected`, and what is not, where rows cannot run for these reasons.
+fn without(
+    selected: Selected,
+    reasons: &BTreeMap<String, String>,
+    skipped: &mut Vec<Skipped>,
+) -> Option<Selected> {
+    let Selected { suite, rows } = selected;
+    let mut left = Vec::new();
+    for row in rows {
+        let missing = suite.rows.iter().find(|other| row.is_aggregate() && reasons.contains_key(&other.name));
+        let reason = match (reasons.get(&row.name), missing) {
+            (Some(reason), _) => reason.clone(),
+            (None, Some(other)) => format!("it is the sum of all rows, and {} cannot run", other.name),
+            (None, None) => {
+                left.push(row);
+                continue;
+            }
+        };
+        skipped.push(Skipped { suite: suite.workload.name.clone(), row: row.name, reason });
+    }
+    (!left.is_empty()).then_some(Selected { suite, rows: left })
+}
+
+/// An error if nothing is left.
+fn something(left: &[Selected], skipped: &[Skipped], machine: &'static str) -> Result<(), Error> {
+    if !left.is_empty() {
+        return Ok(());
+    }
+    let reasons = skipped.iter().map(ToString::to_string).collect();
+    Err(Error::NothingRuns { machine, reasons })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kerntune_guest::Workload;
+
+    fn suite(name: &str) -> Suite {
+        Suite::of(Workload::find(name, &[]).unwrap()).unwrap()
+    }
+
+    fn names(selected: &[Selected]) -> Vec<String> {
+        let of = |s: &Selected| -> Vec<String> {
+            s.rows.iter().map(|row| format!("{}/{}", s.suite.workload.name, row.name)).collect()
+        };
+        selected.iter().flat_map(of).collect()
+    }
+
+    #[test]
+    fn rows_are_chosen_by_name_in_the_suites_order() {
+        let both = || vec![suite("kbx"), suite("osbench")];
+        let asked = |rows: &[&str]| select(both(), &rows.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(names(&asked(&["getpid"]).unwrap()), ["kbx/getpid", "osbench/getpid"]);
+        assert_eq!(names(&asked(&["osbench/getpid"]).unwrap()), ["osbench/getpid"]);
+        assert_eq!(
+            names(&asked(&["umask", "getpid"]).unwrap()),
+            ["kbx/getpid", "kbx/umask", "osbench/getpid"]
+        );
+        assert_eq!(asked(&[]).unwrap().len(), 2);
+        let error = asked(&["getpid", "kbx/read"]).unwrap_err().to_string();
+        assert!(error.contains("no row \"kbx/read\"") && error.contains("osbench: cwcor_1K, "), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_run_is_said_and_no_sum_is_made_without_it() {
+        let selected = select(vec![suite("mckusick")], &[]).unwrap().remove(0);
+        let reasons = BTreeMap::from([("csw".to_string(), "no signals".to_string())]);
+        let mut skipped = Vec::new();
+        let left = without(selected.clone(), &reasons, &mut skipped).unwrap();
+        assert_eq!(left.rows.len(), selected.rows.len() - 2);
+        assert_eq!(skipped[0].to_string(), "mckusick/csw: no signals");
+        assert_eq!(
+            skipped[1].to_string(),
+            "mckusick/aggregate: it is the sum of all rows, and csw cannot run"
+        );
+        let all = selected.suite.rows.iter().map(|row| (row.name.clone(), "no".into())).collect();
+        assert_eq!(without(selected, &all, &mut skipped), None);
+        let error = something(&[], &skipped[..1], "host").unwrap_err().to_string();
+        assert!(error.contains("host") && error.contains("mckusick/csw: no signals"), "{error}");
+    }
+}

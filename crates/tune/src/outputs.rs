@@ -1,0 +1,94 @@
+//! What the programs of a run printed: judged, so that no figure stands on a run that went wrong.
+//!
+//! Init looks at how programs end. Many load generators end with status 0 whatever became of their
+//! requests, so the workload says which words are failures, and which must be there.
+
+use crate::run_files::RUN;
+use crate::{Error, Result};
+use kerntune_guest::{step_log, Figure, Workload};
+use kerntune_machine::LastWords;
+use kerntune_work::IoContext;
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+
+/// Figures that one step printed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StepFigures {
+    /// The step's region; the program's name if it marks its own.
+    pub step: String,
+    /// In the order of the workload file.
+    pub figures: Vec<Figure>,
+}
+
+/// Judges every step of a run by what it printed, and gives the figures of those that have some.
+/// `guest_files` is where the guest's files were unpacked.
+///
+/// # Errors
+/// [`Error::Output`] for the first step that went wrong, with the last words of the services.
+pub fn judge(workload: &Workload, run: &str, guest_files: &Path) -> Result<Vec<StepFigures>> {
+    let mut all = Vec::new();
+    let steps = workload.runs().into_iter().filter(|(name, _)| *name == run).flat_map(|(_, run)| &run.steps);
+    for (step, number) in steps.zip(1..) {
+        if step.fail.is_empty() && step.expect.is_empty() && step.metrics.is_empty() {
+            continue;
+        }
+        let log = guest_files.join(step_log(run, number, &step.command));
+        let output = fs::read(&log).at("read", &log)?;
+        let program = step.command.first().map_or("", |word| word.rsplit('/').next().unwrap_or(word));
+        let figures = step.judge(&String::from_utf8_lossy(&output)).map_err(|complaint| Error::Output {
+            step: format!("{run} step {number} ({program})"),
+            complaint: Box::new(complaint),
+            services: LastWords::of(guest_files),
+            log,
+        })?;
+        if !figures.is_empty() {
+            all.push(StepFigures {
+                step: step.region.clone().unwrap_or_else(|| program.to_owned()),
+                figures,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// The same of a recording in the work directory.
+///
+/// # Errors
+/// As [`judge`].
+pub fn of_recording(workload: &Workload, run: &str, profile: &Path) -> Result<Vec<StepFigures>> {
+    judge(workload, run, &profile.join(RUN).join("guest"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    const WORKLOAD: &str = "[[training.step]]\ncommand = [\"rr\"]\n[[measured.step]]\ncommand = [\"rr\"]\n\
+        [[measured.step]]\nregion = \"get\"\ncommand = [\"/usr/bin/ab\"]\nfail = [\"Failed requests: +[1-9]\"]\n\
+        metrics = [{ name = \"rps\", regex = \"second: (.*)\", unit = \"1/s\", better = \"higher\" }]\n";
+
+    fn judged(output: &str) -> Result<Vec<StepFigures>> {
+        let dir = tempfile::tempdir().unwrap();
+        let workload = Workload::parse(WORKLOAD, &PathBuf::from("x.toml")).unwrap();
+        fs::write(dir.path().join("measured-2-ab.log"), output).unwrap();
+        fs::write(dir.path().join("service-web.log"), "worker exited on signal 11\n").unwrap();
+        assert_eq!(judge(&workload, "training", dir.path()).unwrap(), []);
+        judge(&workload, "measured", dir.path())
+    }
+
+    #[test]
+    fn figures_have_the_name_of_their_step() {
+        let all = judged("Failed requests:  0\nper second: 12.5\n").unwrap();
+        assert_eq!((all.len(), all[0].step.as_str(), all[0].figures[0].value), (1, "get", 12.5));
+    }
+
+    #[test]
+    fn a_failure_comes_with_the_servers_last_words_and_the_log() {
+        let error = judged("Failed requests:  7\nper second: 12.5\n").unwrap_err().to_string();
+        for word in ["measured step 2 (ab) printed `Failed requests:  7`", "web: worker exited", "2-ab.log"] {
+            assert!(error.contains(word), "{error}");
+        }
+    }
+}

@@ -114,6 +114,7 @@ fn pack(
         source: source.dir(),
         build: build.to_owned(),
         compiler: &asked.compiler,
+        arch: asked.arch,
         make_vars: &of.make_vars,
         log: build.with_file_name("build.log"),
     };

@@ -5,8 +5,8 @@ use super::image::Image;
 use super::log::{Log, TooLong};
 use super::program::{with_symbol_sections, Bolt, Choice, Files, ORDERS};
 use super::Fate;
-use crate::stored::{check_recorded, check_schema, read_json};
-use crate::{Error, Result};
+use crate::stored::{check_schema, read_json};
+use crate::{quality, Error, Result};
 use kerntune_convert::bolt::PreAggregated;
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_profile::{Profile, Tables};
@@ -128,10 +128,10 @@ impl Rewrite {
 /// The result is named by what it is made of; what is there already is not made again.
 ///
 /// # Errors
-/// A recording of another kernel or without edges; [`Error::NotRewritable`]; an absent or failing BOLT.
+/// A recording that does not pass the gate ([`crate::quality`]); [`Error::NotRewritable`]; an absent or failing BOLT.
 pub fn rewrite(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<Rewrite> {
     let (recorded, label) = (&recording.manifest, kernel.manifest.label.as_str());
-    check_recorded(recording, kernel)?;
+    quality::pass(work, recording, kernel)?;
     check_kernel(kernel)?;
     let bolt = Bolt::find()?;
     let counts = PreAggregated::of(&recording.tables)

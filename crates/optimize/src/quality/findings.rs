@@ -168,6 +168,8 @@ pub(super) fn of_recipe(recipe: Recipe, kernel: &Kernel) -> Option<Finding> {
             format!("recipe {recipe} takes counters of an instrumented kernel and no recording"),
             "leave the training to it, or give counters with --gcda".to_string(),
         ),
+        // What it asks of the kernel it says itself, after the gate.
+        Recipe::Bolt => return None,
         Recipe::Layout => {
             if kernel.manifest.movable {
                 return None;

@@ -115,7 +115,6 @@ fn pack(
         build: build.to_owned(),
         arch: of.arch,
         compiler: &asked.compiler,
-        arch: asked.arch,
         make_vars: &of.make_vars,
         log: build.with_file_name("build.log"),
     };

@@ -96,7 +96,7 @@ pub fn prepare_sets(
     prepared.order = placed;
     prepared.summary.algorithm = format!("{}, by sets", order.summary.algorithm);
     prepared.summary.set_misses = Some([now, then]);
-    store(work, &prepared, Some(&quality))
+    store(work, &prepared, order.quality()?.as_ref())
 }
 
 /// What the regions of a recording run again and again. A recording counts blocks in all regions together; they are

@@ -26,7 +26,6 @@ pub const SHIPPED: [(&str, &str); 14] = [
     ("redis", include_str!("../../../workloads/redis.toml")),
     ("rr", include_str!("../../../workloads/rr.toml")),
     ("tagged", include_str!("../../../workloads/tagged.toml")),
-    ("batched", include_str!("../../../workloads/batched.toml")),
 ];
 
 /// A program and its arguments. The first word is a name searched in the guest's PATH or an

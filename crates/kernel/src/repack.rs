@@ -113,6 +113,7 @@ fn pack(
     let kbuild = Kbuild {
         source: source.dir(),
         build: build.to_owned(),
+        arch: of.arch,
         compiler: &asked.compiler,
         make_vars: &of.make_vars,
         log: build.with_file_name("build.log"),

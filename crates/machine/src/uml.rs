@@ -7,7 +7,7 @@
 
 use crate::console::Console;
 use crate::emulator::{Outcome, RunRequest};
-use crate::{results, Error, Result};
+use crate::{results, Error, LastWords, Result};
 use kerntune_guest::{boot_options, Said};
 use kerntune_kernel::Arch;
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
@@ -163,7 +163,9 @@ fn judge(end: &JobEnd, console: &Console, request: &RunRequest) -> Result<()> {
         return Err(Error::OutOfMemory { phase, what, tail });
     }
     match (&console.end, end) {
-        (Some(Said::Failed(reason)), _) => Err(Error::Guest { reason: reason.clone(), tail }),
+        (Some(Said::Failed(reason)), _) => {
+            Err(Error::Guest { reason: reason.clone(), services: LastWords::default(), tail })
+        }
         (_, JobEnd::TimedOut) => Err(Error::TimeLimit { seconds: request.time_limit_seconds, phase, tail }),
         (Some(Said::Done), JobEnd::Exited(status)) if status.success() => Ok(()),
         (_, JobEnd::Exited(status)) if !status.success() => Err(died(*status, phase, tail)),

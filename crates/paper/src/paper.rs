@@ -138,10 +138,12 @@ impl TryFrom<RawRow> for Row {
             (Some(operation), None, None, None) => Source::Operation(operation),
             (None, Some(name), Some(part), None) => Source::Function { name, part },
             (None, None, None, Some(why)) => Source::None(why),
-            _ => return Err(format!(
+            _ => {
+                return Err(format!(
                 "row \"{}\" needs one of operation, none, or function with part, and nothing of the others",
                 raw.name
-            )),
+            ))
+            }
         };
         Ok(Self {
             name: raw.name,

@@ -5,7 +5,8 @@ use super::image::Image;
 use super::log::{Log, TooLong};
 use super::program::{with_symbol_sections, Bolt, Choice, Files, ORDERS};
 use super::Fate;
-use crate::stored::{check_recorded, check_schema, read_json};
+use crate::quality::{self, Quality};
+use crate::stored::{check_schema, read_json, read_quality, QUALITY};
 use crate::{Error, Result};
 use kerntune_convert::bolt::PreAggregated;
 use kerntune_kernel::{Kernel, Symbols};
@@ -117,6 +118,11 @@ impl Rewrite {
         self.dir.join(VMLINUX)
     }
 
+    /// What the gate said of the recording.
+    pub fn quality(&self) -> Result<Option<Quality>> {
+        read_quality(&self.dir)
+    }
+
     /// What ran in the training, the most first.
     pub fn functions(&self) -> Result<Vec<RanFunction>> {
         read_json(&self.dir.join(FUNCTIONS))
@@ -128,10 +134,10 @@ impl Rewrite {
 /// The result is named by what it is made of; what is there already is not made again.
 ///
 /// # Errors
-/// A recording of another kernel or without edges; [`Error::NotRewritable`]; an absent or failing BOLT.
+/// A recording that does not pass the gate ([`crate::quality`]) or has no edges; [`Error::NotRewritable`]; an absent or failing BOLT.
 pub fn rewrite(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<Rewrite> {
     let (recorded, label) = (&recording.manifest, kernel.manifest.label.as_str());
-    check_recorded(recording, kernel)?;
+    let quality = quality::pass(work, recording, kernel)?;
     check_kernel(kernel)?;
     let bolt = Bolt::find()?;
     let counts = PreAggregated::of(&recording.tables)
@@ -177,6 +183,7 @@ pub fn rewrite(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<R
     let (bolt, withheld) = (bolt.version, held.len() as u64);
     let summary = RewriteSummary { bolt, branches, withheld, passes: done.passes };
     let (kernel, recording) = (kernel.manifest.id.clone(), recorded.id.clone());
+    write_json(&at(QUALITY), &quality)?;
     write_json(&at(MANIFEST), &Manifest { schema: SCHEMA.into(), id, kernel, recording, summary })?;
     Rewrite::load(&staged.publish()?)
 }

@@ -2,7 +2,6 @@
 
 use super::prepare::store;
 use super::PreparedOrder;
-use crate::stored::check_recorded;
 use crate::Result;
 use kerntune_kernel::{FunctionOrder, Kernel, Symbols, ORDER_END, ORDER_START};
 use kerntune_layout::order::{by_sets, At, Loop, LoopBlock};
@@ -27,7 +26,7 @@ const ALIGNMENT: u64 = 16;
 /// would not be worth it.
 ///
 /// # Errors
-/// A recording of another kernel; images that cannot be read.
+/// Images that cannot be read.
 pub fn prepare_sets(
     work: &WorkDir,
     recording: &Profile,
@@ -35,7 +34,6 @@ pub fn prepare_sets(
     order: &PreparedOrder,
     cache: &CacheConfig,
 ) -> Result<PreparedOrder> {
-    check_recorded(recording, movable)?;
     let recorded = Symbols::load(&movable.vmlinux())?;
     let image = Symbols::load(&linked.vmlinux())?;
     let mark = |name: &str| image.address_of(name).unwrap_or_default();

@@ -168,6 +168,8 @@ pub(super) fn of_recipe(recipe: Recipe, kernel: &Kernel) -> Option<Finding> {
             format!("recipe {recipe} takes counters of an instrumented kernel and no recording"),
             "leave the training to it, or give counters with --gcda".to_string(),
         ),
+        // It says itself which kernels it cannot rewrite.
+        Recipe::Bolt => return None,
         Recipe::Layout => {
             if kernel.manifest.movable {
                 return None;

@@ -1,6 +1,6 @@
 //! Recipe `bolt`: the training run of the base kernel itself is recorded, and its image rewritten.
 
-use super::{not_of, record_training, Given, Job, Make, RecipeOptions, Way};
+use super::{not_of, record_training, tell, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
 use crate::{Error, Result, Session};
 use kerntune_kernel::{repack, BuildRequest, Kernel, Rewritten};
@@ -34,7 +34,11 @@ impl Way for Bolt {
             Some(Given::Counters(_)) => return Err(not_of(Recipe::Bolt, "--gcda", "--profile")),
             None => make(StepName::RecordTraining, &mut || record_training(session, base, workload, false))?,
         };
-        make(StepName::Profile, &mut || Ok(rewrite(session.work, &Profile::load(&recording)?, base)?.dir))
+        make(StepName::Profile, &mut || {
+            let rewrite = rewrite(session.work, &Profile::load(&recording)?, base)?;
+            tell(session, rewrite.quality()?);
+            Ok(rewrite.dir)
+        })
     }
 
     fn build(&self, job: &Job, profile: &Path, label: &str) -> Result<Kernel> {

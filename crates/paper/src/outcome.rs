@@ -44,7 +44,7 @@ pub struct Part {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum State {
-    Measured(Measured),
+    Measured(Box<Measured>),
     NotMade {
         /// Why.
         because: String,
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!((function.base, function.tuned, function.improvement_percent), (20.0, 40.0, -50.0));
 
         let mut outcome = Outcome::new(&paper, "gcc-pgo", "emulator", "generic");
-        outcome.add(&paper.experiments[0], State::Measured(measured));
+        outcome.add(&paper.experiments[0], State::Measured(Box::new(measured)));
         outcome.add(&paper.experiments[0], State::NotMade { because: "the time was up".into() });
         let summary = outcome.summary();
         assert_eq!((summary.better, summary.worse, summary.same, summary.without), (1, 1, 1, 2));

@@ -87,7 +87,7 @@ fn carry_out(
         let [base, again, tuned] = runs.as_ref()?.each_ref().map(|run| Calls::of(run, function));
         Some([base?, again?, tuned?])
     };
-    Ok(State::Measured(Measured::new(experiment, &tuned.comparison, &calls)))
+    Ok(State::Measured(Box::new(Measured::new(experiment, &tuned.comparison, &calls))))
 }
 
 /// The recordings of the base kernel, of the base kernel again and of the tuned kernel.

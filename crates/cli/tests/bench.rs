@@ -36,6 +36,7 @@ fn every_row_is_listed_with_its_machines() {
         ("netperf/veth_udp_rr_16", "transactions/s", "higher", vec!["emulator", "host"]),
         ("mckusick/aggregate", "ns/op", "lower", vec!["emulator", "host"]),
         ("rr/tcp_rr", "ns/op", "lower", vec!["emulator", "host"]),
+        ("batched/tcp_rr_1", "ns/op", "lower", vec!["emulator", "uml", "host"]),
         ("paths/nic_rr", "ns/op", "lower", vec!["emulator"]),
         ("redis/redis_set", "requests/s of guest time", "higher", vec!["emulator"]),
     ] {

@@ -130,9 +130,18 @@ impl Suite {
 
     /// Whether all of its programs do more, or less, of the same work if asked to.
     pub fn is_scalable(&self) -> bool {
-        let takes = |step: &Step| {
-            step.region.is_none() && program(step).is_some_and(|p| p.options.contains(&"--scale"))
-        };
+        self.all_take("--scale")
+    }
+
+    /// Whether its rows are many operations in one system call, each done several times in one boot: what is worth
+    /// timing where entering the kernel is dear (`kerntune time`).
+    pub fn is_batched(&self) -> bool {
+        self.all_take("--iterations")
+    }
+
+    fn all_take(&self, option: &str) -> bool {
+        let takes =
+            |step: &Step| step.region.is_none() && program(step).is_some_and(|p| p.options.contains(&option));
         self.workload.measured.steps.iter().all(takes)
     }
 

@@ -199,7 +199,7 @@ impl Emulator {
         let guest_files = directory.join("guest");
         let archive = self.archive(&directory);
         judge(&end, &console, &said, request)
-            .map_err(|error| with_last_words(error, &archive, &guest_files))?;
+            .map_err(|error| error.with_last_words(&archive, &guest_files))?;
         results::unpack(&archive, &guest_files)?;
         fs::remove_file(&archive).at("remove", &archive)?;
         let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;
@@ -285,19 +285,6 @@ fn judge(end: &JobEnd, console: &Console, said: &[String], request: &RunRequest)
         }
         (Some(Said::Done), _) => Ok(()),
         _ => Err(Error::Silent { phase, tail }),
-    }
-}
-
-/// Init sends what there is after a failure too: the logs of the services say more than its reason, where a
-/// program failed for want of them.
-fn with_last_words(error: Error, archive: &Path, guest_files: &Path) -> Error {
-    match error {
-        Error::Guest { reason, tail, .. } => {
-            // As far as it came; the failure is what is reported, not that its results are incomplete.
-            let _ = results::unpack(archive, guest_files);
-            Error::Guest { services: LastWords::of(guest_files).beside(&reason), reason, tail }
-        }
-        other => other,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the services of a workload said last, for errors of whoever needed them.
 
+use crate::{results, Error};
 use kerntune_guest::last_lines;
 use std::fmt;
 use std::fs;
@@ -35,6 +36,21 @@ impl LastWords {
     pub fn beside(mut self, reason: &str) -> Self {
         self.services.retain(|(_, lines)| !reason.contains(lines.as_str()));
         self
+    }
+}
+
+impl Error {
+    /// Init sends what there is after a failure too: the logs of the services say more than its reason, where a
+    /// program failed for want of them. `archive` is what it sent, `guest_files` where that is unpacked.
+    pub(crate) fn with_last_words(self, archive: &Path, guest_files: &Path) -> Self {
+        match self {
+            Error::Guest { reason, tail, .. } => {
+                // As far as it came; the failure is what is reported, not that its results are incomplete.
+                let _ = results::unpack(archive, guest_files);
+                Error::Guest { services: LastWords::of(guest_files).beside(&reason), reason, tail }
+            }
+            other => other,
+        }
     }
 }
 

@@ -93,12 +93,10 @@ impl Uml {
         if no_boot {
             return Err(Error::NoBoot { seconds: request.boot_limit_seconds, tail: console.tail() });
         }
-        judge(&end, &console, request)?;
-        collector
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the reader panicked")))
-            .at("write", &archive)?;
         let guest_files = directory.join("guest");
+        let collected = collector.join().unwrap_or_else(|_| Err(io::Error::other("the reader panicked")));
+        judge(&end, &console, request).map_err(|error| error.with_last_words(&archive, &guest_files))?;
+        collected.at("write", &archive)?;
         results::unpack(&archive, &guest_files)?;
         fs::remove_file(&archive).at("remove", &archive)?;
         let wall_seconds = started.elapsed().as_secs_f64();

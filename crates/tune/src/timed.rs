@@ -6,7 +6,7 @@
 //! The first kernel takes part twice; how far the two differ is what the difference of others has to be held against.
 //! Times are written after each boot: the same request goes on from there.
 
-use crate::{Error, Result, Session};
+use crate::{outputs, Error, Result, Session};
 use kerntune_guest::{step_log, Workload};
 use kerntune_kernel::{Arch, Kernel};
 use kerntune_machine::{Outcome, RunRequest, Uml};
@@ -21,7 +21,7 @@ use std::time::SystemTime;
 /// The version of the results that are written.
 pub const SCHEMA: &str = "kerntune-bench-results/1";
 /// The machine that times.
-const MACHINE: &str = "uml";
+pub const MACHINE: &str = "uml";
 /// What every row is measured in; less is better.
 pub const UNIT: &str = "ns/op";
 /// Where the runs of boots are until they are read.
@@ -274,6 +274,7 @@ fn run(
         ..RunRequest::new(kernel, initramfs, "measured")
     };
     let outcome = uml.run(&request, &directory, session.progress)?;
+    outputs::judge(workload, "measured", &outcome.guest_files)?;
     let mut lines = Vec::new();
     for (number, step) in (1..).zip(&workload.measured.steps) {
         let path = outcome.guest_files.join(step_log("measured", number, &step.command));

@@ -38,6 +38,7 @@ fn the_suites_have_the_rows_of_their_papers() {
         ("netperf", 20, "tcp_rr_1", "veth_udp_rr_16"),
         ("mckusick", 39, "syscall", "aggregate"),
         ("rr", 11, "tcp_rr", "getpid"),
+        ("batched", 15, "nop", "mix"),
         ("redis", 2, "redis_set", "redis_get"),
     ] {
         let suite = suite(name);
@@ -75,7 +76,7 @@ fn units_say_what_is_good() {
 
 #[test]
 fn what_the_host_cannot_run_is_said() {
-    for name in ["kbx", "osbench", "netperf", "mckusick", "rr"] {
+    for name in ["kbx", "osbench", "netperf", "mckusick", "rr", "batched"] {
         assert_eq!(suite(name).guest_only(), None, "{name}");
     }
     assert!(suite("paths").guest_only().unwrap().contains("network cards"));
@@ -101,6 +102,7 @@ fn a_restricted_workload_runs_its_rows_and_no_more() {
     let paths = suite("paths");
     assert_eq!(paths.restricted(&[&paths.rows[1]], 1.0), paths.workload);
     assert!(kbx.is_scalable() && !paths.is_scalable());
+    assert!(suite("batched").is_batched() && !kbx.is_batched());
     // Steps of others are left out.
     let redis = suite("redis");
     let steps = redis.restricted(&[redis.row("redis_get").unwrap()], 1.0).measured.steps;

@@ -21,6 +21,7 @@ pub fn run(asked: &BenchCompare, output: &Output) -> Result<Exit, Failure> {
             IntervalMethod::Bootstrap => Method::Bootstrap,
             IntervalMethod::Student => Method::Student,
         },
+        ..Options::default()
     };
     let base = joined(std::iter::once(&asked.base).chain(&asked.more_base))?;
     let tuned = joined(std::iter::once(&asked.tuned).chain(&asked.more_tuned))?;

@@ -7,7 +7,7 @@ mod run;
 use crate::args::{Bench, Global};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use kerntune_tune::{bench::host, record};
+use kerntune_tune::{bench::host, record, timed};
 
 pub fn run(global: &Global, command: &Bench, output: &Output) -> Result<Exit, Failure> {
     match command {
@@ -19,6 +19,7 @@ pub fn run(global: &Global, command: &Bench, output: &Output) -> Result<Exit, Fa
 
 /// The machines that a suite runs on.
 fn machines(suite: &kerntune_guest::Suite) -> Vec<&'static str> {
+    let uml = suite.is_batched().then_some(timed::MACHINE);
     let host = suite.guest_only().is_none().then_some(host::MACHINE);
-    [record::MACHINE].into_iter().chain(host).collect()
+    [record::MACHINE].into_iter().chain(uml).chain(host).collect()
 }

@@ -365,8 +365,9 @@ mod tests {
         before.extend((0..200).map(|at| 40 * 128 + at * 64));
         let placed = by_sets(&sizes, &order, &before, &[one_loop(40, 128)], &CACHE, 0);
         assert_eq!(placed.misses[0], 8_000.0);
-        // 15 sets hold 4 each, and the rest of the lines share one: 80 - 60 = 20 at best, were functions a line long.
-        assert!(placed.misses[1] <= 3_600.0, "{:?}", placed.misses);
+        // A way of each set is left for what was not recorded, so that no more than 45 lines beside the window stay: at
+        // best 35 miss, were functions a line long.
+        assert!(placed.misses[1] <= 4_000.0, "{:?}", placed.misses);
         assert_eq!(placed.starts.len(), 240, "all are placed");
         for pair in placed.starts.windows(2) {
             let ((first, at), (_, next)) = (pair[0], pair[1]);

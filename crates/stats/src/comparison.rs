@@ -303,7 +303,7 @@ fn compare(base: &SetRow, tuned: &SetRow, again: Option<Option<&SetRow>>, option
     let warm_up = warmup::judge(&runs, base.better, options.min_effect / 2.0);
     let steady = |row: &SetRow| row.sample.without_first(warm_up.left_out);
     let (a, b) = (steady(base), steady(tuned));
-    let level = common_level(&a, &b).ok_or_else(|| Error::TooFew { units: 1 })?;
+    let level = common_level(&a, &b).ok_or(Error::TooFew { units: 1 })?;
     let (base_units, tuned_units) = (a.means(level), b.means(level));
     let ratio = options.ratio(&a, &b, level)?;
     let change = Percent::of(&ratio, options.confidence);

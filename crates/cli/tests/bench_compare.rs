@@ -125,7 +125,7 @@ fn what_cannot_be_used_is_said_with_file_and_place() {
         &[&damaged("old.json", "results/1", "results/9"), &tuned],
         &["old.json", "results/9", "bench run"],
     );
-    compare(&[&base, &damaged("uml.json", "host", "uml")], &["machine \"uml\"", "base.json"]);
+    compare(&[&base, &damaged("uml.json", "host", "uml")], &["on \"uml\"", "base.json"]);
     compare(&[&base, &tuned, "--aa", &tuned], &["tuned.json", "an A/A pair is of one kernel"]);
     compare(&[&base, &tuned, "--min-effect", "1"], &["--min-effect", "write it as 1%"]);
     compare(&[&base, &tuned, "--confidence", "100%"], &["confidence"]);

@@ -402,8 +402,17 @@ fn notes(base: &Sample, tuned: &Sample, level: Level, ratio: &Ratio, warm_up: Wa
     if ratio.standard_error() == 0.0 {
         notes.push("no value differs from another of its kernel: exact, or the clock is too coarse".into());
     }
-    if warm_up.state == State::Unsteady {
-        notes.push("no steady state: the level still changes in the second half of the runs".into());
+    let left_out = match warm_up.left_out {
+        1 => "the first iteration of each run is left out".into(),
+        count => format!("the first {count} iterations of each run are left out"),
+    };
+    match warm_up.state {
+        State::NotJudged | State::Steady => {}
+        State::WarmUp => notes.push(format!("warm-up: {left_out}")),
+        State::SlowDown => notes.push(format!("better at first: {left_out}")),
+        State::Unsteady => {
+            notes.push("no steady state: the level still changes in the second half of the runs".into());
+        }
     }
     notes
 }

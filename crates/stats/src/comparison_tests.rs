@@ -98,6 +98,7 @@ fn the_warm_up_of_both_is_left_out() {
     let tuned = set(&[file("#2", "fork", &[&fast, &fast, &run(90.0, 90.5)])]);
     let row = Comparison::new(&base, &tuned, None, &Options::default()).unwrap().rows.remove(0);
     assert_eq!((row.warm_up.state, row.warm_up.left_out), (State::WarmUp, 1));
+    assert_eq!(row.notes, ["warm-up: the first iteration of each run is left out"]);
     assert!((row.base - 100.27).abs() < 0.01 && (row.tuned - 90.27).abs() < 0.01, "{row:?}");
     assert_eq!(row.verdict, Verdict::Faster);
 }

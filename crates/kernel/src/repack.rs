@@ -20,7 +20,8 @@ use std::time::{Instant, SystemTime};
 const VMLINUX: &str = "vmlinux";
 const BZIMAGE: &str = "arch/x86/boot/bzImage";
 /// The first object that needs everything that Kbuild generates; the boot code includes a header that is made for it.
-const PREPARED: &str = "init/version-timestamp.o";
+/// The second is made of a list of CPU features that the boot code includes, too.
+const PREPARED: [&str; 2] = ["init/version-timestamp.o", "arch/x86/kernel/cpu/capflags.o"];
 /// What names the kernel's parts that stay as they were.
 const KEPT: [&str; 2] = ["config", "System.map"];
 
@@ -119,7 +120,7 @@ fn pack(
         log: build.with_file_name("build.log"),
     };
     let flags = make_flags(&of.flags(), &of.object_flags);
-    kbuild.make("prepare the boot code", &make_args(None, &flags, &[PREPARED]), None, progress)?;
+    kbuild.make("prepare the boot code", &make_args(None, &flags, &PREPARED), None, progress)?;
     fs::copy(vmlinux, build.join(VMLINUX)).at("copy", vmlinux)?;
     let mut args = make_args(None, &flags, &["bzImage"]);
     // Kbuild's makes call each other by this variable. Only so does `-o` reach the one that would link.

@@ -14,28 +14,31 @@ pub fn table(outcome: &Outcome, style: Style) -> String {
         out.push_str(&style.paint(Role::Head, &printable(&sentence)));
         out.push('\n');
     }
-    out.push_str(&printable(&format!(
-        "\npaper  {}: {}, {}\n       measured on {}\nours   recipe {} on machine {}, model {}\n",
-        outcome.authors,
-        outcome.title,
-        outcome.published,
-        outcome.paper_machine,
-        outcome.recipe,
-        outcome.machine,
-        outcome.model,
-    )));
+    out.push('\n');
+    for line in [
+        format!("paper  {}: {}, {}", outcome.authors, outcome.title, outcome.published),
+        format!("       measured on {}", outcome.paper_machine),
+        format!("ours   recipe {} on machine {}, model {}", outcome.recipe, outcome.machine, outcome.model),
+    ] {
+        out.push_str(&printable(&line));
+        out.push('\n');
+    }
     for part in &outcome.experiments {
         out.push_str(&one(part, style));
     }
-    out.push_str(&style.paint(Role::Faint, LEGEND));
+    for line in LEGEND {
+        out.push_str(&style.paint(Role::Faint, line));
+        out.push('\n');
+    }
     out
 }
 
-const LEGEND: &str = "
-improvement  100 · (base / optimised - 1) of times and counts, the other way round of rates: as in the paper
-ours         kernel code only, between marks, per operation; instructions are exact, cycles are a model's
-*            not larger than the noise: the paper says so, or the A/A difference (a second run of the base kernel)
-";
+const LEGEND: [&str; 4] = [
+    "",
+    "improvement  100 · (base / optimised - 1) of times and counts, the other way round of rates: as in the paper",
+    "ours         kernel code only, between marks, per operation; instructions are exact, cycles are a model's",
+    "*            not larger than the noise: the paper says so, or the A/A difference (a second run of the base kernel)",
+];
 
 /// `14 of 20 rows improve, …`.
 pub(crate) fn headline(outcome: &Outcome) -> String {
@@ -75,7 +78,8 @@ fn one(part: &Part, style: Style) -> String {
         }
         State::NotMade { because } => because,
     };
-    out.push_str(&printable(&format!("not made, workload {}: {because}\n", part.workload)));
+    out.push_str(&printable(&format!("not made, workload {}: {because}", part.workload)));
+    out.push('\n');
     out
 }
 

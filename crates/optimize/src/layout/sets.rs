@@ -58,11 +58,23 @@ pub fn prepare_sets(
             movables.push((name.clone(), at));
         }
     }
-    let function = |at: &usize| &image.functions()[*at];
-    // What begins in the function's last gap is its own: the next one follows at once.
+    let before: Vec<u64> = movables.iter().map(|(_, at)| image.functions()[*at].address).collect();
+    // A function's section may have more in it than the function. What is up to the next function of the order is moved
+    // with it.
+    let mut begins: Vec<u64> = order
+        .order
+        .names()
+        .iter()
+        .filter_map(|name| addresses.get(name.as_str()))
+        .flatten()
+        .map(|at| image.functions()[*at].address)
+        .filter(|address| (start..end).contains(address))
+        .collect();
+    begins.sort_unstable();
+    let next =
+        |address: u64| begins.get(begins.partition_point(|other| *other <= address)).copied().unwrap_or(end);
     let sizes: Vec<u64> =
-        movables.iter().map(|(_, at)| function(at).size.next_multiple_of(ALIGNMENT)).collect();
-    let before: Vec<u64> = movables.iter().map(|(_, at)| function(at).address).collect();
+        before.iter().map(|&address| (next(address) - address).next_multiple_of(ALIGNMENT)).collect();
 
     let located = |address: u64| -> Option<At> {
         let of = &recorded.functions()[recorded.lookup(address)?];

@@ -130,6 +130,8 @@ pub struct Summary {
     pub same: usize,
     /// Rows without figures of ours.
     pub without: usize,
+    /// Whether rows are ranked by a model's figures.
+    pub by_model: bool,
     /// The one that gained the most: experiment, row, percent.
     pub most: Option<(String, String, f64)>,
     /// The one that gained the least, or lost the most.
@@ -174,6 +176,7 @@ impl Outcome {
                     continue;
                 };
                 let gain = figure.improvement_percent;
+                sum.by_model |= line.ours.as_ref().is_some_and(|ours| ours.model_cycles.is_some());
                 match figure {
                     _ if figure.within_noise => sum.same += 1,
                     _ if gain > 0.0 => sum.better += 1,

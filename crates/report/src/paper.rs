@@ -47,7 +47,8 @@ pub(crate) fn headline(outcome: &Outcome) -> String {
     if rows == 0 {
         return format!("Nothing of the paper \"{}\" was measured.", outcome.title);
     }
-    let mut text = format!("{} of {rows} rows improve", sum.better);
+    let by = if sum.by_model { "By model cycles " } else { "" };
+    let mut text = format!("{by}{} of {rows} rows improve", sum.better);
     for (count, what) in [(sum.worse, "become worse"), (sum.same, "stay within the A/A difference")] {
         if count > 0 {
             text.push_str(&format!(", {count} {what}"));

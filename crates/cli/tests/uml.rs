@@ -35,13 +35,13 @@ fn kernels_are_timed_in_turn_and_the_first_of_them_twice() {
     let directory = tempfile::tempdir().unwrap();
     let file = one_step(&directory, "", "[\"batched\", \"--only\", \"nop,tcp_rr_1,openat_close\"]");
     let out = directory.path().join("times");
-    let time = || {
+    let time = |scale: &str| {
         let mut command =
             kerntune(["time", &kernel, "--workload", &file, "--boots", "2", "--iterations", "3"]);
-        command.args(["--scale", "0.5", "--json", "-o"]).arg(&out);
+        command.args(["--scale", scale, "--json", "-o"]).arg(&out);
         command
     };
-    let output = time().output().unwrap();
+    let output = time("0.5").output().unwrap();
     assert!(output.status.success(), "{}", support::said(&output));
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let label = printed[0]["kernel"]["label"].as_str().unwrap();
@@ -67,9 +67,9 @@ fn kernels_are_timed_in_turn_and_the_first_of_them_twice() {
         }
     }
     // The same command has nothing left to do; another one does not write over its times.
-    let again = time().output().unwrap();
+    let again = time("0.5").output().unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&again.stdout).unwrap(), printed);
-    fails(time().args(["--scale", "1"]), 2, &["is there already"]);
+    fails(&mut time("1"), 2, &["is there already"]);
 }
 
 fn read(path: &Path) -> Value {

@@ -54,7 +54,7 @@ pub use manifest::{rfc3339, Capture, Carried, KernelId, Manifest, TableFile, SCH
 pub use merge::merge;
 pub use parquet_file::ColumnType;
 pub use scope::{Scope, ScopeTotals};
-pub use shelf::{find, list, remove, Entry, Listing, ROOM};
+pub use shelf::{find, keep, list, remove, Entry, Listing, ROOM};
 pub use store::{load_manifest, verify, MANIFEST_FILE};
 pub use tables::{
     Block, CallArc, Edge, FunctionStats, HistogramBucket, IdleStats, PathNode, PointStats, RegionStats,

@@ -1,7 +1,7 @@
 //! The profiles in the work directory.
 
 use crate::store::{load_manifest, MANIFEST_FILE};
-use crate::{Error, Manifest, Result};
+use crate::{Error, Manifest, Profile, Result};
 use kerntune_work::{IoContext, WorkDir};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,6 +52,19 @@ pub fn find(work: &WorkDir, wanted: &str) -> Result<Entry> {
     }
     let path = find_by_id(work, wanted)?;
     Ok(Entry { manifest: load_manifest(&path)?, path })
+}
+
+/// Puts a profile that was made of others on the shelf, under its id; one that is there already stays. Returns its path.
+pub fn keep(work: &WorkDir, profile: &Profile) -> Result<PathBuf> {
+    let staged = work.stage(ROOM, &profile.manifest.id)?;
+    if let Some(done) = staged.already() {
+        let done = done.to_owned();
+        let _ = fs::remove_dir(staged.path());
+        return Ok(done);
+    }
+    staged.clear()?;
+    profile.save(staged.path())?;
+    Ok(staged.publish()?)
 }
 
 /// Removes the profile whose id begins with `wanted`, or that is at this path, damaged ones too; never

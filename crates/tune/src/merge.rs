@@ -1,9 +1,8 @@
 //! One profile of several.
 
 use crate::Result;
-use kerntune_profile::{find, Manifest, Profile, ROOM};
+use kerntune_profile::{find, keep, Manifest, Profile};
 use kerntune_work::WorkDir;
-use std::fs;
 use std::path::PathBuf;
 
 /// One of the profiles that were added up.
@@ -40,19 +39,7 @@ pub fn merge(work: &WorkDir, parts: &[(&str, u64)]) -> Result<Merged> {
     let borrowed: Vec<(&Profile, u64)> =
         profiles.iter().map(|(profile, weight)| (profile, *weight)).collect();
     let merged = kerntune_profile::merge(&borrowed)?;
-    let staged = work.stage(ROOM, &merged.manifest.id)?;
-    let path = match staged.already() {
-        Some(done) => {
-            let done = done.to_owned();
-            let _ = fs::remove_dir(staged.path());
-            done
-        }
-        None => {
-            staged.clear()?;
-            merged.save(staged.path())?;
-            staged.publish()?
-        }
-    };
+    let path = keep(work, &merged)?;
     let busy = merged.manifest.busy_ns.get().max(1) as f64;
     let part = |(profile, weight): (Profile, u64)| {
         let busy_share = profile.manifest.busy_ns.get() as f64 * weight as f64 / busy;

@@ -4,9 +4,8 @@ use crate::Result;
 use kerntune_kernel::Kernel;
 use kerntune_optimize::quality::{self, Quality, Question};
 use kerntune_optimize::{gcc_pgo, Recipe};
-use kerntune_profile::{find, merge, Manifest, Profile, MANIFEST_FILE, ROOM};
+use kerntune_profile::{find, keep, merge, Manifest, Profile, MANIFEST_FILE};
 use kerntune_work::WorkDir;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Asks the gate about profile `name` for a kernel (that which was recorded if none is named).
@@ -82,19 +81,7 @@ pub fn carry(work: &WorkDir, name: &str, to: &str, at_least: u64) -> Result<Carr
     let recorded = kerntune_kernel::find(work, &recording.manifest.kernel.id)?;
     let to: Kernel = kerntune_kernel::find(work, to)?;
     let (profile, quality) = quality::carry(&recording, &recorded, &to, at_least)?;
-    let staged = work.stage(ROOM, &profile.manifest.id)?;
-    let path = match staged.already() {
-        Some(done) => {
-            let done = done.to_owned();
-            let _ = fs::remove_dir(staged.path());
-            done
-        }
-        None => {
-            staged.clear()?;
-            profile.save(staged.path())?;
-            staged.publish()?
-        }
-    };
+    let path = keep(work, &profile)?;
     Ok(CarriedProfile { path, manifest: profile.manifest, quality })
 }
 

@@ -7,7 +7,7 @@ use kerntune_profile::Tables;
 use std::collections::HashMap;
 
 /// Functions of the kernels that we build begin at multiples of this many bytes.
-const ALIGNMENT: u64 = 16;
+pub(super) const ALIGNMENT: u64 = 16;
 
 /// The functions of `symbols` with how often each was entered, and who entered it from where.
 ///

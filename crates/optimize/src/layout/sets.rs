@@ -1,5 +1,6 @@
 //! From an order to places that suit the sets of a cache.
 
+use super::graph::ALIGNMENT;
 use super::prepare::store;
 use super::PreparedOrder;
 use crate::Result;
@@ -15,8 +16,6 @@ pub const CACHE: CacheConfig = CacheConfig { size_bytes: 32 * 1024, ways: 8, lin
 
 /// What is gained has to be more than this share of the misses; else the order stays as it is.
 const WORTH: f64 = 0.1;
-/// Functions of our kernels begin at multiples of this many bytes.
-const ALIGNMENT: u64 = 16;
 
 /// Gives the functions of `order` places by the sets of `cache` ([`by_sets`]). `recording` is the one that the order was
 /// made from, `movable` the kernel that was recorded, `linked` the same objects linked in that order: it says

@@ -9,7 +9,7 @@ use kerntune_layout::order::{by_sets, At, Loop, LoopBlock};
 use kerntune_layout::CacheConfig;
 use kerntune_profile::{Profile, Tables};
 use kerntune_work::{ContentHash, WorkDir};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The first-level instruction cache of most x86 CPUs that run Linux: Intel's since Core 2, AMD's since Zen 2.
 pub const CACHE: CacheConfig = CacheConfig { size_bytes: 32 * 1024, ways: 8, line_bytes: 64 };
@@ -49,38 +49,35 @@ pub fn prepare_sets(
         Some(&[at]) if (start..end).contains(&image.functions()[at].address) => Some(at),
         _ => None,
     };
-    let mut movables: Vec<(String, usize)> = Vec::new();
-    let mut numbers: HashMap<&str, usize> = HashMap::new();
-    for name in order.order.names() {
-        if let Some(at) = place(name) {
-            numbers.insert(name, movables.len());
-            movables.push((name.clone(), at));
+    // All that the script put between its marks, by address.
+    let names: HashSet<&str> = order.order.names().iter().map(String::as_str).collect();
+    let mut placed: Vec<(u64, u64, Option<&str>)> = Vec::new();
+    for name in &names {
+        for &at in addresses.get(name).into_iter().flatten() {
+            let function = &image.functions()[at];
+            if (start..end).contains(&function.address) {
+                let alone = place(name).map(|_| *name);
+                placed.push((function.address, function.end(), alone));
+            }
         }
     }
-    let before: Vec<u64> = movables.iter().map(|(_, at)| image.functions()[*at].address).collect();
-    // A function's section may have more in it than the function. What is up to the next function of the order is moved
-    // with it.
-    let mut begins: Vec<u64> = order
-        .order
-        .names()
-        .iter()
-        .filter_map(|name| addresses.get(name.as_str()))
-        .flatten()
-        .map(|at| image.functions()[*at].address)
-        .filter(|address| (start..end).contains(address))
-        .collect();
-    begins.sort_unstable();
-    let next =
-        |address: u64| begins.get(begins.partition_point(|other| *other <= address)).copied().unwrap_or(end);
-    let sizes: Vec<u64> =
-        before.iter().map(|&address| (next(address) - address).next_multiple_of(ALIGNMENT)).collect();
+    placed.sort_unstable();
+    placed.dedup_by_key(|(address, ..)| *address);
+    let units = units(&placed, end);
+    let mut numbers: HashMap<&str, (usize, u64)> = HashMap::new();
+    for (number, unit) in units.iter().enumerate() {
+        numbers
+            .extend(unit.functions.iter().map(|(name, address)| (*name, (number, address - unit.address))));
+    }
+    let before: Vec<u64> = units.iter().map(|unit| unit.address).collect();
+    let sizes: Vec<u64> = units.iter().map(|unit| unit.bytes).collect();
 
     let located = |address: u64| -> Option<At> {
         let of = &recorded.functions()[recorded.lookup(address)?];
         let offset = address - of.address;
         let named = || of.aliases.iter().chain([&of.name]).map(String::as_str);
-        if let Some(number) = named().find_map(|name| numbers.get(name)) {
-            return Some(At::Function(*number, offset));
+        if let Some((number, inside)) = named().find_map(|name| numbers.get(name)) {
+            return Some(At::Function(*number, inside + offset));
         }
         let there = named().find_map(|name| match addresses.get(name).map(Vec::as_slice) {
             Some(&[at]) => Some(image.functions()[at].address),
@@ -89,7 +86,7 @@ pub fn prepare_sets(
         Some(At::Address(there? + offset))
     };
     let loops = loops(&recording.tables, &recorded, &located);
-    let base: Vec<usize> = (0..movables.len()).collect();
+    let base: Vec<usize> = (0..units.len()).collect();
     let placed = by_sets(&sizes, &base, &before, &loops, cache, start);
     let [now, then] = placed.misses;
     if now <= 0.0 || then > (1.0 - WORTH) * now {
@@ -97,17 +94,59 @@ pub fn prepare_sets(
     }
 
     // What cannot be placed by itself follows, where it is without any place.
-    let names = placed.starts.iter().map(|(number, _)| movables[*number].0.clone());
+    let in_units = placed.starts.iter().flat_map(|(number, _)| &units[*number].functions);
+    let in_units = in_units.map(|(name, _)| name.to_string());
     let rest = order.order.names().iter().filter(|name| !numbers.contains_key(name.as_str())).cloned();
-    let offsets = placed.starts.iter().map(|(number, offset)| (movables[*number].0.clone(), *offset));
-    let placed = FunctionOrder::new(names.chain(rest))?.with_offsets(offsets);
+    let offset = |(number, offset): &(usize, u64)| (units[*number].functions[0].0.to_string(), *offset);
+    let placed = FunctionOrder::new(in_units.chain(rest))?.with_offsets(placed.starts.iter().map(offset));
     let mut prepared = order.clone();
     prepared.id =
-        ContentHash::new("order-by-sets/1").field("order", placed.text()).field("of", &order.id).finish();
+        ContentHash::new("order-by-sets/2").field("order", placed.text()).field("of", &order.id).finish();
     prepared.order = placed;
     prepared.summary.algorithm = format!("{}, by sets", order.summary.algorithm);
     prepared.summary.set_misses = Some([now, then]);
     store(work, &prepared, order.quality()?.as_ref())
+}
+
+/// Functions that are moved as one.
+#[derive(Debug, PartialEq)]
+struct Unit<'a> {
+    address: u64,
+    /// Up to the next one, at most; a multiple of [`ALIGNMENT`].
+    bytes: u64,
+    /// Each with its address.
+    functions: Vec<(&'a str, u64)>,
+}
+
+/// What can be moved of what is `placed` (ascending: address, end, and the name where it can be moved), up to `end`.
+///
+/// Between two functions there may be more than alignment: a section has code after its function, or another
+/// object has a section of the same name whose weak function was not taken (`kernel/sys_ni.c`). Whose it
+/// is cannot be seen, so that both are moved as one; a function after such a gap that has nobody to be moved with
+/// stays.
+fn units<'a>(placed: &[(u64, u64, Option<&'a str>)], end: u64) -> Vec<Unit<'a>> {
+    let mut units: Vec<Unit> = Vec::new();
+    // Where the function before ends, and whether it can be moved.
+    let (mut expected, mut moves) = (None, false);
+    for (at, &(address, last, name)) in placed.iter().enumerate() {
+        let next = placed.get(at + 1).map_or(end, |(next, ..)| *next);
+        let gap = expected.is_some_and(|expected| address > expected);
+        moves = match (name, units.last_mut()) {
+            (Some(name), Some(unit)) if gap && moves => {
+                unit.bytes = (next - unit.address).next_multiple_of(ALIGNMENT);
+                unit.functions.push((name, address));
+                true
+            }
+            (Some(name), _) if !gap => {
+                let bytes = (next - address).next_multiple_of(ALIGNMENT);
+                units.push(Unit { address, bytes, functions: vec![(name, address)] });
+                true
+            }
+            _ => false,
+        };
+        expected = Some(last.next_multiple_of(ALIGNMENT));
+    }
+    units
 }
 
 /// What the regions of a recording run again and again. A recording counts blocks in all regions together; they are
@@ -154,4 +193,33 @@ fn loops(tables: &Tables, symbols: &Symbols, located: &dyn Fn(u64) -> Option<At>
         }
     }
     loops
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_with_something_between_them_are_moved_as_one() {
+        let placed = [
+            (0x100, 0x10b, Some("a")),
+            (0x110, 0x120, Some("b")),
+            // 16 bytes that have no name.
+            (0x130, 0x138, Some("c")),
+            (0x140, 0x150, None),
+            (0x160, 0x170, Some("stays: who came before it does")),
+            (0x170, 0x171, Some("d")),
+        ];
+        let unit = |address, bytes, functions: &[(&'static str, u64)]| Unit {
+            address,
+            bytes,
+            functions: functions.to_vec(),
+        };
+        let expected = [
+            unit(0x100, 0x10, &[("a", 0x100)]),
+            unit(0x110, 0x30, &[("b", 0x110), ("c", 0x130)]),
+            unit(0x170, 0x10, &[("d", 0x170)]),
+        ];
+        assert_eq!(units(&placed, 0x180), expected);
+    }
 }

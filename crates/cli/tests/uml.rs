@@ -44,9 +44,9 @@ fn kernels_are_timed_in_turn_and_the_first_of_them_twice() {
     let output = time("0.5").output().unwrap();
     assert!(output.status.success(), "{}", support::said(&output));
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let label = printed[0]["kernel"]["label"].as_str().unwrap();
+    let label = printed[0]["label"].as_str().unwrap();
     for (times, name) in printed.as_array().unwrap().iter().zip([label, &format!("{label}-again")]) {
-        assert_eq!(times["kernel"]["label"], name);
+        assert_eq!(times["label"], name);
         assert_eq!(times, &read(&out.join(format!("{name}.json"))));
         assert_eq!(
             (&times["schema"], &times["machine"]),

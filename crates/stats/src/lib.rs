@@ -44,7 +44,7 @@ pub use error::{Error, Result};
 pub use level::{Level, Place};
 pub use mann_whitney::MannWhitney;
 pub use ratio::{Interval, Ratio};
-pub use results::{Better, Kernel, Results, ResultsRow, Value, RESULTS_SCHEMA};
+pub use results::{Better, Figures, Kernel, Results, ResultsRow, Skipped, Value, RESULTS_SCHEMA};
 pub use rng::Rng;
 pub use sample::{common_level, mean, median, std_dev, Sample};
 pub use set::{Set, SetRow};

@@ -17,14 +17,29 @@ pub struct Results {
     pub machine: String,
     /// What was measured.
     pub kernel: Kernel,
+    /// The name under which the kernel is listed, where it was timed beside others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// When, RFC 3339.
     pub started: String,
+    /// How many times its usual work each row did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
+    /// How often each row was timed in a boot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u32>,
+    /// The front-end model of machines that have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// The figures.
     pub rows: Vec<ResultsRow>,
+    /// Rows that were asked for and cannot run there.
+    #[serde(default)]
+    pub skipped: Vec<Skipped>,
 }
 
-/// A kernel as it names itself.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// A kernel as it names itself, and as kerntune does.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Kernel {
     /// `uname -r`.
     pub release: String,
@@ -32,6 +47,9 @@ pub struct Kernel {
     pub version: String,
     /// kerntune's own id, if it built the kernel.
     pub id: Option<String>,
+    /// The linker's hash: kernels of one release, of which one is tuned, differ in it.
+    #[serde(default)]
+    pub build_id: Option<String>,
 }
 
 /// One row of a suite.
@@ -59,7 +77,7 @@ pub enum Better {
     Higher,
 }
 
-/// One value and where it comes from.
+/// One value and where it comes from, each number from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Value {
     /// Number of the build.
@@ -72,6 +90,42 @@ pub struct Value {
     pub iteration: u32,
     /// In the row's unit.
     pub value: f64,
+    /// Of the exact machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figures: Option<Figures>,
+}
+
+/// What an operation takes on the exact machine, all of kernel code.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Instructions; the value itself.
+    pub path_length: f64,
+    /// Branches taken.
+    pub taken_branches: f64,
+    /// Of the model.
+    pub l1i_misses: f64,
+    /// Of the model.
+    pub itlb_misses: f64,
+    /// Of models that say what events cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_cycles: Option<f64>,
+}
+
+/// A row without figures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// The suite's workload.
+    pub suite: String,
+    /// Its name there.
+    pub row: String,
+    /// What the machine lacks.
+    pub reason: String,
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}: {}", self.suite, self.row, self.reason)
+    }
 }
 
 /// `Linux 6.12.117 #1 SMP … (3f9a01)`.
@@ -131,6 +185,15 @@ impl ResultsRow {
         format!("{}/{}", self.suite, self.row)
     }
 
+    /// The values' median, least and greatest; None if there are none.
+    pub fn spread(&self) -> Option<[f64; 3]> {
+        let mut values: Vec<f64> = self.values.iter().map(|value| value.value).collect();
+        values.sort_by(f64::total_cmp);
+        let (least, most) = (*values.first()?, *values.last()?);
+        let last = values.len() - 1;
+        Some([(values[last / 2] + values[last.div_ceil(2)]) / 2.0, least, most])
+    }
+
     /// Its values as a sample.
     pub fn sample(&self) -> Result<Sample> {
         let place = |v: &Value| Place { build: v.build, boot: v.boot, run: v.run, iteration: v.iteration };
@@ -167,6 +230,16 @@ mod tests {
         assert_eq!((results.rows[0].name().as_str(), results.rows[0].better), ("kbx/getpid", Better::Lower));
         let again = serde_json::to_string(&results).unwrap();
         assert_eq!(Results::parse("b.json", &again).unwrap(), results);
+    }
+
+    #[test]
+    fn what_a_machine_does_not_have_is_not_in_the_document() {
+        let mut row = Results::parse("a.json", &good()).unwrap().rows.remove(0);
+        assert_eq!(row.spread(), Some([100.75, 100.0, 101.5]));
+        let text = r#"{"build":0,"boot":0,"run":0,"iteration":1,"value":101.5}"#;
+        assert_eq!(serde_json::to_string(&row.values[0]).unwrap(), text);
+        row.values.clear();
+        assert_eq!(row.spread(), None);
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub enum Error {
     #[error(transparent)]
     Bench(#[from] crate::bench::Error),
     #[error(transparent)]
+    Stats(#[from] kerntune_stats::Error),
+    #[error(transparent)]
     User(#[from] kerntune_machine::UserBinaryError),
     /// A kernel to start from that carries a profile.
     #[error("kernel {kernel} is tuned already, and cannot be built again from what it was built from: start from its base kernel. For two recipes one after the other there is `gcc-pgo+layout`")]

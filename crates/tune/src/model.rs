@@ -2,7 +2,7 @@
 
 use crate::Result;
 use kerntune_compare::Costs;
-use kerntune_layout::FrontEndConfig;
+use kerntune_layout::{CacheConfig, FrontEndConfig};
 use kerntune_work::IoContext;
 use std::path::Path;
 
@@ -17,6 +17,8 @@ pub struct Model {
     /// What the recorder is told, TOML: the sizes alone, so that a recording does not depend on what its events are
     /// said to cost.
     pub text: String,
+    /// The instruction cache, which orders are made for.
+    pub l1i: CacheConfig,
     /// What the events cost, if the model says.
     pub costs: Option<Costs>,
 }
@@ -36,5 +38,5 @@ pub fn find(name: &str) -> Result<Model> {
         l1i_misses: cycles.l1i_miss,
         itlb_misses: cycles.itlb_miss,
     });
-    Ok(Model { text: config.to_toml(), name: config.name, costs })
+    Ok(Model { text: config.to_toml(), l1i: config.l1i, name: config.name, costs })
 }

@@ -2,7 +2,7 @@
 
 use crate::recipes::{tuned_label, way, Given, Job, RecipeOptions};
 use crate::sound::Excluded;
-use crate::{Error, Result, Session};
+use crate::{model, Error, Result, Session};
 use kerntune_guest::Workload;
 use kerntune_kernel::{build, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{Exclusion, Exclusions};
@@ -56,10 +56,13 @@ pub fn optimize(
     let base = if request == asked { kernel } else { build(session.work, &request, session.progress)? };
     let excluded = Excluded::open(exclusions, None)?;
     let excluded = &excluded;
-    let job = Job { session, workload, request: &request, base: &base, options, excluded, object_flags: &[] };
+    let model = &model::find(model::DEFAULT)?;
+    let (request, base) = (&request, &base);
+    let job = Job { session, workload, request, base, model, options, excluded, object_flags: &[] };
     let profile = way.profile(&job, given, &mut |_, make| make())?;
     let tuned = way.build(&job, &profile, &tuned_label(&asked.label, recipe, workload))?;
     let proof = way.prove(&job, &profile, &tuned)?;
     let excluded = excluded.list().entries().to_vec();
+    let base = base.clone();
     Ok(Optimized { base, tuned, profile, proof, excluded })
 }

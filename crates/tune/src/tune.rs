@@ -142,7 +142,8 @@ pub fn tune(
     let base = Kernel::load(&base)?;
     let excluded = Excluded::open(exclusions, Some(plan.directory().join("exclude.toml")))?;
     let excluded = &excluded;
-    let job = Job { session, workload, request: &base_request, base: &base, options, excluded, object_flags };
+    let request = &base_request;
+    let job = Job { session, workload, request, base: &base, model, options, excluded, object_flags };
     let profile = way.profile(&job, None, &mut |name, make| plan.step(name, tell, make))?;
     let tuned = plan.step(StepName::TunedKernel, tell, || {
         Ok(way.build(&job, &profile, &tuned_label(&asked.label, recipe, workload))?.dir)

@@ -13,6 +13,7 @@ mod tables;
 mod tags;
 mod time;
 
+use bench::percent;
 pub use bench::{Bench, BenchCompare, BenchRun, IntervalMethod, Machine, RowCorrection};
 pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use export::{ExportAutofdo, ExportBolt, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};

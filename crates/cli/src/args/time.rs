@@ -1,6 +1,6 @@
 //! `kerntune time`.
 
-use super::Json;
+use super::{percent, Json};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -13,9 +13,16 @@ pub struct Time {
     /// The workload: a name or a .toml file; its measured run prints times
     #[arg(long, default_value = "batched", value_name = "WORKLOAD")]
     pub workload: String,
-    /// How often each kernel is booted, all of them in turn
-    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub boots: u32,
+    /// How often each kernel is booted, all of them in turn; with --until-width at most [default: 10; 1000 with
+    /// --until-width]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub boots: Option<u32>,
+    /// Boot until every row's interval is so narrow, from end to end and relative to its estimate: 1%
+    #[arg(long, value_parser = percent, value_name = "PERCENT")]
+    pub until_width: Option<f64>,
+    /// With --until-width: begin no round after so many minutes
+    #[arg(long, requires = "until_width", value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub budget: Option<u64>,
     /// How often each row is timed in a boot
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub iterations: u32,

@@ -5,13 +5,11 @@ use crate::args::{Global, Kernel as Command};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_kernel::{relink, BuildRequest, Compiler, FunctionOrder, Kernel, Rebuilt};
-use kerntune_optimize::layout::{
-    prepare_order, prepare_sets, prove, Algorithm, CACHE, DEFAULT_ALGORITHM, NAME,
-};
+use kerntune_optimize::layout::{prepare_order, prepare_sets, prove, Algorithm, DEFAULT_ALGORITHM, NAME};
 use kerntune_profile::Profile;
 use kerntune_tune::package::verify;
 use kerntune_tune::selftest::{differences, selftest, Check, Difference, Outcome};
-use kerntune_tune::Session;
+use kerntune_tune::{model, Session};
 use kerntune_work::{IoContext, WorkDir};
 use serde::Serialize;
 use std::path::Path;
@@ -95,7 +93,8 @@ fn order(
             if sets {
                 let listed = format!("{}-{}", kernel.manifest.label, algorithm.name());
                 let linked = relink(work, kernel, &prepared.order, (&listed, NAME), output.progress())?;
-                prepared = prepare_sets(work, &recording, (kernel, &linked), &prepared, &CACHE)?;
+                let cache = model::find(model::DEFAULT)?.l1i;
+                prepared = prepare_sets(work, &recording, (kernel, &linked), &prepared, &cache)?;
             }
             (prepared.order.clone(), Some(prepared))
         }

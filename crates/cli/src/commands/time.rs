@@ -6,8 +6,15 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_kernel::{Arch, Kernel};
 use kerntune_machine::Uml;
-use kerntune_tune::timed::{timed, Timed, TimedRequest};
+use kerntune_stats::{Decision, Look, Results, ResultsRow};
+use kerntune_tune::bench::uml::{timed, Effort, TimedRequest, Until};
 use kerntune_tune::Session;
+use std::time::Duration;
+
+/// Boots of each kernel.
+const BOOTS: u32 = 10;
+/// The same where intervals say when there are enough.
+const MOST_BOOTS: u32 = 1000;
 
 pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Failure> {
     if !(options.scale > 0.0 && options.scale <= 1e6) {
@@ -19,47 +26,72 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
     let kernels: Vec<Kernel> =
         names.map(|name| kerntune_kernel::find(&work, name)).collect::<Result<_, _>>()?;
     let session = Session::on(Arch::Um, &work, output.progress())?;
+    let until = options.until_width.map(|width| Until {
+        width,
+        budget: options.budget.map(|minutes| Duration::from_secs(60 * minutes)),
+    });
     let request = TimedRequest {
         kernels: &kernels,
         workload: &workload,
-        boots: options.boots,
-        iterations: options.iterations,
-        scale: options.scale,
-        cpu: options.cpu.or_else(Uml::last_cpu).unwrap_or(0),
+        effort: Effort {
+            boots: options.boots.unwrap_or(if until.is_some() { MOST_BOOTS } else { BOOTS }),
+            iterations: options.iterations,
+            scale: options.scale,
+            cpu: options.cpu.or_else(Uml::last_cpu).unwrap_or(0),
+        },
+        until,
         directory: &options.out,
     };
-    let times = timed(&session, &request, &|boot, of, label| {
-        output.note(&format!("[{boot}/{of}] {label}"));
-    })?;
-    let times: Vec<Timed> = times.into_iter().map(|(_, timed)| timed).collect();
+    let tell = |boot, of, label: &str| match until {
+        Some(_) => output.note(&format!("[{boot}] {label}")),
+        None => output.note(&format!("[{boot}/{of}] {label}")),
+    };
+    let times = timed(&session, &request, &tell, &|decision| output.note(&seen(decision)))?;
+    let times: Vec<Results> = times.into_iter().map(|(_, results)| results).collect();
     match options.format.json {
         true => output.json(&times),
         false => print(&times, output),
     }
     output.note(&format!(
-        "\nmedians of {} boots with {} iterations; every time is in {}",
-        options.boots,
+        "\nmedians of all boots, with {} iterations in each; every time is in {}",
         options.iterations,
         options.out.display()
     ));
     Ok(Exit::Ok)
 }
 
-fn print(times: &[Timed], output: &Output) {
+/// What a look at the intervals found.
+fn seen(decision: Decision) -> String {
+    let widest = |Look { width, units, .. }: Look| {
+        format!("after {units} boots the widest interval is {:.2} % from end to end", 100.0 * width)
+    };
+    match decision {
+        Decision::GoOn(look) => format!("{}; about {} boots will do", widest(look), look.needed),
+        Decision::Narrow(look) => format!("{}: narrow enough", widest(look)),
+        Decision::OutOfBudget(look) => {
+            format!("{}; the time is up, about {} boots would have done", widest(look), look.needed)
+        }
+    }
+}
+
+fn print(times: &[Results], output: &Output) {
     let Some((base, others)) = times.split_first() else { return };
-    let mut heads = vec!["ROW".to_string(), format!("#{} ns/op", base.kernel.label)];
-    heads.extend(others.iter().map(|timed| format!("#{}", timed.kernel.label)));
+    let mut heads = vec!["ROW".to_string(), format!("#{} ns/op", label(base))];
+    heads.extend(others.iter().map(|results| format!("#{}", label(results))));
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let lines = base.rows.iter().filter_map(|row| {
-        let median = base.median(&row.row)?;
-        let change = |timed: &Timed| {
-            timed
-                .median(&row.row)
-                .map_or("-".into(), |other| format!("{:+.2} %", (other / median - 1.0) * 100.0))
+        let [median, ..] = row.spread()?;
+        let change = |other: &Results| {
+            let beside = other.rows.iter().find(|r| r.row == row.row).and_then(ResultsRow::spread);
+            beside.map_or("-".into(), |[other, ..]| format!("{:+.2} %", (other / median - 1.0) * 100.0))
         };
         let mut line = vec![row.row.clone(), format!("{median:.1}")];
         line.extend(others.iter().map(change));
         Some(line)
     });
     output.table(&heads, lines);
+}
+
+fn label(results: &Results) -> &str {
+    results.label.as_deref().unwrap_or_default()
 }

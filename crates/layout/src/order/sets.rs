@@ -27,6 +27,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub struct Loop {
     /// How often it goes round.
     pub rounds: f64,
+    /// Lines of other code in a round, such as programs': somewhere in the cache.
+    pub others: f64,
     /// What is run in it.
     pub blocks: Vec<LoopBlock>,
 }
@@ -106,7 +108,8 @@ struct Code<'a> {
     sizes: &'a [u64],
     line: u64,
     sets: u64,
-    ways: usize,
+    /// How many lines each loop has in a set, beside what else runs in it.
+    ways: Vec<usize>,
     rounds: Vec<f64>,
     /// Lines with code that stays where it is, by loop.
     fixed: Vec<BTreeMap<u64, f64>>,
@@ -146,7 +149,8 @@ impl<'a> Code<'a> {
         });
         let runs = runs.collect();
         let rounds = loops.iter().map(|of| of.rounds).collect();
-        Self { sizes, line, sets, ways: cache.ways as usize, rounds, fixed, runs }
+        let ways = |of: &Loop| (cache.ways as f64 - of.others / sets as f64).round().max(0.0) as usize;
+        Self { sizes, line, sets, ways: loops.iter().map(ways).collect(), rounds, fixed, runs }
     }
 
     /// Bytes after which the sets come again.
@@ -171,16 +175,16 @@ impl<'a> Code<'a> {
                 *most = most.max(frequency);
             }
         }
-        let in_loop = |(lines, rounds): (&BTreeMap<u64, f64>, &f64)| {
+        let in_loop = |((lines, rounds), ways): ((&BTreeMap<u64, f64>, &f64), &usize)| {
             let mut sets = vec![(0usize, 0.0f64); self.sets as usize];
             for (line, frequency) in lines {
                 let set = &mut sets[(line % self.sets) as usize];
                 *set = (set.0 + 1, set.1 + frequency);
             }
-            let full: f64 = sets.iter().filter(|(count, _)| *count > self.ways).map(|(_, sum)| sum).sum();
+            let full: f64 = sets.iter().filter(|(count, _)| count > ways).map(|(_, sum)| sum).sum();
             rounds * full
         };
-        lines.iter().zip(&self.rounds).map(in_loop).sum()
+        lines.iter().zip(&self.rounds).zip(&self.ways).map(in_loop).sum()
     }
 
     /// The functions that run in loops, joined up to `limit` bytes where neighbours in `order` run in the same ones.
@@ -271,7 +275,7 @@ mod tests {
             bytes: size,
             frequency: 1.0,
         });
-        Loop { rounds: 100.0, blocks: blocks.collect() }
+        Loop { rounds: 100.0, others: 0.0, blocks: blocks.collect() }
     }
 
     fn packed(count: usize, size: u64) -> (Vec<u64>, Vec<usize>, Vec<u64>) {
@@ -313,10 +317,24 @@ mod tests {
     }
 
     #[test]
+    fn what_else_runs_takes_its_part_of_the_cache() {
+        let (sizes, order, before) = packed(20, 128);
+        let places = |others: f64| {
+            let of = Loop { others, ..one_loop(20, 128) };
+            by_sets(&sizes, &order, &before, &[of], &CACHE, 0).misses
+        };
+        // 40 lines in 16 sets are 3 in some of them: the fourth way is free, two are not.
+        assert_eq!(places(16.0)[0], 0.0);
+        assert_eq!(places(32.0)[0], 2_400.0);
+        assert_eq!(places(64.0), [4_000.0, 4_000.0], "there is nothing to place for");
+    }
+
+    #[test]
     fn loops_are_not_in_each_others_way() {
         let (sizes, order, before) = packed(60, 128);
         let part = |from: usize, to: usize| Loop {
             rounds: 10.0,
+            others: 0.0,
             blocks: one_loop(60, 128).blocks[from..to].to_vec(),
         };
         // Two loops of 60 lines each, one after the other: both fit.

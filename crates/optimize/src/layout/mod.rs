@@ -20,7 +20,7 @@ mod tests;
 
 pub use prepare::{prepare_order, OrderSummary, PreparedOrder};
 pub use proof::{prove, ImageEvidence, Proof, MIN_IN_PLACE};
-pub use sets::{prepare_sets, CACHE};
+pub use sets::prepare_sets;
 
 pub use kerntune_layout::order::Algorithm;
 

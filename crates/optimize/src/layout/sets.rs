@@ -11,11 +11,8 @@ use kerntune_profile::{Profile, Tables};
 use kerntune_work::{ContentHash, WorkDir};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// The first-level instruction cache of most x86 CPUs that run Linux: Intel's since Core 2, AMD's since Zen 2.
-pub const CACHE: CacheConfig = CacheConfig { size_bytes: 32 * 1024, ways: 8, line_bytes: 64 };
-
 /// What is gained has to be more than this share of the misses; else the order stays as it is.
-const WORTH: f64 = 0.1;
+const WORTH: f64 = 0.25;
 
 /// Gives the functions of `order` places by the sets of `cache` ([`by_sets`]). `recording` is the one that the order was
 /// made from, `movable` the kernel that was recorded, `linked` the same objects linked in that order: it says
@@ -149,21 +146,24 @@ fn units<'a>(placed: &[(u64, u64, Option<&'a str>)], end: u64) -> Vec<Unit<'a>> 
     units
 }
 
-/// What the regions of a recording run again and again. A recording counts blocks in all regions together; they are
+/// What the regions of a recording run again and again. How much their programs run is known by its misses, of recordings
+/// with a model. A recording counts blocks in all regions together; they are
 /// divided among the regions as the calls of their function are.
 fn loops(tables: &Tables, symbols: &Symbols, located: &dyn Fn(u64) -> Option<At>) -> Vec<Loop> {
     let mut regions: BTreeMap<&str, usize> = BTreeMap::new();
     let mut region_of: HashMap<u32, usize> = HashMap::new();
-    let (mut rounds, mut instructions) = (Vec::new(), Vec::new());
+    let (mut rounds, mut instructions, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for row in tables.regions.iter().filter(|row| row.operations > 0) {
         let at = *regions.entry(&row.name).or_insert(rounds.len());
         if at == rounds.len() {
             rounds.push(0.0);
             instructions.push(0.0);
+            others.push(0.0);
         }
         region_of.insert(row.region, at);
         rounds[at] += row.operations as f64;
         instructions[at] += row.kernel_instructions.0 as f64;
+        others[at] += row.user_l1i_misses as f64;
     }
     let mut calls: HashMap<&str, Vec<f64>> = HashMap::new();
     let names: HashMap<_, &str> =
@@ -176,7 +176,9 @@ fn loops(tables: &Tables, symbols: &Symbols, located: &dyn Fn(u64) -> Option<At>
     if calls.is_empty() {
         return Vec::new();
     }
-    let mut loops: Vec<Loop> = rounds.iter().map(|&rounds| Loop { rounds, blocks: Vec::new() }).collect();
+    let each = rounds.iter().zip(&others);
+    let mut loops: Vec<Loop> =
+        each.map(|(&rounds, others)| Loop { rounds, others: others / rounds, blocks: Vec::new() }).collect();
     for block in &tables.blocks {
         let Some(function) = symbols.lookup(block.start.get()) else { continue };
         let Some(at) = located(block.start.get()) else { continue };

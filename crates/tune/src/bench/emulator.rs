@@ -1,15 +1,18 @@
 //! The exact machine: the measured run is recorded, and each row's region gives its figures per operation.
 
-use super::{something, without, Error, Figures, KernelName, Results, Row, Selected, Skipped, Value, SCHEMA};
+use super::{empty_row, lacks, something, uname, without, Error, Selected};
 use crate::compare::{measure, measurement};
 use crate::model::Model;
-use crate::record::{Recorded, MACHINE};
+use crate::record::MACHINE;
 use crate::run_files::RUN;
 use crate::{Result, Session};
 use kerntune_compare::{Costs, Measurement, Metric, OperationCounters};
-use kerntune_guest::{Better, SuiteRow};
+use kerntune_guest::SuiteRow;
 use kerntune_kernel::Kernel;
 use kerntune_profile::rfc3339;
+use kerntune_stats::{
+    Better, Figures, Kernel as KernelName, Results, ResultsRow, Skipped, Value, RESULTS_SCHEMA,
+};
 use kerntune_work::IoContext;
 use std::collections::BTreeMap;
 use std::fs;
@@ -46,13 +49,6 @@ pub fn check(kernel: &Kernel, selection: Vec<Selected>) -> Result<(Vec<Selected>
     Ok((left, skipped))
 }
 
-/// What a configuration lacks for a row. The guest loads no modules: only what is built in is there.
-fn lacks(row: &SuiteRow, config: &str) -> Option<String> {
-    let built_in = |option: &str| config.lines().any(|line| line.strip_suffix("=y") == Some(option));
-    let missing: Vec<&str> = row.needs.iter().map(String::as_str).filter(|need| !built_in(need)).collect();
-    (!missing.is_empty()).then(|| format!("the kernel was built without {}", missing.join(", ")))
-}
-
 /// Records what [`check`] left; recordings that are there, such as those of `kerntune compare`, are used again.
 ///
 /// # Errors
@@ -68,15 +64,17 @@ pub fn run(
     }
     let manifest = &request.kernel.manifest;
     let mut results = Results {
-        schema: SCHEMA,
-        machine: MACHINE,
+        schema: RESULTS_SCHEMA.into(),
+        machine: MACHINE.into(),
+        label: None,
+        iterations: None,
         kernel: KernelName {
             id: Some(manifest.id.clone()),
             build_id: request.kernel.build_id()?,
             ..KernelName::default()
         },
         started: rfc3339(SystemTime::now()),
-        scale: request.scale,
+        scale: Some(request.scale),
         model: Some(request.model.name.clone()),
         rows: Vec::new(),
         skipped,
@@ -84,14 +82,15 @@ pub fn run(
     for Selected { suite, rows } in &selection {
         let workload = suite.restricted(&rows.iter().collect::<Vec<_>>(), request.scale);
         let first = results.rows.len();
-        results.rows.extend(rows.iter().map(|row| Row {
+        results.rows.extend(rows.iter().map(|row| ResultsRow {
             unit: Metric::PathLength.unit_per_operation().into(),
             better: Better::Lower,
-            ..Row::timed(&workload.name, row)
+            ..empty_row(&workload.name, row)
         }));
         for boot in 0..request.boots {
             let recorded = measure(session, request.kernel, &workload, request.model, boot)?;
-            (results.kernel.release, results.kernel.version) = uname(&recorded);
+            (results.kernel.release, results.kernel.version) =
+                uname(&recorded.path.join(RUN).join("console.log"));
             let measurement = measurement(&recorded.path)?;
             for (row, result) in rows.iter().zip(&mut results.rows[first..]) {
                 let counters = counters(&measurement, row).ok_or_else(|| Error::NotRecorded {
@@ -127,30 +126,10 @@ fn value(boot: u32, counters: &OperationCounters, costs: Option<&Costs>) -> Valu
     Value { build: 0, boot, run: 0, iteration: 0, value: figures.path_length, figures: Some(figures) }
 }
 
-/// `uname -r` and `uname -v`, from the first words on the console; empty if it had others.
-fn uname(recorded: &Recorded) -> (String, String) {
-    let console = fs::read_to_string(recorded.path.join(RUN).join("console.log")).unwrap_or_default();
-    let line = console.lines().find_map(|line| line.split_once("Linux version "));
-    let Some((_, rest)) = line else { return Default::default() };
-    let release = rest.split(' ').next().unwrap_or_default();
-    let version = rest.find(" #").map(|at| rest[at..].trim()).unwrap_or_default();
-    (release.into(), version.into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use kerntune_guest::{Suite, Workload};
-
-    #[test]
-    fn a_kernel_without_an_option_lacks_the_rows_that_need_it() {
-        let netperf = Suite::of(Workload::find("netperf", &[]).unwrap()).unwrap();
-        let veth = netperf.row("veth_tcp_rr_1").unwrap();
-        assert_eq!(lacks(veth, "CONFIG_NET_NS=y\nCONFIG_VETH=y\n"), None);
-        let reason = lacks(veth, "CONFIG_NET_NS=y\nCONFIG_VETH=m\n# CONFIG_X is not set\n").unwrap();
-        assert_eq!(reason, "the kernel was built without CONFIG_VETH");
-        assert_eq!(lacks(netperf.row("tcp_rr_1").unwrap(), ""), None);
-    }
 
     #[test]
     fn figures_are_per_operation_and_the_sum_is_one() {

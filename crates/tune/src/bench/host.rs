@@ -1,10 +1,11 @@
 //! The running system: the suite's programs, here and now, under the kernel that is booted.
 
 use super::lines::{self, Line};
-use super::{something, without, Error, KernelName, Results, Row, Selected, Skipped, Value, SCHEMA};
+use super::{empty_row, something, without, Error, Selected};
 use crate::Result;
 use kerntune_guest::{compile, Command, Suite, SuiteRow};
 use kerntune_profile::rfc3339;
+use kerntune_stats::{Kernel as KernelName, Results, ResultsRow, Skipped, Value, RESULTS_SCHEMA};
 use kerntune_work::{IoContext, Job, JobEnd, Progress, WorkDir};
 use std::collections::BTreeMap;
 use std::fs;
@@ -69,7 +70,7 @@ pub fn run(
     }
     let kernel = kernel(work)?;
     let started = rfc3339(SystemTime::now());
-    let mut rows: Vec<Vec<Row>> = selection.iter().map(empty_rows).collect();
+    let mut rows: Vec<Vec<ResultsRow>> = selection.iter().map(empty_rows).collect();
     for number in 0..effort.runs {
         for (selected, rows) in selection.iter().zip(&mut rows) {
             let name = &selected.suite.workload.name;
@@ -80,16 +81,32 @@ pub fn run(
         }
     }
     let rows = rows.into_iter().flatten().collect();
-    let scale = effort.scale;
-    Ok(Results { schema: SCHEMA, machine: MACHINE, kernel, started, scale, model: None, rows, skipped })
+    Ok(Results {
+        schema: RESULTS_SCHEMA.into(),
+        machine: MACHINE.into(),
+        kernel,
+        label: None,
+        started,
+        scale: Some(effort.scale),
+        iterations: None,
+        model: None,
+        rows,
+        skipped,
+    })
 }
 
-fn empty_rows(selected: &Selected) -> Vec<Row> {
-    selected.rows.iter().map(|row| Row::timed(&selected.suite.workload.name, row)).collect()
+fn empty_rows(selected: &Selected) -> Vec<ResultsRow> {
+    selected.rows.iter().map(|row| empty_row(&selected.suite.workload.name, row)).collect()
 }
 
 /// One run of a suite; its values are added to `rows`, which are those selected.
-fn run_once(work: &WorkDir, selected: &Selected, scale: f64, run: u32, rows: &mut [Row]) -> Result<()> {
+fn run_once(
+    work: &WorkDir,
+    selected: &Selected,
+    scale: f64,
+    run: u32,
+    rows: &mut [ResultsRow],
+) -> Result<()> {
     let Selected { suite, rows: asked } = selected;
     let workload = suite.restricted(&asked.iter().collect::<Vec<_>>(), scale);
     let mut commands = Vec::new();

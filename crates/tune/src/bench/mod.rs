@@ -1,19 +1,21 @@
 //! Rows of suites on a machine, their figures in one format.
 //!
-//! [`select`] chooses rows, [`emulator::check`] or [`host::check`] says up front which of them cannot run there, and
-//! [`emulator::run`] or [`host::run`] gives the [`Results`] of the others. Nothing that went wrong becomes a number.
+//! [`select`] chooses rows, a machine's `check` says up front which of them cannot run there, and its `run` gives the
+//! [`Results`](kerntune_stats::Results) of the others. [`uml::timed`] has several kernels take turns. Nothing that went wrong becomes a number.
 
 pub mod emulator;
 mod error;
 pub mod host;
 mod lines;
-mod results;
+pub mod uml;
 
 pub use error::Error;
-pub use results::{Figures, KernelName, Results, Row, Skipped, Value, SCHEMA};
 
-use kerntune_guest::{Suite, SuiteRow};
+use kerntune_guest::{Better, Suite, SuiteRow};
+use kerntune_stats::{ResultsRow, Skipped};
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
 /// What is to run of a suite: some of its rows, at least one.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,6 +79,33 @@ fn without(
     (!left.is_empty()).then_some(Selected { suite, rows: left })
 }
 
+/// What a kernel's configuration lacks for a row. The guest loads no modules: only what is built in is there.
+fn lacks(row: &SuiteRow, config: &str) -> Option<String> {
+    let built_in = |option: &str| config.lines().any(|line| line.strip_suffix("=y") == Some(option));
+    let missing: Vec<&str> = row.needs.iter().map(String::as_str).filter(|need| !built_in(need)).collect();
+    (!missing.is_empty()).then(|| format!("the kernel was built without {}", missing.join(", ")))
+}
+
+/// A row without values yet, in its own unit.
+fn empty_row(suite: &str, row: &SuiteRow) -> ResultsRow {
+    let better = match row.unit.better() {
+        Better::Lower => kerntune_stats::Better::Lower,
+        Better::Higher => kerntune_stats::Better::Higher,
+    };
+    let (suite, row, unit) = (suite.into(), row.name.clone(), row.unit.name().into());
+    ResultsRow { suite, row, unit, better, values: Vec::new() }
+}
+
+/// `uname -r` and `uname -v`, from the first words on a console; empty if it had others.
+fn uname(console: &Path) -> (String, String) {
+    let text = fs::read_to_string(console).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.split_once("Linux version "));
+    let Some((_, rest)) = line else { return Default::default() };
+    let release = rest.split(' ').next().unwrap_or_default();
+    let version = rest.find(" #").map(|at| rest[at..].trim()).unwrap_or_default();
+    (release.into(), version.into())
+}
+
 /// An error if nothing is left.
 fn something(left: &[Selected], skipped: &[Skipped], machine: &'static str) -> Result<(), Error> {
     if !left.is_empty() {
@@ -133,5 +162,15 @@ mod tests {
         assert_eq!(without(selected, &all, &mut skipped), None);
         let error = something(&[], &skipped[..1], "host").unwrap_err().to_string();
         assert!(error.contains("host") && error.contains("mckusick/csw: no signals"), "{error}");
+    }
+
+    #[test]
+    fn a_kernel_without_an_option_lacks_the_rows_that_need_it() {
+        let netperf = suite("netperf");
+        let veth = netperf.row("veth_tcp_rr_1").unwrap();
+        assert_eq!(lacks(veth, "CONFIG_NET_NS=y\nCONFIG_VETH=y\n"), None);
+        let reason = lacks(veth, "CONFIG_NET_NS=y\nCONFIG_VETH=m\n# CONFIG_X is not set\n").unwrap();
+        assert_eq!(reason, "the kernel was built without CONFIG_VETH");
+        assert_eq!(lacks(netperf.row("tcp_rr_1").unwrap(), ""), None);
     }
 }

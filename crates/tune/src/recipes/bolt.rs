@@ -32,7 +32,7 @@ impl Way for Bolt {
         let recording = match given {
             Some(Given::Recording(directory)) => directory.clone(),
             Some(Given::Counters(_)) => return Err(not_of(Recipe::Bolt, "--gcda", "--profile")),
-            None => make(StepName::RecordTraining, &mut || record_training(session, base, workload, false))?,
+            None => make(StepName::RecordTraining, &mut || record_training(session, base, workload))?,
         };
         make(StepName::Profile, &mut || {
             let rewrite = rewrite(session.work, &Profile::load(&recording)?, base)?;

@@ -41,7 +41,7 @@ impl Way for ClangAutofdo {
         let recording = match given {
             Some(Given::Recording(directory)) => directory.clone(),
             Some(Given::Counters(_)) => return Err(not_of(self.recipe, "--gcda", "--profile")),
-            None => make(StepName::RecordTraining, &mut || record_training(session, base, workload, false))?,
+            None => make(StepName::RecordTraining, &mut || record_training(session, base, workload))?,
         };
         make(StepName::Profile, &mut || {
             let prepared = prepare_profile(session.work, &Profile::load(&recording)?, base)?;

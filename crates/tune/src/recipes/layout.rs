@@ -1,15 +1,14 @@
 //! Recipe `layout`, alone or after one that compiles: the objects are linked in the order that a recording of
 //! themselves asks for.
 
-use super::{not_of, record_training, tell, Compiles, Given, Job, Make, RecipeOptions, Way};
+use super::{not_of, record_run, tell, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
+use crate::record::Capture;
 use crate::sound::sound;
 use crate::{Error, Result, Session};
 use kerntune_kernel::{relink, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::Exclusions;
-use kerntune_optimize::layout::{
-    prepare_order, prepare_sets, prove, PreparedOrder, CACHE, DEFAULT_ALGORITHM,
-};
+use kerntune_optimize::layout::{prepare_order, prepare_sets, prove, PreparedOrder, DEFAULT_ALGORITHM};
 use kerntune_optimize::{Proof, Recipe};
 use kerntune_profile::Profile;
 use std::path::{Path, PathBuf};
@@ -48,7 +47,7 @@ impl Way for Layout {
     }
 
     fn profile(&self, job: &Job, given: Option<&Given>, make: &mut Make) -> Result<PathBuf> {
-        let Job { session, workload, request, .. } = *job;
+        let Job { session, workload, request, model, .. } = *job;
         let (given, before) = match self.after {
             Some(after) => (None, Some((after, after.profile(job, given, make)?))),
             None => (given, None),
@@ -78,10 +77,12 @@ impl Way for Layout {
         }
         let recording = match recording {
             Some(given) => given,
-            // With functions: which of them run in the same region, and so are in each other's way.
-            None => {
-                make(StepName::RecordMovable, &mut || record_training(session, &movable, workload, true))?
-            }
+            // With functions: which of them run in the same region, and so are in each other's way. With the model:
+            // how much of the cache the programs take.
+            None => make(StepName::RecordMovable, &mut || {
+                let capture = Capture { functions: true, edges: true };
+                record_run(session, &movable, workload, capture, Some(model))
+            })?,
         };
         make(StepName::Order, &mut || {
             let recording = Profile::load(&recording).map_err(Error::from)?;
@@ -90,7 +91,7 @@ impl Way for Layout {
             let label = format!("{}-{}", movable.manifest.label, DEFAULT_ALGORITHM.name());
             let listed = (label.as_str(), self.recipe.name());
             let linked = relink(session.work, &movable, &order.order, listed, session.progress)?;
-            Ok(prepare_sets(session.work, &recording, (&movable, &linked), &order, &CACHE)?.dir)
+            Ok(prepare_sets(session.work, &recording, (&movable, &linked), &order, &model.l1i)?.dir)
         })
     }
 

@@ -6,6 +6,7 @@ mod gcc_pgo;
 mod layout;
 mod stock;
 
+use crate::model::Model;
 use crate::plan::StepName;
 use crate::record::{record, Capture, RecordRequest, Repeat};
 use crate::sound::{sound, Excluded};
@@ -53,6 +54,8 @@ pub(crate) struct Job<'a> {
     /// As [`Way::base`] made it.
     pub request: &'a BuildRequest,
     pub base: &'a Kernel,
+    /// The front-end model that the result is to be good for.
+    pub model: &'a Model,
     pub options: RecipeOptions,
     /// What the recipe leaves out.
     pub excluded: &'a Excluded,
@@ -159,16 +162,19 @@ pub(crate) fn tuned_label(label: &str, recipe: Recipe, workload: &Workload) -> S
 
 /// A recording of the training run of `kernel`, for its counts: without a trace of functions it is faster and
 /// leaves megabytes.
-fn record_training(
+fn record_training(session: &Session, kernel: &Kernel, workload: &Workload) -> Result<PathBuf> {
+    record_run(session, kernel, workload, Capture { functions: false, edges: true }, None)
+}
+
+fn record_run(
     session: &Session,
     kernel: &Kernel,
     workload: &Workload,
-    functions: bool,
+    capture: Capture,
+    model: Option<&Model>,
 ) -> Result<PathBuf> {
-    let capture = Capture { functions, edges: true };
     let (run, repeat) = ("training", Repeat::Number(0));
-    let request = RecordRequest { kernel, workload, run, capture, model: None, repeat };
-    Ok(record(session, &request)?.path)
+    Ok(record(session, &RecordRequest { kernel, workload, run, capture, model, repeat })?.path)
 }
 
 /// Tells what the gate said of a profile.

@@ -7,7 +7,8 @@ mod run;
 use crate::args::{Bench, Global};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use kerntune_tune::{bench::host, record, timed};
+use kerntune_tune::bench::{host, uml};
+use kerntune_tune::record;
 
 pub fn run(global: &Global, command: &Bench, output: &Output) -> Result<Exit, Failure> {
     match command {
@@ -19,7 +20,7 @@ pub fn run(global: &Global, command: &Bench, output: &Output) -> Result<Exit, Fa
 
 /// The machines that a suite runs on.
 fn machines(suite: &kerntune_guest::Suite) -> Vec<&'static str> {
-    let uml = suite.is_batched().then_some(timed::MACHINE);
+    let uml = suite.is_batched().then_some(uml::MACHINE);
     let host = suite.guest_only().is_none().then_some(host::MACHINE);
     [record::MACHINE].into_iter().chain(uml).chain(host).collect()
 }

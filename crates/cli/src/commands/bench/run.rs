@@ -6,7 +6,10 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_compare::number::figure;
 use kerntune_guest::Suite;
-use kerntune_tune::bench::{self, emulator, host, Results, Selected, Skipped};
+use kerntune_kernel::{Arch, Kernel};
+use kerntune_machine::Uml;
+use kerntune_stats::{Results, Skipped};
+use kerntune_tune::bench::{self, emulator, host, uml, Selected};
 use kerntune_tune::{model, Session};
 use kerntune_work::{write_json, WorkDir};
 use std::path::Path;
@@ -15,6 +18,10 @@ use std::path::Path;
 const RUNS: u32 = 5;
 /// The usual work takes some milliseconds; on the host a clock that others use, too, wants more.
 const HOST_SCALE: f64 = 10.0;
+/// Boots of a kernel on uml, how often each row is timed in one, and how long that takes.
+const BOOTS: u32 = 5;
+const ITERATIONS: u32 = 5;
+const UML_SCALE: f64 = 4.0;
 
 pub fn run(global: &Global, options: &BenchRun, output: &Output) -> Result<Exit, Failure> {
     if options.scale.is_some_and(|scale| !(scale > 0.0 && scale <= 1e6)) {
@@ -30,6 +37,7 @@ pub fn run(global: &Global, options: &BenchRun, output: &Output) -> Result<Exit,
     let work = work(global)?;
     let results = match options.machine {
         Machine::Emulator => on_emulator(&work, options, selection, output)?,
+        Machine::Uml => on_uml(&work, options, selection, output)?,
         Machine::Host => on_host(&work, options, selection, output)?,
     };
     if let Some(path) = &options.output {
@@ -38,7 +46,7 @@ pub fn run(global: &Global, options: &BenchRun, output: &Output) -> Result<Exit,
     match (options.format.json, options.machine) {
         (true, _) => output.json(&results),
         (false, Machine::Emulator) => exact(&results, output),
-        (false, Machine::Host) => timed(&results, output),
+        (false, Machine::Uml | Machine::Host) => timed(&results, output),
     }
     Ok(Exit::Ok)
 }
@@ -49,6 +57,42 @@ fn suite(name: &str) -> Result<Suite, Failure> {
     Suite::of(workload).ok_or_else(|| {
         Failure::usage(format!("workload {name} has no rows: its programs mark regions of their own that nobody knows before they run; `kerntune bench list` shows those that have"))
     })
+}
+
+fn kernel(work: &WorkDir, options: &BenchRun) -> Result<Kernel, Failure> {
+    let Some(kernel) = &options.kernel else {
+        return Err(Failure::usage(
+            "which kernel? `--kernel NAME`, of those that `kerntune kernel list` shows",
+        ));
+    };
+    Ok(kerntune_kernel::find(work, kernel)?)
+}
+
+/// Refuses options that mean nothing on this machine.
+fn only(options: &BenchRun, machine: Machine) -> Result<(), Failure> {
+    let (on_host, on_uml) = (machine == Machine::Host, machine == Machine::Uml);
+    let refused = [
+        (
+            options.runs.is_some() && !on_host,
+            "--runs is for the host; elsewhere a boot is one run, and --boots says how many",
+        ),
+        (
+            options.boots.is_some() && on_host,
+            "--boots is for emulator and uml; the host stays booted as it is, and --runs says how often",
+        ),
+        (
+            options.kernel.is_some() && on_host,
+            "--kernel is for emulator and uml; the host runs the kernel that is booted",
+        ),
+        (
+            options.iterations.is_some() && !on_uml,
+            "--iterations is for uml; elsewhere a row is timed once in each run",
+        ),
+    ];
+    match refused.iter().find(|(is, _)| *is) {
+        Some((_, why)) => Err(Failure::usage(*why)),
+        None => Ok(()),
+    }
 }
 
 /// What cannot run is said before anything does.
@@ -64,17 +108,8 @@ fn on_emulator(
     selection: Vec<Selected>,
     output: &Output,
 ) -> Result<Results, Failure> {
-    if options.runs.is_some() {
-        return Err(Failure::usage(
-            "--runs is for the host; on the emulator a boot is one run, and --boots says how many",
-        ));
-    }
-    let Some(kernel) = &options.kernel else {
-        return Err(Failure::usage(
-            "which kernel? `--kernel NAME`, of those that `kerntune kernel list` shows",
-        ));
-    };
-    let kernel = kerntune_kernel::find(work, kernel)?;
+    only(options, Machine::Emulator)?;
+    let kernel = kernel(work, options)?;
     let model = model::find(&options.model.model)?;
     let checked = emulator::check(&kernel, selection)?;
     say(&checked.1, kerntune_tune::record::MACHINE, output);
@@ -84,20 +119,33 @@ fn on_emulator(
     Ok(emulator::run(&session, checked, &request)?)
 }
 
+fn on_uml(
+    work: &WorkDir,
+    options: &BenchRun,
+    selection: Vec<Selected>,
+    output: &Output,
+) -> Result<Results, Failure> {
+    only(options, Machine::Uml)?;
+    let kernel = kernel(work, options)?;
+    let checked = uml::check(&kernel, selection)?;
+    say(&checked.1, uml::MACHINE, output);
+    let session = Session::on(Arch::Um, work, output.progress())?;
+    let effort = uml::Effort {
+        boots: options.boots.unwrap_or(BOOTS),
+        iterations: options.iterations.unwrap_or(ITERATIONS),
+        scale: options.scale.unwrap_or(UML_SCALE),
+        cpu: Uml::last_cpu().unwrap_or(0),
+    };
+    Ok(uml::run(&session, checked, &kernel, effort)?)
+}
+
 fn on_host(
     work: &WorkDir,
     options: &BenchRun,
     selection: Vec<Selected>,
     output: &Output,
 ) -> Result<Results, Failure> {
-    if options.boots.is_some() {
-        return Err(Failure::usage(
-            "--boots is for the emulator; the host stays booted as it is, and --runs says how often",
-        ));
-    }
-    if options.kernel.is_some() {
-        return Err(Failure::usage("--kernel is for the emulator; the host runs the kernel that is booted"));
-    }
+    only(options, Machine::Host)?;
     let checked = host::check(work, selection)?;
     say(&checked.1, host::MACHINE, output);
     let effort =
@@ -146,7 +194,7 @@ fn timed(results: &Results, output: &Output) {
         let count = row.values.len().to_string();
         Some(vec![suite, name, figure(median), figure(least), figure(most), unit, count])
     });
-    output.table(&["SUITE", "ROW", "#MEDIAN", "#LEAST", "#MOST", "UNIT", "#RUNS"], lines);
+    output.table(&["SUITE", "ROW", "#MEDIAN", "#LEAST", "#MOST", "UNIT", "#TIMES"], lines);
     let kernel = &results.kernel;
     output.note(&format!("\nunder Linux {} {}", kernel.release, kernel.version));
 }

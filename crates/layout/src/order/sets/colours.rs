@@ -181,11 +181,11 @@ impl<'a> Sets<'a> {
     /// Misses in all rounds of a line of a loop that the cache cannot hold, the dearest if there are several such loops.
     fn dearest_line(&self) -> f64 {
         let sets = self.code.sets as usize;
-        let loops = self.load.chunks(sets).zip(&self.code.rounds);
-        let dear = loops.map(|(load, rounds)| {
+        let loops = self.load.chunks(sets).zip(&self.code.rounds).zip(&self.code.ways);
+        let dear = loops.map(|((load, rounds), ways)| {
             let (lines, visits) =
                 load.iter().fold((0, 0.0), |(lines, visits), set| (lines + set.0, visits + set.1));
-            let fits = lines as usize <= sets * self.code.ways;
+            let fits = lines as usize <= sets * ways;
             if fits {
                 0.0
             } else {
@@ -201,9 +201,10 @@ impl<'a> Sets<'a> {
         for &(of, line, frequency) in runs {
             let set = ((first + line) % self.code.sets) as usize;
             let load = &mut self.load[of * self.code.sets as usize + set];
-            let before = misses(*load, self.code.ways);
+            let ways = self.code.ways[of];
+            let before = misses(*load, ways);
             *load = (load.0 + by, load.1 + f64::from(by) * frequency);
-            cost += self.code.rounds[of] * (misses(*load, self.code.ways) - before);
+            cost += self.code.rounds[of] * (misses(*load, ways) - before);
         }
         cost
     }

@@ -72,6 +72,54 @@ fn kernels_are_timed_in_turn_and_the_first_of_them_twice() {
     fails(&mut time("1"), 2, &["is there already"]);
 }
 
+#[test]
+fn one_kernel_is_timed_by_itself_and_what_is_no_row_there_is_said() {
+    let kernel = uml_kernel();
+    let run = ["bench", "run", "batched", "kbx", "--machine", "uml", "--kernel", &kernel, "--scale", "0.5"];
+    let rows =
+        ["--row", "batched/nop", "--row", "pipe_20", "--row", "getpid", "--boots", "2", "--iterations", "2"];
+    let results = json([&run[..], &rows, &["--json"]].concat());
+    assert_eq!((&results["machine"], &results["kernel"]["id"]), (&"uml".into(), &kernel.as_str().into()));
+    let named: Vec<&Value> = results["rows"].as_array().unwrap().iter().map(|row| &row["row"]).collect();
+    assert_eq!(named, ["nop", "pipe_20"]);
+    let values = results["rows"][1]["values"].as_array().unwrap();
+    let places: Vec<_> = values.iter().map(|v| (v["boot"].as_u64(), v["iteration"].as_u64())).collect();
+    assert_eq!(places, [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(b, i)| (Some(b), Some(i))));
+    let skipped = &results["skipped"][0];
+    assert_eq!((&skipped["suite"], &skipped["row"]), (&"kbx".into(), &"getpid".into()));
+    assert!(skipped["reason"].as_str().unwrap().contains("only batched rows"), "{skipped}");
+    fails(&mut kerntune([&run[..], &["--runs", "2"]].concat()), 2, &["--runs is for the host"]);
+}
+
+#[test]
+fn booting_ends_when_the_intervals_are_narrow_or_the_time_is_up() {
+    let kernel = uml_kernel();
+    let directory = tempfile::tempdir().unwrap();
+    let file = one_step(&directory, "", "[\"batched\", \"--only\", \"nop\"]");
+    let until = |width: &str, most: &str, out: &str| {
+        let time = ["time", &kernel, "--workload", &file, "--iterations", "1", "--scale", "0.2"];
+        let mut command = kerntune(time);
+        command
+            .args(["--until-width", width, "--boots", most, "--json", "-o"])
+            .arg(directory.path().join(out));
+        let output = command.output().unwrap();
+        let said = support::said(&output);
+        assert!(output.status.success(), "{said}");
+        let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (printed[0]["rows"][0]["values"].as_array().unwrap().len(), said)
+    };
+    // As wide as anything is: the least number of boots, and one look more.
+    let (boots, said) = until("100000%", "20", "wide");
+    assert!(boots == 8 && said.contains("narrow enough"), "{boots} {said}");
+    let (boots, said) = until("0.0001%", "8", "narrow");
+    assert!(
+        boots == 8 && said.contains("boots will do") && !said.contains("narrow enough"),
+        "{boots} {said}"
+    );
+    let budget = ["time", &kernel, "--budget", "5", "-o", "x"];
+    fails(&mut kerntune(budget), 2, &["--until-width"]);
+}
+
 fn read(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }

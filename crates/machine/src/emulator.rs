@@ -1,11 +1,11 @@
 //! QEMU with TCG, made to repeat.
 
-use crate::console::Console;
 use crate::points::Point;
 use crate::recorder::{find_recorder, recorder_spec};
 use crate::user_binary::UserBinary;
-use crate::{results, Error, LastWords, Result};
-use kerntune_guest::{boot_options, Collect, Said, PORT_NAME};
+use crate::watch::{watch, Watched};
+use crate::{results, Error, Result};
+use kerntune_guest::{boot_options, Collect, PORT_NAME};
 use kerntune_kernel::Kernel;
 use kerntune_trace::counts::Counts;
 use kerntune_trace::{files, Recording, TagWindow, RECORDER_FAILED};
@@ -13,7 +13,6 @@ use kerntune_work::{write_json, IoContext, Job, JobEnd, Progress};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 /// The program that emulates.
 const QEMU: &str = "qemu-system-x86_64";
@@ -167,42 +166,23 @@ impl Emulator {
             write_json(&directory.join(files::SPEC), &spec)?;
         }
         let console_path = directory.join("console.log");
-        let mut console = Console::follow(&console_path);
         let mut said = Vec::new();
-        let started = Instant::now();
-        let mut no_boot = false;
-        let mut phases = Vec::new();
-        let what = format!("{} on {}", request.run, request.kernel.manifest.label);
-        progress.begin(&what, None);
-        let limit = Duration::from_secs(request.time_limit_seconds);
-        let end = Job::new(self.command(request, &directory)).time_limit(limit).run(
-            |line| {
-                said.push(line.to_string());
-                true
-            },
-            || {
-                for phase in console.read() {
-                    progress.note(&format!("guest: {phase}"));
-                    phases.push((phase, started.elapsed().as_secs_f64()));
-                }
-                no_boot =
-                    console.phase.is_empty() && started.elapsed().as_secs() > request.boot_limit_seconds;
-                !no_boot
-            },
-        );
-        progress.end();
-        phases.extend(console.read().into_iter().map(|phase| (phase, started.elapsed().as_secs_f64())));
-        let end = end?;
-        if no_boot {
-            return Err(Error::NoBoot { seconds: request.boot_limit_seconds, tail: console.tail() });
-        }
+        let job = Job::new(self.command(request, &directory));
+        let watched = watch(job, request, &console_path, progress, |line| {
+            said.push(line.to_string());
+            true
+        })?;
         let guest_files = directory.join("guest");
         let archive = self.archive(&directory);
-        judge(&end, &console, &said, request)
+        let message = said.iter().rev().take(5).rev().cloned().collect::<Vec<_>>().join("; ");
+        recorder_failed(&watched.end, &message)?;
+        watched
+            .judge(request, |end| died(end, message))
             .map_err(|error| error.with_last_words(&archive, &guest_files))?;
         results::unpack(&archive, &guest_files)?;
         fs::remove_file(&archive).at("remove", &archive)?;
         let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;
+        let Watched { started, phases, .. } = watched;
         let wall_seconds = started.elapsed().as_secs_f64();
         Ok(Outcome { directory, guest_files, recording, wall_seconds, phases })
     }
@@ -258,34 +238,22 @@ fn escape(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }
 
-/// Whether the run went well, from all that was said.
-fn judge(end: &JobEnd, console: &Console, said: &[String], request: &RunRequest) -> Result<()> {
-    let tail = console.tail();
-    let phase = console.phase();
-    let message = said.iter().rev().take(5).rev().cloned().collect::<Vec<_>>().join("; ");
-    if let JobEnd::Exited(status) = end {
-        if status.code() == Some(RECORDER_FAILED) || message.contains("kerntune-recorder:") {
-            let message = message.replace("kerntune-recorder: ", "");
-            return Err(Error::Recorder { message });
+/// The recorder says why it gave up, and nothing else of the run matters then.
+fn recorder_failed(end: &JobEnd, message: &str) -> Result<()> {
+    match end {
+        JobEnd::Exited(status)
+            if status.code() == Some(RECORDER_FAILED) || message.contains("kerntune-recorder:") =>
+        {
+            Err(Error::Recorder { message: message.replace("kerntune-recorder: ", "") })
         }
+        _ => Ok(()),
     }
-    if let Some(what) = console.panic.clone() {
-        return Err(Error::Panic { phase, what, tail });
-    }
-    if let Some(what) = console.out_of_memory.clone() {
-        return Err(Error::OutOfMemory { phase, what, tail });
-    }
-    match (&console.end, end) {
-        (Some(Said::Failed(reason)), _) => {
-            Err(Error::Guest { reason: reason.clone(), services: LastWords::default(), tail })
-        }
-        (_, JobEnd::TimedOut) => Err(Error::TimeLimit { seconds: request.time_limit_seconds, phase, tail }),
-        (_, JobEnd::Exited(status)) if !status.success() => {
-            Err(Error::Qemu { status: status.to_string(), message })
-        }
-        (Some(Said::Done), _) => Ok(()),
-        _ => Err(Error::Silent { phase, tail }),
-    }
+}
+
+/// QEMU, if it ended as it should not.
+fn died(end: &JobEnd, message: String) -> Option<Error> {
+    let JobEnd::Exited(status) = end else { return None };
+    (!status.success()).then(|| Error::Qemu { status: status.to_string(), message })
 }
 
 fn read_recording(directory: &Path) -> Result<Recording> {

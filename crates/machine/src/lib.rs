@@ -35,6 +35,7 @@ mod selection;
 mod test_program;
 mod uml;
 mod user_binary;
+mod watch;
 mod x86_64;
 
 pub use emulator::{CaptureRequest, Emulator, Outcome, RunRequest, BOOT_SECONDS};

@@ -5,10 +5,10 @@
 //! the host (some 10 µs). The console is standard output; results come through the second serial line, which is
 //! descriptor 0, one end of a socket.
 
-use crate::console::Console;
 use crate::emulator::{Outcome, RunRequest};
-use crate::{results, Error, LastWords, Result};
-use kerntune_guest::{boot_options, Said};
+use crate::watch::{watch, Watched};
+use crate::{results, Error, Result};
+use kerntune_guest::boot_options;
 use kerntune_kernel::Arch;
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
 use std::fs::{self, File};
@@ -17,8 +17,7 @@ use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 /// Console on standard output, results on descriptor 0, no other line. Dies on panic by itself.
 const OPTIONS: [&str; 6] =
@@ -54,51 +53,29 @@ impl Uml {
         let archive = directory.join("out.tar");
         let console_path = directory.join("console.log");
         let mut log = File::create(&console_path).at("create", &console_path)?;
-        let mut console = Console::follow(&console_path);
         let (ours, theirs) = UnixStream::pair().at("make a socket for the results in", &directory)?;
         let collector = collect(ours.try_clone().at("share the socket of", &directory)?, &archive)?;
 
-        let started = Instant::now();
-        let mut no_boot = false;
-        let mut phases = Vec::new();
         let mut unwritten = None;
-        progress.begin(&format!("{} on {}", request.run, request.kernel.manifest.label), None);
-        let limit = Duration::from_secs(request.time_limit_seconds);
-        let end = Job::new(command(self, request, &directory))
-            .stdin(OwnedFd::from(theirs).into())
-            .time_limit(limit)
-            .run(
-                |line| {
-                    unwritten = log.write_all(format!("{line}\n").as_bytes()).err();
-                    unwritten.is_none()
-                },
-                || {
-                    for phase in console.read() {
-                        progress.note(&format!("guest: {phase}"));
-                        phases.push((phase, started.elapsed().as_secs_f64()));
-                    }
-                    no_boot =
-                        console.phase.is_empty() && started.elapsed().as_secs() > request.boot_limit_seconds;
-                    !no_boot
-                },
-            );
-        progress.end();
+        let job = Job::new(command(self, request, &directory)).stdin(OwnedFd::from(theirs).into());
+        let watched = watch(job, request, &console_path, progress, |line| {
+            unwritten = log.write_all(format!("{line}\n").as_bytes()).err();
+            unwritten.is_none()
+        });
         // What was sent is still read, and nothing is waited for, even if a process of the guest's outlived it.
         let _ = ours.shutdown(Shutdown::Read);
-        phases.extend(console.read().into_iter().map(|phase| (phase, started.elapsed().as_secs_f64())));
         if let Some(error) = unwritten {
             return Err(error).at("write", &console_path).map_err(Error::from);
         }
-        let end = end?;
-        if no_boot {
-            return Err(Error::NoBoot { seconds: request.boot_limit_seconds, tail: console.tail() });
-        }
+        let watched = watched?;
         let guest_files = directory.join("guest");
         let collected = collector.join().unwrap_or_else(|_| Err(io::Error::other("the reader panicked")));
-        judge(&end, &console, request).map_err(|error| error.with_last_words(&archive, &guest_files))?;
+        let died = |end: &JobEnd| died(end, &watched);
+        watched.judge(request, died).map_err(|error| error.with_last_words(&archive, &guest_files))?;
         collected.at("write", &archive)?;
         results::unpack(&archive, &guest_files)?;
         fs::remove_file(&archive).at("remove", &archive)?;
+        let Watched { started, phases, .. } = watched;
         let wall_seconds = started.elapsed().as_secs_f64();
         Ok(Outcome { directory, guest_files, recording: None, wall_seconds, phases })
     }
@@ -151,49 +128,33 @@ fn command(uml: Uml, request: &RunRequest, directory: &Path) -> Command {
     command
 }
 
-/// Whether the run went well, from all that was said.
-fn judge(end: &JobEnd, console: &Console, request: &RunRequest) -> Result<()> {
-    let (tail, phase) = (console.tail(), console.phase());
-    if let Some(what) = console.panic.clone() {
-        return Err(Error::Panic { phase, what, tail });
-    }
-    if let Some(what) = console.out_of_memory.clone() {
-        return Err(Error::OutOfMemory { phase, what, tail });
-    }
-    match (&console.end, end) {
-        (Some(Said::Failed(reason)), _) => {
-            Err(Error::Guest { reason: reason.clone(), services: LastWords::default(), tail })
-        }
-        (_, JobEnd::TimedOut) => Err(Error::TimeLimit { seconds: request.time_limit_seconds, phase, tail }),
-        (Some(Said::Done), JobEnd::Exited(status)) if status.success() => Ok(()),
-        (_, JobEnd::Exited(status)) if !status.success() => Err(died(*status, phase, tail)),
-        _ => Err(Error::Silent { phase, tail }),
-    }
-}
-
-fn died(status: ExitStatus, phase: String, tail: crate::error::Tail) -> Error {
-    Error::Uml { status: status.to_string(), phase, tail }
+/// The kernel's process, if it died.
+fn died(end: &JobEnd, watched: &Watched) -> Option<Error> {
+    let JobEnd::Exited(status) = end else { return None };
+    let (tail, phase) = (watched.console.tail(), watched.console.phase());
+    (!status.success()).then(|| Error::Uml { status: status.to_string(), phase, tail })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::console::Console;
     use crate::error::Tail;
     use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+    use std::time::Instant;
 
-    fn console(text: &str) -> Console {
+    fn verdict(text: &str, status: i32) -> Result<()> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("console.log");
         fs::write(&path, text).unwrap();
         let mut console = Console::follow(&path);
         console.read();
-        console
-    }
-
-    fn verdict(text: &str, status: i32) -> Result<()> {
         let kernel = crate::test_program::uml_kernel();
         let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
-        judge(&JobEnd::Exited(ExitStatus::from_raw(status)), &console(text), &request)
+        let end = JobEnd::Exited(ExitStatus::from_raw(status));
+        let watched = Watched { console, end, phases: Vec::new(), started: Instant::now() };
+        watched.judge(&request, |end| died(end, &watched))
     }
 
     #[test]

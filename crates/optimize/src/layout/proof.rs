@@ -77,12 +77,20 @@ pub fn prove(movable: &Kernel, order: &PreparedOrder, tuned: &Kernel) -> Result<
             addresses.entry(name).or_default().push(function.address);
         }
     }
+    let inside = |name: &String| -> Vec<u64> {
+        let here = addresses.get(name.as_str()).into_iter().flatten().copied();
+        here.filter(|address| (start..end).contains(address)).collect()
+    };
+    // GCC makes one of functions that are the same: that one has several names, and one section, which is of one of them.
+    let mut names_at: HashMap<u64, u32> = HashMap::new();
+    for address in order.order.names().iter().flat_map(inside) {
+        *names_at.entry(address).or_default() += 1;
+    }
     let (mut in_place, mut out_of_order, mut last) = (0, 0, 0);
     let (mut with_place, mut at_place) = (0, 0);
     let mut elsewhere = Vec::new();
     for name in order.order.names() {
-        let here = addresses.get(name.as_str()).into_iter().flatten();
-        let here: Vec<u64> = here.copied().filter(|address| (start..end).contains(address)).collect();
+        let here = inside(name);
         if let Some(offset) = order.order.offset(name) {
             with_place += 1;
             at_place += u64::from(here.contains(&(start + offset)));
@@ -90,8 +98,10 @@ pub fn prove(movable: &Kernel, order: &PreparedOrder, tuned: &Kernel) -> Result<
         match (here.iter().min(), here.iter().max()) {
             (Some(&first), Some(&until)) => {
                 in_place += 1;
-                out_of_order += u64::from(first < last);
-                last = until.max(last);
+                if here.iter().all(|address| names_at[address] == 1) {
+                    out_of_order += u64::from(first < last);
+                    last = until.max(last);
+                }
             }
             _ => elsewhere.push(name.clone()),
         }

@@ -21,6 +21,7 @@ mod packing;
 
 use crate::CacheConfig;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::thread;
 
 /// Code that runs again and again, such as the operation of a benchmark.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -69,7 +70,7 @@ const RARE: f64 = 0.25;
 /// Bytes up to which functions are joined to a piece; the smaller, the freer, and the more lines at their ends.
 const PIECES: [u64; 3] = [256, 512, 768];
 /// Times that places are looked for, for each size of piece.
-const STARTS: u64 = 3;
+const STARTS: u64 = 6;
 
 /// Places functions of these `sizes` (bytes) from `start` on. `order` has all of them in a good order, which is kept
 /// where sets do not matter; `before` is where each begins now.
@@ -83,17 +84,27 @@ pub fn by_sets(
 ) -> SetPlacement {
     let code = Code::new(sizes, loops, cache);
     let now = code.misses(&|function| before[function]);
-    let mut best: Option<(f64, Vec<(usize, u64)>)> = None;
-    for (limit, seed) in PIECES.into_iter().flat_map(|limit| (1..=STARTS).map(move |seed| (limit, seed))) {
+    let tries: Vec<(u64, u64)> =
+        PIECES.into_iter().flat_map(|limit| (1..=STARTS).map(move |seed| (limit, seed))).collect();
+    let one = |&(limit, seed): &(u64, u64)| {
         let pieces = code.pieces(order, limit);
         let coloured = colours::choose(&code, &pieces, seed);
         let placed = packing::pack(&code, &pieces, coloured, order, start);
         let to: HashMap<usize, u64> = placed.iter().copied().collect();
-        let misses = code.misses(&|function| to[&function]);
-        if best.as_ref().is_none_or(|(least, _)| misses < *least) {
-            best = Some((misses, placed));
-        }
-    }
+        (code.misses(&|function| to[&function]), placed)
+    };
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let found: Vec<(f64, Vec<(usize, u64)>)> = thread::scope(|scope| {
+        let some = |part: &'_ [(u64, u64)]| part.iter().map(one).collect::<Vec<_>>();
+        let parts = tries.chunks(tries.len().div_ceil(cores));
+        let running: Vec<_> = parts.map(|part| scope.spawn(move || some(part))).collect();
+        let done = |part: thread::ScopedJoinHandle<'_, Vec<_>>| {
+            part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        running.into_iter().flat_map(done).collect()
+    });
+    // The first of the best, whoever was ready first.
+    let best = found.into_iter().min_by(|a, b| a.0.total_cmp(&b.0));
     let (after, mut starts) = best.unwrap_or_default();
     starts.iter_mut().for_each(|(_, address)| *address -= start);
     SetPlacement { starts, misses: [now, after] }

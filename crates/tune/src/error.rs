@@ -40,8 +40,9 @@ pub enum Error {
     Point(#[from] kerntune_machine::PointError),
     #[error(transparent)]
     Bench(#[from] crate::bench::Error),
+    /// Boxed: it is by far the largest.
     #[error(transparent)]
-    Stats(#[from] kerntune_stats::Error),
+    Stats(Box<kerntune_stats::Error>),
     #[error(transparent)]
     User(#[from] kerntune_machine::UserBinaryError),
     /// A kernel to start from that carries a profile.
@@ -107,3 +108,9 @@ pub enum Error {
 
 /// Shorthand of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl From<kerntune_stats::Error> for Error {
+    fn from(error: kerntune_stats::Error) -> Self {
+        Error::Stats(Box::new(error))
+    }
+}

@@ -57,12 +57,19 @@ pub fn optimize(
     let excluded = Excluded::open(exclusions, None)?;
     let excluded = &excluded;
     let model = &model::find(model::DEFAULT)?;
-    let (request, base) = (&request, &base);
-    let job = Job { session, workload, request, base, model, options, excluded, object_flags: &[] };
+    let job = Job {
+        session,
+        workload,
+        request: &request,
+        base: &base,
+        model,
+        options,
+        excluded,
+        object_flags: &[],
+    };
     let profile = way.profile(&job, given, &mut |_, make| make())?;
     let tuned = way.build(&job, &profile, &tuned_label(&asked.label, recipe, workload))?;
     let proof = way.prove(&job, &profile, &tuned)?;
     let excluded = excluded.list().entries().to_vec();
-    let base = base.clone();
     Ok(Optimized { base, tuned, profile, proof, excluded })
 }

@@ -1,6 +1,6 @@
 //! The exact machine: the measured run is recorded, and each row's region gives its figures per operation.
 
-use super::{empty_row, lacks, something, uname, without, Error, Selected};
+use super::{empty_row, fitting, uname, Error, Selected};
 use crate::compare::{measure, measurement};
 use crate::model::Model;
 use crate::record::MACHINE;
@@ -13,9 +13,6 @@ use kerntune_profile::rfc3339;
 use kerntune_stats::{
     Better, Figures, Kernel as KernelName, Results, ResultsRow, Skipped, Value, RESULTS_SCHEMA,
 };
-use kerntune_work::IoContext;
-use std::collections::BTreeMap;
-use std::fs;
 use std::time::SystemTime;
 
 /// Which kernel, under which model, how often.
@@ -36,17 +33,7 @@ pub struct Request<'a> {
 /// # Errors
 /// Its configuration cannot be read, or nothing is left.
 pub fn check(kernel: &Kernel, selection: Vec<Selected>) -> Result<(Vec<Selected>, Vec<Skipped>)> {
-    let path = kernel.config();
-    let config = fs::read_to_string(&path).at("read", &path)?;
-    let (mut left, mut skipped) = (Vec::new(), Vec::new());
-    for selected in selection {
-        let lacks =
-            selected.suite.rows.iter().filter_map(|row| Some((row.name.clone(), lacks(row, &config)?)));
-        let reasons: BTreeMap<String, String> = lacks.collect();
-        left.extend(without(selected, &reasons, &mut skipped));
-    }
-    something(&left, &skipped, MACHINE)?;
-    Ok((left, skipped))
+    fitting(kernel, selection, MACHINE, |_| None)
 }
 
 /// Records what [`check`] left; recordings that are there, such as those of `kerntune compare`, are used again.

@@ -12,7 +12,9 @@ pub mod uml;
 pub use error::Error;
 
 use kerntune_guest::{Better, Suite, SuiteRow};
+use kerntune_kernel::Kernel;
 use kerntune_stats::{ResultsRow, Skipped};
+use kerntune_work::IoContext;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -77,6 +79,29 @@ fn without(
         skipped.push(Skipped { suite: suite.workload.name.clone(), row: row.name, reason });
     }
     (!left.is_empty()).then_some(Selected { suite, rows: left })
+}
+
+/// What a kernel can run in a guest of `machine`, and why not the rest: suites that are not for the machine, as `unfit` says,
+/// and rows that the kernel's configuration lacks something for.
+fn fitting(
+    kernel: &Kernel,
+    selection: Vec<Selected>,
+    machine: &'static str,
+    unfit: impl Fn(&Suite) -> Option<&'static str>,
+) -> crate::Result<(Vec<Selected>, Vec<Skipped>)> {
+    let path = kernel.config();
+    let config = fs::read_to_string(&path).at("read", &path)?;
+    let (mut left, mut skipped) = (Vec::new(), Vec::new());
+    for selected in selection {
+        let unfit = unfit(&selected.suite);
+        let reason = |row: &SuiteRow| unfit.map(str::to_string).or_else(|| lacks(row, &config));
+        let rows = selected.suite.rows.iter();
+        let reasons: BTreeMap<String, String> =
+            rows.filter_map(|row| Some((row.name.clone(), reason(row)?))).collect();
+        left.extend(without(selected, &reasons, &mut skipped));
+    }
+    something(&left, &skipped, machine)?;
+    Ok((left, skipped))
 }
 
 /// What a kernel's configuration lacks for a row. The guest loads no modules: only what is built in is there.

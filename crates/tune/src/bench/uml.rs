@@ -7,7 +7,7 @@
 //! Times are written after each boot: the same request goes on from there.
 
 use super::lines::{self, Line};
-use super::{empty_row, lacks, something, uname, without, Selected};
+use super::{empty_row, fitting, uname, Selected};
 use crate::{outputs, Error, Result, Session};
 use kerntune_guest::{step_log, Workload};
 use kerntune_kernel::{Arch, Kernel};
@@ -18,7 +18,7 @@ use kerntune_stats::{
     Stop, Value, RESULTS_SCHEMA,
 };
 use kerntune_work::{write_json, IoContext};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -76,26 +76,9 @@ pub type Timed = (PathBuf, Results);
 /// A kernel of another architecture, a configuration that cannot be read, nothing left.
 pub fn check(kernel: &Kernel, selection: Vec<Selected>) -> Result<(Vec<Selected>, Vec<Skipped>)> {
     only_um(std::slice::from_ref(kernel))?;
-    let path = kernel.config();
-    let config = fs::read_to_string(&path).at("read", &path)?;
-    let (mut left, mut skipped) = (Vec::new(), Vec::new());
-    for selected in selection {
-        let batched = selected.suite.is_batched();
-        let dear =
-            "a system call takes microseconds there, so that only batched rows say something of the kernel";
-        let reasons: BTreeMap<String, String> = selected
-            .suite
-            .rows
-            .iter()
-            .filter_map(|row| {
-                let reason = if batched { lacks(row, &config)? } else { dear.into() };
-                Some((row.name.clone(), reason))
-            })
-            .collect();
-        left.extend(without(selected, &reasons, &mut skipped));
-    }
-    something(&left, &skipped, MACHINE)?;
-    Ok((left, skipped))
+    let dear =
+        "a system call takes microseconds there, so that only batched rows say something of the kernel";
+    fitting(kernel, selection, MACHINE, |suite| (!suite.is_batched()).then_some(dear))
 }
 
 /// Times what [`check`] left, of one kernel by itself.
@@ -206,7 +189,7 @@ pub fn timed(
     let image = session.image(&workload)?;
     let mut sides = sides(request)?;
     let all = request.effort.boots * sides.len() as u32;
-    let (mut done, begun) = (0, Instant::now());
+    let (mut done, begun, mut block) = (0, Instant::now(), Instant::now());
     let mut stop = request.until.map(|until| Stop::at_width(until.width, Options::default().confidence));
     let turns: Vec<usize> =
         schedule::mirrored(sides.len(), request.effort.boots.div_ceil(2) as usize).collect();
@@ -223,8 +206,9 @@ pub fn timed(
         }
         // Two rounds are one way and back, a block.
         if let (Some(stop), Some(until), 1) = (&mut stop, request.until, boot % 2) {
-            let of_a_block = 2 * begun.elapsed() / (boot + 1);
-            let left = until.budget.is_none_or(|budget| begun.elapsed() + of_a_block <= budget);
+            // Another one takes about as long as this one did; boots of before took no time.
+            let left = until.budget.is_none_or(|budget| begun.elapsed() + block.elapsed() <= budget);
+            block = Instant::now();
             let decision = stop.look(&ratios(&sides)?, left);
             look(decision);
             if !matches!(decision, Decision::GoOn(_)) {

@@ -23,6 +23,8 @@ pub struct Console {
     pub panic: Option<String>,
     /// `Out of memory: …`.
     pub out_of_memory: Option<String>,
+    /// The kernel has nothing left to do: `reboot: Power down`.
+    pub powered_down: bool,
     /// Init's last word.
     pub end: Option<Said>,
 }
@@ -68,6 +70,7 @@ impl Console {
             }
             Some(end) => self.end = Some(end),
             None => {
+                self.powered_down |= line.contains("reboot: Power down");
                 let after =
                     |marker: &str| line.find(marker).map(|at| line[at + marker.len()..].trim().to_string());
                 if self.panic.is_none() {

@@ -3,42 +3,26 @@
  * batched: micro-operations through io_uring, thousands of them linked in one chain per system call, so that
  * the time is that of the kernel's own code even where entering the kernel is dear.
  *
- *   batched [--scale X] [--iterations N] [--only ROW,ROW...] [--order listed|reversed|shuffled] [--seed N]
- *   batched --list                    rows: name, operations at scale 1, unit, what it needs, by tabs
- *   batched --check [--only ROW,...]  one line for each row that cannot run here: name, tab, the reason
- *
- * Each row is one operation repeated between marks, once for each iteration; the same arguments do exactly the
- * same work. What stands in the environment as KT_SCALE and KT_ITERATIONS is taken where the arguments
- * say nothing: a machine that can only time asks for more of the same work by it. Sockets and files are set up,
- * and one chain done, before a row's first iteration. Results are printed after the last row, one JSON line each:
- * {"row":"tcp_rr_1","iteration":0,"operations":1024,"nanoseconds":N}.
+ * Its arguments and its lines are those of every suite (kt_suite.h), with iterations: sockets and files are set up before the
+ * first row, and one chain is done before a row's first iteration.
  *
  * All of it is one thread: a chain's operations come one after the other, and what a socket is sent waits
  * there when its turn comes to receive.
- * Talks to: the recorder by marks (kt_mark.h); crates/guest `workloads/batched.toml` runs it, crates/tune reads
- * the lines.
+ * Talks to: as every suite (kt_suite.h); `workloads/batched.toml` runs it.
  */
 #define _GNU_SOURCE
-#include "kt_mark.h"
+#include "kt_suite.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #define CHAIN 4096       /* entries of the longest chain */
 #define PIPE_BYTES 20    /* McRae's and Chen's message */
@@ -49,32 +33,7 @@
 #define NO_RING "io_uring_setup (Linux 6.1 or later with CONFIG_IO_URING is needed, and /proc/sys/kernel/" \
 		"io_uring_disabled to be 0)"
 
-static char dir[64];     /* scratch, on tmpfs */
-static unsigned long random_state;
-static char message[PAGE], received[PAGE];
-
-static _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static _Noreturn void die(const char *format, ...)
-{
-	int error = errno;
-	va_list list;
-
-	fputs("batched: ", stderr);
-	va_start(list, format);
-	vfprintf(stderr, format, list);
-	va_end(list);
-	fprintf(stderr, ": %s\n", strerror(error));
-	exit(1);
-}
-
-/* xorshift64*: the same seed gives the same work. */
-static unsigned long next_random(void)
-{
-	random_state ^= random_state >> 12;
-	random_state ^= random_state << 25;
-	random_state ^= random_state >> 27;
-	return random_state * 2685821657736338717UL;
-}
+static char received[PAGE];
 
 /* ---- the ring ---- */
 
@@ -151,7 +110,7 @@ static void send_to(int fd, unsigned size)
 {
 	struct io_uring_sqe *sqe = entry(IORING_OP_SEND, fd, (int)size);
 
-	sqe->addr = (uint64_t)(uintptr_t)message;
+	sqe->addr = (uint64_t)(uintptr_t)kt_message;
 	sqe->len = size;
 }
 
@@ -254,23 +213,20 @@ static void open_udp(void)
 
 static void open_files(void)
 {
-	snprintf(dir, sizeof(dir), "/dev/shm/batched.%d", getpid());
-	if (mkdir(dir, 0700) < 0)
-		die("mkdir %s", dir);
-	directory = open(dir, O_RDONLY | O_DIRECTORY);
+	directory = open(kt_dir, O_RDONLY | O_DIRECTORY);
 	if (directory < 0)
-		die("open %s", dir);
+		die("open %s", kt_dir);
 	/* io_uring leaves buffered writes to a worker thread, except of files that are open like this. Data on tmpfs
 	 * goes the same way with O_DIRECT as without; before Linux 6.6 it refuses the word. */
 	page_file = openat(directory, "pages", O_RDWR | O_CREAT | O_DIRECT | O_NONBLOCK, 0600);
 	if (page_file < 0 && errno == EINVAL)
 		page_file = openat(directory, "pages", O_RDWR | O_CREAT, 0600);
 	if (page_file < 0)
-		die("create %s/pages", dir);
+		die("create %s", kt_path("pages"));
 	for (unsigned i = 0; i < PAGES; i++) {
-		unsigned other = (unsigned)(next_random() % (i + 1));
+		unsigned other = (unsigned)(kt_random() % (i + 1));
 
-		if (pwrite(page_file, message, PAGE, (off_t)i * PAGE) != PAGE)
+		if (pwrite(page_file, kt_message, PAGE, (off_t)i * PAGE) != PAGE)
 			die("pwrite");
 		/* Every page once, in an order of the seed's. */
 		page_of[i] = page_of[other];
@@ -290,8 +246,8 @@ static void open_all(void)
 
 static void remove_all(void)
 {
-	if (unlinkat(directory, "pages", 0) < 0 || rmdir(dir) < 0)
-		die("remove %s", dir);
+	if (unlinkat(directory, "pages", 0) < 0)
+		die("remove %s", kt_path("pages"));
 }
 
 /* ---- rows: each adds the entries of the n-th operation ---- */
@@ -337,21 +293,21 @@ static void unix_rr_1(unsigned long n)
 static void pipe_20(unsigned long n)
 {
 	(void)n;
-	transfer(IORING_OP_WRITE, ends[1], message, PIPE_BYTES, (uint64_t)-1);
+	transfer(IORING_OP_WRITE, ends[1], kt_message, PIPE_BYTES, (uint64_t)-1);
 	transfer(IORING_OP_READ, ends[0], received, PIPE_BYTES, (uint64_t)-1);
 }
 
 static void tmpfs_write_20(unsigned long n)
 {
 	(void)n;
-	transfer(IORING_OP_WRITE, page_file, message, PIPE_BYTES, 0);
+	transfer(IORING_OP_WRITE, page_file, kt_message, PIPE_BYTES, 0);
 }
 
 static void tmpfs_pages_64(unsigned long n)
 {
 	uint64_t offset = (uint64_t)page_of[n % PAGES] * PAGE;
 
-	transfer(IORING_OP_WRITE, page_file, message, SMALL, offset);
+	transfer(IORING_OP_WRITE, page_file, kt_message, SMALL, offset);
 	transfer(IORING_OP_READ, page_file, received, SMALL, offset);
 }
 
@@ -362,7 +318,7 @@ static void tmpfs_read_4096(unsigned long n)
 
 static void tmpfs_write_4096(unsigned long n)
 {
-	transfer(IORING_OP_WRITE, page_file, message, PAGE, (uint64_t)page_of[n % PAGES] * PAGE);
+	transfer(IORING_OP_WRITE, page_file, kt_message, PAGE, (uint64_t)page_of[n % PAGES] * PAGE);
 }
 
 static void close_slot(void)
@@ -420,236 +376,83 @@ static void mix(unsigned long n)
 	tmpfs_read_4096(n);
 }
 
-/* `operations` at scale 1: about 3 to 12 million kernel instructions each. */
-static const struct row {
-	const char *name;
+/* ---- chains ---- */
+
+struct chain {
 	unsigned entries; /* of one operation */
-	unsigned long operations;
 	void (*add)(unsigned long n);
-} rows[] = {
-	{ "nop", 1, 16384, nop },
-	{ "tcp_rr_1", 4, 1024, tcp_rr_1 },
-	{ "tcp_rr_64", 4, 1024, tcp_rr_64 },
-	{ "udp_rr_1", 4, 1024, udp_rr_1 },
-	{ "unix_rr_1", 4, 2048, unix_rr_1 },
-	{ "pipe_20", 2, 4096, pipe_20 },
-	{ "tmpfs_write_20", 1, 8192, tmpfs_write_20 },
-	{ "tmpfs_pages_64", 2, 4096, tmpfs_pages_64 },
-	{ "tmpfs_read_4096", 1, 8192, tmpfs_read_4096 },
-	{ "tmpfs_write_4096", 1, 8192, tmpfs_write_4096 },
-	{ "openat_close", 2, 2048, openat_close },
-	{ "socket_close", 2, 2048, socket_close },
-	{ "poll_ready", 1, 8192, poll_ready },
-	{ "statx_worker", 1, 1024, statx_worker },
-	{ "mix", 19, 512, mix },
 };
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
-
-struct result {
-	const struct row *row;
-	unsigned long iteration, operations;
-	long long nanoseconds;
-};
-
-static long long clock_ns(void)
-{
-	struct timespec time;
-
-	if (clock_gettime(CLOCK_MONOTONIC, &time) < 0)
-		die("clock_gettime");
-	return (long long)time.tv_sec * 1000000000 + time.tv_nsec;
-}
 
 /* So many operations, in as few chains as they fit in. */
-static void operate(const struct row *row, unsigned long operations)
+static void operate(const struct kt_row *row, unsigned long operations)
 {
-	unsigned long longest = CHAIN / row->entries;
+	const struct chain *chain = row->data;
+	unsigned long longest = CHAIN / chain->entries;
 
 	for (unsigned long n = 0; n < operations;) {
 		unsigned long end = operations - n < longest ? operations : n + longest;
 
 		for (; n < end; n++)
-			row->add(n);
+			chain->add(n);
 		submit();
 	}
 }
 
-static void run(const struct row *row, double scale, struct result *results, unsigned long iterations)
+/* The longest chain that the row will have. */
+static void one_chain(const struct kt_row *row)
 {
-	double wanted = (double)row->operations * scale;
-	unsigned long operations = wanted < 1 ? 1 : (unsigned long)wanted, longest = CHAIN / row->entries;
+	unsigned long longest = CHAIN / ((const struct chain *)row->data)->entries;
 
-	operate(row, operations < longest ? operations : longest);
-	for (unsigned long i = 0; i < iterations; i++) {
-		long long start = clock_ns();
-
-		kt_begin(row->name);
-		operate(row, operations);
-		kt_end(row->name, operations);
-		results[i] = (struct result){ row, i, operations, clock_ns() - start };
-	}
+	operate(row, kt_operations < longest ? kt_operations : longest);
 }
 
 /* All rows need a ring, and no more. */
-static int check(const struct row *const *chosen, size_t count)
+static const char *no_ring(void)
 {
+	static char reason[256];
 	struct io_uring_params params = { .flags = RING_FLAGS };
-	int fd = (int)syscall(SYS_io_uring_setup, CHAIN, &params), error = errno;
+	int fd = (int)syscall(SYS_io_uring_setup, CHAIN, &params);
 
-	if (fd >= 0)
-		return close(fd) == 0 ? 0 : 1;
-	for (size_t i = 0; i < count; i++)
-		printf("%s\t" NO_RING ": %s\n", chosen[i]->name, strerror(error));
-	return fflush(stdout) == 0 ? 0 : 1;
-}
-
-/* ---- arguments ---- */
-
-static const struct row *find_row(const char *name)
-{
-	for (size_t i = 0; i < ROWS; i++)
-		if (strcmp(rows[i].name, name) == 0)
-			return &rows[i];
-	fprintf(stderr, "batched: there is no row \"%s\"; `batched --list` shows them\n", name);
-	exit(2);
-}
-
-static size_t choose(char *only, const struct row **chosen)
-{
-	size_t count = 0;
-	char *rest, *name;
-
-	if (!only) {
-		for (; count < ROWS; count++)
-			chosen[count] = &rows[count];
-		return count;
+	if (fd < 0) {
+		snprintf(reason, sizeof(reason), NO_RING ": %s", strerror(errno));
+		return reason;
 	}
-	for (name = strtok_r(only, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
-		const struct row *row = find_row(name);
+	close(fd);
+	return NULL;
+}
 
-		for (size_t i = 0; i < count; i++) {
-			if (chosen[i] == row) {
-				fprintf(stderr, "batched: --only names %s twice\n", name);
-				exit(2);
-			}
-		}
-		chosen[count++] = row;
+/* `count` operations at scale 1: about 3 to 12 million kernel instructions each. */
+#define ROW(operation, entries, count)                                                                    \
+	{                                                                                                 \
+		.name = #operation, .operations = count, .needs = "CONFIG_IO_URING", .missing = no_ring,  \
+		.begin = one_chain, .all = operate, .data = &(const struct chain){ entries, operation }   \
 	}
-	return count;
-}
 
-static void swap(const struct row **a, const struct row **b)
-{
-	const struct row *kept = *a;
-
-	*a = *b;
-	*b = kept;
-}
-
-static void reorder(const char *order, const struct row **chosen, size_t count)
-{
-	if (strcmp(order, "reversed") == 0) {
-		for (size_t i = 0; i < count / 2; i++)
-			swap(&chosen[i], &chosen[count - 1 - i]);
-	} else if (strcmp(order, "shuffled") == 0) {
-		for (size_t i = count; i > 1; i--)
-			swap(&chosen[i - 1], &chosen[next_random() % i]);
-	} else if (strcmp(order, "listed") != 0) {
-		fprintf(stderr, "batched: --order is listed, reversed or shuffled, not \"%s\"\n", order);
-		exit(2);
-	}
-}
-
-static double read_scale(const char *text)
-{
-	char *rest;
-	double scale = strtod(text, &rest);
-
-	if (rest == text || *rest || !(scale > 0 && scale <= 1e6)) {
-		fprintf(stderr, "batched: --scale is a number above 0 and up to 1e6, not \"%s\"\n", text);
-		exit(2);
-	}
-	return scale;
-}
-
-static unsigned long read_number(const char *option, const char *text, unsigned long least, unsigned long most)
-{
-	char *rest;
-	unsigned long number;
-
-	errno = 0;
-	number = strtoul(text, &rest, 10);
-	if (rest == text || *rest || errno || *text == '-' || number < least || number > most) {
-		fprintf(stderr, "batched: %s is a whole number from %lu to %lu, not \"%s\"\n", option, least, most,
-			text);
-		exit(2);
-	}
-	return number;
-}
-
-static const char *environment(const char *name, const char *otherwise)
-{
-	const char *text = getenv(name);
-
-	return text ? text : otherwise;
-}
+static const struct kt_row rows[] = {
+	ROW(nop, 1, 16384),
+	ROW(tcp_rr_1, 4, 1024),
+	ROW(tcp_rr_64, 4, 1024),
+	ROW(udp_rr_1, 4, 1024),
+	ROW(unix_rr_1, 4, 2048),
+	ROW(pipe_20, 2, 4096),
+	ROW(tmpfs_write_20, 1, 8192),
+	ROW(tmpfs_pages_64, 2, 4096),
+	ROW(tmpfs_read_4096, 1, 8192),
+	ROW(tmpfs_write_4096, 1, 8192),
+	ROW(openat_close, 2, 2048),
+	ROW(socket_close, 2, 2048),
+	ROW(poll_ready, 1, 8192),
+	ROW(statx_worker, 1, 1024),
+	ROW(mix, 19, 512),
+};
 
 int main(int argc, char **argv)
 {
-	double scale = read_scale(environment("KT_SCALE", "1"));
-	unsigned long iterations = read_number("KT_ITERATIONS", environment("KT_ITERATIONS", "1"), 1, 10000);
-	const struct row *chosen[ROWS];
-	const char *order = "listed";
-	struct result *results;
-	unsigned long seed = 1;
-	char *only = NULL;
-	int only_check = 0;
-	size_t count;
+	static const struct kt_suite suite = {
+		.name = "batched", .rows = rows, .count = sizeof(rows) / sizeof(rows[0]), .timed = 1,
+		/* /tmp of a running system may be on a disk. */
+		.scratch = "/dev/shm", .begin = open_all, .end = remove_all,
+	};
 
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--list") == 0) {
-			for (size_t row = 0; row < ROWS; row++)
-				printf("%s\t%lu\tns/op\tCONFIG_IO_URING\n", rows[row].name, rows[row].operations);
-			return fflush(stdout) == 0 ? 0 : 1;
-		}
-		if (strcmp(argv[i], "--check") == 0) {
-			only_check = 1;
-		} else if (i + 1 < argc && strcmp(argv[i], "--scale") == 0) {
-			scale = read_scale(argv[++i]);
-		} else if (i + 1 < argc && strcmp(argv[i], "--iterations") == 0) {
-			iterations = read_number("--iterations", argv[++i], 1, 10000);
-		} else if (i + 1 < argc && strcmp(argv[i], "--only") == 0) {
-			only = argv[++i];
-		} else if (i + 1 < argc && strcmp(argv[i], "--order") == 0) {
-			order = argv[++i];
-		} else if (i + 1 < argc && strcmp(argv[i], "--seed") == 0) {
-			seed = read_number("--seed", argv[++i], 0, ~0UL);
-		} else {
-			fprintf(stderr,
-				"batched: cannot use \"%s\"\nusage: batched [--scale X] [--iterations N] "
-				"[--only ROW,ROW...] [--order listed|reversed|shuffled] [--seed N] [--list] [--check]\n",
-				argv[i]);
-			return 2;
-		}
-	}
-	random_state = (seed * 0x9e3779b97f4a7c15UL) | 1; /* never 0 */
-	for (size_t i = 0; i < sizeof(message); i++)
-		message[i] = (char)next_random();
-	count = choose(only, chosen);
-	if (only_check)
-		return check(chosen, count);
-	reorder(order, chosen, count);
-	/* Touched before anything is measured. */
-	results = calloc(count * iterations, sizeof(*results));
-	if (!results)
-		die("no memory for %lu results", count * iterations);
-	memset(results, 1, count * iterations * sizeof(*results));
-	open_all();
-	for (size_t i = 0; i < count; i++)
-		run(chosen[i], scale, results + i * iterations, iterations);
-	remove_all();
-	for (size_t i = 0; i < count * iterations; i++)
-		printf("{\"row\":\"%s\",\"iteration\":%lu,\"operations\":%lu,\"nanoseconds\":%lld}\n",
-		       results[i].row->name, results[i].iteration, results[i].operations, results[i].nanoseconds);
-	return fflush(stdout) == 0 ? 0 : 1;
+	return kt_main(&suite, argc, argv);
 }

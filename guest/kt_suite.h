@@ -7,11 +7,14 @@
  *   SUITE --list                    rows: name, operations at scale 1, unit, what it needs, by tabs
  *   SUITE --check [--only ROW,...]  one line for each row that cannot run here: name, tab, the reason
  *
+ * One that is timed where nothing is counted (kt_suite.timed) has `--iterations N` as well, each of them a region and a
+ * result, and takes KT_SCALE and KT_ITERATIONS of the environment where its arguments say nothing.
+ *
  * Sockets, peers and files are set up, and a few operations done, before a row's region begins, so
  * that the region holds nothing but the operations; the same arguments do exactly the same work. Each
  * row comes after a rest, and no wake-up preempts (SCHED_BATCH): see kt_settle and kt_no_preemption.
  * Results are printed after the last row, one JSON line each:
- * {"row":"getpid","operations":800,"nanoseconds":N}.
+ * {"row":"getpid","iteration":0,"operations":800,"nanoseconds":N}.
  *
  * Talks to: the recorder by marks (kt_mark.h); crates/guest (`--list`), crates/tune/src/bench (`--check`, the results).
  * Header only; each program includes it in one file. guest/rr.c is older and has its own.
@@ -35,6 +38,7 @@
 #define KT_WARM_UP 16 /* operations before the region, unless the row says otherwise */
 #define KT_SETTLE 50000000 /* nanoseconds of rest before a row; in the emulator they cost nothing */
 #define KT_MESSAGE 8192 /* the largest message of any row */
+#define KT_ITERATIONS_MAX 10000
 
 /* The row that is the sum of all others; printed if all of them ran. */
 #define KT_AGGREGATE "aggregate"
@@ -55,6 +59,7 @@ struct kt_row {
 	void (*finish)(const struct kt_row *row); /* in the region: the last of the work is done */
 	void (*end)(const struct kt_row *row);
 	unsigned long multiple; /* operations are a multiple of this, if not 0 */
+	const void *data;       /* the row's own */
 };
 
 struct kt_suite {
@@ -63,9 +68,13 @@ struct kt_suite {
 	size_t count;
 	int aggregate;                        /* whether there is a row KT_AGGREGATE */
 	int (*child)(int argc, char **argv);  /* what an exec of ourselves does; -1: nothing of that kind */
+	int timed;                            /* whether rows may be done several times */
+	const char *scratch;                  /* where its directory is made; NULL: /tmp */
+	void (*begin)(void), (*end)(void);    /* around all rows, or NULL */
 };
 
 static const char *kt_name = "suite"; /* for messages */
+static int kt_timed;                  /* whether this suite knows iterations */
 static char kt_self[512];             /* our own path, for exec */
 static char kt_dir[64];               /* scratch, on tmpfs in the guest */
 static unsigned long kt_random_state = 1;
@@ -97,8 +106,8 @@ static _Noreturn void kt_usage(const char *format, ...)
 	va_end(list);
 	fprintf(stderr,
 		"\nusage: %s [--scale X] [--only ROW,ROW...] [--order listed|reversed|shuffled] [--seed N] "
-		"[--list] [--check]\n",
-		kt_name);
+		"%s[--list] [--check]\n",
+		kt_name, kt_timed ? "[--iterations N] " : "");
 	exit(2);
 }
 
@@ -138,7 +147,7 @@ static inline void kt_nothing(const struct kt_row *row)
 
 struct kt_result {
 	const struct kt_row *row;
-	unsigned long operations;
+	unsigned long iteration, operations;
 	long long nanoseconds;
 };
 
@@ -164,45 +173,50 @@ static void kt_no_preemption(void)
 		die("SCHED_BATCH");
 }
 
-static struct kt_result kt_run(const struct kt_row *row, double scale)
+/* So many operations between marks. */
+static struct kt_result kt_measure(const struct kt_row *row, unsigned long iteration, unsigned long operations)
 {
-	struct kt_result result = { .row = row };
-	double wanted = (double)row->operations * scale;
-	unsigned long rest, warm_up = row->warm_up ? row->warm_up : KT_WARM_UP;
-	long long start;
+	long long start = kt_clock();
 
-	result.operations = wanted < 1 ? 1 : (unsigned long)wanted;
-	rest = row->multiple ? result.operations % row->multiple : 0;
-	if (rest)
-		result.operations += row->multiple - rest;
-	kt_operations = result.operations;
-	if (row->begin)
-		row->begin(row);
-	kt_settle();
-	for (unsigned long i = 0; row->one && i < warm_up; i++)
-		row->one(row);
-	start = kt_clock();
 	kt_begin(row->name);
 	if (row->all) {
-		row->all(row, result.operations);
+		row->all(row, operations);
 	} else {
-		for (unsigned long i = 0; i < result.operations; i++) {
+		for (unsigned long i = 0; i < operations; i++) {
 			row->one(row);
 			kt_op();
 		}
 	}
 	if (row->finish)
 		row->finish(row);
-	kt_end(row->name, result.operations);
-	result.nanoseconds = kt_clock() - start;
-	if (row->end)
-		row->end(row);
-	return result;
+	kt_end(row->name, operations);
+	return (struct kt_result){ row, iteration, operations, kt_clock() - start };
 }
 
-static void kt_print(const char *row, unsigned long operations, long long nanoseconds)
+static void kt_run(const struct kt_row *row, double scale, struct kt_result *results, unsigned long iterations)
 {
-	printf("{\"row\":\"%s\",\"operations\":%lu,\"nanoseconds\":%lld}\n", row, operations, nanoseconds);
+	double wanted = (double)row->operations * scale;
+	unsigned long rest, warm_up = row->warm_up ? row->warm_up : KT_WARM_UP;
+
+	kt_operations = wanted < 1 ? 1 : (unsigned long)wanted;
+	rest = row->multiple ? kt_operations % row->multiple : 0;
+	if (rest)
+		kt_operations += row->multiple - rest;
+	if (row->begin)
+		row->begin(row);
+	kt_settle();
+	for (unsigned long i = 0; row->one && i < warm_up; i++)
+		row->one(row);
+	for (unsigned long i = 0; i < iterations; i++)
+		results[i] = kt_measure(row, i, kt_operations);
+	if (row->end)
+		row->end(row);
+}
+
+static void kt_print(const char *row, unsigned long iteration, unsigned long operations, long long nanoseconds)
+{
+	printf("{\"row\":\"%s\",\"iteration\":%lu,\"operations\":%lu,\"nanoseconds\":%lld}\n", row, iteration,
+	       operations, nanoseconds);
 }
 
 /* ---- arguments ---- */
@@ -267,16 +281,21 @@ static double kt_read_scale(const char *text)
 	return scale;
 }
 
-static unsigned long kt_read_seed(const char *text)
+static unsigned long kt_read_number(const char *what, const char *text, unsigned long least, unsigned long most)
 {
 	char *rest;
-	unsigned long seed;
+	unsigned long number;
 
 	errno = 0;
-	seed = strtoul(text, &rest, 10);
-	if (rest == text || *rest || errno || *text == '-')
-		kt_usage("--seed is a whole number, not \"%s\"", text);
-	return seed;
+	number = strtoul(text, &rest, 10);
+	if (rest == text || *rest || errno || *text == '-' || number < least || number > most)
+		kt_usage("%s is a whole number from %lu to %lu, not \"%s\"", what, least, most, text);
+	return number;
+}
+
+static unsigned long kt_read_iterations(const char *what, const char *text)
+{
+	return kt_read_number(what, text, 1, KT_ITERATIONS_MAX);
 }
 
 static int kt_list(const struct kt_suite *suite)
@@ -308,9 +327,9 @@ static int kt_check(const struct kt_row *const *chosen, size_t count)
 static int kt_main(const struct kt_suite *suite, int argc, char **argv)
 {
 	const struct kt_row *chosen[KT_ROWS_MAX];
-	struct kt_result results[KT_ROWS_MAX];
-	const char *order = "listed";
-	unsigned long seed = 1;
+	const char *order = "listed", *scale_text, *iterations_text;
+	unsigned long seed = 1, iterations = 1;
+	struct kt_result *results;
 	double scale = 1;
 	char *only = NULL;
 	int check = 0, status;
@@ -319,11 +338,18 @@ static int kt_main(const struct kt_suite *suite, int argc, char **argv)
 	size_t count;
 
 	kt_name = suite->name;
+	kt_timed = suite->timed;
 	if (suite->count > KT_ROWS_MAX)
 		kt_usage("it has more rows than KT_ROWS_MAX");
 	status = suite->child && argc > 1 ? suite->child(argc, argv) : -1;
 	if (status >= 0)
 		return status;
+	scale_text = suite->timed ? getenv("KT_SCALE") : NULL;
+	if (scale_text)
+		scale = kt_read_scale(scale_text);
+	iterations_text = suite->timed ? getenv("KT_ITERATIONS") : NULL;
+	if (iterations_text)
+		iterations = kt_read_iterations("KT_ITERATIONS", iterations_text);
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--list") == 0) {
 			return kt_list(suite);
@@ -331,12 +357,14 @@ static int kt_main(const struct kt_suite *suite, int argc, char **argv)
 			check = 1;
 		} else if (i + 1 < argc && strcmp(argv[i], "--scale") == 0) {
 			scale = kt_read_scale(argv[++i]);
+		} else if (suite->timed && i + 1 < argc && strcmp(argv[i], "--iterations") == 0) {
+			iterations = kt_read_iterations("--iterations", argv[++i]);
 		} else if (i + 1 < argc && strcmp(argv[i], "--only") == 0) {
 			only = argv[++i];
 		} else if (i + 1 < argc && strcmp(argv[i], "--order") == 0) {
 			order = argv[++i];
 		} else if (i + 1 < argc && strcmp(argv[i], "--seed") == 0) {
-			seed = kt_read_seed(argv[++i]);
+			seed = kt_read_number("--seed", argv[++i], 0, ~0UL);
 		} else {
 			kt_usage("cannot use \"%s\"", argv[i]);
 		}
@@ -351,22 +379,31 @@ static int kt_main(const struct kt_suite *suite, int argc, char **argv)
 		die("readlink /proc/self/exe");
 	kt_self[length] = '\0';
 	/* One name for one process: two runs must do the same. */
-	snprintf(kt_dir, sizeof(kt_dir), "/tmp/%s.%d", suite->name, getpid());
+	snprintf(kt_dir, sizeof(kt_dir), "%s/%s.%d", suite->scratch ? suite->scratch : "/tmp", suite->name, getpid());
 	if (mkdir(kt_dir, 0700) < 0)
 		die("mkdir %s", kt_dir);
 	for (size_t i = 0; i < sizeof(kt_message); i++)
 		kt_message[i] = (char)kt_random();
 	kt_reorder(order, chosen, count);
+	/* Touched before anything is measured. */
+	results = calloc(count * iterations, sizeof(*results));
+	if (!results)
+		die("no memory for %lu results", count * iterations);
+	memset(results, 1, count * iterations * sizeof(*results));
+	if (suite->begin)
+		suite->begin();
 	for (size_t i = 0; i < count; i++)
-		results[i] = kt_run(chosen[i], scale);
+		kt_run(chosen[i], scale, results + i * iterations, iterations);
+	if (suite->end)
+		suite->end();
 	if (rmdir(kt_dir) < 0)
 		die("rmdir %s", kt_dir);
-	for (size_t i = 0; i < count; i++) {
-		kt_print(results[i].row->name, results[i].operations, results[i].nanoseconds);
+	for (size_t i = 0; i < count * iterations; i++) {
+		kt_print(results[i].row->name, results[i].iteration, results[i].operations, results[i].nanoseconds);
 		sum += results[i].nanoseconds;
 	}
 	if (suite->aggregate && count == suite->count)
-		kt_print(KT_AGGREGATE, 1, sum);
+		kt_print(KT_AGGREGATE, 0, 1, sum);
 	return fflush(stdout) == 0 ? 0 : 1;
 }
 

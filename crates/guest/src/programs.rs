@@ -72,7 +72,7 @@ const PROGRAMS: [Program; 10] = [
     suite!("mckusick", FRAME, "kt_suite.h", "kt_peer.h", "mckusick.c"),
     suite!("netperf", FRAME, "kt_suite.h", "kt_peer.h", "netperf.c"),
     suite!("osbench", FRAME, "kt_suite.h", "kt_peer.h", "osbench.c"),
-    suite!("batched", &["--check", "--iterations", "--only", "--scale"], "batched.c"),
+    suite!("batched", &["--check", "--iterations", "--only", "--scale"], "kt_suite.h", "batched.c"),
 ];
 
 /// The names that a workload may use.

@@ -24,11 +24,23 @@ macro_rules! files {
     };
 }
 
-const GCOV_VALUES: &[PatchSet] = &[PatchSet {
-    name: "gcov-values",
-    series: "6.12",
-    files: files!("6.12/gcov-values": "0001-hooks.patch", "0002-interrupts.patch", "0003-assembler.patch"),
-}];
+const GCOV_VALUES: &[PatchSet] = &[
+    PatchSet {
+        name: "gcov-values",
+        series: "6.1",
+        files: files!("6.1/gcov-values": "0001-hooks.patch", "0002-interrupts.patch", "0003-assembler.patch"),
+    },
+    PatchSet {
+        name: "gcov-values",
+        series: "6.12",
+        files: files!("6.12/gcov-values": "0001-hooks.patch", "0002-interrupts.patch", "0003-assembler.patch"),
+    },
+    PatchSet {
+        name: "gcov-values",
+        series: "7.3",
+        files: files!("7.3/gcov-values": "0001-hooks.patch", "0002-interrupts.patch", "0003-assembler.patch"),
+    },
+];
 
 const UML: &[PatchSet] =
     &[PatchSet { name: "uml", series: "6.12", files: files!("6.12/uml": "0001-gcov-early.patch") }];
@@ -44,7 +56,7 @@ impl PatchSet {
     /// ```
     /// use kerntune_kernel::PatchSet;
     /// assert_eq!(PatchSet::gcov_values("6.12.117").map(|set| set.series), Some("6.12"));
-    /// assert!(PatchSet::gcov_values("6.1.0").is_none());
+    /// assert!(PatchSet::gcov_values("6.6.0").is_none());
     /// ```
     pub fn gcov_values(version: &str) -> Option<Self> {
         Self::of_series(GCOV_VALUES, version)
@@ -86,7 +98,8 @@ mod tests {
     fn a_series_is_not_the_beginning_of_another() {
         let series = |version| PatchSet::gcov_values(version).map(|set| set.series);
         assert_eq!([series("6.12"), series("6.12.0-rc3"), series("6.12.117")], [Some("6.12"); 3]);
-        assert_eq!([series("6.1.192"), series("6.120.1"), series("7.0.0"), series("")], [None; 4]);
+        assert_eq!([series("6.1.192"), series("7.3.4")], [Some("6.1"), Some("7.3")]);
+        assert_eq!([series("6.120.1"), series("6.10.3"), series("7.0.0"), series("")], [None; 4]);
     }
 
     #[test]

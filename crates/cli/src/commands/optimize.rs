@@ -102,7 +102,7 @@ fn print(matrix: &Cross, output: &Output) {
     });
     output.table(&heads, lines);
     output.print(
-        "\nchanges against the base kernel; misses by a front-end model; score: the geometric mean of the four ratios, \
-         less is better",
+        "\nchanges against the base kernel; misses by a front-end model; score: model cycles as a ratio to the base \
+         kernel's (the geometric mean of the four ratios where the model has no costs), less is better",
     );
 }

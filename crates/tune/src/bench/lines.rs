@@ -6,7 +6,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Line {
     pub row: String,
-    /// Programs that do each row once leave it out.
+    /// `rr`, which does each row once, leaves it out.
     #[serde(default)]
     pub iteration: u32,
     pub operations: u64,

@@ -110,10 +110,11 @@ impl From<kerntune_machine::Error> for Failure {
         match error {
             Error::Work(inner) => inner.into(),
             Error::Kernel(inner) => inner.into(),
-            Error::NoRecorder { .. } => Self::new(Exit::Missing, error),
-            Error::Code { .. } | Error::NotOnUml { .. } | Error::NotOnEmulator { .. } => {
-                Self::new(Exit::Usage, error)
-            }
+            Error::NoRecorder { .. } | Error::NoKvm { .. } => Self::new(Exit::Missing, error),
+            Error::Code { .. }
+            | Error::NotOnKvm { .. }
+            | Error::NotOnUml { .. }
+            | Error::NotOnEmulator { .. } => Self::new(Exit::Usage, error),
             Error::Recorder { .. } | Error::Recording { .. } | Error::Qemu { .. } => {
                 Self::new(Exit::Recording, error)
             }
@@ -181,7 +182,7 @@ impl From<kerntune_tune::bench::Error> for Failure {
             Error::NothingRuns { .. } => Self::new(Exit::Missing, error),
             Error::Program { .. } | Error::NotFigures { .. } => Self::new(Exit::Guest, error),
             Error::NotRecorded { .. } => Self::new(Exit::Recording, error),
-            Error::NoRow { .. } | Error::NotScalable { .. } => Self::new(Exit::Usage, error),
+            other => Self::new(Exit::Usage, other),
         }
     }
 }

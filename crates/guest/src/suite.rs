@@ -121,6 +121,18 @@ impl Suite {
         }
     }
 
+    /// Why a guest that is timed and not recorded gives no figures for it.
+    pub fn untimed(&self) -> Option<&'static str> {
+        let silent = |step: &Step| step.region.is_some() && step.metrics.is_empty();
+        if self.workload.network_cards > 0 {
+            Some("it takes network cards, which only guests in the emulator have")
+        } else if self.workload.measured.steps.iter().any(silent) {
+            Some("what it runs between init's marks says no figure (`metrics`), and init has no clock")
+        } else {
+            None
+        }
+    }
+
     /// What tells which rows cannot run: prints their names with the reasons, one a line, by a tab.
     pub fn checks(&self) -> Vec<Command> {
         let steps = self.workload.measured.steps.iter();

@@ -3,27 +3,24 @@
 use crate::points::Point;
 use crate::recorder::{find_recorder, recorder_spec};
 use crate::user_binary::UserBinary;
-use crate::watch::{watch, Watched};
-use crate::{results, Error, Result};
-use kerntune_guest::{boot_options, Collect, PORT_NAME};
+use crate::watch::Watched;
+use crate::{qemu, Error, Result};
+use kerntune_guest::Collect;
 use kerntune_kernel::Kernel;
 use kerntune_trace::counts::Counts;
 use kerntune_trace::{files, Recording, TagWindow, RECORDER_FAILED};
-use kerntune_work::{write_json, IoContext, Job, JobEnd, Progress};
+use kerntune_work::{write_json, IoContext, JobEnd, Progress};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The program that emulates.
-const QEMU: &str = "qemu-system-x86_64";
 /// All that TCG has, without what differs from run to run (`rdrand`, `rdseed`) and without the
 /// features for which the kernel copies with `rep movsb`: icount charges each byte of it as one
 /// instruction, which no CPU with these features does.
 const CPU: &str = "max,-rdrand,-rdseed,-erms,-fsrm";
-/// What the guest kernel is told: console, no address randomisation, the TSC as the clock (under
-/// icount it is exact), no mitigations (the emulated CPU needs none), die on panic.
-const COMMAND_LINE: &str =
-    "console=ttyS0 panic=-1 nokaslr norandmaps tsc=reliable clocksource=tsc mitigations=off";
+/// What the guest kernel is told besides: the TSC as the clock (under icount it is exact), no mitigations (the emulated
+/// CPU needs none).
+const COMMAND_LINE: &str = "tsc=reliable clocksource=tsc mitigations=off";
 /// A network card that repeats; 10 µs is about what a packet takes to leave a real one.
 const CARD: &str = "ioeventfd=off,tx=timer,x-txtimer=10000";
 /// Wall seconds within which init must say its first word.
@@ -139,18 +136,11 @@ impl Emulator {
     /// Everything besides the kernel and the image that decides what a run gives, for names of
     /// results: QEMU's version, the recorder's bytes, the options.
     pub fn identity(&self) -> Result<String> {
-        let (_, version) = Job::new({
-            let mut command = Command::new(QEMU);
-            command.arg("--version");
-            command
-        })
-        .output()?;
-        let version = version.lines().next().unwrap_or_default().to_string();
         Ok(kerntune_work::ContentHash::new("emulator/1")
-            .field("qemu", version)
+            .field("qemu", qemu::version()?)
             .field("cpu", CPU)
             .field("network card", CARD)
-            .field("command line", COMMAND_LINE)
+            .field("command line", format!("{} {COMMAND_LINE}", qemu::COMMAND_LINE))
             .file("recorder", &self.recorder)?
             .finish())
     }
@@ -165,60 +155,24 @@ impl Emulator {
             let spec = recorder_spec(request.kernel, capture, &directory)?;
             write_json(&directory.join(files::SPEC), &spec)?;
         }
-        let console_path = directory.join("console.log");
-        let mut said = Vec::new();
-        let job = Job::new(self.command(request, &directory));
-        let watched = watch(job, request, &console_path, progress, |line| {
-            said.push(line.to_string());
-            true
-        })?;
-        let guest_files = directory.join("guest");
-        let archive = self.archive(&directory);
-        let message = said.iter().rev().take(5).rev().cloned().collect::<Vec<_>>().join("; ");
-        recorder_failed(&watched.end, &message)?;
-        watched
-            .judge(request, |end| died(end, message))
-            .map_err(|error| error.with_last_words(&archive, &guest_files))?;
-        results::unpack(&archive, &guest_files)?;
-        fs::remove_file(&archive).at("remove", &archive)?;
+        let command = self.command(request, &directory);
+        let (watched, guest_files) = qemu::run(command, request, &directory, progress, recorder_failed)?;
         let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;
         let Watched { started, phases, .. } = watched;
         let wall_seconds = started.elapsed().as_secs_f64();
         Ok(Outcome { directory, guest_files, recording, wall_seconds, phases })
     }
 
-    /// The file in which the results arrived: the virtio port, or the second serial port of a
-    /// kernel without virtio consoles.
-    fn archive(&self, directory: &Path) -> PathBuf {
-        let virtio = directory.join("out.tar");
-        let serial = directory.join("out-serial.tar");
-        let length = |path: &Path| fs::metadata(path).map(|m| m.len()).unwrap_or(0);
-        if length(&virtio) == 0 && length(&serial) > 0 {
-            serial
-        } else {
-            virtio
-        }
-    }
-
     fn command(&self, request: &RunRequest, directory: &Path) -> Command {
-        let file = |name: &str| format!("file:{}", escape(&directory.join(name)));
-        let mut command = Command::new(QEMU);
-        command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+        let mut command = qemu::program(None);
+        qemu::bare(&mut command);
         command.args(["-accel", "tcg", "-cpu", CPU, "-smp", "1"]);
         // One instruction is one nanosecond; idle time is skipped; the clock and all that QEMU
         // draws at random begin the same every time.
         command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm", "-seed", "1"]);
-        command.args(["-m", &request.memory_mb.to_string()]);
-        command.arg("-kernel").arg(request.kernel.bzimage());
-        command.arg("-initrd").arg(request.initramfs);
-        let options = boot_options(request.run, request.collect);
-        command.args(["-append", format!("{COMMAND_LINE} {options} {}", request.append).trim_end()]);
-        command.args(["-serial", &file("console.log"), "-serial", &file("out-serial.tar")]);
         // Without ioeventfd a device is driven on the emulation thread, when the guest says so, and
         // not by another thread whenever the host schedules it.
-        command.args(["-device", "virtio-serial-pci,ioeventfd=off"]);
-        command.args(["-chardev", &format!("file,id=out,path={}", escape(&directory.join("out.tar")))]);
-        command.args(["-device", &format!("virtserialport,chardev=out,name={PORT_NAME}")]);
+        qemu::guest(&mut command, request, directory, COMMAND_LINE, ",ioeventfd=off");
         for card in 0..request.network_cards {
             // Packets leave by a timer of virtual time: otherwise another thread sends them whenever the
             // host schedules it.
@@ -227,15 +181,11 @@ impl Emulator {
         }
         if request.capture.is_some() {
             let spec = directory.join(files::SPEC);
-            command.args(["-plugin", &format!("{},spec={}", escape(&self.recorder), escape(&spec))]);
+            command
+                .args(["-plugin", &format!("{},spec={}", qemu::escape(&self.recorder), qemu::escape(&spec))]);
         }
         command
     }
-}
-
-/// QEMU's option syntax doubles commas.
-fn escape(path: &Path) -> String {
-    path.display().to_string().replace(',', ",,")
 }
 
 /// The recorder says why it gave up, and nothing else of the run matters then.
@@ -248,12 +198,6 @@ fn recorder_failed(end: &JobEnd, message: &str) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// QEMU, if it ended as it should not.
-fn died(end: &JobEnd, message: String) -> Option<Error> {
-    let JobEnd::Exited(status) = end else { return None };
-    (!status.success()).then(|| Error::Qemu { status: status.to_string(), message })
 }
 
 fn read_recording(directory: &Path) -> Result<Recording> {

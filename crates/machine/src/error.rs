@@ -42,6 +42,12 @@ pub enum Error {
     /// Asked of User-Mode Linux what it cannot do.
     #[error("the machine uml cannot {what}")]
     NotOnUml { what: &'static str },
+    /// Asked of KVM what it cannot do.
+    #[error("the machine kvm cannot {what}")]
+    NotOnKvm { what: &'static str },
+    /// No KVM, or none that boots a kernel.
+    #[error("there is no machine kvm here: {message}. `kerntune doctor` says what it lacks; kernels built with --arch um are timed without it (docs/uml.md), and the emulator compares any two exactly (`kerntune compare`)")]
+    NoKvm { message: String },
     /// A kernel that is a program.
     #[error("kernel {kernel} is for User-Mode Linux, and no computer boots it, nor does the emulator: here a kernel is needed that was built without --arch um")]
     NotOnEmulator { kernel: String },

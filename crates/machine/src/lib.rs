@@ -1,8 +1,8 @@
 //! Starts a kernel on a machine, feeds it a workload, and brings back what was captured.
 //!
-//! Two machines so far: the [`Emulator`], QEMU's TCG with `-icount` and everything pinned that
-//! makes runs differ, so that two runs are the same to the instruction; and [`Uml`], on which the kernel is a
-//! process and its time is real. [`Machine`] is the one that a kernel is built for. Start from
+//! Three machines: the [`Emulator`], QEMU's TCG with `-icount` and everything pinned that
+//! makes runs differ, so that two runs are the same to the instruction; [`Kvm`], the same guest on the host's own CPU; and
+//! [`Uml`], on which the kernel is a process. Of the last two the time is real. [`Machine`] is any of them. Start from
 //! [`Emulator::find`], [`RunRequest`] and [`Emulator::run`]; what comes back is an [`Outcome`].
 //! [`Selection`], [`resolve_points`] and [`load_user_binary`] make what a [`CaptureRequest`] asks for
 //! out of what users say.
@@ -21,13 +21,16 @@
 
 mod code;
 mod console;
+mod cpu;
 mod emulator;
 mod error;
+mod kvm;
 mod last_words;
 mod lines;
 mod machine;
 mod pattern;
 mod points;
+mod qemu;
 mod recorder;
 mod results;
 mod selection;
@@ -38,8 +41,10 @@ mod user_binary;
 mod watch;
 mod x86_64;
 
+pub use cpu::last_cpu;
 pub use emulator::{CaptureRequest, Emulator, Outcome, RunRequest, BOOT_SECONDS};
 pub use error::{Error, Result};
+pub use kvm::Kvm;
 pub use last_words::LastWords;
 pub use lines::LineError;
 pub use machine::Machine;

@@ -1,6 +1,6 @@
-//! The machine that a kernel is built for.
+//! Any of the machines.
 
-use crate::{Emulator, Outcome, Result, RunRequest, Uml};
+use crate::{Emulator, Kvm, Outcome, Result, RunRequest, Uml};
 use kerntune_kernel::Arch;
 use kerntune_work::Progress;
 use std::path::Path;
@@ -11,11 +11,13 @@ pub enum Machine {
     /// Exact.
     Emulator(Emulator),
     /// Timed.
+    Kvm(Kvm),
+    /// Timed.
     Uml(Uml),
 }
 
 impl Machine {
-    /// The one on which kernels of an architecture run.
+    /// The one on which kernels of an architecture are trained, checked and measured.
     ///
     /// # Errors
     /// As [`Emulator::find`].
@@ -26,10 +28,19 @@ impl Machine {
         }
     }
 
+    /// The one that times kernels of an architecture, on one CPU of the host.
+    pub fn that_times(arch: Arch, cpu: Option<u32>) -> Self {
+        match arch {
+            Arch::X86_64 => Machine::Kvm(Kvm::new(cpu)),
+            Arch::Um => Machine::Uml(Uml { cpu }),
+        }
+    }
+
     /// The name in commands and results.
     pub fn name(&self) -> &'static str {
         match self {
             Machine::Emulator(_) => "emulator",
+            Machine::Kvm(_) => "kvm",
             Machine::Uml(_) => "uml",
         }
     }
@@ -41,6 +52,7 @@ impl Machine {
     pub fn identity(&self) -> Result<String> {
         match self {
             Machine::Emulator(emulator) => emulator.identity(),
+            Machine::Kvm(kvm) => kvm.identity(),
             Machine::Uml(uml) => Ok(uml.identity()),
         }
     }
@@ -52,6 +64,7 @@ impl Machine {
     pub fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
         match self {
             Machine::Emulator(emulator) => emulator.run(request, directory, progress),
+            Machine::Kvm(kvm) => kvm.run(request, directory, progress),
             Machine::Uml(uml) => uml.run(request, directory, progress),
         }
     }

@@ -1,6 +1,6 @@
 //! Things to try things on: a small program, compiled by the host's compiler, and a kernel that is not there.
 
-use kerntune_kernel::Kernel;
+use kerntune_kernel::{Arch, Kernel};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -33,10 +33,10 @@ pub fn build(dir: &tempfile::TempDir, flags: &[&str]) -> PathBuf {
     program
 }
 
-/// A kernel for User-Mode Linux, as far as its manifest says.
-pub fn uml_kernel() -> Kernel {
+/// A kernel, as far as its manifest says.
+pub fn kernel(arch: Arch) -> Kernel {
     let manifest = serde_json::json!({
-        "schema": kerntune_kernel::SCHEMA, "id": "aa11", "label": "base", "version": "6.12.117", "arch": "um",
+        "schema": kerntune_kernel::SCHEMA, "id": "aa11", "label": "base", "version": "6.12.117", "arch": arch,
         "source": { "origin": "debian:6.12", "hash": "0" }, "config_hash": "1",
         "compiler": { "program": "/usr/bin/gcc", "version": "gcc 12.2.0" }, "cc": "gcc", "kcflags": [],
         "make_vars": [], "recipe": null, "profile_id": null, "base_id": null, "built": "2026-01-01T00:00:00Z",

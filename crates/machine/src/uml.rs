@@ -7,7 +7,7 @@
 
 use crate::emulator::{Outcome, RunRequest};
 use crate::watch::{watch, Watched};
-use crate::{results, Error, Result};
+use crate::{cpu, results, Error, Result};
 use kerntune_guest::{boot_options, Said};
 use kerntune_kernel::Arch;
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
@@ -32,11 +32,6 @@ pub struct Uml {
 }
 
 impl Uml {
-    /// The last CPU that this process may use: the first one has most of a host's interrupts.
-    pub fn last_cpu() -> Option<u32> {
-        last_allowed(&fs::read_to_string("/proc/self/status").ok()?)
-    }
-
     /// Everything besides the kernel and the image that decides what a run gives, for names of results. Times are not
     /// among it: they are never found again.
     pub fn identity(self) -> String {
@@ -101,22 +96,8 @@ fn collect(mut from: UnixStream, to: &Path) -> Result<std::thread::JoinHandle<io
     Ok(std::thread::spawn(move || io::copy(&mut from, &mut file).map(drop)))
 }
 
-/// From the text of `/proc/PID/status`.
-fn last_allowed(status: &str) -> Option<u32> {
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    list.trim().rsplit([',', '-']).next()?.parse().ok()
-}
-
 fn command(uml: Uml, request: &RunRequest, directory: &Path) -> Command {
-    let image = request.kernel.image();
-    let mut command = match uml.cpu {
-        Some(cpu) => {
-            let mut command = Command::new("taskset");
-            command.arg("-c").arg(cpu.to_string()).arg(image);
-            command
-        }
-        None => Command::new(image),
-    };
+    let mut command = cpu::program(uml.cpu, &request.kernel.image());
     command.arg(format!("mem={}M", request.memory_mb));
     command.arg(format!("initrd={}", request.initramfs.display()));
     // The management socket's directory; it would be below the home directory.
@@ -154,7 +135,7 @@ mod tests {
         fs::write(&path, text).unwrap();
         let mut console = Console::follow(&path);
         console.read();
-        let kernel = crate::test_program::uml_kernel();
+        let kernel = crate::test_program::kernel(Arch::Um);
         let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
         let end = JobEnd::Exited(ExitStatus::from_raw(status));
         let watched = Watched { console, end, phases: Vec::new(), started: Instant::now() };
@@ -178,19 +159,16 @@ mod tests {
 
     #[test]
     fn one_cpu_is_given_by_taskset() {
-        let kernel = crate::test_program::uml_kernel();
+        let kernel = crate::test_program::kernel(Arch::Um);
         let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
         let said = |uml| format!("{:?}", command(uml, &request, Path::new("/")));
         assert!(said(Uml { cpu: Some(3) }).contains(r#""taskset" "-c" "3" "/k/vmlinux" "mem="#));
         assert!(!said(Uml::default()).contains("taskset"));
-        let last = |list| last_allowed(&format!("Name:\tx\nCpus_allowed_list:\t{list}\n"));
-        assert_eq!((last("0-1"), last("0,2-7,9"), last("4"), last("")), (Some(1), Some(9), Some(4), None));
-        assert!(Uml::last_cpu().is_some());
     }
 
     #[test]
     fn what_it_cannot_do_is_said_before_anything_runs() {
-        let mut kernel = crate::test_program::uml_kernel();
+        let mut kernel = crate::test_program::kernel(Arch::Um);
         let refused = |request: &RunRequest| able(request).unwrap_err().to_string();
         let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
         able(&request).unwrap();

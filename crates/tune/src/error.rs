@@ -95,9 +95,9 @@ pub enum Error {
     /// Functional checks whose results cannot be read.
     #[error("the functional checks ended with something else than results: {message}; all of it is in {}", path.display())]
     SelfTest { path: std::path::PathBuf, message: String },
-    /// A kernel for a machine that has no time of its own.
-    #[error("kernel {kernel} cannot be timed here: build one for User-Mode Linux (`kerntune kernel build --arch um`); `kerntune compare` compares kernels in the emulator, exactly")]
-    NotTimed { kernel: String },
+    /// Kernels for different machines.
+    #[error("kernel {kernel} is for another machine than the first one: of kernels that are timed together all are built with --arch um, or none is")]
+    OtherMachine { kernel: String },
     /// A program that printed something else than times.
     #[error("{} is not a row's times in each line: {message}; `kerntune time` needs a workload whose programs print {{\"row\":…,\"operations\":…,\"nanoseconds\":…}}, such as batched", path.display())]
     NotTimes { path: std::path::PathBuf, message: String },

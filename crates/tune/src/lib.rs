@@ -7,7 +7,7 @@
 //! - [`record`](record::record): one run on the exact machine → a profile,
 //! - [`train`](train::train): one run of an instrumented kernel → its counters,
 //! - [`selftest`](selftest::selftest): one run of functional checks on a kernel,
-//! - [`timed`](bench::uml::timed): kernels in User-Mode Linux, in turn → their times,
+//! - [`timed`](bench::timed::timed): kernels on a machine that times, in turn → their times,
 //! - [`compare`](compare::compare): two kernels (and one of them twice) → a comparison,
 //! - [`optimize`](optimize::optimize): a kernel and a workload → a tuned kernel and the proof,
 //! - [`bench`]: rows of suites on a machine → their figures in one format,

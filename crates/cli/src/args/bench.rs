@@ -23,27 +23,28 @@ pub struct BenchRun {
     /// Suites: workloads by name or .toml file, as `bench list` shows them
     #[arg(required = true, value_name = "SUITE")]
     pub suites: Vec<String>,
-    /// Where: emulator (exact, per operation), uml (timed, a kernel that is a process), or host (timed, under the
-    /// kernel that is booted)
+    /// Where: emulator (exact, per operation), kvm (timed, in a virtual machine), uml (timed, a kernel that is a
+    /// process), or host (timed, under the kernel that is booted)
     #[arg(long, value_enum, default_value_t = Machine::Emulator, value_name = "MACHINE")]
     pub machine: Machine,
     /// Only this row, of every suite or as SUITE/ROW; may be repeated
     #[arg(long, value_name = "ROW")]
     pub row: Vec<String>,
-    /// On emulator and uml: the kernel, by label, beginning of an id, or directory
+    /// In a guest: the kernel, by label, beginning of an id, or directory
     #[arg(long)]
     pub kernel: Option<String>,
-    /// On the emulator: how often to boot; figures repeat, and more boots show that they do [default: 1]. On uml: how
-    /// often to boot [default: 5]
+    /// On the emulator: how often to boot; figures repeat, and more boots show that they do [default: 1]. On kvm and uml:
+    /// how often to boot [default: 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub boots: Option<u32>,
     /// On the host: how often to run each suite [default: 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub runs: Option<u32>,
-    /// On uml: how often each row is timed in a boot [default: 5]
+    /// On kvm and uml, of the suite batched: how often each row is timed in a boot [default: 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub iterations: Option<u32>,
-    /// How many times its usual work each row does [default: 1 on the emulator, 4 on uml, 10 on the host]
+    /// How many times its usual work each row does [default: 1 on the emulator, 10 elsewhere, of batched 4
+    /// in a guest]
     #[arg(long, value_name = "X")]
     pub scale: Option<f64>,
     #[command(flatten)]
@@ -58,6 +59,7 @@ pub struct BenchRun {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Machine {
     Emulator,
+    Kvm,
     Uml,
     Host,
 }

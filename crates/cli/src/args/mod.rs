@@ -102,7 +102,7 @@ pub enum Command {
     /// Run rows of benchmark suites on a machine, and hold timed results of two kernels against each other
     #[command(subcommand)]
     Bench(Bench),
-    /// Time kernels in User-Mode Linux against each other, boot by boot in turn
+    /// Time kernels against each other, boot by boot in turn
     Time(Time),
     /// Make a Debian package of a kernel: the image that was measured, its modules, and its profile
     Package(Package),

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct Time {
-    /// The base kernel, built with --arch um: label, beginning of an id, or directory; it is timed twice
+    /// The base kernel: label, beginning of an id, or directory; it is timed twice. Kernels built with --arch um run as
+    /// processes (uml), others in a virtual machine (kvm)
     pub base: String,
     /// Kernels to hold against it
     pub others: Vec<String>,
@@ -23,12 +24,13 @@ pub struct Time {
     /// With --until-width: begin no round after so many minutes
     #[arg(long, requires = "until_width", value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub budget: Option<u64>,
-    /// How often each row is timed in a boot
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub iterations: u32,
-    /// How much of its work a row does each time; 1 is as much as in the emulator
-    #[arg(long, default_value_t = 4.0, value_name = "X")]
-    pub scale: f64,
+    /// How often each row is timed in a boot [default: 5 of batched suites, which alone can do more than 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub iterations: Option<u32>,
+    /// How much of its work a row does each time; 1 is as much as in the emulator [default: 4 of batched suites, 10 of
+    /// others, 1 of those that always do the same]
+    #[arg(long, value_name = "X")]
+    pub scale: Option<f64>,
     /// The host's CPU on which all of them run [default: the last one]
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,

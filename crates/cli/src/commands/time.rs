@@ -4,10 +4,9 @@ use super::{work, workload};
 use crate::args::{Global, Time};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use kerntune_kernel::{Arch, Kernel};
-use kerntune_machine::Uml;
+use kerntune_kernel::Kernel;
 use kerntune_stats::{Decision, Look, Results, ResultsRow};
-use kerntune_tune::bench::uml::{timed, Effort, TimedRequest, Until};
+use kerntune_tune::bench::timed::{machine, timed, Effort, TimedRequest, Until};
 use kerntune_tune::Session;
 use std::time::Duration;
 
@@ -17,36 +16,29 @@ const BOOTS: u32 = 10;
 const MOST_BOOTS: u32 = 1000;
 
 pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Failure> {
-    if !(options.scale > 0.0 && options.scale <= 1e6) {
-        return Err(Failure::usage(format!("--scale is above 0 and up to 1e6, not {}", options.scale)));
+    if let Some(scale) = options.scale.filter(|scale| !(*scale > 0.0 && *scale <= 1e6)) {
+        return Err(Failure::usage(format!("--scale is above 0 and up to 1e6, not {scale}")));
     }
     let work = work(global)?;
     let workload = workload(&options.workload)?;
     let names = std::iter::once(&options.base).chain(&options.others);
     let kernels: Vec<Kernel> =
         names.map(|name| kerntune_kernel::find(&work, name)).collect::<Result<_, _>>()?;
-    let session = Session::on(Arch::Um, &work, output.progress())?;
+    let machine = machine(&kernels, options.cpu)?;
+    let session = Session::on(kernels[0].manifest.arch, &work, output.progress())?;
     let until = options.until_width.map(|width| Until {
         width,
         budget: options.budget.map(|minutes| Duration::from_secs(60 * minutes)),
     });
-    let request = TimedRequest {
-        kernels: &kernels,
-        workload: &workload,
-        effort: Effort {
-            boots: options.boots.unwrap_or(if until.is_some() { MOST_BOOTS } else { BOOTS }),
-            iterations: options.iterations,
-            scale: options.scale,
-            cpu: options.cpu.or_else(Uml::last_cpu).unwrap_or(0),
-        },
-        until,
-        directory: &options.out,
-    };
+    let boots = options.boots.unwrap_or(if until.is_some() { MOST_BOOTS } else { BOOTS });
+    let effort = Effort::of(&workload, boots, options.iterations, options.scale)?;
+    let request =
+        TimedRequest { kernels: &kernels, workload: &workload, effort, until, directory: &options.out };
     let tell = |boot, of, label: &str| match until {
         Some(_) => output.note(&format!("[{boot}] {label}")),
         None => output.note(&format!("[{boot}/{of}] {label}")),
     };
-    let times = timed(&session, &request, &tell, &|decision| output.note(&seen(decision)))?;
+    let times = timed(&session, &machine, &request, &tell, &|decision| output.note(&seen(decision)))?;
     let times: Vec<Results> = times.into_iter().map(|(_, results)| results).collect();
     match options.format.json {
         true => output.json(&times),
@@ -54,7 +46,7 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
     }
     output.note(&format!(
         "\nmedians of all boots, with {} iterations in each; every time is in {}",
-        options.iterations,
+        effort.iterations,
         options.out.display()
     ));
     Ok(Exit::Ok)

@@ -12,6 +12,9 @@ pub enum Error {
     /// A scale for programs that take none.
     #[error("suite {suite} always does the same work; leave --scale out")]
     NotScalable { suite: String },
+    /// Iterations for programs that have none.
+    #[error("suite {suite} does each row once in a boot; leave --iterations out, and boot more often")]
+    NotRepeated { suite: String },
     /// A suite's program that failed.
     #[error("`{command}` {what}, so there are no figures of it; its last words were:\n{words}")]
     Program { command: String, what: String, words: String },

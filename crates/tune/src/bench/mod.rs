@@ -1,17 +1,17 @@
 //! Rows of suites on a machine, their figures in one format.
 //!
 //! [`select`] chooses rows, a machine's `check` says up front which of them cannot run there, and its `run` gives the
-//! [`Results`](kerntune_stats::Results) of the others. [`uml::timed`] has several kernels take turns. Nothing that went wrong becomes a number.
+//! [`Results`](kerntune_stats::Results) of the others. [`timed::timed`] has several kernels take turns. Nothing that went wrong becomes a number.
 
 pub mod emulator;
 mod error;
 pub mod host;
 mod lines;
-pub mod uml;
+pub mod timed;
 
 pub use error::Error;
 
-use kerntune_guest::{Better, Suite, SuiteRow};
+use kerntune_guest::{Better, Suite, SuiteRow, Unit};
 use kerntune_kernel::Kernel;
 use kerntune_stats::{ResultsRow, Skipped};
 use kerntune_work::IoContext;
@@ -113,12 +113,15 @@ fn lacks(row: &SuiteRow, config: &str) -> Option<String> {
 
 /// A row without values yet, in its own unit.
 fn empty_row(suite: &str, row: &SuiteRow) -> ResultsRow {
-    let better = match row.unit.better() {
+    let (better, unit) = (better(&row.unit), row.unit.name().into());
+    ResultsRow { suite: suite.into(), row: row.name.clone(), unit, better, values: Vec::new() }
+}
+
+fn better(unit: &Unit) -> kerntune_stats::Better {
+    match unit.better() {
         Better::Lower => kerntune_stats::Better::Lower,
         Better::Higher => kerntune_stats::Better::Higher,
-    };
-    let (suite, row, unit) = (suite.into(), row.name.clone(), row.unit.name().into());
-    ResultsRow { suite, row, unit, better, values: Vec::new() }
+    }
 }
 
 /// `uname -r` and `uname -v`, from the first words on a console; empty if it had others.

@@ -7,7 +7,8 @@ mod run;
 use crate::args::{Bench, Global};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use kerntune_tune::bench::{host, uml};
+use kerntune_kernel::Arch;
+use kerntune_tune::bench::{host, timed};
 use kerntune_tune::record;
 
 pub fn run(global: &Global, command: &Bench, output: &Output) -> Result<Exit, Failure> {
@@ -20,7 +21,8 @@ pub fn run(global: &Global, command: &Bench, output: &Output) -> Result<Exit, Fa
 
 /// The machines that a suite runs on.
 fn machines(suite: &kerntune_guest::Suite) -> Vec<&'static str> {
-    let uml = suite.is_batched().then_some(uml::MACHINE);
+    let timed = |arch, name| timed::unfit(arch, suite).is_none().then_some(name);
     let host = suite.guest_only().is_none().then_some(host::MACHINE);
-    [record::MACHINE].into_iter().chain(uml).chain(host).collect()
+    let others = [timed(Arch::X86_64, timed::KVM), timed(Arch::Um, timed::UML), host];
+    [record::MACHINE].into_iter().chain(others.into_iter().flatten()).collect()
 }

@@ -5,11 +5,10 @@ use crate::commands::{work, workload};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_compare::number::figure;
-use kerntune_guest::Suite;
+use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
-use kerntune_machine::Uml;
 use kerntune_stats::{Results, Skipped};
-use kerntune_tune::bench::{self, emulator, host, uml, Selected};
+use kerntune_tune::bench::{self, emulator, host, timed, Selected};
 use kerntune_tune::{model, Session};
 use kerntune_work::{write_json, WorkDir};
 use std::path::Path;
@@ -18,10 +17,8 @@ use std::path::Path;
 const RUNS: u32 = 5;
 /// The usual work takes some milliseconds; on the host a clock that others use, too, wants more.
 const HOST_SCALE: f64 = 10.0;
-/// Boots of a kernel on uml, how often each row is timed in one, and how long that takes.
+/// Boots of a kernel that is timed.
 const BOOTS: u32 = 5;
-const ITERATIONS: u32 = 5;
-const UML_SCALE: f64 = 4.0;
 
 pub fn run(global: &Global, options: &BenchRun, output: &Output) -> Result<Exit, Failure> {
     if options.scale.is_some_and(|scale| !(scale > 0.0 && scale <= 1e6)) {
@@ -37,7 +34,7 @@ pub fn run(global: &Global, options: &BenchRun, output: &Output) -> Result<Exit,
     let work = work(global)?;
     let results = match options.machine {
         Machine::Emulator => on_emulator(&work, options, selection, output)?,
-        Machine::Uml => on_uml(&work, options, selection, output)?,
+        Machine::Kvm | Machine::Uml => in_guest(&work, options, selection, output)?,
         Machine::Host => on_host(&work, options, selection, output)?,
     };
     if let Some(path) = &options.output {
@@ -46,7 +43,7 @@ pub fn run(global: &Global, options: &BenchRun, output: &Output) -> Result<Exit,
     match (options.format.json, options.machine) {
         (true, _) => output.json(&results),
         (false, Machine::Emulator) => exact(&results, output),
-        (false, Machine::Uml | Machine::Host) => timed(&results, output),
+        (false, Machine::Kvm | Machine::Uml | Machine::Host) => table(&results, output),
     }
     Ok(Exit::Ok)
 }
@@ -70,7 +67,7 @@ fn kernel(work: &WorkDir, options: &BenchRun) -> Result<Kernel, Failure> {
 
 /// Refuses options that mean nothing on this machine.
 fn only(options: &BenchRun, machine: Machine) -> Result<(), Failure> {
-    let (on_host, on_uml) = (machine == Machine::Host, machine == Machine::Uml);
+    let (on_host, timed) = (machine == Machine::Host, matches!(machine, Machine::Kvm | Machine::Uml));
     let refused = [
         (
             options.runs.is_some() && !on_host,
@@ -78,15 +75,15 @@ fn only(options: &BenchRun, machine: Machine) -> Result<(), Failure> {
         ),
         (
             options.boots.is_some() && on_host,
-            "--boots is for emulator and uml; the host stays booted as it is, and --runs says how often",
+            "--boots is for guests; the host stays booted as it is, and --runs says how often",
         ),
         (
             options.kernel.is_some() && on_host,
-            "--kernel is for emulator and uml; the host runs the kernel that is booted",
+            "--kernel is for guests; the host runs the kernel that is booted",
         ),
         (
-            options.iterations.is_some() && !on_uml,
-            "--iterations is for uml; elsewhere a row is timed once in each run",
+            options.iterations.is_some() && !timed,
+            "--iterations is for kvm and uml; elsewhere a row is timed once in each run",
         ),
     ];
     match refused.iter().find(|(is, _)| *is) {
@@ -119,24 +116,28 @@ fn on_emulator(
     Ok(emulator::run(&session, checked, &request)?)
 }
 
-fn on_uml(
+fn in_guest(
     work: &WorkDir,
     options: &BenchRun,
     selection: Vec<Selected>,
     output: &Output,
 ) -> Result<Results, Failure> {
-    only(options, Machine::Uml)?;
+    only(options, options.machine)?;
     let kernel = kernel(work, options)?;
-    let checked = uml::check(&kernel, selection)?;
-    say(&checked.1, uml::MACHINE, output);
-    let session = Session::on(Arch::Um, work, output.progress())?;
-    let effort = uml::Effort {
-        boots: options.boots.unwrap_or(BOOTS),
-        iterations: options.iterations.unwrap_or(ITERATIONS),
-        scale: options.scale.unwrap_or(UML_SCALE),
-        cpu: Uml::last_cpu().unwrap_or(0),
+    let is_um = kernel.manifest.arch == Arch::Um;
+    if is_um != (options.machine == Machine::Uml) {
+        let name = &kernel.manifest.label;
+        let machine = if is_um { timed::UML } else { timed::KVM };
+        return Err(Failure::usage(format!("kernel {name} is timed on {machine}: `--machine {machine}`")));
+    }
+    let machine = timed::machine(std::slice::from_ref(&kernel), None)?;
+    let checked = timed::check(&kernel, selection)?;
+    say(&checked.1, machine.name(), output);
+    let session = Session::on(kernel.manifest.arch, work, output.progress())?;
+    let effort = |workload: &Workload| {
+        timed::Effort::of(workload, options.boots.unwrap_or(BOOTS), options.iterations, options.scale)
     };
-    Ok(uml::run(&session, checked, &kernel, effort)?)
+    Ok(timed::run(&session, &machine, checked, &kernel, effort)?)
 }
 
 fn on_host(
@@ -187,7 +188,7 @@ fn exact(results: &Results, output: &Output) {
     ));
 }
 
-fn timed(results: &Results, output: &Output) {
+fn table(results: &Results, output: &Output) {
     let lines = results.rows.iter().filter_map(|row| {
         let [median, least, most] = row.spread()?;
         let (suite, name, unit) = (row.suite.clone(), row.row.clone(), row.unit.clone());

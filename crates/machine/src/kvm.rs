@@ -1,0 +1,144 @@
+//! QEMU with KVM: the kernel on the host's own CPU, in a virtual machine. Timed.
+//!
+//! The same guest as in the emulator, on one virtual CPU with all that the host's has; time is the host's.
+
+use crate::emulator::{Outcome, RunRequest};
+use crate::watch::Watched;
+use crate::{qemu, Error, Result};
+use kerntune_work::{IoContext, JobEnd, Progress};
+use std::path::Path;
+use std::process::Command;
+
+/// Seconds within which init must say its first word. A kernel takes one or two; where KVM is half there, as in a
+/// virtual machine that has no nested one, it hangs for good.
+const BOOT_SECONDS: u64 = 20;
+
+/// A machine that times kernels for PCs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kvm {
+    /// The host's CPU on which all of QEMU runs; `None` leaves it to the host.
+    pub cpu: Option<u32>,
+    accelerator: &'static str,
+}
+
+impl Kvm {
+    /// The host's KVM.
+    pub fn new(cpu: Option<u32>) -> Self {
+        Self { cpu, accelerator: "kvm" }
+    }
+
+    /// The same guest, emulated: to try what comes after where there is no KVM. Its times are the emulator's.
+    #[doc(hidden)]
+    pub fn emulated(cpu: Option<u32>) -> Self {
+        Self { cpu, accelerator: "tcg" }
+    }
+
+    /// Everything besides the kernel and the image that decides what a run gives, for names of results. Times are not
+    /// among it: they are never found again.
+    ///
+    /// # Errors
+    /// A QEMU that is not there.
+    pub fn identity(self) -> Result<String> {
+        let hash = kerntune_work::ContentHash::new("kvm/1").field("qemu", qemu::version()?);
+        Ok(hash.field("accelerator", self.accelerator).finish())
+    }
+
+    /// Runs a guest to its end. `directory` must exist and be empty; everything lands there.
+    ///
+    /// # Errors
+    /// [`Error::NotOnKvm`] for what this machine cannot do, [`Error::NoKvm`] where there is none that boots a kernel.
+    pub fn run(self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
+        able(request)?;
+        let directory = directory.canonicalize().at("open", directory)?;
+        let request = RunRequest { boot_limit_seconds: BOOT_SECONDS, ..request.clone() };
+        let (watched, guest_files) =
+            qemu::run(self.command(&request, &directory), &request, &directory, progress, no_kvm).map_err(
+                |error| match error {
+                    Error::NoBoot { seconds, .. } => {
+                        Error::NoKvm { message: format!("a kernel says nothing for {seconds} s") }
+                    }
+                    error => error,
+                },
+            )?;
+        let Watched { started, phases, .. } = watched;
+        let wall_seconds = started.elapsed().as_secs_f64();
+        Ok(Outcome { directory, guest_files, recording: None, wall_seconds, phases })
+    }
+
+    fn command(self, request: &RunRequest, directory: &Path) -> Command {
+        let mut command = qemu::program(self.cpu);
+        qemu::bare(&mut command);
+        // `max` is the host's CPU where the accelerator is KVM.
+        command.args(["-accel", self.accelerator, "-cpu", "max", "-smp", "1"]);
+        qemu::guest(&mut command, request, directory, "", "");
+        command
+    }
+}
+
+fn able(request: &RunRequest) -> Result<()> {
+    let what = if !request.kernel.manifest.arch.is_default() {
+        "start a kernel for User-Mode Linux: build one without --arch um"
+    } else if request.capture.is_some() {
+        "record: it only times (`kerntune time`); the emulator records"
+    } else if request.network_cards > 0 {
+        "have network cards: use a workload without `network_cards`"
+    } else {
+        return Ok(());
+    };
+    Err(Error::NotOnKvm { what })
+}
+
+/// QEMU says so itself where the host has no KVM, or not for us.
+fn no_kvm(end: &JobEnd, message: &str) -> Result<()> {
+    match end {
+        JobEnd::Exited(status) if !status.success() && message.to_lowercase().contains("kvm") => {
+            Err(Error::NoKvm { message: message.into() })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_program::kernel;
+    use kerntune_kernel::Arch;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    #[test]
+    fn what_it_cannot_do_is_said_before_anything_runs() {
+        let mut kernel = kernel(Arch::X86_64);
+        let refused = |request: &RunRequest| able(request).unwrap_err().to_string();
+        let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
+        able(&request).unwrap();
+        let recorded = RunRequest { capture: Some(Default::default()), ..request.clone() };
+        assert!(refused(&recorded).contains("the machine kvm cannot record"));
+        assert!(refused(&RunRequest { network_cards: 1, ..request }).contains("network cards"));
+        kernel.manifest.arch = Arch::Um;
+        let um = refused(&RunRequest::new(&kernel, Path::new("/i"), "measured"));
+        assert!(um.contains("without --arch um"), "{um}");
+    }
+
+    #[test]
+    fn a_host_without_kvm_is_told_from_a_guest_that_fails() {
+        let exited = |status| JobEnd::Exited(ExitStatus::from_raw(status));
+        let denied = "Could not access KVM kernel module: Permission denied";
+        let error = no_kvm(&exited(256), denied).unwrap_err().to_string();
+        assert!(error.contains("Permission denied") && error.contains("kerntune doctor"), "{error}");
+        no_kvm(&exited(0), denied).unwrap();
+        no_kvm(&exited(256), "cannot open /i").unwrap();
+        no_kvm(&JobEnd::TimedOut, denied).unwrap();
+    }
+
+    #[test]
+    fn it_is_the_hosts_cpu_and_one_of_them() {
+        let kernel = kernel(Arch::X86_64);
+        let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
+        let said = |kvm: Kvm| format!("{:?}", kvm.command(&request, Path::new("/")));
+        let pinned = said(Kvm::new(Some(3)));
+        assert!(pinned.contains(r#""taskset" "-c" "3" "qemu-system-x86_64""#), "{pinned}");
+        assert!(pinned.contains(r#""-accel" "kvm" "-cpu" "max""#) && !pinned.contains("icount"), "{pinned}");
+        assert!(!said(Kvm::new(None)).contains("taskset"));
+    }
+}

@@ -69,7 +69,8 @@ impl Recorder {
         if let (true, Flow::Branch(kind)) = (board.next != 0, from.flow) {
             self.taken[usize::from(user)] += 1;
             if let Some(model) = &mut self.model {
-                let branch = TakenBranch { source: from.last, after: from.end, target, kind: branch_kind(kind) };
+                let branch =
+                    TakenBranch { source: from.last, after: from.end, target, kind: branch_kind(kind) };
                 model.branch(&branch, if user { Mode::User } else { Mode::Kernel }, from.space);
             }
             if self.recording && self.planner.capture.edges && !user {

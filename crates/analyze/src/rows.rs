@@ -9,8 +9,8 @@ use crate::Input;
 use kerntune_profile as profile;
 use kerntune_profile::{
     Address, CallArc, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket, IdleStats, Instructions,
-    ModelEvent, ModelEventStats, Nanoseconds, PointStats, RegionStats, SwitchKind, SwitchStats, Symbol, Tables,
-    ThreadKind, ThreadStats,
+    ModelEvent, ModelEventStats, Nanoseconds, PointStats, RegionStats, SwitchKind, SwitchStats, Symbol,
+    Tables, ThreadKind, ThreadStats,
 };
 use kerntune_trace::counts::{Counts, EdgeKind};
 use kerntune_trace::{How, ModelEventCount};

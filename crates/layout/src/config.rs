@@ -19,6 +19,10 @@ const MOST_RETURNS: u64 = 1024;
 const BUILT_IN: &[(&str, &str)] = &[
     ("generic", include_str!("../../../machines/generic.toml")),
     ("skylake", include_str!("../../../machines/skylake.toml")),
+    ("icelake", include_str!("../../../machines/icelake.toml")),
+    ("zen2", include_str!("../../../machines/zen2.toml")),
+    ("zen4", include_str!("../../../machines/zen4.toml")),
+    ("pa-risc-720", include_str!("../../../machines/pa-risc-720.toml")),
 ];
 
 /// A documented CPU front end: instruction cache and instruction TLB, and what is known of the parts behind them.
@@ -236,7 +240,13 @@ impl FrontEndConfig {
             self.check("l2.size_bytes", size_bytes, size_bytes % line_bytes == 0, || {
                 format!("not a multiple of l1i.line_bytes = {line_bytes}")
             })?;
-            self.check_sets(["l2.size_bytes", "l2.ways"], size_bytes, size_bytes / line_bytes, ways, "lines")?;
+            self.check_sets(
+                ["l2.size_bytes", "l2.ways"],
+                size_bytes,
+                size_bytes / line_bytes,
+                ways,
+                "lines",
+            )?;
         }
         self.check_branch()?;
 
@@ -356,6 +366,25 @@ mod tests {
         assert_eq!(generic.itlb, TlbConfig { entries: 64, ways: 8 });
         let skylake = FrontEndConfig::named("skylake").unwrap();
         assert_eq!(skylake.itlb_large, Some(LargeTlbConfig { entries: 8, ways: None }));
+        // What it counts of the first level is what it counted before it had more.
+        assert_eq!((skylake.l1i, skylake.itlb), (generic.l1i, TlbConfig { entries: 128, ways: 8 }));
+    }
+
+    #[test]
+    fn every_model_file_is_built_in() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines");
+        let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        let mut files: Vec<_> =
+            files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+        let mut names: Vec<_> = FrontEndConfig::built_in().collect();
+        files.sort();
+        names.sort();
+        assert_eq!(files, names);
+        // Each says where its figures are from.
+        for name in names {
+            let text = FrontEndConfig::named_text(name).unwrap();
+            assert!(text.contains("https://") || text.contains("OpenBSD"), "{name}");
+        }
     }
 
     #[test]
@@ -426,8 +455,16 @@ mod tests {
             ("misprediction = 18\n", "", "cycles.misprediction"),
             ("l2_miss = 27", "l2_miss = nan", "cycles.l2_miss"),
             ("btb_miss = 12", "btb_miss = -1", "cycles.btb_miss"),
-            ("[l2]\nsize_bytes = 524288\nways = 8\n", "", "cycles.l2_miss is the cost of what a [l2] table would count"),
-            ("[branch.btb_l2]\nentries = 7168\n", "", "cycles.btb_l2_hit is the cost of what a [branch.btb_l2] table"),
+            (
+                "[l2]\nsize_bytes = 524288\nways = 8\n",
+                "",
+                "cycles.l2_miss is the cost of what a [l2] table would count",
+            ),
+            (
+                "[branch.btb_l2]\nentries = 7168\n",
+                "",
+                "cycles.btb_l2_hit is the cost of what a [branch.btb_l2] table",
+            ),
         ] {
             let error = refused(find, replace);
             assert!(error.contains(words), "{words:?} is not in: {error}");
@@ -436,9 +473,18 @@ mod tests {
 
     #[test]
     fn tables_of_unknown_associativity_have_few_ways_and_a_power_of_two_of_sets() {
-        for (entries, ways) in
-            [(1, 1), (2, 2), (3, 3), (8, 4), (1024, 4), (1536, 6), (5120, 5), (6656, 13), (7168, 7), (7680, 15)]
-        {
+        for (entries, ways) in [
+            (1, 1),
+            (2, 2),
+            (3, 3),
+            (8, 4),
+            (1024, 4),
+            (1536, 6),
+            (5120, 5),
+            (6656, 13),
+            (7168, 7),
+            (7680, 15),
+        ] {
             let table = BtbConfig { entries, ways: None };
             assert_eq!(table.ways(), ways, "{entries}");
             assert!((entries / ways).is_power_of_two());

@@ -162,7 +162,10 @@ impl Deeper {
         let l2 = self.l2.is_some().then_some(DeeperEvent::L2Miss);
         let late = self.targets.as_ref().filter(|targets| targets.btb_l2.is_some());
         let branches = self.targets.as_ref().map(|_| [DeeperEvent::BtbMiss, DeeperEvent::Misprediction]);
-        l2.into_iter().chain(late.map(|_| DeeperEvent::BtbL2Hit)).chain(branches.into_iter().flatten()).collect()
+        l2.into_iter()
+            .chain(late.map(|_| DeeperEvent::BtbL2Hit))
+            .chain(branches.into_iter().flatten())
+            .collect()
     }
 }
 
@@ -310,7 +313,9 @@ mod tests {
     #[test]
     fn the_second_level_sees_what_the_first_misses() {
         let mut fe = front_end("[l2]\nsize_bytes = 4096\nways = 4\n");
-        let lines = |fe: &mut FrontEnd, n: u64| (0..n).for_each(|i| fe.fetch(TEXT + i * 64, TEXT + i * 64, Mode::Kernel, 0));
+        let lines = |fe: &mut FrontEnd, n: u64| {
+            (0..n).for_each(|i| fe.fetch(TEXT + i * 64, TEXT + i * 64, Mode::Kernel, 0))
+        };
         lines(&mut fe, 32);
         assert_eq!((fe.counts().kernel.l1i_misses, fe.deeper_counts().unwrap().kernel.l2_misses), (32, 32));
         lines(&mut fe, 32); // twice the L1I: it misses all again, the L2 none
@@ -334,7 +339,10 @@ mod tests {
         assert_eq!(jump(&mut fe, 0), IN_TIME);
         use DeeperEvent::*;
         assert_eq!(fe.deeper_events(), [BtbL2Hit, BtbMiss, Misprediction]);
-        assert_eq!((LATE.of(BtbL2Hit), DECODED.of(BtbMiss), WRONG.of(Misprediction), WRONG.of(L2Miss)), (1, 1, 1, 0));
+        assert_eq!(
+            (LATE.of(BtbL2Hit), DECODED.of(BtbMiss), WRONG.of(Misprediction), WRONG.of(L2Miss)),
+            (1, 1, 1, 0)
+        );
         // A conditional branch that nobody knows of: the code behind it was fetched.
         assert_eq!(take(&mut fe, BranchKind::Conditional, TEXT + 7, TEXT), WRONG);
         assert_eq!(take(&mut fe, BranchKind::Conditional, TEXT + 7, TEXT), IN_TIME);
@@ -361,9 +369,10 @@ mod tests {
         assert_eq!(take(&mut fe, BranchKind::Return, ret, calls[1] + 5), IN_TIME);
         assert_eq!(take(&mut fe, BranchKind::Return, ret, calls[0] + 5), WRONG);
         let through = |fe: &mut FrontEnd, target| take(fe, BranchKind::IndirectCall, TEXT + 0x401, target);
-        assert_eq!([TEXT, TEXT, TEXT + 64, TEXT].map(|target| through(&mut fe, target)), [
-            WRONG, IN_TIME, WRONG, IN_TIME
-        ]);
+        assert_eq!(
+            [TEXT, TEXT, TEXT + 64, TEXT].map(|target| through(&mut fe, target)),
+            [WRONG, IN_TIME, WRONG, IN_TIME]
+        );
     }
 
     #[test]

@@ -57,8 +57,8 @@ pub use scope::{Scope, ScopeTotals};
 pub use shelf::{find, keep, list, remove, Entry, Listing, ROOM};
 pub use store::{load_manifest, verify, MANIFEST_FILE};
 pub use tables::{
-    Block, CallArc, Edge, FunctionStats, HistogramBucket, IdleStats, ModelEventStats, PathNode, PointStats, RegionStats,
-    SwitchStats, Symbol, TableSchema, Tables, ThreadStats, SCHEMA,
+    Block, CallArc, Edge, FunctionStats, HistogramBucket, IdleStats, ModelEventStats, PathNode, PointStats,
+    RegionStats, SwitchStats, Symbol, TableSchema, Tables, ThreadStats, SCHEMA,
 };
 pub use totals::FunctionTotals;
 pub use units::{Address, FunctionIndex, Instructions, Nanoseconds};

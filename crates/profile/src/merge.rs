@@ -8,8 +8,8 @@
 
 use crate::{
     Address, Block, CallArc, Carried, Edge, Error, FunctionIndex, FunctionStats, FunctionTotals,
-    HistogramBucket, IdleStats, Instructions, Manifest, ModelEvent, ModelEventStats, PathNode, PointStats, Profile, RegionStats, Result,
-    SwitchStats, Symbol, Tables, ThreadStats,
+    HistogramBucket, IdleStats, Instructions, Manifest, ModelEvent, ModelEventStats, PathNode, PointStats,
+    Profile, RegionStats, Result, SwitchStats, Symbol, Tables, ThreadStats,
 };
 use kerntune_work::ContentHash;
 use std::collections::{BTreeMap, HashMap};

@@ -49,7 +49,9 @@ fn empty_tables_are_tables() {
     assert_eq!(Profile::load(dir.path()).unwrap().tables, Tables::default());
     // What few profiles have takes no file in the others, which are as they were before there was such a table.
     assert_eq!(manifest.tables.len(), SCHEMA.len() - 1);
-    assert!(!manifest.tables.contains_key("model_events") && !dir.path().join("model_events.parquet").exists());
+    assert!(
+        !manifest.tables.contains_key("model_events") && !dir.path().join("model_events.parquet").exists()
+    );
 }
 
 #[test]

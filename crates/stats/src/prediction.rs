@@ -280,7 +280,8 @@ mod tests {
         let fewer = Prediction::new(&[recipe()], &skip, &Options::default()).unwrap();
         assert_eq!(fewer.rows.iter().map(|row| row.row.as_str()).collect::<Vec<_>>(), ["b", "d"]);
         assert!(fewer.left_out.iter().any(|row| row.name() == "batched/c" && row.why == SKIPPED));
-        let error = Prediction::new(&[recipe()], &["z".to_owned()], &Options::default()).unwrap_err().to_string();
+        let error =
+            Prediction::new(&[recipe()], &["z".to_owned()], &Options::default()).unwrap_err().to_string();
         assert!(error.contains("\"z\""), "{error}");
     }
 

@@ -81,6 +81,7 @@ fn trace(pieces: &[&[u8]], wide: bool) -> (Vec<u8>, Recording) {
         closed: false,
         kernel: ModeCounters::default(),
         user: ModeCounters::default(),
+        model_events: Vec::new(),
     };
     let recording = Recording {
         version: VERSION,

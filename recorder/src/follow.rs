@@ -3,8 +3,21 @@
 use crate::blocks::Flow;
 use crate::recorder::{Board, Cpu, Recorder, Register};
 use crate::translate;
-use kerntune_layout::{FrontEnd, Mode};
+use kerntune_layout::{BranchKind, FrontEnd, Mode, TakenBranch};
+use kerntune_trace::counts::EdgeKind;
 use kerntune_trace::Weights;
+
+/// The model's word for it.
+fn branch_kind(kind: EdgeKind) -> BranchKind {
+    match kind {
+        EdgeKind::Conditional => BranchKind::Conditional,
+        EdgeKind::Jump => BranchKind::Jump,
+        EdgeKind::IndirectJump => BranchKind::IndirectJump,
+        EdgeKind::Call => BranchKind::Call,
+        EdgeKind::IndirectCall => BranchKind::IndirectCall,
+        EdgeKind::Return => BranchKind::Return,
+    }
+}
 
 /// Selectors of user code end with privilege level 3.
 const USER: u64 = 3;
@@ -53,8 +66,13 @@ impl Recorder {
             }
             self.range_start = target;
         }
-        if board.next != 0 && matches!(from.flow, Flow::Branch(_)) {
+        if let (true, Flow::Branch(kind)) = (board.next != 0, from.flow) {
             self.taken[usize::from(user)] += 1;
+            if let Some(model) = &mut self.model {
+                let branch =
+                    TakenBranch { source: from.last, after: from.end, target, kind: branch_kind(kind) };
+                model.branch(&branch, if user { Mode::User } else { Mode::Kernel }, from.space);
+            }
             if self.recording && self.planner.capture.edges && !user {
                 self.edges.count(previous, id);
             }

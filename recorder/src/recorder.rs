@@ -152,7 +152,7 @@ impl Recorder {
             output,
             task: spec.task,
             threads: Threads::new(),
-            regions: Regions::default(),
+            regions: Regions::new(model.as_ref().map(FrontEnd::deeper_events).unwrap_or_default()),
             clock: Clock::default(),
             announced: None,
             trace,

@@ -1,6 +1,7 @@
 //! Regions between begin and end marks.
 
-use kerntune_trace::{ModeCounters, Region};
+use kerntune_layout::{DeeperCounts, DeeperEvent};
+use kerntune_trace::{ModeCounters, ModelEventCount, Region};
 
 /// Where all counters stand at one moment.
 #[derive(Debug, Clone, Copy, Default)]
@@ -13,6 +14,8 @@ pub struct Snapshot {
     pub kernel: ModeCounters,
     /// User counters so far.
     pub user: ModeCounters,
+    /// What the model counted behind the first level.
+    pub deeper: DeeperCounts,
 }
 
 /// The regions seen so far and those that are open.
@@ -20,10 +23,17 @@ pub struct Snapshot {
 pub struct Regions {
     /// All, in order of their beginning.
     pub list: Vec<Region>,
+    /// What the model counts behind the first level.
+    events: Vec<DeeperEvent>,
     open: Vec<(usize, Snapshot)>,
 }
 
 impl Regions {
+    /// None yet, of a model that counts these.
+    pub fn new(events: Vec<DeeperEvent>) -> Self {
+        Self { events, ..Self::default() }
+    }
+
     /// How many are open.
     pub fn depth(&self) -> usize {
         self.open.len()
@@ -47,6 +57,7 @@ impl Regions {
             closed: false,
             kernel: ModeCounters::default(),
             user: ModeCounters::default(),
+            model_events: Vec::new(),
         });
         self.open.push((index, at));
         index as u32
@@ -72,6 +83,13 @@ impl Regions {
         region.idle_ns = at.idle_ns - begin.idle_ns;
         region.kernel = at.kernel - begin.kernel;
         region.user = at.user - begin.user;
+        let deeper = at.deeper - begin.deeper;
+        let counted = |&event: &DeeperEvent| ModelEventCount {
+            event: event.name().into(),
+            kernel: deeper.kernel.of(event),
+            user: deeper.user.of(event),
+        };
+        region.model_events = self.events.iter().map(counted).collect();
         if operations != 0 {
             region.operations = operations;
         }
@@ -83,15 +101,18 @@ impl Regions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kerntune_layout::DeeperModeCounts;
 
     #[test]
     fn nested_regions_count_for_themselves_and_around() {
+        let deeper = |n| DeeperModeCounts { l2_misses: n, btb_misses: 2 * n, ..Default::default() };
         let at = |n| Snapshot {
             now_ns: n,
+            deeper: DeeperCounts { kernel: deeper(n), user: deeper(2 * n) },
             kernel: ModeCounters { instructions: n, ..Default::default() },
             ..Default::default()
         };
-        let mut regions = Regions::default();
+        let mut regions = Regions::new(vec![DeeperEvent::L2Miss, DeeperEvent::BtbMiss]);
         regions.begin("outer".into(), at(10));
         regions.begin("inner".into(), at(20));
         regions.operation();
@@ -101,6 +122,8 @@ mod tests {
         assert_eq!(regions.end("outer", 7, at(100)), Some(0));
         assert_eq!(regions.list[1].kernel.instructions, 30);
         assert_eq!((regions.list[1].operations, regions.list[1].depth), (2, 1));
+        let counted = |event: &str, kernel, user| ModelEventCount { event: event.into(), kernel, user };
+        assert_eq!(regions.list[1].model_events, [counted("l2_miss", 30, 60), counted("btb_miss", 60, 120)]);
         assert_eq!((regions.list[0].elapsed_ns, regions.list[0].operations), (90, 7));
     }
 }

@@ -9,10 +9,11 @@ use crate::Input;
 use kerntune_profile as profile;
 use kerntune_profile::{
     Address, CallArc, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket, IdleStats, Instructions,
-    Nanoseconds, PointStats, RegionStats, SwitchKind, SwitchStats, Symbol, Tables, ThreadKind, ThreadStats,
+    ModelEvent, ModelEventStats, Nanoseconds, PointStats, RegionStats, SwitchKind, SwitchStats, Symbol,
+    Tables, ThreadKind, ThreadStats,
 };
 use kerntune_trace::counts::{Counts, EdgeKind};
-use kerntune_trace::How;
+use kerntune_trace::{How, ModelEventCount};
 use std::collections::BTreeMap;
 
 /// All tables. `trusted` says of each region whether the recorder's word for its times is taken.
@@ -37,6 +38,7 @@ pub(crate) fn tables(
         symbols: input.symbols.to_vec(),
         threads,
         regions,
+        model_events: model_events(input),
         paths,
         ..Tables::default()
     };
@@ -179,6 +181,17 @@ fn regions(
         }
     })
     .collect()
+}
+
+/// What a recorder of another version counts, and this reader does not know, is left out.
+fn model_events(input: &Input<'_>) -> Vec<ModelEventStats> {
+    let regions = input.recording.regions.iter().zip(0..);
+    let events = regions.flat_map(|(region, number)| region.model_events.iter().map(move |e| (number, e)));
+    let row = |(region, counted): (u32, &ModelEventCount)| {
+        let event = ModelEvent::from_word(&counted.event)?;
+        Some(ModelEventStats { region, event, kernel: counted.kernel, user: counted.user })
+    };
+    events.filter_map(row).collect()
 }
 
 fn add_rest(tables: &mut Tables, rest: Rest, input: &Input<'_>, known: &Known) {

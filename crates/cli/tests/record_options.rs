@@ -205,6 +205,30 @@ fn weights_of_paths_sum_to_the_counters_of_regions() {
     }
 }
 
+/// The first level of `zen4` is that of `generic` but for its pages, and what lies behind it changes nothing there.
+#[test]
+fn a_model_with_more_parts_counts_more_and_nothing_else_differently() {
+    let kernel = support::base_kernel();
+    let (plain, generic) = record(&kernel, &[]);
+    assert!(generic.tables.model_events.is_empty() && plain["regions"][0].get("model_events").is_none());
+    let (summary, zen4) = record(&kernel, &["--model", "zen4"]);
+    for (a, b) in generic.tables.regions.iter().zip(&zen4.tables.regions) {
+        assert_eq!(
+            (&a.name, a.kernel_instructions, a.kernel_taken_branches),
+            (&b.name, b.kernel_instructions, b.kernel_taken_branches)
+        );
+        assert_eq!((a.kernel_l1i_misses, a.user_l1i_misses), (b.kernel_l1i_misses, b.user_l1i_misses));
+    }
+    assert_eq!(zen4.tables.model_events.len(), 4 * zen4.tables.regions.len());
+    for region in summary["regions"].as_array().unwrap() {
+        let figure = |event: &str| region["model_events"][event].as_f64().unwrap();
+        assert!(figure("l2_miss") <= region["l1i_misses"].as_f64().unwrap());
+        let branches = ["btb_l2_hit", "btb_miss", "misprediction"].map(figure);
+        assert!(branches.iter().sum::<f64>() <= region["taken_branches"].as_f64().unwrap(), "{region}");
+        assert!(branches[0] > 0.0, "thousands of branches have no room in 1,536 entries: {region}");
+    }
+}
+
 #[test]
 fn tags_are_written_where_they_were_said() {
     let kernel = support::base_kernel();

@@ -15,6 +15,7 @@ fn run(regions: &[Figures]) -> Measurement {
             taken_branches: branches,
             l1i_misses: l1i,
             itlb_misses: itlb,
+            events: Default::default(),
         }
     }))
     .unwrap()
@@ -35,7 +36,13 @@ fn labels() -> Labels {
 fn cycles_are_counts_times_costs() {
     let base = run(&[TCP, PIPE]);
     let tuned = run(&[("tcp_rr", 1000, 17_985_000, 2_300_000, 470_000, 40), PIPE]);
-    let costs = Costs { path_length: 0.25, taken_branches: 1.0, l1i_misses: 12.0, itlb_misses: 14.0 };
+    let costs = Costs {
+        path_length: 0.25,
+        taken_branches: 1.0,
+        l1i_misses: 12.0,
+        itlb_misses: 14.0,
+        ..Costs::default()
+    };
     let labels = Labels { costs: Some(costs), ..labels() };
     let comparison = Comparison::new(&base, &base, &tuned, labels).unwrap();
     assert_eq!(comparison.metrics().count(), 5);

@@ -22,6 +22,7 @@
 //!         taken_branches: 3_000_000,
 //!         l1i_misses: 900_000,
 //!         itlb_misses: 40_000,
+//!         events: Default::default(),
 //!     }])
 //! };
 //! let kernel = |label: &str| KernelRef { label: label.into(), ..KernelRef::default() };
@@ -48,8 +49,8 @@ pub mod number;
 mod verdict;
 
 pub use comparison::{Comparison, KernelRef, Labels, Missing, Row, Run, UnequalWork, SCHEMA, TOTAL};
-pub use measurement::{Measurement, OperationCounters, RegionFigures};
-pub use metric::{Costs, Metric};
+pub use measurement::{Measurement, ModelEvents, OperationCounters, RegionFigures};
+pub use metric::{Costs, EventCosts, Metric};
 pub use verdict::{Outcome, Verdict};
 
 /// What can be wrong with runs that are to be compared.

@@ -1,7 +1,7 @@
 //! The exact counters of one run.
 
 use crate::{Error, Result, TOTAL};
-use kerntune_profile::Profile;
+use kerntune_profile::{ModelEvent, Profile, Tables};
 use serde::{Deserialize, Serialize};
 
 /// One stretch between a begin and an end mark, as a recording or a profile has it. Counters
@@ -24,6 +24,45 @@ pub struct RegionFigures<'a> {
     pub l1i_misses: u64,
     /// Model: iTLB misses of kernel code.
     pub itlb_misses: u64,
+    /// Model: events of kernel code behind the first level.
+    pub events: ModelEvents,
+}
+
+/// What a model with a second-level cache or a branch predictor counted there; 0 of parts that it does not have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelEvents {
+    /// Lines that neither the L1I nor the L2 had.
+    pub l2_misses: u64,
+    /// Taken branches whose target only the second-level branch target buffer had.
+    pub btb_l2_hits: u64,
+    /// Taken calls, jumps and returns that no branch target buffer had.
+    pub btb_misses: u64,
+    /// Taken branches after which something else was fetched.
+    pub mispredictions: u64,
+}
+
+impl ModelEvents {
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Those of kernel code in a region of a profile.
+    fn of(region: u32, tables: &Tables) -> Self {
+        let mut events = Self::default();
+        for row in tables.model_events.iter().filter(|row| row.region == region) {
+            *events.of_kind(row.event) = row.kernel;
+        }
+        events
+    }
+
+    fn of_kind(&mut self, kind: ModelEvent) -> &mut u64 {
+        match kind {
+            ModelEvent::L2Miss => &mut self.l2_misses,
+            ModelEvent::BtbL2Hit => &mut self.btb_l2_hits,
+            ModelEvent::BtbMiss => &mut self.btb_misses,
+            ModelEvent::Misprediction => &mut self.mispredictions,
+        }
+    }
 }
 
 /// Sums over all regions of one name.
@@ -41,6 +80,9 @@ pub struct OperationCounters {
     pub l1i_misses: u64,
     /// Model: iTLB misses of kernel code.
     pub itlb_misses: u64,
+    /// Model: events of kernel code behind the first level.
+    #[serde(default, skip_serializing_if = "ModelEvents::is_nothing")]
+    pub events: ModelEvents,
 }
 
 impl OperationCounters {
@@ -52,6 +94,10 @@ impl OperationCounters {
             (&mut self.taken_branches, region.taken_branches),
             (&mut self.l1i_misses, region.l1i_misses),
             (&mut self.itlb_misses, region.itlb_misses),
+            (&mut self.events.l2_misses, region.events.l2_misses),
+            (&mut self.events.btb_l2_hits, region.events.btb_l2_hits),
+            (&mut self.events.btb_misses, region.events.btb_misses),
+            (&mut self.events.mispredictions, region.events.mispredictions),
         ] {
             *sum = sum.saturating_add(figure);
         }
@@ -119,6 +165,7 @@ impl Measurement {
             taken_branches: region.kernel_taken_branches,
             l1i_misses: region.kernel_l1i_misses,
             itlb_misses: region.kernel_itlb_misses,
+            events: ModelEvents::of(region.region, &profile.tables),
         }))
     }
 
@@ -142,6 +189,7 @@ mod tests {
             taken_branches: 100 * scale,
             l1i_misses: 10 * scale,
             itlb_misses: scale,
+            events: ModelEvents { l2_misses: 2 * scale, mispredictions: 5 * scale, ..ModelEvents::default() },
         }
     }
 
@@ -160,6 +208,8 @@ mod tests {
         assert_eq!(run.operation("tcp_rr").unwrap().kernel_instructions, 7000);
         assert_eq!((run.total.kernel_instructions, run.total.itlb_misses), (18_000, 18));
         assert_eq!(run.total.operations, 25);
+        assert_eq!((run.total.events.l2_misses, run.total.events.mispredictions), (36, 90));
+        assert_eq!(run.operation("tcp_rr").unwrap().events.l2_misses, 14);
     }
 
     #[test]

@@ -188,6 +188,7 @@ mod tests {
             taken_branches: branches,
             l1i_misses: 10,
             itlb_misses: 0,
+            events: Default::default(),
         }))
         .unwrap()
     }

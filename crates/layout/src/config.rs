@@ -12,14 +12,20 @@ pub const LARGE_PAGE_BYTES: u64 = 2 << 20;
 const MOST_ENTRIES: u64 = 1 << 20;
 /// Likewise, for the cost of one event.
 const MOST_CYCLES: f64 = 10_000.0;
+/// Likewise, for a return stack.
+const MOST_RETURNS: u64 = 1024;
 
 /// The models that are built in, by name.
 const BUILT_IN: &[(&str, &str)] = &[
     ("generic", include_str!("../../../machines/generic.toml")),
     ("skylake", include_str!("../../../machines/skylake.toml")),
+    ("icelake", include_str!("../../../machines/icelake.toml")),
+    ("zen2", include_str!("../../../machines/zen2.toml")),
+    ("zen4", include_str!("../../../machines/zen4.toml")),
+    ("pa-risc-720", include_str!("../../../machines/pa-risc-720.toml")),
 ];
 
-/// A documented CPU front end: instruction cache and instruction TLB.
+/// A documented CPU front end: instruction cache and instruction TLB, and what is known of the parts behind them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FrontEndConfig {
@@ -37,13 +43,20 @@ pub struct FrontEndConfig {
     /// The instruction TLB for 2-MiB pages; needed if kernel text is in large pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub itlb_large: Option<LargeTlbConfig>,
+    /// The second-level cache; without it every line that the L1I misses costs the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l2: Option<L2Config>,
+    /// What predicts where taken branches lead; without it every one is followed in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<BranchConfig>,
     /// What the events cost; without it there are no model cycles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycles: Option<CycleCosts>,
 }
 
 /// Cycles that one event of each kind takes. A sum of events times costs is an estimate of a front end that
-/// never waits for data and predicts every branch.
+/// never waits for data and predicts every direction. The last four are of parts that not every model has, and come
+/// on top of the cost of the L1I miss or the taken branch that they are of.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CycleCosts {
@@ -55,6 +68,18 @@ pub struct CycleCosts {
     pub l1i_miss: f64,
     /// A translation that is not in the first-level iTLB but in the second-level TLB.
     pub itlb_miss: f64,
+    /// A line that is not in the L2 either; of `[l2]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l2_miss: Option<f64>,
+    /// A target that only the second-level BTB has; of `[branch.btb_l2]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub btb_l2_hit: Option<f64>,
+    /// A call, jump or return that no BTB has; of `[branch]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub btb_miss: Option<f64>,
+    /// A branch that went elsewhere than fetching did; of `[branch]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub misprediction: Option<f64>,
 }
 
 /// Geometry of a cache.
@@ -88,6 +113,56 @@ pub struct LargeTlbConfig {
     /// Associativity, if not full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<u64>,
+}
+
+/// Geometry of the second-level cache, of which the model sees instructions only. Its lines are as long as the L1I's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct L2Config {
+    /// Capacity, bytes.
+    pub size_bytes: u64,
+    /// Associativity: lines per set.
+    pub ways: u64,
+}
+
+/// What predicts where taken branches lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BranchConfig {
+    /// Return addresses that are remembered; without it returns are taken to be predicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub return_stack: Option<u64>,
+    /// The branch target buffer, or the first level of it.
+    pub btb: BtbConfig,
+    /// Its second level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub btb_l2: Option<BtbConfig>,
+    /// Targets of indirect branches that are remembered, each with its branch; without it indirect branches that a BTB
+    /// has are taken to be predicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub indirect: Option<BtbConfig>,
+}
+
+/// Geometry of a table of branches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BtbConfig {
+    /// Branches held.
+    pub entries: u64,
+    /// Associativity, if it is known; see [`BtbConfig::ways`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ways: Option<u64>,
+}
+
+impl BtbConfig {
+    /// Entries per set. Where nobody has published it: the least number from 4 on that leaves a power of two of sets
+    /// (6 for 1536, 7 for 7168).
+    pub fn ways(&self) -> u64 {
+        const LEAST: u64 = 4;
+        let all = self.entries.max(1);
+        let odd = all >> all.trailing_zeros();
+        self.ways.unwrap_or_else(|| (odd * LEAST.div_ceil(odd).next_power_of_two()).min(all))
+    }
 }
 
 impl FrontEndConfig {
@@ -161,6 +236,20 @@ impl FrontEndConfig {
             self.check_sets(keys, entries, entries, ways.unwrap_or(entries), "entries")?;
         }
 
+        if let Some(L2Config { size_bytes, ways }) = self.l2 {
+            self.check("l2.size_bytes", size_bytes, size_bytes % line_bytes == 0, || {
+                format!("not a multiple of l1i.line_bytes = {line_bytes}")
+            })?;
+            self.check_sets(
+                ["l2.size_bytes", "l2.ways"],
+                size_bytes,
+                size_bytes / line_bytes,
+                ways,
+                "lines",
+            )?;
+        }
+        self.check_branch()?;
+
         let page = self.kernel_text_page_bytes;
         self.check(
             "kernel_text_page_bytes",
@@ -174,16 +263,49 @@ impl FrontEndConfig {
         self.check_costs()
     }
 
+    fn check_branch(&self) -> Result<()> {
+        let Some(branch) = &self.branch else { return Ok(()) };
+        for (keys, table) in [
+            (["branch.btb.entries", "branch.btb.ways"], Some(branch.btb)),
+            (["branch.btb_l2.entries", "branch.btb_l2.ways"], branch.btb_l2),
+            (["branch.indirect.entries", "branch.indirect.ways"], branch.indirect),
+        ] {
+            if let Some(table) = table {
+                self.check_sets(keys, table.entries, table.entries, table.ways(), "entries")?;
+            }
+        }
+        match branch.return_stack {
+            Some(entries) => {
+                self.check("branch.return_stack", entries, (1..=MOST_RETURNS).contains(&entries), || {
+                    format!("must be 1 to {MOST_RETURNS} return addresses")
+                })
+            }
+            None => Ok(()),
+        }
+    }
+
     fn check_costs(&self) -> Result<()> {
-        let Some(CycleCosts { instruction, taken_branch, l1i_miss, itlb_miss }) = self.cycles else {
-            return Ok(());
-        };
-        let costs = [
+        let Some(cycles) = self.cycles else { return Ok(()) };
+        let CycleCosts { instruction, taken_branch, l1i_miss, itlb_miss, .. } = cycles;
+        let mut costs = vec![
             ("cycles.instruction", instruction),
             ("cycles.taken_branch", taken_branch),
             ("cycles.l1i_miss", l1i_miss),
             ("cycles.itlb_miss", itlb_miss),
         ];
+        let btb_l2 = self.branch.is_some_and(|branch| branch.btb_l2.is_some());
+        for (part, exists, key, cost) in [
+            ("[l2]", self.l2.is_some(), "cycles.l2_miss", cycles.l2_miss),
+            ("[branch.btb_l2]", btb_l2, "cycles.btb_l2_hit", cycles.btb_l2_hit),
+            ("[branch]", self.branch.is_some(), "cycles.btb_miss", cycles.btb_miss),
+            ("[branch]", self.branch.is_some(), "cycles.misprediction", cycles.misprediction),
+        ] {
+            match (exists, cost) {
+                (true, None) => return Err(Error::NoCost { model: self.name.clone(), part, key }),
+                (false, Some(_)) => return Err(Error::NoPart { model: self.name.clone(), part, key }),
+                (_, cost) => costs.extend(cost.map(|cost| (key, cost))),
+            }
+        }
         match costs.into_iter().find(|(_, cost)| !(0.0..=MOST_CYCLES).contains(cost)) {
             Some((key, cost)) => Err(Error::Cost { model: self.name.clone(), key, cost, most: MOST_CYCLES }),
             None => Ok(()),
@@ -244,6 +366,25 @@ mod tests {
         assert_eq!(generic.itlb, TlbConfig { entries: 64, ways: 8 });
         let skylake = FrontEndConfig::named("skylake").unwrap();
         assert_eq!(skylake.itlb_large, Some(LargeTlbConfig { entries: 8, ways: None }));
+        // What it counts of the first level is what it counted before it had more.
+        assert_eq!((skylake.l1i, skylake.itlb), (generic.l1i, TlbConfig { entries: 128, ways: 8 }));
+    }
+
+    #[test]
+    fn every_model_file_is_built_in() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines");
+        let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        let mut files: Vec<_> =
+            files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+        let mut names: Vec<_> = FrontEndConfig::built_in().collect();
+        files.sort();
+        names.sort();
+        assert_eq!(files, names);
+        // Each says where its figures are from.
+        for name in names {
+            let text = FrontEndConfig::named_text(name).unwrap();
+            assert!(text.contains("https://") || text.contains("OpenBSD"), "{name}");
+        }
     }
 
     #[test]
@@ -278,6 +419,76 @@ mod tests {
             assert!(error.contains("cycles.l1i_miss"), "{error}");
         }
         assert!(refused("instruction = 0.25\n").contains("taken_branch"));
+    }
+
+    /// A model with all parts, and what is wrong with it when one text is replaced by another.
+    fn whole(find: &str, replace: &str) -> Result<FrontEndConfig> {
+        let parts = "[l2]\nsize_bytes = 524288\nways = 8\n[branch]\nreturn_stack = 31\n\
+                     [branch.btb]\nentries = 512\nways = 4\n[branch.btb_l2]\nentries = 7168\n\
+                     [branch.indirect]\nentries = 1024\n\
+                     [cycles]\ninstruction = 0.25\ntaken_branch = 0\nl1i_miss = 12\nitlb_miss = 7\n\
+                     l2_miss = 27\nbtb_l2_hit = 4\nbtb_miss = 12\nmisprediction = 18\n";
+        let text = format!("{}{parts}", BUILT_IN[0].1.split("[cycles]").next().unwrap());
+        assert!(text.contains(find), "{find}");
+        FrontEndConfig::parse(&text.replace(find, replace))
+    }
+
+    #[test]
+    fn the_parts_behind_the_first_level_are_checked_like_the_first() {
+        let config = whole("", "").unwrap();
+        assert_eq!(FrontEndConfig::parse(&config.to_toml()).unwrap(), config);
+        assert_eq!(config.branch.unwrap().btb_l2.unwrap().ways(), 7);
+        let refused = |find: &str, replace: &str| whole(find, replace).unwrap_err().to_string();
+        for (find, replace, words) in [
+            ("size_bytes = 524288", "size_bytes = 524289", "l2.size_bytes = 524289: not a multiple"),
+            ("size_bytes = 524288", "size_bytes = 0", "l2.size_bytes = 0: there are no lines"),
+            ("size_bytes = 524288", "size_bytes = 9000000000000", "l2.size_bytes = 9000000000000"),
+            ("ways = 4", "ways = 3", "branch.btb.ways = 3: does not divide the 512 entries"),
+            ("ways = 4", "ways = 0", "branch.btb.ways = 0"),
+            ("entries = 7168", "entries = 0", "branch.btb_l2.entries = 0: there are no entries"),
+            ("entries = 1024", "entries = 9000000000000", "branch.indirect.entries = 9000000000000"),
+            ("entries = 1024", "entries = -1", "-1"),
+            ("return_stack = 31", "return_stack = 0", "branch.return_stack = 0: must be 1 to 1024"),
+            ("return_stack = 31", "return_stack = 4096", "branch.return_stack = 4096"),
+            ("return_stack = 31", "return_stak = 31", "return_stak"),
+            ("l2_miss = 27\n", "", "there is a [l2] table, but not what its events cost: cycles.l2_miss"),
+            ("misprediction = 18\n", "", "cycles.misprediction"),
+            ("l2_miss = 27", "l2_miss = nan", "cycles.l2_miss"),
+            ("btb_miss = 12", "btb_miss = -1", "cycles.btb_miss"),
+            (
+                "[l2]\nsize_bytes = 524288\nways = 8\n",
+                "",
+                "cycles.l2_miss is the cost of what a [l2] table would count",
+            ),
+            (
+                "[branch.btb_l2]\nentries = 7168\n",
+                "",
+                "cycles.btb_l2_hit is the cost of what a [branch.btb_l2] table",
+            ),
+        ] {
+            let error = refused(find, replace);
+            assert!(error.contains(words), "{words:?} is not in: {error}");
+        }
+    }
+
+    #[test]
+    fn tables_of_unknown_associativity_have_few_ways_and_a_power_of_two_of_sets() {
+        for (entries, ways) in [
+            (1, 1),
+            (2, 2),
+            (3, 3),
+            (8, 4),
+            (1024, 4),
+            (1536, 6),
+            (5120, 5),
+            (6656, 13),
+            (7168, 7),
+            (7680, 15),
+        ] {
+            let table = BtbConfig { entries, ways: None };
+            assert_eq!(table.ways(), ways, "{entries}");
+            assert!((entries / ways).is_power_of_two());
+        }
     }
 
     #[test]

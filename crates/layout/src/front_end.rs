@@ -1,6 +1,8 @@
 //! The caches themselves. `fetch` runs inside an emulator callback hundreds of millions of times.
 
 use crate::config::{FrontEndConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES};
+use crate::deeper::{Deeper, DeeperCounts, DeeperEvent, TakenBranch};
+use crate::lru::LruSets;
 use crate::Result;
 use serde::{Deserialize, Serialize};
 use std::ops::{AddAssign, Sub};
@@ -67,9 +69,10 @@ impl AddAssign for Counts {
     }
 }
 
-/// The L1I and the iTLB of one core, both with true LRU replacement.
+/// The L1I and the iTLB of one core, both with true LRU replacement; and if the model has them, the L2 behind the
+/// L1I and what predicts the targets of branches.
 ///
-/// The model is the plain one: no prefetch, no second level, no speculation, no TLB flush at a
+/// The model is the plain one: no prefetch, no speculation, no data in the L2, no TLB flush at a
 /// context switch (entries are tagged, as with PCIDs). All kernel-mode fetches are taken to be
 /// in pages of `kernel_text_page_bytes`, all user-mode fetches in 4-KiB pages.
 #[derive(Debug, Clone)]
@@ -79,6 +82,8 @@ pub struct FrontEnd {
     /// For kernel text; absent where that shares the 4-KiB entries.
     itlb_large: Option<LruSets>,
     counts: Counts,
+    /// Apart, so that models without such parts pay for none of them.
+    deeper: Option<Box<Deeper>>,
 }
 
 impl FrontEnd {
@@ -95,6 +100,7 @@ impl FrontEnd {
             itlb: LruSets::new(config.itlb.entries, config.itlb.ways, SMALL_PAGE_BYTES),
             itlb_large: large.map(|t| LruSets::new(t.entries, t.ways.unwrap_or(t.entries), LARGE_PAGE_BYTES)),
             counts: Counts::default(),
+            deeper: Deeper::new(config).map(Box::new),
         })
     }
 
@@ -106,117 +112,49 @@ impl FrontEnd {
     /// length of the range: hand it basic blocks.
     #[inline]
     pub fn fetch(&mut self, start: u64, end_inclusive: u64, mode: Mode, space: u64) {
-        // Multiplication by an odd constant maps spaces one to one onto well spread words.
-        let salt = space.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let salt = salt(space);
         let end = end_inclusive.max(start);
         let (counts, itlb) = match (mode, &mut self.itlb_large) {
             (Mode::User, _) => (&mut self.counts.user, &mut self.itlb),
             (Mode::Kernel, None) => (&mut self.counts.kernel, &mut self.itlb),
             (Mode::Kernel, Some(large)) => (&mut self.counts.kernel, large),
         };
-        counts.itlb_misses += itlb.walk(start, end, salt);
-        counts.l1i_misses += self.l1i.walk(start, end, salt);
+        counts.itlb_misses += itlb.walk(start, end, salt, |_| ());
+        counts.l1i_misses += match &mut self.deeper {
+            None => self.l1i.walk(start, end, salt, |_| ()),
+            Some(deeper) => self.l1i.walk(start, end, salt, |line| deeper.line(line, salt, mode)),
+        };
         counts.lines += self.l1i.blocks(start, end);
+    }
+
+    /// A branch is taken; `space` as for [`FrontEnd::fetch`].
+    #[inline]
+    pub fn branch(&mut self, branch: &TakenBranch, mode: Mode, space: u64) {
+        if let Some(deeper) = &mut self.deeper {
+            deeper.branch(branch, salt(space), mode);
+        }
     }
 
     /// Everything counted since the caches were made.
     pub fn counts(&self) -> Counts {
         self.counts
     }
-}
 
-/// Sets of tags, the most recently used first.
-#[derive(Debug, Clone)]
-struct LruSets {
-    /// Set after set, `ways` tags each; 0 is an empty way, which no real tag is.
-    tags: Box<[u64]>,
-    ways: usize,
-    set_mask: u64,
-    /// log2 of the bytes that one tag stands for.
-    shift: u32,
-    /// The tag touched last. It is the first of its set: to touch it again changes nothing.
-    last: u64,
-}
-
-/// In every tag, so that none is 0. Block numbers never reach it: they are addresses shifted.
-const PRESENT: u64 = 1 << 63;
-
-impl LruSets {
-    fn new(entries: u64, ways: u64, block_bytes: u64) -> Self {
-        Self {
-            tags: vec![0; entries as usize].into_boxed_slice(),
-            ways: ways as usize,
-            set_mask: entries / ways - 1,
-            shift: block_bytes.trailing_zeros(),
-            last: 0,
-        }
+    /// What the parts behind the first level counted; none of a model that has none of them.
+    pub fn deeper_counts(&self) -> Option<DeeperCounts> {
+        self.deeper.as_ref().map(|deeper| deeper.counts())
     }
 
-    fn blocks(&self, start: u64, end: u64) -> u64 {
-        (end >> self.shift) - (start >> self.shift) + 1
-    }
-
-    /// Touches every block from `start` to `end`; returns how many were not there.
-    #[inline]
-    fn walk(&mut self, start: u64, end: u64, salt: u64) -> u64 {
-        let mut block = start >> self.shift;
-        let last = end >> self.shift;
-        let mut misses = 0;
-        loop {
-            let tag = (block ^ salt) | PRESENT;
-            if tag != self.last {
-                self.last = tag;
-                misses += u64::from(self.touch(block, tag));
-            }
-            if block == last {
-                return misses;
-            }
-            block += 1;
-        }
-    }
-
-    /// Makes `tag` the first of its set; true if it was not in it.
-    #[inline]
-    fn touch(&mut self, block: u64, tag: u64) -> bool {
-        let first = (block & self.set_mask) as usize * self.ways;
-        let set = &mut self.tags[first..first + self.ways];
-        if set[0] == tag {
-            return false;
-        }
-        match <&mut [u64; 8]>::try_from(&mut *set) {
-            Ok(set) => move_to_front_branchless(set, tag),
-            Err(_) => move_to_front(set, tag),
-        }
+    /// The kinds of events that [`FrontEnd::deeper_counts`] can have.
+    pub fn deeper_events(&self) -> Vec<DeeperEvent> {
+        self.deeper.as_ref().map(|deeper| deeper.events()).unwrap_or_default()
     }
 }
 
-/// Makes `tag` the first of `set`, in one pass that finds it and moves all before it one place
-/// down; true if it was not there and the last one fell out.
+/// Multiplication by an odd constant maps spaces one to one onto well spread words.
 #[inline]
-fn move_to_front(set: &mut [u64], tag: u64) -> bool {
-    let mut carried = tag;
-    for way in set {
-        carried = std::mem::replace(way, carried);
-        if carried == tag {
-            return false;
-        }
-    }
-    true
-}
-
-/// The same for the common associativity. Where in the set the tag is, no branch predictor can
-/// tell: a fixed number of steps costs less than one misprediction.
-#[inline]
-fn move_to_front_branchless(set: &mut [u64; 8], tag: u64) -> bool {
-    let mut carried = tag;
-    let mut found = false;
-    for way in set {
-        let held = *way;
-        *way = if found { held } else { carried };
-        found |= held == tag;
-        carried = held;
-    }
-    !found
+fn salt(space: u64) -> u64 {
+    space.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]

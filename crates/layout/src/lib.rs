@@ -1,4 +1,5 @@
-//! The front-end model: what an instruction stream costs in L1I and iTLB misses; and function order:
+//! The front-end model: what an instruction stream costs in L1I and iTLB misses, and in L2 misses and branch targets
+//! not known in time if the model has these parts; and function order:
 //! where functions should lie so that it costs less ([`order`], which has an introduction of its own).
 //!
 //! For the model start from [`FrontEndConfig`] (the sizes, read from a `machines/*.toml`) and [`FrontEnd`]
@@ -21,12 +22,16 @@
 //! ```
 
 mod config;
+mod deeper;
 mod front_end;
+mod lru;
 pub mod order;
 
 pub use config::{
-    CacheConfig, CycleCosts, FrontEndConfig, LargeTlbConfig, TlbConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
+    BranchConfig, BtbConfig, CacheConfig, CycleCosts, FrontEndConfig, L2Config, LargeTlbConfig, TlbConfig,
+    LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
 };
+pub use deeper::{BranchKind, DeeperCounts, DeeperEvent, DeeperModeCounts, TakenBranch};
 pub use front_end::{Counts, FrontEnd, Mode, ModeCounts};
 
 /// What can be wrong with a front-end model file, a call graph or an order.
@@ -58,6 +63,32 @@ pub enum Error {
         cost: f64,
         /// The most that it may be.
         most: f64,
+    },
+    /// A part whose events have no cost.
+    #[error(
+        "front-end model \"{model}\": there is a {part} table, but not what its events cost: {key}; add it, or leave \
+         the table out"
+    )]
+    NoCost {
+        /// The model's `name`.
+        model: String,
+        /// The table of the part, `[l2]`.
+        part: &'static str,
+        /// The key that is missing, `cycles.l2_miss`.
+        key: &'static str,
+    },
+    /// A cost of events that are not counted.
+    #[error(
+        "front-end model \"{model}\": {key} is the cost of what a {part} table would count, but there is none; add \
+         the table, or leave the cost out"
+    )]
+    NoPart {
+        /// The model's `name`.
+        model: String,
+        /// The table of the part, `[l2]`.
+        part: &'static str,
+        /// The key that is too many, `cycles.l2_miss`.
+        key: &'static str,
     },
     /// Large kernel pages without a TLB to hold them.
     #[error(

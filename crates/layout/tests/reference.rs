@@ -1,7 +1,7 @@
 //! The front end against a model so plain that it can be seen to be right.
 
 use kerntune_layout::{
-    CacheConfig, Counts, FrontEnd, FrontEndConfig, LargeTlbConfig, Mode, ModeCounts, TlbConfig,
+    CacheConfig, Counts, FrontEnd, FrontEndConfig, L2Config, LargeTlbConfig, Mode, ModeCounts, TlbConfig,
     LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
 };
 use proptest::prelude::*;
@@ -21,33 +21,42 @@ impl Reference {
     }
 
     fn walk(&mut self, start: u64, end: u64, space: u64) -> u64 {
-        let mut misses = 0;
+        self.missed(start, end, space).len() as u64
+    }
+
+    /// The blocks that were not there, in order.
+    fn missed(&mut self, start: u64, end: u64, space: u64) -> Vec<u64> {
+        let mut missed = Vec::new();
         for block in start / self.block_bytes..=end / self.block_bytes {
             let set = self.sets.entry(block % self.set_count).or_default();
             match set.iter().position(|&held| held == (block, space)) {
                 Some(at) => drop(set.remove(at)),
-                None => misses += 1,
+                None => missed.push(block),
             }
             set.push_back((block, space));
             if set.len() > self.ways {
                 set.pop_front();
             }
         }
-        misses
+        missed
     }
 }
 
 fn config() -> impl Strategy<Value = FrontEndConfig> {
     let ways = prop_oneof![Just(1u64), Just(2), Just(3), Just(8)];
     let sets = || (0u32..4).prop_map(|n| 1u64 << n);
-    (ways.clone(), sets(), 4u32..8, ways.clone(), sets(), prop::option::of((ways, sets()))).prop_map(
-        |(ways, sets, line_log, tlb_ways, tlb_sets, large)| FrontEndConfig {
+    let l2 = prop::option::of((ways.clone(), (2u32..6).prop_map(|n| 1u64 << n)));
+    let large = prop::option::of((ways.clone(), sets()));
+    (ways.clone(), sets(), 4u32..8, ways, sets(), large, l2).prop_map(
+        |(ways, sets, line_log, tlb_ways, tlb_sets, large, l2)| FrontEndConfig {
             name: "test".into(),
             description: String::new(),
             kernel_text_page_bytes: if large.is_some() { LARGE_PAGE_BYTES } else { SMALL_PAGE_BYTES },
             l1i: CacheConfig { size_bytes: (ways * sets) << line_log, ways, line_bytes: 1 << line_log },
             itlb: TlbConfig { entries: tlb_ways * tlb_sets, ways: tlb_ways },
             cycles: None,
+            l2: l2.map(|(ways, sets)| L2Config { size_bytes: (ways * sets) << line_log, ways }),
+            branch: None,
             itlb_large: large.map(|(ways, sets)| LargeTlbConfig { entries: ways * sets, ways: Some(ways) }),
         },
     )
@@ -74,16 +83,23 @@ proptest! {
         let mut l1i = Reference::new(config.l1i.size_bytes / config.l1i.line_bytes, config.l1i.ways, config.l1i.line_bytes);
         let mut small = Reference::new(config.itlb.entries, config.itlb.ways, SMALL_PAGE_BYTES);
         let mut large = config.itlb_large.map(|t| Reference::new(t.entries, t.ways.unwrap(), LARGE_PAGE_BYTES));
+        let mut l2 = config.l2.map(|c| Reference::new(c.size_bytes / config.l1i.line_bytes, c.ways, config.l1i.line_bytes));
         let mut expected = Counts::default();
+        let mut l2_misses = 0;
         for (start, end, mode, space) in fetches {
             fe.fetch(start, end, mode, space);
             let itlb = match mode {
                 Mode::Kernel => large.as_mut().unwrap_or(&mut small),
                 Mode::User => &mut small,
             };
+            let missed = l1i.missed(start, end, space);
+            if let Some(l2) = &mut l2 {
+                let bytes = config.l1i.line_bytes;
+                l2_misses += missed.iter().map(|line| l2.walk(line * bytes, line * bytes, space)).sum::<u64>();
+            }
             let one = ModeCounts {
                 lines: end / config.l1i.line_bytes - start / config.l1i.line_bytes + 1,
-                l1i_misses: l1i.walk(start, end, space),
+                l1i_misses: missed.len() as u64,
                 itlb_misses: itlb.walk(start, end, space),
             };
             match mode {
@@ -91,6 +107,8 @@ proptest! {
                 Mode::User => expected.user += one,
             }
             prop_assert_eq!(fe.counts(), expected);
+            let counted = fe.deeper_counts().map(|counts| counts.kernel.l2_misses + counts.user.l2_misses);
+            prop_assert_eq!(counted, config.l2.map(|_| l2_misses));
         }
     }
 }

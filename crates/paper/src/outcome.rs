@@ -277,6 +277,7 @@ mod tests {
             taken_branches: 100,
             l1i_misses: 50,
             itlb_misses: 1,
+            events: Default::default(),
         };
         Measurement::from_regions([region("a", instructions), region("b", 1_000)]).unwrap()
     }
@@ -303,7 +304,13 @@ mod tests {
 
     #[test]
     fn every_row_has_figures_or_says_why_not() {
-        let costs = Costs { path_length: 1.0, taken_branches: 0.0, l1i_misses: 0.0, itlb_misses: 0.0 };
+        let costs = Costs {
+            path_length: 1.0,
+            taken_branches: 0.0,
+            l1i_misses: 0.0,
+            itlb_misses: 0.0,
+            ..Costs::default()
+        };
         let labels = Labels { workload: "rr".into(), costs: Some(costs), ..Labels::default() };
         let comparison = Comparison::new(&run(4_000), &run(4_001), &run(2_000), labels).unwrap();
         let of = |ns| Calls { calls: 2, self_ns: 10, child_ns: ns };

@@ -57,12 +57,12 @@ pub use scope::{Scope, ScopeTotals};
 pub use shelf::{find, keep, list, remove, Entry, Listing, ROOM};
 pub use store::{load_manifest, verify, MANIFEST_FILE};
 pub use tables::{
-    Block, CallArc, Edge, FunctionStats, HistogramBucket, IdleStats, PathNode, PointStats, RegionStats,
-    SwitchStats, Symbol, TableSchema, Tables, ThreadStats, SCHEMA,
+    Block, CallArc, Edge, FunctionStats, HistogramBucket, IdleStats, ModelEventStats, PathNode, PointStats,
+    RegionStats, SwitchStats, Symbol, TableSchema, Tables, ThreadStats, SCHEMA,
 };
 pub use totals::FunctionTotals;
 pub use units::{Address, FunctionIndex, Instructions, Nanoseconds};
-pub use words::{EdgeKind, How, PathKind, Run, SwitchKind, ThreadKind};
+pub use words::{EdgeKind, How, ModelEvent, PathKind, Run, SwitchKind, ThreadKind};
 
 /// What one or more runs of a kernel showed.
 #[derive(Debug, Clone, PartialEq, Eq)]

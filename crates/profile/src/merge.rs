@@ -8,8 +8,8 @@
 
 use crate::{
     Address, Block, CallArc, Carried, Edge, Error, FunctionIndex, FunctionStats, FunctionTotals,
-    HistogramBucket, IdleStats, Instructions, Manifest, PathNode, PointStats, Profile, RegionStats, Result,
-    SwitchStats, Symbol, Tables, ThreadStats,
+    HistogramBucket, IdleStats, Instructions, Manifest, ModelEvent, ModelEventStats, PathNode, PointStats,
+    Profile, RegionStats, Result, SwitchStats, Symbol, Tables, ThreadStats,
 };
 use kerntune_work::ContentHash;
 use std::collections::{BTreeMap, HashMap};
@@ -144,6 +144,7 @@ struct Sum {
     switches: BTreeMap<(u32, String, String, FunctionIndex, crate::SwitchKind), u64>,
     idles: BTreeMap<(u32, FunctionIndex, u32), (u64, crate::Nanoseconds)>,
     points: BTreeMap<(u32, String, FunctionIndex), u64>,
+    model_events: BTreeMap<(u32, ModelEvent), (u64, u64)>,
 }
 
 impl Sum {
@@ -195,6 +196,11 @@ impl Sum {
             let key = (region(row.region), function(row.waker), row.bucket);
             let sum = self.idles.entry(key).or_default();
             *sum = (sum.0.saturating_add(times(row.count)), sum.1 + row.idle_ns * weight);
+        }
+        for row in &part.model_events {
+            let sum = self.model_events.entry((region(row.region), row.event)).or_default();
+            let add = |sum: u64, more: u64| sum.saturating_add(times(more));
+            *sum = (add(sum.0, row.kernel), add(sum.1, row.user));
         }
         for row in &part.points {
             let key = (region(row.region), row.point.clone(), function(row.function));
@@ -319,6 +325,9 @@ impl Sum {
         };
         Tables {
             functions: self.functions.into_iter().map(function_row).collect(),
+            model_events: (self.model_events.into_iter())
+                .map(|((region, event), (kernel, user))| ModelEventStats { region, event, kernel, user })
+                .collect(),
             symbols: self.symbols,
             arcs: self.arcs.into_values().collect(),
             threads: self.threads.into_values().collect(),

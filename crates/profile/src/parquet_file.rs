@@ -1,8 +1,8 @@
 //! One table as one Parquet file in memory: the only place that knows the `parquet` crate.
 
 use crate::{
-    Address, EdgeKind, FunctionIndex, How, Instructions, Nanoseconds, PathKind, SwitchKind, ThreadKind,
-    SCHEMA_VERSION,
+    Address, EdgeKind, FunctionIndex, How, Instructions, ModelEvent, Nanoseconds, PathKind, SwitchKind,
+    ThreadKind, SCHEMA_VERSION,
 };
 use bytes::Bytes;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
@@ -276,4 +276,4 @@ macro_rules! worded {
 
 plain!(u32, u64, String, Option<String>);
 wrapped!(Address(u64), FunctionIndex(u32), Instructions(u64), Nanoseconds(u64));
-worded!(EdgeKind, How, PathKind, SwitchKind, ThreadKind);
+worded!(EdgeKind, How, ModelEvent, PathKind, SwitchKind, ThreadKind);

@@ -1,7 +1,7 @@
 //! A profile as a directory: one Parquet file per table, and the manifest that vouches for them.
 
 use crate::manifest::{Manifest, TableFile, SCHEMA_NAME};
-use crate::tables::{Tables, SCHEMA};
+use crate::tables::{is_rare, Tables, SCHEMA};
 use crate::{Error, Profile, Result};
 use bytes::Bytes;
 use kerntune_work::{write_atomic, write_json, IoContext};
@@ -81,12 +81,15 @@ fn table_path(dir: &Path, table: &str) -> PathBuf {
     dir.join(format!("{table}.parquet"))
 }
 
-/// The bytes of a table, if they are those that were saved.
-fn read_table(dir: &Path, manifest: &Manifest, table: &'static str) -> Result<Bytes> {
+/// The bytes of a table, if they are those that were saved; none of a rare one that was not.
+fn read_table(dir: &Path, manifest: &Manifest, table: &'static str) -> Result<Option<Bytes>> {
     debug_assert!(SCHEMA.iter().any(|schema| schema.name == table));
     let path = table_path(dir, table);
     let damaged = |what: String| Error::Damaged { path: path.clone(), what };
     let Some(expected) = manifest.tables.get(table) else {
+        if is_rare(table) {
+            return Ok(None);
+        }
         return Err(damaged(format!("{MANIFEST_FILE} does not name it")));
     };
     let bytes = match fs::read(&path) {
@@ -103,5 +106,5 @@ fn read_table(dir: &Path, manifest: &Manifest, table: &'static str) -> Result<By
     if blake3::hash(&bytes).to_hex().as_str() != expected.blake3 {
         return Err(damaged(format!("it is not the file that {MANIFEST_FILE} names (another BLAKE3 hash)")));
     }
-    Ok(Bytes::from(bytes))
+    Ok(Some(Bytes::from(bytes)))
 }

@@ -2,7 +2,8 @@
 
 use crate::parquet_file::{self, Cell, ColumnType, Columns, Stored};
 use crate::{
-    Address, EdgeKind, FunctionIndex, How, Instructions, Nanoseconds, PathKind, SwitchKind, ThreadKind,
+    Address, EdgeKind, FunctionIndex, How, Instructions, ModelEvent, Nanoseconds, PathKind, SwitchKind,
+    ThreadKind,
 };
 use bytes::Bytes;
 use parquet::errors::ParquetError;
@@ -14,6 +15,14 @@ pub struct TableSchema {
     pub name: &'static str,
     /// Names and types of the columns, in order.
     pub columns: &'static [(&'static str, ColumnType)],
+}
+
+/// Tables that have a file only if they have rows: few profiles do.
+const RARE: &[&str] = &["model_events"];
+
+/// Whether a profile may lack the file of this table.
+pub(crate) fn is_rare(table: &str) -> bool {
+    RARE.contains(&table)
 }
 
 /// A table as the bytes of its file.
@@ -52,7 +61,7 @@ macro_rules! tables {
         )*];
 
         impl Tables {
-            /// Each table as a file, in the order of [`SCHEMA`].
+            /// Each table as a file, in the order of [`SCHEMA`], but for rare ones without rows.
             pub(crate) fn encode(
                 &self,
                 mut each: impl FnMut(EncodedTable) -> crate::Result<()>,
@@ -60,25 +69,25 @@ macro_rules! tables {
                 let mut schemas = SCHEMA.iter();
                 $(
                     let Some(schema) = schemas.next() else { return Ok(()) };
+                    if !(self.$table.is_empty() && is_rare(schema.name)) {
                     let bytes = parquet_file::encode(schema.name, schema.columns, |writer| {
                         $(writer.column::<$type>(self.$table.iter().map(|row| row.$column.store()))?;)*
                         Ok(())
                     })
                     .map_err(|source| crate::Error::Encode { table: schema.name, source })?;
                     each(EncodedTable { name: schema.name, rows: self.$table.len() as u64, bytes })?;
+                    }
                 )*
                 Ok(())
             }
 
-            /// Reads every table from the bytes that `file` has for its name.
+            /// Reads every table from the bytes that `file` has for its name; one that it has none for is empty.
             pub(crate) fn decode(
-                mut file: impl FnMut(&'static str) -> crate::Result<Bytes>,
+                mut file: impl FnMut(&'static str) -> crate::Result<Option<Bytes>>,
                 damaged: impl Fn(&'static str, ParquetError) -> crate::Error,
             ) -> crate::Result<Self> {
                 let mut tables = Self::default();
-                $({
-                    let name = stringify!($table);
-                    let bytes = file(name)?;
+                $(if let (name, Some(bytes)) = (stringify!($table), file(stringify!($table))?) {
                     let read = || {
                         let columns = Columns::open(bytes)?;
                         $(let mut $column = columns.column::<$type>(stringify!($column))?;)*
@@ -213,6 +222,19 @@ tables! {
         kernel_itlb_misses: u64,
         /// The same in user mode.
         user_itlb_misses: u64,
+    }
+
+    /// What a front-end model with a second-level cache or a branch predictor counted there: a row for each region and
+    /// each kind of event that the model can have. Counters include the regions within.
+    model_events: ModelEventStats {
+        /// Row of [`Tables::regions`].
+        region: u32,
+        /// What kind of event.
+        event: ModelEvent,
+        /// Of kernel code.
+        kernel: u64,
+        /// Of user code.
+        user: u64,
     }
 
     /// Taken branches of the kernel, of all regions together.
@@ -379,6 +401,9 @@ impl Tables {
         };
         if let Some((_, row)) = self.paths.iter().enumerate().find(orphan) {
             return Some(("paths", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.model_events.iter().find(|r| no_region(r.region)) {
+            return Some(("model_events", format!("{row:?} refers to nothing")));
         }
         if let Some(row) = self.switches.iter().find(|r| no_caller(r.reason) || no_region(r.region)) {
             return Some(("switches", format!("{row:?} refers to nothing")));

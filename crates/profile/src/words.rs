@@ -117,6 +117,20 @@ words! {
 }
 
 words! {
+    /// What a front-end model counts behind the first level.
+    ModelEvent {
+        /// A line that neither the L1I nor the L2 had.
+        L2Miss = "l2_miss",
+        /// A taken branch whose target only the second-level branch target buffer had.
+        BtbL2Hit = "btb_l2_hit",
+        /// A taken call, jump or return that no branch target buffer had.
+        BtbMiss = "btb_miss",
+        /// A taken branch after which something else was fetched.
+        Misprediction = "misprediction",
+    }
+}
+
+words! {
     /// What a run was for.
     Run {
         /// To learn from.

@@ -158,6 +158,7 @@ proptest! {
             |t| t.switches.iter().map(|r| r.count).sum(),
             |t| t.idles.iter().map(|r| r.count + r.idle_ns.0).sum(),
             |t| t.points.iter().map(|r| r.count).sum(),
+            |t| t.model_events.iter().map(|r| r.kernel + r.user).sum(),
         ] {
             prop_assert_eq!(of(&sum.tables), weigh(&of));
         }

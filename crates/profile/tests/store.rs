@@ -45,8 +45,13 @@ fn the_same_profile_makes_the_same_files() {
 fn empty_tables_are_tables() {
     let dir = tempfile::tempdir().unwrap();
     let profile = Profile { tables: Tables::default(), ..sample("p") };
-    profile.save(dir.path()).unwrap();
+    let manifest = profile.save(dir.path()).unwrap();
     assert_eq!(Profile::load(dir.path()).unwrap().tables, Tables::default());
+    // What few profiles have takes no file in the others, which are as they were before there was such a table.
+    assert_eq!(manifest.tables.len(), SCHEMA.len() - 1);
+    assert!(
+        !manifest.tables.contains_key("model_events") && !dir.path().join("model_events.parquet").exists()
+    );
 }
 
 #[test]

@@ -34,13 +34,22 @@ pub(crate) struct Columns {
 impl Columns {
     /// Heads of one or more lines each.
     pub fn new<const N: usize>(heads: [(&str, Side); N]) -> Self {
-        let heads = heads.map(|(text, side)| (text.split('\n').map(String::from).collect(), side));
-        Self { heads: heads.into(), rows: Vec::new() }
+        Self::with(heads)
+    }
+
+    /// The same where how many there are is not known beforehand.
+    pub fn with<'a>(heads: impl IntoIterator<Item = (&'a str, Side)>) -> Self {
+        let head = |(text, side): (&str, Side)| (text.split('\n').map(String::from).collect(), side);
+        Self { heads: heads.into_iter().map(head).collect(), rows: Vec::new() }
     }
 
     pub fn row<const N: usize>(&mut self, cells: [Cell; N]) {
+        self.row_of(cells.into());
+    }
+
+    pub fn row_of(&mut self, cells: Vec<Cell>) {
         debug_assert_eq!(cells.len(), self.heads.len());
-        self.rows.push(cells.into());
+        self.rows.push(cells);
     }
 
     /// An empty line between groups.

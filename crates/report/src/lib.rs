@@ -49,6 +49,7 @@ pub mod interrupts;
 pub mod names;
 pub mod paper;
 pub mod path;
+pub mod prediction;
 mod style;
 pub mod subsystems;
 pub mod summary;

@@ -6,9 +6,9 @@ use crate::unit::{readable, TimeUnit};
 use crate::view::{self, share, RegionRow, Times, View};
 use crate::{health, Result, Style};
 use kerntune_compare::number::{figure, fixed, grouped};
-use kerntune_profile::Profile;
+use kerntune_profile::{ModelEvent, Profile};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-summary/1";
@@ -59,7 +59,8 @@ fn region_table(profile: &Profile, regions: &[RegionRow]) -> Columns {
     let capture = &profile.manifest.capture;
     let unit = TimeUnit::for_largest(regions.iter().map(|row| row.elapsed).max().unwrap_or(0));
     let elapsed = format!("elapsed\n{}", unit.name());
-    let mut table = Columns::new([
+    let events = events(profile);
+    let heads = [
         ("region", Side::Left),
         ("operations", Side::Right),
         (elapsed.as_str(), Side::Right),
@@ -69,14 +70,16 @@ fn region_table(profile: &Profile, regions: &[RegionRow]) -> Columns {
         ("taken\nbranches/op", Side::Right),
         ("L1I misses\n/op, model", Side::Right),
         ("iTLB misses\n/op, model", Side::Right),
-    ]);
+    ];
+    let more = events.iter().map(|&event| (title(event), Side::Right));
+    let mut table = Columns::with(heads.into_iter().chain(more));
     for row in regions {
         // What was not captured is not zero, it is not known.
         let per = |known: bool, counter| match row.per_operation(counter).filter(|_| known) {
             Some(value) => Cell::from(figure(value)),
             None => "-".into(),
         };
-        table.row([
+        let cells: [Cell; 9] = [
             printable(&row.name).into(),
             grouped(row.operations).into(),
             unit.format(row.elapsed).into(),
@@ -86,9 +89,28 @@ fn region_table(profile: &Profile, regions: &[RegionRow]) -> Columns {
             per(row.taken_branches > 0, row.taken_branches),
             per(capture.model, row.l1i_misses),
             per(capture.model, row.itlb_misses),
-        ]);
+        ];
+        let more = events.iter().map(|event| match row.events.get(event) {
+            Some(&count) => per(true, count),
+            None => "-".into(),
+        });
+        table.row_of(cells.into_iter().chain(more).collect());
     }
     table
+}
+
+/// The kinds of events that the model has counted behind the first level: none of most models.
+fn events(profile: &Profile) -> BTreeSet<ModelEvent> {
+    profile.tables.model_events.iter().map(|row| row.event).collect()
+}
+
+fn title(event: ModelEvent) -> &'static str {
+    match event {
+        ModelEvent::L2Miss => "L2 misses\n/op, model",
+        ModelEvent::BtbL2Hit => "late targets\n/op, model",
+        ModelEvent::BtbMiss => "BTB misses\n/op, model",
+        ModelEvent::Misprediction => "mispredicted\n/op, model",
+    }
 }
 
 fn legend(profile: &Profile) -> Vec<String> {
@@ -155,6 +177,8 @@ struct JsonRegion {
     taken_branches: Option<f64>,
     l1i_misses: Option<f64>,
     itlb_misses: Option<f64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    model_events: BTreeMap<&'static str, Option<f64>>,
 }
 
 /// The same as JSON (`docs/json.md`), with a newline at its end.
@@ -168,6 +192,7 @@ pub fn json(profile: &Profile) -> Result<String> {
             taken_branches: row.per_operation(row.taken_branches).filter(|_| row.taken_branches > 0),
             l1i_misses: model(row.l1i_misses),
             itlb_misses: model(row.itlb_misses),
+            model_events: row.events.iter().map(|(event, &n)| (event.word(), row.per_operation(n))).collect(),
             name: row.name,
             count: row.count,
             operations: row.operations,

@@ -1,7 +1,8 @@
 //! What the renderers need of a profile, added up once.
 
 use crate::{Error, Result};
-use kerntune_profile::{FunctionTotals, Nanoseconds, Profile, RegionStats, Scope, Tables};
+use kerntune_profile::{FunctionTotals, ModelEvent, Nanoseconds, Profile, RegionStats, Scope, Tables};
+use std::collections::BTreeMap;
 
 /// A function over the regions that were asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub(crate) struct RegionRow {
     pub taken_branches: u64,
     pub l1i_misses: u64,
     pub itlb_misses: u64,
+    /// What the model counted of kernel code behind the first level, of each kind that it can have.
+    pub events: BTreeMap<ModelEvent, u64>,
 }
 
 impl RegionRow {
@@ -125,6 +128,10 @@ pub(crate) fn regions(profile: &Profile) -> Vec<RegionRow> {
             (&mut row.itlb_misses, region.kernel_itlb_misses),
         ] {
             *sum = sum.saturating_add(figure);
+        }
+        for counted in profile.tables.model_events.iter().filter(|counted| counted.region == region.region) {
+            let sum = row.events.entry(counted.event).or_default();
+            *sum = sum.saturating_add(counted.kernel);
         }
     }
     rows

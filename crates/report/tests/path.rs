@@ -140,6 +140,7 @@ fn trace() -> (Vec<u8>, Recording) {
         closed: true,
         kernel: ModeCounters::default(),
         user: ModeCounters::default(),
+        model_events: Vec::new(),
     };
     let recording = Recording {
         version: VERSION,

@@ -145,6 +145,37 @@ pub enum Error {
         /// Why not.
         why: String,
     },
+    /// Exact results of different front-end models.
+    #[error(
+        "{one} was recorded with front-end model \"{one_model}\" and {other} with \"{other_model}\": figures of different \
+         models say nothing about each other; record both with the same --model"
+    )]
+    Models {
+        /// A file.
+        one: String,
+        /// Its model.
+        one_model: String,
+        /// Another file.
+        other: String,
+        /// Its model.
+        other_model: String,
+    },
+    /// A row that is asked to be left out and is not there.
+    #[error("no row \"{row}\" to leave out; rows are named as in the table, by row or by suite/row")]
+    NoRow {
+        /// The name asked for.
+        row: String,
+    },
+    /// Results that are not of the exact machine.
+    #[error(
+        "{origin}: row {row} has no exact figures; give what `kerntune bench run --machine emulator -o FILE` wrote"
+    )]
+    NoFigures {
+        /// The file.
+        origin: String,
+        /// `suite/row`.
+        row: String,
+    },
     /// An option out of its range.
     #[error("{option} {value}: {rule}")]
     Option {

@@ -5,7 +5,8 @@
 //! [`Comparison::new`], which holds a tuned kernel's set against a base kernel's. Its parts are there on
 //! their own: [`Sample`] (values with their place in builds, boots, runs and iterations), [`Ratio`] (of
 //! two means, with interval and tests), [`MannWhitney`], [`correction`], [`warmup`], [`paper`]; and for who takes
-//! the measurements [`schedule`] (in which order) and [`Stop`] (until when).
+//! the measurements [`schedule`] (in which order) and [`Stop`] (until when). [`Prediction`] holds the exact machine's
+//! figures against a clock, with a [`RankCorrelation`].
 //!
 //! Every method, its source and how well its intervals cover: `docs/statistics.md`.
 //!
@@ -27,6 +28,8 @@ mod error;
 mod level;
 mod mann_whitney;
 pub mod paper;
+mod prediction;
+mod rank;
 mod ratio;
 mod results;
 mod rng;
@@ -43,6 +46,8 @@ pub use correction::Correction;
 pub use error::{Error, Result};
 pub use level::{Level, Place};
 pub use mann_whitney::MannWhitney;
+pub use prediction::{FigureCorrelation, PredictedRow, Prediction, Recipe, FIGURES, PREDICTION_SCHEMA};
+pub use rank::RankCorrelation;
 pub use ratio::{Interval, Ratio};
 pub use results::{Better, Figures, Kernel, Results, ResultsRow, Skipped, Value, RESULTS_SCHEMA};
 pub use rng::Rng;

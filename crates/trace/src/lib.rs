@@ -34,7 +34,7 @@ mod spec;
 pub use chunk::{ChunkHeader, ChunkState, OpenStack, TraceHeader, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES};
 pub use event::{Decoder, Event, How, Weights};
 pub use file::TraceFileWriter;
-pub use recording::{ChunkIndex, Health, ModeCounters, Recording, Region, Thread};
+pub use recording::{ChunkIndex, Health, ModeCounters, ModelEventCount, Recording, Region, Thread};
 pub use spec::{
     page_hash, BinarySpec, Capture, FunctionKind, FunctionSpec, PageSpec, RecorderSpec, TagWindow,
     TaskOffsets,

@@ -48,6 +48,20 @@ pub struct Region {
     pub kernel: ModeCounters,
     /// User code in it.
     pub user: ModeCounters,
+    /// What the parts of the model behind the first level counted; nothing of a model that has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub model_events: Vec<ModelEventCount>,
+}
+
+/// Events of one kind in a region.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelEventCount {
+    /// The kind's name: `l2_miss`, `btb_l2_hit`, `btb_miss`, `misprediction`.
+    pub event: String,
+    /// Of kernel code.
+    pub kernel: u64,
+    /// Of user code.
+    pub user: u64,
 }
 
 /// Counters of one mode of the CPU. Branches and misses are 0 where they were not captured.

@@ -21,7 +21,7 @@ use std::error::Error;
 use std::process::{Command, Stdio};
 
 const PLAIN: &str = "plain emulation";
-const ROWS: [&str; 7] = [
+const ROWS: [&str; 8] = [
     PLAIN,
     "plain emulation (A/A)",
     "counters only",
@@ -29,6 +29,7 @@ const ROWS: [&str; 7] = [
     "functions",
     "functions and edges",
     "functions, edges and model",
+    "functions, edges and model zen4",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -129,8 +130,9 @@ fn one(work: &WorkDir, row: &str, scale: &str) -> Result<f64, Box<dyn Error>> {
         }
         "functions" => Some(functions()),
         "functions and edges" => Some(CaptureRequest { edges: true, ..functions() }),
-        "functions, edges and model" => {
-            let model = Some(kerntune_tune::model::find("generic")?.text);
+        "functions, edges and model" | "functions, edges and model zen4" => {
+            let name = if row.ends_with("zen4") { "zen4" } else { "generic" };
+            let model = Some(kerntune_tune::model::find(name)?.text);
             Some(CaptureRequest { edges: true, model, ..functions() })
         }
         _ => None,

@@ -1,7 +1,7 @@
 //! The front-end model to run along: one that is built in, or a file.
 
 use crate::Result;
-use kerntune_compare::Costs;
+use kerntune_compare::{Costs, EventCosts};
 use kerntune_layout::{CacheConfig, FrontEndConfig};
 use kerntune_work::IoContext;
 use std::path::Path;
@@ -37,6 +37,12 @@ pub fn find(name: &str) -> Result<Model> {
         taken_branches: cycles.taken_branch,
         l1i_misses: cycles.l1i_miss,
         itlb_misses: cycles.itlb_miss,
+        events: EventCosts {
+            l2_misses: cycles.l2_miss.unwrap_or_default(),
+            btb_l2_hits: cycles.btb_l2_hit.unwrap_or_default(),
+            btb_misses: cycles.btb_miss.unwrap_or_default(),
+            mispredictions: cycles.misprediction.unwrap_or_default(),
+        },
     });
     Ok(Model { text: config.to_toml(), l1i: config.l1i, name: config.name, costs })
 }

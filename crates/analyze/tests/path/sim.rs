@@ -103,6 +103,7 @@ impl Sim {
             closed: false,
             kernel: ModeCounters::default(),
             user: ModeCounters::default(),
+            model_events: Vec::new(),
         });
         self.open.push(region);
         self.at(0, Event::RegionBegin { region })

@@ -138,6 +138,7 @@ impl<W: Write> Writer<W> {
             closed: false,
             kernel: ModeCounters::default(),
             user: ModeCounters::default(),
+            model_events: Vec::new(),
         });
         self.open.push((region, self.now, self.idle));
         self.write(if first { 0 } else { delta }, Event::RegionBegin { region: region as u32 });

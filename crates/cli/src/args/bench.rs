@@ -16,6 +16,9 @@ pub enum Bench {
     /// Hold timed results of one kernel against another's: ratios with intervals, and what they are worth
     /// (docs/statistics.md)
     Compare(BenchCompare),
+    /// Hold what the exact machine and its front-end model say of a recipe against what a clock says: rank correlation
+    /// over rows and recipes (docs/models.md)
+    Predict(BenchPredict),
 }
 
 #[derive(Debug, Args)]
@@ -98,6 +101,28 @@ pub struct BenchCompare {
     /// Print the papers' form of the table, too: base, optimised, standard deviation, improvement
     #[arg(long, conflicts_with = "json")]
     pub paper: bool,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+/// `kerntune bench predict`.
+#[derive(Debug, Args)]
+pub struct BenchPredict {
+    /// Timed results of a base kernel and of a tuned one, as `kerntune time` or `kerntune bench run --machine uml` writes
+    /// them; may be repeated, once for each recipe
+    #[arg(long, required = true, num_args = 2, value_names = ["BASE.json", "TUNED.json"])]
+    pub timed: Vec<PathBuf>,
+    /// Exact results of the same recipe, as `kerntune bench run --machine emulator` writes them; as often as --timed, and in
+    /// the same order
+    #[arg(long, required = true, num_args = 2, value_names = ["BASE.json", "TUNED.json"])]
+    pub exact: Vec<PathBuf>,
+    /// Leave this row out, by its name or as SUITE/ROW: where the machines do not run the same code (docs/models.md); may
+    /// be repeated
+    #[arg(long, value_name = "ROW")]
+    pub skip: Vec<String>,
+    /// Of each interval
+    #[arg(long, default_value = "95%", value_parser = percent, value_name = "PERCENT")]
+    pub confidence: f64,
     #[command(flatten)]
     pub format: Json,
 }

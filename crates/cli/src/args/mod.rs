@@ -14,7 +14,7 @@ mod tags;
 mod time;
 
 use bench::percent;
-pub use bench::{Bench, BenchCompare, BenchRun, IntervalMethod, Machine, RowCorrection};
+pub use bench::{Bench, BenchCompare, BenchPredict, BenchRun, IntervalMethod, Machine, RowCorrection};
 pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use export::{ExportAutofdo, ExportBolt, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae, ImportPerf};
@@ -272,7 +272,7 @@ pub enum Workload {
 /// A front-end model by name or file.
 #[derive(Debug, Clone, Args)]
 pub struct Model {
-    /// Front-end model for cache and TLB misses: a name (generic, skylake) or a .toml file
+    /// Front-end model for cache and TLB misses: a name (generic, skylake, zen4 …, docs/models.md) or a .toml file
     #[arg(long, default_value = kerntune_tune::model::DEFAULT, value_name = "MODEL")]
     pub model: String,
 }

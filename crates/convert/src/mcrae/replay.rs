@@ -144,6 +144,7 @@ pub fn replay<W: Write>(names: &Names, dump: &Dump, out: W) -> Result<Imported<W
             closed: true,
             kernel: Default::default(),
             user: Default::default(),
+            model_events: Vec::new(),
         }],
         threads: (0..processes.len()).map(thread).collect(),
         chunks,

@@ -111,6 +111,10 @@ pub fn sample(id: &str) -> Profile {
             thread(1, 4, ThreadKind::Thread, 17, 80),
         ],
         regions: vec![region(0, "all", 0, 300), region(1, "tcp_rr", 1, 100), region(2, "tcp_rr", 1, 50)],
+        model_events: vec![
+            ModelEventStats { region: 1, event: ModelEvent::L2Miss, kernel: 9, user: 2 },
+            ModelEventStats { region: 1, event: ModelEvent::Misprediction, kernel: 11, user: 0 },
+        ],
         edges: vec![
             Edge { source: Address(10), target: Address(20), count: 7, kind: EdgeKind::Conditional },
             Edge {

@@ -25,6 +25,7 @@ fn measurement(operations: &[Operation]) -> Measurement {
             taken_branches,
             l1i_misses,
             itlb_misses,
+            events: Default::default(),
         }
     }))
     .unwrap()
@@ -42,7 +43,13 @@ pub fn labels() -> Labels {
         workload: "rr".into(),
         machine: "emulator".into(),
         model: "generic".into(),
-        costs: Some(Costs { path_length: 0.25, taken_branches: 1.0, l1i_misses: 12.0, itlb_misses: 14.0 }),
+        costs: Some(Costs {
+            path_length: 0.25,
+            taken_branches: 1.0,
+            l1i_misses: 12.0,
+            itlb_misses: 14.0,
+            ..Costs::default()
+        }),
         base: kernel("3f9ac01d77e2", "clang -O2", None),
         tuned: kernel("b2047a5e91c4", "clang-autofdo", Some("clang-autofdo")),
     }

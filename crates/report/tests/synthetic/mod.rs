@@ -544,6 +544,7 @@ impl Machine {
             closed: true,
             kernel: Default::default(),
             user: Default::default(),
+            model_events: Vec::new(),
         };
         let recording = Recording {
             version: VERSION,

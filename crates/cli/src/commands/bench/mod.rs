@@ -2,6 +2,7 @@
 
 mod compare;
 mod list;
+mod predict;
 mod run;
 
 use crate::args::{Bench, Global};
@@ -16,6 +17,7 @@ pub fn run(global: &Global, command: &Bench, output: &Output) -> Result<Exit, Fa
         Bench::List { format } => list::run(format.json, output),
         Bench::Run(options) => run::run(global, options, output),
         Bench::Compare(options) => compare::run(options, output),
+        Bench::Predict(options) => predict::run(options, output),
     }
 }
 

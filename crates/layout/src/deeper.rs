@@ -1,0 +1,386 @@
+//! What lies behind the first level: the second-level cache and the prediction of where branches lead. Only of
+//! models that have such parts, and asked only for lines that the L1I misses and for branches that are taken.
+
+use crate::config::{BranchConfig, BtbConfig, FrontEndConfig};
+use crate::lru::LruSets;
+use crate::Mode;
+use serde::{Deserialize, Serialize};
+use std::ops::Sub;
+
+/// What is counted behind the first level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DeeperEvent {
+    /// [`DeeperModeCounts::l2_misses`].
+    L2Miss,
+    /// [`DeeperModeCounts::btb_l2_hits`].
+    BtbL2Hit,
+    /// [`DeeperModeCounts::btb_misses`].
+    BtbMiss,
+    /// [`DeeperModeCounts::mispredictions`].
+    Misprediction,
+}
+
+impl DeeperEvent {
+    /// The name in recordings and profiles, `l2_miss`; that of its cost in model files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::L2Miss => "l2_miss",
+            Self::BtbL2Hit => "btb_l2_hit",
+            Self::BtbMiss => "btb_miss",
+            Self::Misprediction => "misprediction",
+        }
+    }
+}
+
+/// Events of one mode. Parts that the model does not have count nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeeperModeCounts {
+    /// Lines that neither the L1I nor the L2 had.
+    pub l2_misses: u64,
+    /// Predicted taken branches whose target only the second-level BTB had.
+    pub btb_l2_hits: u64,
+    /// Taken calls, jumps and returns that no BTB had: the decoder is the first to see them.
+    pub btb_misses: u64,
+    /// Taken branches after which something else was fetched: conditional and indirect ones that no BTB had,
+    /// indirect ones with a target that they did not have lately, returns to elsewhere than the return stack says.
+    pub mispredictions: u64,
+}
+
+/// Events by mode. The difference of two readings is what happened between them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeeperCounts {
+    /// In [`Mode::Kernel`].
+    pub kernel: DeeperModeCounts,
+    /// In [`Mode::User`].
+    pub user: DeeperModeCounts,
+}
+
+impl DeeperModeCounts {
+    /// The number of events of a kind.
+    pub fn of(&self, event: DeeperEvent) -> u64 {
+        match event {
+            DeeperEvent::L2Miss => self.l2_misses,
+            DeeperEvent::BtbL2Hit => self.btb_l2_hits,
+            DeeperEvent::BtbMiss => self.btb_misses,
+            DeeperEvent::Misprediction => self.mispredictions,
+        }
+    }
+}
+
+impl Sub for DeeperModeCounts {
+    type Output = Self;
+    fn sub(self, before: Self) -> Self {
+        Self {
+            l2_misses: self.l2_misses - before.l2_misses,
+            btb_l2_hits: self.btb_l2_hits - before.btb_l2_hits,
+            btb_misses: self.btb_misses - before.btb_misses,
+            mispredictions: self.mispredictions - before.mispredictions,
+        }
+    }
+}
+
+impl Sub for DeeperCounts {
+    type Output = Self;
+    fn sub(self, before: Self) -> Self {
+        Self { kernel: self.kernel - before.kernel, user: self.user - before.user }
+    }
+}
+
+/// What kind of branch it is: how its target can be known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BranchKind {
+    /// A jump on a condition; the target is in the instruction.
+    Conditional,
+    /// A jump; the target is in the instruction.
+    Jump,
+    /// A jump to what a register or memory says.
+    IndirectJump,
+    /// A call; the target is in the instruction.
+    Call,
+    /// A call of what a register or memory says.
+    IndirectCall,
+    /// A return.
+    Return,
+}
+
+/// A branch that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TakenBranch {
+    /// Address of the branch instruction.
+    pub source: u64,
+    /// Address of the instruction behind it: where a call returns to.
+    pub after: u64,
+    /// Where it went.
+    pub target: u64,
+    /// What kind it is.
+    pub kind: BranchKind,
+}
+
+/// The parts that a model has.
+#[derive(Debug, Clone)]
+pub(crate) struct Deeper {
+    l2: Option<LruSets>,
+    targets: Option<Targets>,
+    counts: DeeperCounts,
+}
+
+impl Deeper {
+    /// None if the model has no such part. The configuration is valid.
+    pub(crate) fn new(config: &FrontEndConfig) -> Option<Self> {
+        let line_bytes = config.l1i.line_bytes;
+        let l2 = config.l2.map(|l2| LruSets::new(l2.size_bytes / line_bytes, l2.ways, line_bytes));
+        let targets = config.branch.as_ref().map(Targets::new);
+        (l2.is_some() || targets.is_some()).then_some(Self { l2, targets, counts: DeeperCounts::default() })
+    }
+
+    /// The L1I misses a line.
+    pub(crate) fn line(&mut self, line: u64, salt: u64, mode: Mode) {
+        let Some(l2) = &mut self.l2 else { return };
+        let missed = l2.misses(line, salt);
+        self.counts.mode(mode).l2_misses += u64::from(missed);
+    }
+
+    /// A branch is taken.
+    pub(crate) fn branch(&mut self, branch: &TakenBranch, salt: u64, mode: Mode) {
+        let Some(targets) = &mut self.targets else { return };
+        let outcome = targets.predict(branch, salt);
+        let counts = self.counts.mode(mode);
+        match outcome {
+            Outcome::InTime => {}
+            Outcome::Late => counts.btb_l2_hits += 1,
+            Outcome::Decoded => counts.btb_misses += 1,
+            Outcome::Wrong => counts.mispredictions += 1,
+        }
+    }
+
+    pub(crate) fn counts(&self) -> DeeperCounts {
+        self.counts
+    }
+
+    /// The kinds of events that these parts can have.
+    pub(crate) fn events(&self) -> Vec<DeeperEvent> {
+        let l2 = self.l2.is_some().then_some(DeeperEvent::L2Miss);
+        let late = self.targets.as_ref().filter(|targets| targets.btb_l2.is_some());
+        let branches = self.targets.as_ref().map(|_| [DeeperEvent::BtbMiss, DeeperEvent::Misprediction]);
+        l2.into_iter()
+            .chain(late.map(|_| DeeperEvent::BtbL2Hit))
+            .chain(branches.into_iter().flatten())
+            .collect()
+    }
+}
+
+impl DeeperCounts {
+    fn mode(&mut self, mode: Mode) -> &mut DeeperModeCounts {
+        match mode {
+            Mode::Kernel => &mut self.kernel,
+            Mode::User => &mut self.user,
+        }
+    }
+}
+
+/// What became of a taken branch in the front end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Followed as fast as can be.
+    InTime,
+    /// Followed, but the target came from the second level.
+    Late,
+    /// Found by the decoder.
+    Decoded,
+    /// Found when it was executed.
+    Wrong,
+}
+
+/// Branch target buffers, indexed by the lowest bits of the branch's address; the return stack; and the targets of
+/// indirect branches.
+///
+/// Of an indirect branch any target that it had lately and that still has an entry is taken to be predicted: which
+/// one comes next, histories tell that nobody has published. Directions of conditional branches are taken to be
+/// predicted likewise, once the branch is known.
+#[derive(Debug, Clone)]
+struct Targets {
+    btb: LruSets,
+    btb_l2: Option<LruSets>,
+    returns: Option<ReturnStack>,
+    indirect: Option<LruSets>,
+}
+
+impl Targets {
+    fn new(config: &BranchConfig) -> Self {
+        let table = |table: BtbConfig| LruSets::new(table.entries, table.ways(), 1);
+        Self {
+            btb: table(config.btb),
+            btb_l2: config.btb_l2.map(table),
+            returns: config.return_stack.map(ReturnStack::new),
+            indirect: config.indirect.map(table),
+        }
+    }
+
+    fn predict(&mut self, branch: &TakenBranch, salt: u64) -> Outcome {
+        let &TakenBranch { source, after, target, kind } = branch;
+        let missed = self.btb.misses(source, salt);
+        let nowhere = missed && self.btb_l2.as_mut().is_none_or(|l2| l2.misses(source, salt));
+        let elsewhere = match kind {
+            BranchKind::Return => self.returns.as_mut().is_some_and(|stack| stack.pop() != Some(target)),
+            BranchKind::IndirectJump | BranchKind::IndirectCall => {
+                self.indirect.as_mut().is_some_and(|known| known.misses(pair(source, target), salt)) | nowhere
+            }
+            // Nobody knew that there is a branch: what follows it in memory was fetched.
+            BranchKind::Conditional => nowhere,
+            BranchKind::Jump | BranchKind::Call => false,
+        };
+        if let (BranchKind::Call | BranchKind::IndirectCall, Some(stack)) = (kind, &mut self.returns) {
+            stack.push(after);
+        }
+        match (elsewhere, missed, nowhere) {
+            (true, ..) => Outcome::Wrong,
+            (_, _, true) => Outcome::Decoded,
+            (_, true, _) => Outcome::Late,
+            _ => Outcome::InTime,
+        }
+    }
+}
+
+/// One word for a branch and a target, spread over all bits.
+fn pair(source: u64, target: u64) -> u64 {
+    (source.rotate_left(24) ^ target).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
+}
+
+/// Return addresses, of which the oldest is lost when there is no room.
+#[derive(Debug, Clone)]
+struct ReturnStack {
+    addresses: Box<[u64]>,
+    top: usize,
+    depth: usize,
+}
+
+impl ReturnStack {
+    fn new(entries: u64) -> Self {
+        Self { addresses: vec![0; entries as usize].into_boxed_slice(), top: 0, depth: 0 }
+    }
+
+    fn push(&mut self, address: u64) {
+        self.top = (self.top + 1) % self.addresses.len();
+        self.addresses[self.top] = address;
+        self.depth = (self.depth + 1).min(self.addresses.len());
+    }
+
+    fn pop(&mut self) -> Option<u64> {
+        self.depth = self.depth.checked_sub(1)?;
+        let address = self.addresses[self.top];
+        self.top = self.top.checked_sub(1).unwrap_or(self.addresses.len() - 1);
+        Some(address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FrontEnd;
+
+    const TEXT: u64 = 0xffff_ffff_8100_0000;
+
+    fn front_end(parts: &str) -> FrontEnd {
+        let sizes = "name = \"test\"\ndescription = \"\"\nkernel_text_page_bytes = 4096\n\
+                     [l1i]\nsize_bytes = 1024\nways = 2\nline_bytes = 64\n[itlb]\nentries = 4\nways = 4\n";
+        FrontEnd::new(&FrontEndConfig::parse(&format!("{sizes}{parts}")).unwrap()).unwrap()
+    }
+
+    fn take(fe: &mut FrontEnd, kind: BranchKind, source: u64, target: u64) -> DeeperModeCounts {
+        let before = fe.deeper_counts().unwrap();
+        fe.branch(&TakenBranch { source, after: source + 5, target, kind }, Mode::Kernel, 0);
+        (fe.deeper_counts().unwrap() - before).kernel
+    }
+
+    const IN_TIME: DeeperModeCounts =
+        DeeperModeCounts { l2_misses: 0, btb_l2_hits: 0, btb_misses: 0, mispredictions: 0 };
+    const LATE: DeeperModeCounts = DeeperModeCounts { btb_l2_hits: 1, ..IN_TIME };
+    const DECODED: DeeperModeCounts = DeeperModeCounts { btb_misses: 1, ..IN_TIME };
+    const WRONG: DeeperModeCounts = DeeperModeCounts { mispredictions: 1, ..IN_TIME };
+
+    #[test]
+    fn models_without_such_parts_count_nothing() {
+        let mut fe = front_end("");
+        fe.fetch(TEXT, TEXT, Mode::Kernel, 0);
+        fe.branch(
+            &TakenBranch { source: TEXT, after: TEXT + 2, target: TEXT, kind: BranchKind::Jump },
+            Mode::Kernel,
+            0,
+        );
+        assert_eq!((fe.deeper_counts(), fe.deeper_events()), (None, vec![]));
+    }
+
+    #[test]
+    fn the_second_level_sees_what_the_first_misses() {
+        let mut fe = front_end("[l2]\nsize_bytes = 4096\nways = 4\n");
+        let lines = |fe: &mut FrontEnd, n: u64| {
+            (0..n).for_each(|i| fe.fetch(TEXT + i * 64, TEXT + i * 64, Mode::Kernel, 0))
+        };
+        lines(&mut fe, 32);
+        assert_eq!((fe.counts().kernel.l1i_misses, fe.deeper_counts().unwrap().kernel.l2_misses), (32, 32));
+        lines(&mut fe, 32); // twice the L1I: it misses all again, the L2 none
+        assert_eq!((fe.counts().kernel.l1i_misses, fe.deeper_counts().unwrap().kernel.l2_misses), (64, 32));
+        fe.fetch(TEXT, TEXT, Mode::User, 7);
+        assert_eq!(fe.deeper_counts().unwrap().user.l2_misses, 1);
+        assert_eq!(fe.deeper_events(), [DeeperEvent::L2Miss]);
+    }
+
+    #[test]
+    fn targets_come_from_the_first_level_the_second_or_the_decoder() {
+        let mut fe = front_end(
+            "[branch]\n[branch.btb]\nentries = 4\nways = 4\n[branch.btb_l2]\nentries = 8\nways = 8\n",
+        );
+        let jump = |fe: &mut FrontEnd, n: u64| take(fe, BranchKind::Jump, TEXT + n * 16, TEXT);
+        for n in 0..6 {
+            assert_eq!(jump(&mut fe, n), DECODED);
+        }
+        assert_eq!(jump(&mut fe, 5), IN_TIME);
+        assert_eq!(jump(&mut fe, 0), LATE);
+        assert_eq!(jump(&mut fe, 0), IN_TIME);
+        use DeeperEvent::*;
+        assert_eq!(fe.deeper_events(), [BtbL2Hit, BtbMiss, Misprediction]);
+        assert_eq!(
+            (LATE.of(BtbL2Hit), DECODED.of(BtbMiss), WRONG.of(Misprediction), WRONG.of(L2Miss)),
+            (1, 1, 1, 0)
+        );
+        // A conditional branch that nobody knows of: the code behind it was fetched.
+        assert_eq!(take(&mut fe, BranchKind::Conditional, TEXT + 7, TEXT), WRONG);
+        assert_eq!(take(&mut fe, BranchKind::Conditional, TEXT + 7, TEXT), IN_TIME);
+    }
+
+    #[test]
+    fn returns_and_indirect_branches() {
+        let mut fe = front_end(
+            "[branch]\nreturn_stack = 2\n[branch.btb]\nentries = 64\n[branch.indirect]\nentries = 8\n",
+        );
+        // Warm up: what is in the BTB is followed in time.
+        let (call, ret) = (TEXT + 0x100, TEXT + 0x200);
+        take(&mut fe, BranchKind::Call, call, ret);
+        assert_eq!(take(&mut fe, BranchKind::Return, ret, call + 5), DECODED);
+        take(&mut fe, BranchKind::Call, call, ret);
+        assert_eq!(take(&mut fe, BranchKind::Return, ret, call + 5), IN_TIME);
+        assert_eq!(take(&mut fe, BranchKind::Return, ret, call + 5), WRONG, "the stack is empty");
+        // Three calls deep with room for two: the outermost return is lost.
+        let calls = [TEXT + 0x300, TEXT + 0x310, TEXT + 0x320];
+        for call in calls {
+            take(&mut fe, BranchKind::Call, call, ret);
+        }
+        assert_eq!(take(&mut fe, BranchKind::Return, ret, calls[2] + 5), IN_TIME);
+        assert_eq!(take(&mut fe, BranchKind::Return, ret, calls[1] + 5), IN_TIME);
+        assert_eq!(take(&mut fe, BranchKind::Return, ret, calls[0] + 5), WRONG);
+        let through = |fe: &mut FrontEnd, target| take(fe, BranchKind::IndirectCall, TEXT + 0x401, target);
+        assert_eq!(
+            [TEXT, TEXT, TEXT + 64, TEXT].map(|target| through(&mut fe, target)),
+            [WRONG, IN_TIME, WRONG, IN_TIME]
+        );
+    }
+
+    #[test]
+    fn without_a_return_stack_returns_are_taken_to_be_predicted() {
+        let mut fe = front_end("[branch]\n[branch.btb]\nentries = 64\n");
+        assert_eq!(take(&mut fe, BranchKind::Return, TEXT, TEXT + 64), DECODED);
+        assert_eq!(take(&mut fe, BranchKind::Return, TEXT, TEXT + 128), IN_TIME);
+        assert_eq!(take(&mut fe, BranchKind::IndirectJump, TEXT + 1, TEXT + 128), WRONG);
+        assert_eq!(take(&mut fe, BranchKind::IndirectJump, TEXT + 1, TEXT), IN_TIME);
+    }
+}

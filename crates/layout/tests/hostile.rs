@@ -1,0 +1,93 @@
+//! Model files that somebody broke: refused with a reason, or a machine that runs.
+
+use kerntune_layout::{BranchKind, FrontEnd, FrontEndConfig, Mode, TakenBranch};
+use proptest::prelude::*;
+
+/// What files have to say, and what they should not.
+const WORDS: &[&str] = &[
+    "0",
+    "1",
+    "-1",
+    "3",
+    "7",
+    "64",
+    "96",
+    "4096",
+    "2097152",
+    "1048577",
+    "9223372036854775807",
+    "1e308",
+    "nan",
+    "inf",
+    "\"x\"",
+    "true",
+    "[]",
+    "{}",
+    "[l2]",
+    "[branch]",
+    "[branch.btb]",
+    "[branch.btb_l2]",
+    "[branch.indirect]",
+    "[cycles]",
+    "ways = 5",
+    "entries = 6656",
+    "size_bytes = 1310720",
+    "return_stack = 2",
+    "l2_miss = 1",
+    "misprediction = 1",
+    "=",
+    "\n",
+    "\u{0}",
+];
+
+/// One of the built-in files with some of its words replaced.
+fn broken() -> impl Strategy<Value = String> {
+    let names: Vec<&str> = FrontEndConfig::built_in().collect();
+    let change = (any::<prop::sample::Index>(), prop::sample::select(WORDS), any::<bool>());
+    (prop::sample::select(names), prop::collection::vec(change, 0..4)).prop_map(|(name, changes)| {
+        let text = FrontEndConfig::named_text(name).unwrap();
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let mut words: Vec<&str> = lines.flat_map(|line| line.split(' ').chain(["\n"])).collect();
+        for (at, word, insert) in changes {
+            let at = at.index(words.len());
+            match insert {
+                true => words.insert(at, word),
+                false => words[at] = word,
+            }
+        }
+        words.join(" ")
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn a_file_is_refused_or_makes_a_machine_that_runs(text in broken()) {
+        let config = match FrontEndConfig::parse(&text) {
+            Err(error) => {
+                prop_assert!(error.to_string().starts_with("front-end model"), "{}", error);
+                return Ok(());
+            }
+            Ok(config) => config,
+        };
+        prop_assert_eq!(&FrontEndConfig::parse(&config.to_toml()).unwrap(), &config);
+        let mut front_end = FrontEnd::new(&config).unwrap();
+        use BranchKind::*;
+        for at in 0..200u64 {
+            let start = 0xffff_ffff_8100_0000 + at * 97;
+            front_end.fetch(start, start + at, Mode::Kernel, 0);
+            for kind in [Conditional, Jump, IndirectJump, Call, IndirectCall, Return] {
+                let branch = TakenBranch { source: start + at, after: start + at + 5, target: start, kind };
+                front_end.branch(&branch, Mode::User, at % 3);
+            }
+        }
+        let taken = 200 * 6;
+        let counted = front_end.deeper_counts().map_or(0, |counts| {
+            let user = counts.user;
+            user.btb_l2_hits + user.btb_misses + user.mispredictions
+        });
+        prop_assert!(counted <= taken, "each branch is one event at most: {}", counted);
+        prop_assert_eq!(config.branch.is_none() && config.l2.is_none(), front_end.deeper_counts().is_none());
+    }
+}

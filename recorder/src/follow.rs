@@ -7,18 +7,6 @@ use kerntune_layout::{BranchKind, FrontEnd, Mode, TakenBranch};
 use kerntune_trace::counts::EdgeKind;
 use kerntune_trace::Weights;
 
-/// The model's word for it.
-fn branch_kind(kind: EdgeKind) -> BranchKind {
-    match kind {
-        EdgeKind::Conditional => BranchKind::Conditional,
-        EdgeKind::Jump => BranchKind::Jump,
-        EdgeKind::IndirectJump => BranchKind::IndirectJump,
-        EdgeKind::Call => BranchKind::Call,
-        EdgeKind::IndirectCall => BranchKind::IndirectCall,
-        EdgeKind::Return => BranchKind::Return,
-    }
-}
-
 /// Selectors of user code end with privilege level 3.
 const USER: u64 = 3;
 
@@ -212,5 +200,17 @@ impl Recorder {
             l1i_misses: misses.kernel.l1i_misses + misses.user.l1i_misses,
             itlb_misses: misses.kernel.itlb_misses + misses.user.itlb_misses,
         }
+    }
+}
+
+/// The model's word for it.
+fn branch_kind(kind: EdgeKind) -> BranchKind {
+    match kind {
+        EdgeKind::Conditional => BranchKind::Conditional,
+        EdgeKind::Jump => BranchKind::Jump,
+        EdgeKind::IndirectJump => BranchKind::IndirectJump,
+        EdgeKind::Call => BranchKind::Call,
+        EdgeKind::IndirectCall => BranchKind::IndirectCall,
+        EdgeKind::Return => BranchKind::Return,
     }
 }

@@ -388,6 +388,18 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_has_every_model_and_an_example_that_is_one() {
+        let text = include_str!("../../../docs/models.md");
+        for name in FrontEndConfig::built_in() {
+            assert!(text.contains(&format!("| `{name}`")), "docs/models.md lacks {name}");
+        }
+        let example = text.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+        let config = FrontEndConfig::parse(example).unwrap();
+        let zen4 = FrontEndConfig::named("zen4").unwrap();
+        assert_eq!((config.l2, config.branch, config.cycles), (zen4.l2, zen4.branch, zen4.cycles));
+    }
+
+    #[test]
     fn errors_name_key_and_value() {
         assert_eq!(
             with("line_bytes = 64", "line_bytes = 48"),

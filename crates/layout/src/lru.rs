@@ -13,7 +13,8 @@ pub(crate) struct LruSets {
     last: u64,
 }
 
-/// In every tag, so that none is 0. Block numbers never reach it: they are addresses shifted.
+/// In every tag, so that none is 0. Numbers of lines and pages never reach it: they are addresses shifted. Addresses of
+/// branches do in the kernel's half, and those of the other half differ from all of them by more bits than this one.
 const PRESENT: u64 = 1 << 63;
 
 #[inline]

@@ -4,6 +4,7 @@ mod bolt;
 mod clang_autofdo;
 mod gcc_pgo;
 mod layout;
+mod propeller;
 mod stock;
 
 use crate::model::Model;
@@ -11,6 +12,7 @@ use crate::plan::StepName;
 use crate::record::{record, Capture, RecordRequest, Repeat};
 use crate::sound::{sound, Excluded};
 use crate::{Error, Result, Session};
+use clang_autofdo::ClangAutofdo;
 use kerntune_guest::Workload;
 use kerntune_kernel::{BuildRequest, Kernel, ObjectFlags};
 use kerntune_optimize::clang_autofdo::Link;
@@ -116,8 +118,8 @@ pub(crate) trait Compiles: Way {
 
 /// How the loop goes by `recipe`.
 pub(crate) fn way(recipe: Recipe) -> &'static dyn Way {
-    use clang_autofdo::ClangAutofdo;
     use layout::Layout;
+    use propeller::Propeller;
     const PLAIN: ClangAutofdo = ClangAutofdo { recipe: Recipe::ClangAutofdo, link: Link::Objects };
     // What never ran is split off where there is a place for it: the order is of what is left.
     const SPLIT: ClangAutofdo = ClangAutofdo { recipe: Recipe::ClangAutofdo, link: Link::Upstream };
@@ -131,6 +133,18 @@ pub(crate) fn way(recipe: Recipe) -> &'static dyn Way {
         Recipe::ClangAutofdoThinlto => &THIN,
         Recipe::ClangAutofdoThinltoLayout => {
             &Layout { recipe: Recipe::ClangAutofdoThinltoLayout, after: Some(&THIN) }
+        }
+        Recipe::ClangAutofdoPropeller => {
+            const BLOCKS: Propeller = Propeller {
+                after: ClangAutofdo { recipe: Recipe::ClangAutofdoPropeller, link: Link::Objects },
+            };
+            &Layout { recipe: Recipe::ClangAutofdoPropeller, after: Some(&BLOCKS) }
+        }
+        Recipe::ClangAutofdoThinltoPropeller => {
+            const BLOCKS: Propeller = Propeller {
+                after: ClangAutofdo { recipe: Recipe::ClangAutofdoThinltoPropeller, link: Link::ThinLto },
+            };
+            &Layout { recipe: Recipe::ClangAutofdoThinltoPropeller, after: Some(&BLOCKS) }
         }
         Recipe::Bolt => &bolt::Bolt,
         Recipe::StockGcov => &stock::Gcov,

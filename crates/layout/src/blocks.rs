@@ -208,10 +208,11 @@ impl<'a> Merger<'a> {
 
     fn merge_all(&mut self) {
         // Of equal gains the first: the lowest chains.
-        let better = |best: Option<((usize, usize), f64)>, (pair, merge): (&(usize, usize), &Merge)| match best {
-            Some((_, gain)) if gain >= merge.gain => best,
-            _ => Some((*pair, merge.gain)),
-        };
+        let better =
+            |best: Option<((usize, usize), f64)>, (pair, merge): (&(usize, usize), &Merge)| match best {
+                Some((_, gain)) if gain >= merge.gain => best,
+                _ => Some((*pair, merge.gain)),
+            };
         while let Some((pair, _)) = self.merges.iter().fold(None, better) {
             let Some(merge) = self.merges.remove(&pair) else { break };
             let (into, from) = pair;
@@ -247,7 +248,9 @@ impl<'a> Merger<'a> {
         let mut jumps: Vec<Jump> = Vec::new();
         let mut between: BTreeSet<usize> = BTreeSet::new();
         for block in members() {
-            for jump in self.jumps_of[block].iter().filter(|jump| jump.from == block && of(self.chain_of[jump.to])) {
+            for jump in
+                self.jumps_of[block].iter().filter(|jump| jump.from == block && of(self.chain_of[jump.to]))
+            {
                 jumps.push(*jump);
                 if self.chain_of[jump.from] != self.chain_of[jump.to] {
                     between.extend([jump.from, jump.to]);
@@ -280,7 +283,10 @@ impl<'a> Merger<'a> {
             attempt([parted, whole, &[]]);
             for at in 1..parted.len() {
                 // Before a block that the other chain has to do with, or behind it.
-                if parted.len() > SPLIT && !between.contains(&parted[at]) && !between.contains(&parted[at - 1]) {
+                if parted.len() > SPLIT
+                    && !between.contains(&parted[at])
+                    && !between.contains(&parted[at - 1])
+                {
                     continue;
                 }
                 let (head, tail) = parted.split_at(at);
@@ -295,13 +301,16 @@ impl<'a> Merger<'a> {
     /// The chains one after the other: the one with the entry, then by how often control comes to them for each byte.
     fn concatenated(self) -> Vec<usize> {
         let density = |chain: &Vec<usize>| {
-            let into = chain.iter().flat_map(|&block| self.jumps_of[block].iter().filter(move |jump| jump.to == block));
+            let into = chain
+                .iter()
+                .flat_map(|&block| self.jumps_of[block].iter().filter(move |jump| jump.to == block));
             let size: u64 = chain.iter().map(|&block| self.flow.blocks[block].size).sum();
             into.map(|jump| jump.count as f64).sum::<f64>() / size.max(1) as f64
         };
-        let mut chains: Vec<(bool, f64, &Vec<usize>)> = (self.chains.iter().filter(|chain| !chain.is_empty()))
-            .map(|chain| (!chain.contains(&0), density(chain), chain))
-            .collect();
+        let mut chains: Vec<(bool, f64, &Vec<usize>)> =
+            (self.chains.iter().filter(|chain| !chain.is_empty()))
+                .map(|chain| (!chain.contains(&0), density(chain), chain))
+                .collect();
         chains.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
         chains.into_iter().flat_map(|(_, _, chain)| chain.iter().copied()).collect()
     }
@@ -366,7 +375,9 @@ mod tests {
         for block in 1..flow.blocks.len() {
             let with = |order: &Vec<usize>| {
                 let order = order.clone();
-                (1..=order.len()).map(move |at| [&order[..at], &[block], &order[at..]].concat()).collect::<Vec<_>>()
+                (1..=order.len())
+                    .map(move |at| [&order[..at], &[block], &order[at..]].concat())
+                    .collect::<Vec<_>>()
             };
             all = all.iter().flat_map(with).collect();
         }

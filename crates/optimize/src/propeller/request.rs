@@ -1,7 +1,7 @@
 //! What to build: a kernel that says where its blocks are, and one that has them in order.
 
 use super::PreparedBlocks;
-use crate::clang_autofdo::{tuned_request, Link, PreparedProfile};
+use crate::clang_autofdo::{request_with, tuned_request, Link, PreparedProfile};
 use crate::Result;
 use kerntune_kernel::{BuildRequest, Kernel, ObjectFlags};
 
@@ -12,6 +12,9 @@ pub(super) const LIST_FILE: &str = "kerntune-blocks.txt";
 const MAP: &str = "-fbasic-block-address-map";
 /// The same of lld, where it makes the code.
 const MAP_BY_LINKER: &str = "--lto-basic-block-address-map";
+
+/// The build directory in debug information is `.`.
+const NO_DIRECTORY: &str = "-fdebug-compilation-dir=.";
 
 /// Code that runs in programs. Its image is checked for addresses that would have to be changed when it is loaded, and a
 /// map has one for each function.
@@ -50,12 +53,10 @@ pub fn ordered_request(
     blocks: &PreparedBlocks,
     link: Link,
 ) -> Result<BuildRequest> {
-    let mut request = tuned_request(base, kernel, &blocks.profile()?, link)?;
-    let (by_compiler, by_linker) =
-        (format!("-fbasic-block-sections=list={LIST_FILE}"), format!("--lto-basic-block-sections={LIST_FILE}"));
+    let mut request = request_with(base, kernel, (blocks.tree(), &blocks.id), link)?;
+    let by_compiler = format!("-fbasic-block-sections=list={LIST_FILE}");
+    let by_linker = format!("--lto-basic-block-sections={LIST_FILE}");
     add(&mut request, link, &by_compiler, &by_linker);
-    request.profile_dir = Some(blocks.tree());
-    request.profile_id = Some(blocks.id.clone());
     Ok(request)
 }
 
@@ -63,9 +64,68 @@ pub fn ordered_request(
 fn add(request: &mut BuildRequest, link: Link, by_compiler: &str, by_linker: &str) {
     // Blocks that are apart need places in the linker script, as functions do.
     request.movable = true;
+    if link == Link::ThinLto {
+        // A static function that another object comes to need is renamed by a hash of its own object, debug information
+        // included. So the build directory must not be in it: the list has names of one build for another.
+        request.kcflags.push(NO_DIRECTORY.into());
+    }
     let linker = request.make_vars.iter_mut().find(|(name, _)| name == "LD");
     match (link, linker) {
         (Link::ThinLto, Some((_, linker))) => linker.push_str(&format!(" {by_linker}")),
         _ => request.kcflags.push(by_compiler.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clang_autofdo::{base_request, default_compiler, ProfileSummary};
+    use crate::propeller::BlocksSummary;
+    use kerntune_kernel::Source;
+    use std::path::Path;
+
+    fn blocks() -> PreparedBlocks {
+        PreparedBlocks {
+            dir: "/w/blocks/b1".into(),
+            id: "b1".into(),
+            kernel: "k2".into(),
+            recording: "r2".into(),
+            profile: "p1".into(),
+            summary: BlocksSummary::default(),
+        }
+    }
+
+    #[test]
+    fn both_kernels_have_the_same_flags_but_for_map_and_list() {
+        let profile = PreparedProfile {
+            dir: "/w/clang-autofdo/p1".into(),
+            id: "p1".into(),
+            kernel: "k1".into(),
+            recording: "r1".into(),
+            summary: ProfileSummary::default(),
+        };
+        let kernel = crate::test_kernel::kernel("/w/kernels/k1".as_ref(), "k1", "6.12.117");
+        let mut request = BuildRequest::new(Source::Debian("6.12".into()), "base");
+        request.compiler = default_compiler();
+        let base = base_request(&request, "6.12.117").unwrap();
+
+        let mapped = mapped_request(&base, &kernel, &profile, Link::Objects).unwrap();
+        let ordered = ordered_request(&base, &kernel, &blocks(), Link::Objects).unwrap();
+        assert!(mapped.movable && ordered.movable);
+        assert_eq!(mapped.kcflags.last().unwrap(), "-fbasic-block-address-map");
+        assert_eq!(ordered.kcflags.last().unwrap(), "-fbasic-block-sections=list=kerntune-blocks.txt");
+        let all_but_last = |request: &BuildRequest| request.kcflags[..request.kcflags.len() - 1].to_vec();
+        assert_eq!(all_but_last(&mapped), all_but_last(&ordered));
+        assert_eq!((mapped.object_flags[0].path.as_str(), ordered.object_flags.len()), (NOT_KERNEL, 0));
+        assert_eq!(ordered.profile_dir.as_deref(), Some(Path::new("/w/blocks/b1/tree")));
+        assert_eq!((mapped.profile_id.as_deref(), ordered.profile_id.as_deref()), (Some("p1"), Some("b1")));
+
+        let mapped = mapped_request(&base, &kernel, &profile, Link::ThinLto).unwrap();
+        let ordered = ordered_request(&base, &kernel, &blocks(), Link::ThinLto).unwrap();
+        let linker = |request: &BuildRequest| request.make_vars.last().unwrap().1.clone();
+        assert!(linker(&mapped).ends_with(" --lto-basic-block-address-map"));
+        assert!(linker(&ordered).ends_with(" --lto-basic-block-sections=kerntune-blocks.txt"));
+        assert_eq!(mapped.kcflags, ordered.kcflags);
+        assert!(mapped.kcflags.contains(&NO_DIRECTORY.to_string()));
     }
 }

@@ -5,7 +5,7 @@ use super::{record_training, tell, ClangAutofdo, Compiles, Given, Job, Make, Rec
 use crate::plan::StepName;
 use crate::sound::sound;
 use crate::{Result, Session};
-use kerntune_kernel::{find, BuildRequest, Kernel};
+use kerntune_kernel::{BuildRequest, Kernel};
 use kerntune_optimize::clang_autofdo::PreparedProfile;
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_optimize::propeller::{mapped_request, ordered_request, prepare_blocks, prove, PreparedBlocks};
@@ -57,10 +57,12 @@ impl Way for Propeller {
         })?;
         let mapped = Kernel::load(&mapped)?;
         self.after.prove(job, &directory, &mapped)?.verdict()?;
-        let recording = make(StepName::RecordMapped, &mut || record_training(session, &mapped, job.workload))?;
+        let recording =
+            make(StepName::RecordMapped, &mut || record_training(session, &mapped, job.workload))?;
         make(StepName::Blocks, &mut || {
             let blocks = prepare_blocks(session.work, &Profile::load(&recording)?, &mapped, &profile)?;
             tell(session, blocks.quality()?);
+            session.progress.note(&blocks.summary.to_string());
             Ok(blocks.dir)
         })
     }
@@ -69,9 +71,8 @@ impl Way for Propeller {
         self.compile(job, profile, label)
     }
 
-    fn prove(&self, job: &Job, profile: &Path, tuned: &Kernel) -> Result<Proof> {
-        let blocks = PreparedBlocks::load(profile)?;
-        Ok(prove(&find(job.session.work, &blocks.kernel)?, &blocks, tuned)?.into())
+    fn prove(&self, _: &Job, profile: &Path, tuned: &Kernel) -> Result<Proof> {
+        Ok(prove(&PreparedBlocks::load(profile)?, tuned)?.into())
     }
 }
 

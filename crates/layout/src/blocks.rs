@@ -278,7 +278,7 @@ impl<'a> Merger<'a> {
                 best = Some(Merge { gain, blocks: blocks().collect() });
             }
         };
-        for (whole, parted) in [(one, other), (other, one)] {
+        for (whole, parted) in [(other, one), (one, other)] {
             let (whole, parted) = (&self.chains[whole][..], &self.chains[parted][..]);
             attempt([parted, whole, &[]]);
             for at in 1..parted.len() {

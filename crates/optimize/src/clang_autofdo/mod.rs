@@ -30,7 +30,7 @@ mod proof;
 mod request;
 mod takes;
 #[cfg(test)]
-mod test_program;
+pub(crate) mod test_program;
 mod verdict;
 
 pub use compiler::{check_compiler, default_compiler};

@@ -21,6 +21,8 @@ mod flow;
 mod prepare;
 mod proof;
 mod request;
+#[cfg(test)]
+mod tests;
 mod units;
 
 pub use prepare::{prepare_blocks, BlocksSummary, OrderedFunction, PreparedBlocks};

@@ -120,6 +120,14 @@ impl PreparedBlocks {
         Ok(Self { dir, id, kernel, recording, profile, summary })
     }
 
+    /// The blocks of this id, if they are there.
+    ///
+    /// # Errors
+    /// As [`PreparedBlocks::load`].
+    pub fn find(work: &WorkDir, id: &str) -> Result<Option<Self>> {
+        work.find(KIND, id).map(|dir| Self::load(&dir)).transpose()
+    }
+
     /// What belongs into the build directory: the list and the profile.
     pub fn tree(&self) -> PathBuf {
         self.dir.join(TREE)

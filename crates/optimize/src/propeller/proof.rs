@@ -1,7 +1,7 @@
 //! Whether the kernel has its blocks in order: asked of the image.
 
 use super::PreparedBlocks;
-use crate::{Refused, Result};
+use crate::{layout, Refused, Result};
 use kerntune_kernel::{Function, Kernel, Symbols};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ const JUMPS: u64 = 8;
 const NAMED: usize = 20;
 
 /// What was found out about a kernel with its blocks in order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
     /// Format and version of this object in JSON.
     pub schema: String,
@@ -47,6 +47,9 @@ pub struct Proof {
     /// How often control did not go on to what lies behind, between blocks of one function in the recording: as it was
     /// recorded, and with the blocks in order.
     pub taken: [u64; 2],
+    /// Where the functions are, of a kernel in which these were put in order after their blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<layout::Proof>,
 }
 
 /// Asks the image of `tuned`.
@@ -75,6 +78,7 @@ pub fn prove(blocks: &PreparedBlocks, tuned: &Kernel) -> Result<Proof> {
         bytes: [0; 2],
         listed_blocks: summary.blocks,
         taken: summary.taken,
+        order: None,
     };
     for function in blocks.functions()? {
         let Some(&[here]) = named.get(function.name.as_str()).map(Vec::as_slice) else { continue };
@@ -96,7 +100,7 @@ pub fn prove(blocks: &PreparedBlocks, tuned: &Kernel) -> Result<Proof> {
 }
 
 impl Proof {
-    /// Whether the kernel has its blocks in order.
+    /// Whether the kernel has its blocks in order, and then its functions.
     ///
     /// # Errors
     /// [`Refused`] with every reason.
@@ -119,6 +123,8 @@ impl Proof {
                 self.others.join(", ")
             ));
         }
+        let order = self.order.as_ref().and_then(|order| order.verdict().err());
+        reasons.extend(order.into_iter().flat_map(|refused| refused.reasons));
         Refused::unless_empty(&self.kernel, reasons)
     }
 }
@@ -136,6 +142,10 @@ impl fmt::Display for Proof {
         let [before, after] = self.bytes.map(|bytes| bytes.div_ceil(1024));
         writeln!(f, "  code        {before} → {after} KiB where these functions begin")?;
         let [before, after] = self.taken;
-        write!(f, "  jumps       {before} → {after} taken between blocks of one function, by the counts of the recording")
+        write!(
+            f,
+            "  jumps       {before} → {after} taken between blocks of one function, by the counts of the recording"
+        )?;
+        self.order.as_ref().map_or(Ok(()), |order| write!(f, "\n{order}"))
     }
 }

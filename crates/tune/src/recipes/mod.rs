@@ -105,6 +105,11 @@ pub(crate) trait Compiles: Way {
     /// [`Way::profile`] made.
     fn request(&self, job: &Job, profile: &Path) -> Result<BuildRequest>;
 
+    /// The proof of a kernel whose functions were put in order after it: what `order` says, and what else is to be said.
+    fn with_order(&self, _: &Job, _tuned: &Kernel, order: kerntune_optimize::layout::Proof) -> Result<Proof> {
+        Ok(order.into())
+    }
+
     /// Builds it under a label, without objects that make it fail.
     fn compile(&self, job: &Job, profile: &Path, label: &str) -> Result<Kernel> {
         let whole = self.request(job, profile)?;

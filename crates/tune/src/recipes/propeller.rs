@@ -8,8 +8,10 @@ use crate::{Result, Session};
 use kerntune_kernel::{BuildRequest, Kernel};
 use kerntune_optimize::clang_autofdo::PreparedProfile;
 use kerntune_optimize::gcc_pgo::Exclusions;
-use kerntune_optimize::propeller::{mapped_request, ordered_request, prepare_blocks, prove, PreparedBlocks};
-use kerntune_optimize::Proof;
+use kerntune_optimize::propeller::{
+    self, mapped_request, ordered_request, prepare_blocks, prove, PreparedBlocks,
+};
+use kerntune_optimize::{layout, Proof};
 use kerntune_profile::Profile;
 use std::path::{Path, PathBuf};
 
@@ -81,5 +83,14 @@ impl Compiles for Propeller {
         let blocks = PreparedBlocks::load(profile)?;
         let request = ordered_request(job.request, job.base, &blocks, self.after.link)?;
         Ok(self.listed(job, "", request))
+    }
+
+    fn with_order(&self, job: &Job, tuned: &Kernel, order: layout::Proof) -> Result<Proof> {
+        let of = tuned.manifest.profile_id.as_deref().unwrap_or_default();
+        match PreparedBlocks::find(job.session.work, of)? {
+            // Linking again leaves functions as they are: asked once more, of the kernel that it comes to.
+            Some(blocks) => Ok(propeller::Proof { order: Some(order), ..prove(&blocks, tuned)? }.into()),
+            None => Ok(order.into()),
+        }
     }
 }

@@ -156,7 +156,8 @@ mod tests {
             vec![jump(0, 2, 30), jump(0, 1, 70), jump(1, 2, 70), jump(2, 3, 100), jump(3, 0, 9)];
         let mut found = flow.jumps.clone();
         let key = |jump: &Jump| (jump.from, jump.to);
-        (expected.sort_by_key(key), found.sort_by_key(key));
+        expected.sort_by_key(key);
+        found.sort_by_key(key);
         assert_eq!(found, expected);
     }
 }

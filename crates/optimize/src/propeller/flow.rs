@@ -49,6 +49,33 @@ impl Executed {
         Self { counts, last, jumps }
     }
 
+    /// How many rounds the region has that has the fewest of all in which a function was called; of a function of which no calls
+    /// are known (recorded without functions, or never called) the fewest of all regions. By the function's address.
+    pub fn rounds(tables: &Tables) -> impl Fn(u64) -> u64 + use<> {
+        let of: HashMap<u32, u64> = (tables.regions.iter().filter(|row| row.operations > 0))
+            .map(|row| (row.region, row.operations))
+            .collect();
+        // Regions of one name are one.
+        let names: HashMap<u32, &str> =
+            tables.regions.iter().map(|row| (row.region, row.name.as_str())).collect();
+        let mut sums: HashMap<&str, u64> = HashMap::new();
+        for (region, operations) in &of {
+            *sums.entry(names[region]).or_default() += operations;
+        }
+        let least = sums.values().copied().min().unwrap_or_default();
+        let mut fewest: HashMap<u64, u64> = HashMap::new();
+        for row in tables.functions.iter().filter(|row| row.calls > 0) {
+            let symbol = tables.symbols.get(row.function.0 as usize);
+            if let (Some(symbol), Some(name)) =
+                (symbol, names.get(&row.region).filter(|_| of.contains_key(&row.region)))
+            {
+                let fewest = fewest.entry(symbol.address.get()).or_insert(u64::MAX);
+                *fewest = sums[name].min(*fewest);
+            }
+        }
+        move |address| fewest.get(&address).copied().unwrap_or(least)
+    }
+
     /// How often the code at an address ran.
     fn at(&self, address: u64) -> u64 {
         let after = self.counts.partition_point(|(begin, _)| *begin <= address);

@@ -10,7 +10,7 @@ use crate::stored::{check_schema, read_json, read_quality, QUALITY};
 use crate::{Error, Result};
 use kerntune_convert::propeller::{list_text, read_map, ListedFunction, MappedFunction};
 use kerntune_kernel::{Function, Kernel, Symbols};
-use kerntune_profile::Profile;
+use kerntune_profile::{Profile, Tables};
 use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -167,8 +167,7 @@ pub fn prepare_blocks(
         return Err(Error::NoBlockMap { kernel: label.clone() });
     }
     let symbols = Symbols::load(&kernel.vmlinux())?;
-    let Lists { listed, ordered, counts, summary } =
-        lists(&map, &image, &symbols, &Executed::of(&recording.tables))?;
+    let Lists { listed, ordered, counts, summary } = lists(&map, &image, &symbols, &recording.tables)?;
     if summary.listed == 0 || (summary.listed as f64) < MIN_LISTED * summary.ran as f64 {
         let left_out = summary.left_out.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
         let (listed, ran) = (summary.listed, summary.ran);
@@ -213,7 +212,8 @@ struct Lists {
     summary: BlocksSummary,
 }
 
-fn lists(map: &[MappedFunction], image: &Image, symbols: &Symbols, executed: &Executed) -> Result<Lists> {
+fn lists(map: &[MappedFunction], image: &Image, symbols: &Symbols, tables: &Tables) -> Result<Lists> {
+    let (executed, rounds) = (Executed::of(tables), Executed::rounds(tables));
     let own: Vec<Range<u64>> = OWN_SECTIONS
         .iter()
         .filter_map(|name| {
@@ -233,7 +233,7 @@ fn lists(map: &[MappedFunction], image: &Image, symbols: &Symbols, executed: &Ex
     for mapped in map {
         let splits = !own.iter().any(|section| section.contains(&mapped.address));
         let flow = executed.flow(mapped);
-        let Some(chosen) = choose(mapped, &flow, splits)? else { continue };
+        let Some(chosen) = choose(mapped, &flow, splits, rounds(mapped.address))? else { continue };
         let summary = &mut lists.summary;
         summary.ran += 1;
         let function = of.get(&mapped.address);

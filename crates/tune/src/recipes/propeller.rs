@@ -1,8 +1,9 @@
 //! Recipes with `propeller`: after a profile is compiled in, the blocks of each function are put in order by a recording of
 //! what came out. What functions then are is for `layout`, which comes after it.
 
-use super::{record_training, tell, ClangAutofdo, Compiles, Given, Job, Make, RecipeOptions, Way};
+use super::{record_run, tell, ClangAutofdo, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
+use crate::record::Capture;
 use crate::sound::sound;
 use crate::{Result, Session};
 use kerntune_kernel::{BuildRequest, Kernel};
@@ -59,8 +60,11 @@ impl Way for Propeller {
         })?;
         let mapped = Kernel::load(&mapped)?;
         self.after.prove(job, &directory, &mapped)?.verdict()?;
-        let recording =
-            make(StepName::RecordMapped, &mut || record_training(session, &mapped, job.workload))?;
+        let recording = make(StepName::RecordMapped, &mut || {
+            // With functions: how often a region goes round that runs one.
+            let capture = Capture { functions: true, edges: true };
+            record_run(session, &mapped, job.workload, capture, None)
+        })?;
         make(StepName::Blocks, &mut || {
             let blocks = prepare_blocks(session.work, &Profile::load(&recording)?, &mapped, &profile)?;
             tell(session, blocks.quality()?);

@@ -133,7 +133,9 @@ impl Executed {
 mod tests {
     use super::*;
     use kerntune_convert::propeller::MappedBlock;
-    use kerntune_profile::{Address, Block, Edge, Instructions};
+    use kerntune_profile::{
+        Address, Block, Edge, FunctionIndex, FunctionStats, Instructions, Nanoseconds, RegionStats, Symbol,
+    };
 
     #[test]
     fn blocks_of_the_compiler_are_counted_from_those_of_the_recorder() {
@@ -186,5 +188,63 @@ mod tests {
         expected.sort_by_key(key);
         found.sort_by_key(key);
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_function_has_the_rounds_of_the_rarest_region_that_calls_it() {
+        let region = |region, name: &str, operations| RegionStats {
+            region,
+            name: name.into(),
+            operations,
+            begin_ns: Nanoseconds(0),
+            elapsed_ns: Nanoseconds(0),
+            busy_ns: Nanoseconds(0),
+            idle_ns: Nanoseconds(0),
+            user_ns: Nanoseconds(0),
+            unattributed_ns: Nanoseconds(0),
+            depth: 0,
+            kernel_instructions: Instructions(0),
+            user_instructions: Instructions(0),
+            kernel_taken_branches: 0,
+            user_taken_branches: 0,
+            kernel_l1i_misses: 0,
+            user_l1i_misses: 0,
+            kernel_itlb_misses: 0,
+            user_itlb_misses: 0,
+        };
+        let symbol = |at: u32| Symbol {
+            function: FunctionIndex(at),
+            name: format!("f{at}"),
+            address: Address(u64::from(at) << 8),
+            size: 16,
+            file: None,
+            module: None,
+        };
+        let called = |region, function| FunctionStats {
+            region,
+            function: FunctionIndex(function),
+            calls: 1,
+            net_ns: Nanoseconds(1),
+            elapsed_ns: Nanoseconds(1),
+            max_ns: Nanoseconds(1),
+            min_ns: Nanoseconds(1),
+            slowest_ns: Nanoseconds(1),
+            slowest_at_ns: Nanoseconds(0),
+        };
+        let tables = Tables {
+            // Twice `send`, and a region without operations.
+            regions: vec![
+                region(0, "send", 400),
+                region(1, "fork", 21),
+                region(2, "send", 300),
+                region(3, "x", 0),
+            ],
+            symbols: (0..4).map(symbol).collect(),
+            functions: vec![called(0, 1), called(1, 2), called(2, 2), called(3, 3)],
+            ..Tables::default()
+        };
+        let rounds = Executed::rounds(&tables);
+        assert_eq!([0x000, 0x100, 0x200, 0x300].map(&rounds), [21, 700, 21, 21]);
+        assert_eq!(Executed::rounds(&Tables::default())(0x100), 0);
     }
 }

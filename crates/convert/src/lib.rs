@@ -8,6 +8,7 @@
 //! | [`perf`] | branch stacks as `perf script` prints them (in) |
 //! | [`autofdo`] | LLVM's AutoFDO: `llvm-profgen`'s unsymbolized profile (out), sample profiles as text (in) |
 //! | [`bolt`] | LLVM BOLT: pre-aggregated branches and straight runs (out) |
+//! | [`propeller`] | LLVM's basic-block sections: address maps (in), lists of blocks in order (out) |
 //! | [`uftrace`] | traces in uftrace's format (out) |
 //!
 //! ```
@@ -30,6 +31,7 @@ pub mod gcda;
 pub mod gmon;
 pub mod mcrae;
 pub mod perf;
+pub mod propeller;
 pub mod uftrace;
 
 /// What can be wrong with foreign bytes. The caller knows the file and adds its name.

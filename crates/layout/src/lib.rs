@@ -1,6 +1,7 @@
 //! The front-end model: what an instruction stream costs in L1I and iTLB misses, and in L2 misses and branch targets
-//! not known in time if the model has these parts; and function order:
-//! where functions should lie so that it costs less ([`order`], which has an introduction of its own).
+//! not known in time if the model has these parts; function order:
+//! where functions should lie so that it costs less ([`order`], which has an introduction of its own); and where the
+//! blocks of a function should lie ([`blocks`]).
 //!
 //! For the model start from [`FrontEndConfig`] (the sizes, read from a `machines/*.toml`) and [`FrontEnd`]
 //! (caches that are fed the executed address ranges and count). Everything here is pure: text
@@ -21,6 +22,7 @@
 //! # Ok::<(), kerntune_layout::Error>(())
 //! ```
 
+pub mod blocks;
 mod config;
 mod deeper;
 mod front_end;
@@ -154,6 +156,22 @@ pub enum Error {
         function: usize,
         /// How many functions the order is of.
         functions: usize,
+    },
+    /// A jump has an end that is no block of the function.
+    #[error("flow of a function: a jump names block {block}, but there are {blocks} blocks")]
+    NoSuchBlock {
+        /// The index that it names.
+        block: usize,
+        /// How many there are.
+        blocks: usize,
+    },
+    /// Not each block once.
+    #[error("order of blocks: {ordered} are in it, and it does not have each of {blocks} once")]
+    NoBlockOrder {
+        /// Blocks of the order.
+        ordered: usize,
+        /// Blocks of the function.
+        blocks: usize,
     },
     /// An order and a graph that do not belong together.
     #[error("an order of {ordered} function(s) cannot place a graph of {functions} functions")]

@@ -121,6 +121,21 @@ pub enum Error {
     /// A kernel whose code cannot be rewritten in place.
     #[error("kernel {kernel} cannot be rewritten by BOLT: {reason}")]
     NotRewritable { kernel: String, reason: String },
+    /// A kernel that does not say where its blocks are.
+    #[error(
+        "kernel {kernel} has no map of its blocks ({}): its compiler or linker did not take the flag for it. Recipe \
+         clang-autofdo+propeller needs Clang and lld 19 or 20", kerntune_convert::propeller::SECTION
+    )]
+    NoBlockMap { kernel: String },
+    /// A map of blocks that does not read.
+    #[error("the map of blocks of kernel {kernel} cannot be used: {reason}")]
+    BadBlockMap { kernel: String, reason: String },
+    /// A list that would leave the kernel as it is.
+    #[error(
+        "of the {ran} functions of kernel {kernel} that ran and are in its map of blocks, {listed} can be named in a list: \
+         too few. Not among them: {left_out}. Are there line tables (-gmlt)?"
+    )]
+    FewBlocks { kernel: String, listed: u64, ran: u64, left_out: String },
     /// A call graph that cannot be ordered.
     #[error(transparent)]
     Layout(#[from] kerntune_layout::Error),

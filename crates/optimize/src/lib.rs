@@ -1,7 +1,7 @@
 //! Profile → recipe inputs → tuned kernel, and the proof that it took.
 //!
 //! Start from [`Recipe`] (the ways there are to turn a profile into a kernel) and from the recipe's
-//! own module: [`gcc_pgo`], [`clang_autofdo`], [`layout`], [`bolt`]. A recipe is a set of steps, each a function of its own
+//! own module: [`gcc_pgo`], [`clang_autofdo`], [`layout`], [`propeller`], [`bolt`]. A recipe is a set of steps, each a function of its own
 //! that is named by its inputs and can be taken up again; between the steps somebody else builds and boots
 //! kernels. This crate boots nothing. Every profile passes the gate of [`quality`] first.
 //!
@@ -20,6 +20,7 @@ mod error;
 pub mod gcc_pgo;
 pub mod layout;
 mod proof;
+pub mod propeller;
 pub mod quality;
 mod recipe;
 mod refused;

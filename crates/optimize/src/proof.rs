@@ -1,6 +1,6 @@
 //! The proof of any recipe.
 
-use crate::{bolt, clang_autofdo, gcc_pgo, layout, Refused};
+use crate::{bolt, clang_autofdo, gcc_pgo, layout, propeller, Refused};
 use serde::Serialize;
 use std::fmt;
 
@@ -14,6 +14,8 @@ pub enum Proof {
     ClangAutofdo(Box<clang_autofdo::Proof>),
     /// Of recipe `layout`, alone or after another whose own proof was accepted before.
     Layout(Box<layout::Proof>),
+    /// Of the blocks of recipes with `propeller`, before functions are placed.
+    Propeller(Box<propeller::Proof>),
     /// Of recipe `bolt`.
     Bolt(Box<bolt::Proof>),
     /// Of a stock way: what the proof of the recipe nearest to it found.
@@ -30,6 +32,7 @@ impl Proof {
             Proof::GccPgo(proof) => proof.verdict(),
             Proof::ClangAutofdo(proof) => proof.verdict(),
             Proof::Layout(proof) => proof.verdict(),
+            Proof::Propeller(proof) => proof.verdict(),
             Proof::Bolt(proof) => proof.verdict(),
             // Nobody asks, so that it can be seen what comes of that.
             Proof::Stock(_) => Ok(()),
@@ -43,6 +46,7 @@ impl fmt::Display for Proof {
             Proof::GccPgo(proof) => fmt::Display::fmt(proof, f),
             Proof::ClangAutofdo(proof) => fmt::Display::fmt(proof, f),
             Proof::Layout(proof) => fmt::Display::fmt(proof, f),
+            Proof::Propeller(proof) => fmt::Display::fmt(proof, f),
             Proof::Bolt(proof) => fmt::Display::fmt(proof, f),
             Proof::Stock(proof) => {
                 writeln!(f, "{proof}")?;
@@ -75,6 +79,12 @@ impl From<clang_autofdo::Proof> for Proof {
 impl From<layout::Proof> for Proof {
     fn from(proof: layout::Proof) -> Self {
         Proof::Layout(Box::new(proof))
+    }
+}
+
+impl From<propeller::Proof> for Proof {
+    fn from(proof: propeller::Proof) -> Self {
+        Proof::Propeller(Box::new(proof))
     }
 }
 

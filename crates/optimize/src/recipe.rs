@@ -1,6 +1,6 @@
 //! The ways to turn a profile into a kernel.
 
-use crate::{bolt, clang_autofdo, gcc_pgo, layout, Error, Result};
+use crate::{bolt, clang_autofdo, gcc_pgo, layout, propeller, Error, Result};
 use kerntune_kernel::Compiler;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -29,6 +29,10 @@ pub enum Recipe {
     /// [`Recipe::ClangAutofdoThinlto`], and then [`Recipe::Layout`] by a recording of what came out.
     #[serde(rename = "clang-autofdo+thinlto+layout")]
     ClangAutofdoThinltoLayout,
+    /// [`Recipe::ClangAutofdo`], then the blocks of each function in order by a recording of what came out, and then
+    /// [`Recipe::Layout`] by another one; see [`propeller`].
+    #[serde(rename = "clang-autofdo+propeller")]
+    ClangAutofdoPropeller,
     /// The linked kernel with the blocks of each function in another order; see [`bolt`].
     Bolt,
     /// gcov counters as the kernel exports them, without the summary that GCC wants.
@@ -70,6 +74,7 @@ impl Recipe {
         Recipe::ClangAutofdoLayout,
         Recipe::ClangAutofdoThinlto,
         Recipe::ClangAutofdoThinltoLayout,
+        Recipe::ClangAutofdoPropeller,
         Recipe::Bolt,
         Recipe::StockGcov,
         Recipe::StockAutofdo,
@@ -92,6 +97,7 @@ impl Recipe {
             Recipe::ClangAutofdoLayout => "clang-autofdo+layout",
             Recipe::ClangAutofdoThinlto => "clang-autofdo+thinlto",
             Recipe::ClangAutofdoThinltoLayout => "clang-autofdo+thinlto+layout",
+            Recipe::ClangAutofdoPropeller => propeller::NAME,
             Recipe::Bolt => bolt::NAME,
             Recipe::StockGcov => "stock-gcov",
             Recipe::StockAutofdo => "stock-autofdo",
@@ -116,6 +122,9 @@ impl Recipe {
             Recipe::ClangAutofdoThinlto => "clang-autofdo with hot functions inlined across objects (ThinLTO)",
             Recipe::ClangAutofdoThinltoLayout => {
                 "clang-autofdo+thinlto, and then layout by a recording of the kernel that came out"
+            }
+            Recipe::ClangAutofdoPropeller => {
+                "clang-autofdo, then the blocks of each function in order and what never ran split off, then layout"
             }
             Recipe::Bolt => {
                 "records which code of the plain kernel the workload runs and rewrites the linked image with LLVM's BOLT"
@@ -168,6 +177,7 @@ impl Recipe {
             | Recipe::ClangAutofdoLayout
             | Recipe::ClangAutofdoThinlto
             | Recipe::ClangAutofdoThinltoLayout
+            | Recipe::ClangAutofdoPropeller
             | Recipe::StockAutofdo
             | Recipe::StockLldOrder => Family::Clang,
             Recipe::Layout => Family::Any,

@@ -30,7 +30,7 @@ mod proof;
 mod request;
 mod takes;
 #[cfg(test)]
-mod test_program;
+pub(crate) mod test_program;
 mod verdict;
 
 pub use compiler::{check_compiler, default_compiler};
@@ -39,6 +39,7 @@ pub use image::ImageEvidence;
 pub use prepare::prepare_profile;
 pub use profile::{PreparedProfile, ProfileSummary};
 pub use proof::{prove, Proof};
+pub(crate) use request::request_with;
 pub use request::{base_request, tuned_request, Link};
 pub(crate) use takes::takes;
 pub use verdict::{MIN_APPLIED_SHARE, MIN_FUNCTION_SHARE, MIN_IN_FRONT};

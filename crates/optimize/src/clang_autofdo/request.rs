@@ -5,6 +5,7 @@ use crate::{version, Result};
 use kerntune_kernel::{BaseConfig, BuildRequest, Compiler, Kernel};
 use kerntune_work::IoContext;
 use std::fs;
+use std::path::PathBuf;
 
 /// The first Linux whose Kbuild knows AutoFDO (`scripts/Makefile.autofdo`).
 const KBUILD_KNOWS: [u32; 3] = [6, 13, 0];
@@ -89,6 +90,16 @@ pub fn tuned_request(
     profile: &PreparedProfile,
     link: Link,
 ) -> Result<BuildRequest> {
+    request_with(base, kernel, (profile.tree(), &profile.id), link)
+}
+
+/// [`tuned_request`] with a tree that has the profile in it, under the id of that tree.
+pub(crate) fn request_with(
+    base: &BuildRequest,
+    kernel: &Kernel,
+    (tree, id): (PathBuf, &str),
+    link: Link,
+) -> Result<BuildRequest> {
     check_compiler(&base.compiler)?;
     let mut request = base.clone();
     if knows_autofdo(&kernel.manifest.version) {
@@ -116,8 +127,8 @@ pub fn tuned_request(
         request.extra.extend(THIN_LTO.iter().map(ToString::to_string));
     }
     add_flags(&mut request.kcflags, REPORT_FLAGS);
-    request.profile_dir = Some(profile.tree());
-    request.profile_id = Some(profile.id.clone());
+    request.profile_dir = Some(tree);
+    request.profile_id = Some(id.to_string());
     request.label = format!("{}-{NAME}", base.label);
     request.recipe = Some(NAME.into());
     request.base_id = Some(kernel.manifest.id.clone());

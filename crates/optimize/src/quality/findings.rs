@@ -184,6 +184,7 @@ pub(super) fn of_recipe(recipe: Recipe, kernel: &Kernel) -> Option<Finding> {
         | Recipe::ClangAutofdoLayout
         | Recipe::ClangAutofdoThinlto
         | Recipe::ClangAutofdoThinltoLayout
+        | Recipe::ClangAutofdoPropeller
         | Recipe::StockAutofdo
         | Recipe::StockLldOrder => {
             let reason = clang_autofdo::takes(kernel).err()?;

@@ -104,6 +104,10 @@ impl Way for Layout {
 
     fn prove(&self, job: &Job, profile: &Path, tuned: &Kernel) -> Result<Proof> {
         let order = PreparedOrder::load(profile)?;
-        Ok(prove(&self.movable(&order, job.session)?, &order, tuned)?.into())
+        let proof = prove(&self.movable(&order, job.session)?, &order, tuned)?;
+        match self.after {
+            Some(after) => after.with_order(job, tuned, proof),
+            None => Ok(proof.into()),
+        }
     }
 }

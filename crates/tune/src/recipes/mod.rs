@@ -4,6 +4,7 @@ mod bolt;
 mod clang_autofdo;
 mod gcc_pgo;
 mod layout;
+mod propeller;
 mod stock;
 
 use crate::model::Model;
@@ -11,6 +12,7 @@ use crate::plan::StepName;
 use crate::record::{record, Capture, RecordRequest, Repeat};
 use crate::sound::{sound, Excluded};
 use crate::{Error, Result, Session};
+use clang_autofdo::ClangAutofdo;
 use kerntune_guest::Workload;
 use kerntune_kernel::{BuildRequest, Kernel, ObjectFlags};
 use kerntune_optimize::clang_autofdo::Link;
@@ -103,6 +105,11 @@ pub(crate) trait Compiles: Way {
     /// [`Way::profile`] made.
     fn request(&self, job: &Job, profile: &Path) -> Result<BuildRequest>;
 
+    /// The proof of a kernel whose functions were put in order after it: what `order` says, and what else is to be said.
+    fn with_order(&self, _: &Job, _tuned: &Kernel, order: kerntune_optimize::layout::Proof) -> Result<Proof> {
+        Ok(order.into())
+    }
+
     /// Builds it under a label, without objects that make it fail.
     fn compile(&self, job: &Job, profile: &Path, label: &str) -> Result<Kernel> {
         let whole = self.request(job, profile)?;
@@ -116,8 +123,8 @@ pub(crate) trait Compiles: Way {
 
 /// How the loop goes by `recipe`.
 pub(crate) fn way(recipe: Recipe) -> &'static dyn Way {
-    use clang_autofdo::ClangAutofdo;
     use layout::Layout;
+    use propeller::Propeller;
     const PLAIN: ClangAutofdo = ClangAutofdo { recipe: Recipe::ClangAutofdo, link: Link::Objects };
     // What never ran is split off where there is a place for it: the order is of what is left.
     const SPLIT: ClangAutofdo = ClangAutofdo { recipe: Recipe::ClangAutofdo, link: Link::Upstream };
@@ -131,6 +138,12 @@ pub(crate) fn way(recipe: Recipe) -> &'static dyn Way {
         Recipe::ClangAutofdoThinlto => &THIN,
         Recipe::ClangAutofdoThinltoLayout => {
             &Layout { recipe: Recipe::ClangAutofdoThinltoLayout, after: Some(&THIN) }
+        }
+        Recipe::ClangAutofdoPropeller => {
+            const BLOCKS: Propeller = Propeller {
+                after: ClangAutofdo { recipe: Recipe::ClangAutofdoPropeller, link: Link::Objects },
+            };
+            &Layout { recipe: Recipe::ClangAutofdoPropeller, after: Some(&BLOCKS) }
         }
         Recipe::Bolt => &bolt::Bolt,
         Recipe::StockGcov => &stock::Gcov,

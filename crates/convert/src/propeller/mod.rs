@@ -1,0 +1,25 @@
+//! LLVM's basic-block sections, which Propeller is made of: where the blocks of each function are (in), and in which order
+//! they are to be (out).
+//!
+//! After H. Shen et al.: "Propeller: A Profile Guided, Relinking Optimizer for Warehouse-Scale Applications" (ASPLOS
+//! 2023). A compiler numbers the blocks of a function; given the same source, flags and profile it does so the same way
+//! again, so that a number of one build names a block of the next.
+//!
+//! ```
+//! use kerntune_convert::propeller::{read_map, ListedFunction};
+//! // Version 2, no features, at 0x1000: block 0 with 4 bytes falls into block 7, which follows at once and returns.
+//! let mut bytes = vec![2, 0];
+//! bytes.extend(0x1000u64.to_le_bytes());
+//! bytes.extend([2, 0, 0, 4, 8, 7, 0, 1, 1]);
+//! let map = read_map(&bytes)?;
+//! assert_eq!((map[0].blocks[1].id, map[0].blocks[1].address), (7, 0x1004));
+//! let listed = ListedFunction::new("/s/net/a.c", ["send"], vec![0, 7]).ok_or("white space")?;
+//! assert_eq!(listed.text(), "m /s/net/a.c\nf send\nc 0 7\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod list;
+mod map;
+
+pub use list::{list_text, ListedFunction};
+pub use map::{read_map, MapError, MappedBlock, MappedFunction, SECTION};

@@ -1,0 +1,98 @@
+//! What to build: a kernel that says where its blocks are, and one that has them in order.
+
+use super::PreparedBlocks;
+use crate::clang_autofdo::{request_with, tuned_request, Link, PreparedProfile};
+use crate::Result;
+use kerntune_kernel::{BuildRequest, Kernel, ObjectFlags};
+
+/// The list in the build directory, in which Kbuild runs the compiler.
+pub(super) const LIST_FILE: &str = "kerntune-blocks.txt";
+
+/// Makes Clang write down where each block of each function is, with the number by which a list names it.
+const MAP: &str = "-fbasic-block-address-map";
+/// Code that runs in programs. Its image is checked for addresses that would have to be changed when it is loaded, and a
+/// map has one for each function.
+const NOT_KERNEL: &str = "arch/x86/entry/vdso/";
+
+/// The kernel of recipe `clang-autofdo` with a map of its blocks. `base` and `kernel` are as for [`tuned_request`].
+///
+/// Nothing is split and nothing has another order, so that a block is where the compiler alone would have it.
+///
+/// # Errors
+/// As [`tuned_request`].
+pub fn mapped_request(
+    base: &BuildRequest,
+    kernel: &Kernel,
+    profile: &PreparedProfile,
+) -> Result<BuildRequest> {
+    let mut request = tuned_request(base, kernel, profile, Link::Objects)?;
+    request.kcflags.push(MAP.into());
+    // As the kernel with its blocks in order.
+    request.movable = true;
+    let (path, leave_out) = (NOT_KERNEL.to_string(), vec![MAP.to_string()]);
+    let reason = Some("addresses in the vDSO's image".into());
+    request.object_flags.push(ObjectFlags { path, add: Vec::new(), leave_out, reason });
+    Ok(request)
+}
+
+/// The same with the blocks of each function in the order of `blocks`, in place of the map.
+///
+/// # Errors
+/// As [`tuned_request`].
+pub fn ordered_request(
+    base: &BuildRequest,
+    kernel: &Kernel,
+    blocks: &PreparedBlocks,
+) -> Result<BuildRequest> {
+    let mut request = request_with(base, kernel, (blocks.tree(), &blocks.id), Link::Objects)?;
+    request.kcflags.push(format!("-fbasic-block-sections=list={LIST_FILE}"));
+    // Blocks that are apart need places in the linker script, as functions do.
+    request.movable = true;
+    Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clang_autofdo::{base_request, default_compiler, ProfileSummary};
+    use crate::propeller::BlocksSummary;
+    use kerntune_kernel::Source;
+    use std::path::Path;
+
+    fn blocks() -> PreparedBlocks {
+        PreparedBlocks {
+            dir: "/w/blocks/b1".into(),
+            id: "b1".into(),
+            kernel: "k2".into(),
+            recording: "r2".into(),
+            profile: "p1".into(),
+            summary: BlocksSummary::default(),
+        }
+    }
+
+    #[test]
+    fn both_kernels_have_the_same_flags_but_for_map_and_list() {
+        let profile = PreparedProfile {
+            dir: "/w/clang-autofdo/p1".into(),
+            id: "p1".into(),
+            kernel: "k1".into(),
+            recording: "r1".into(),
+            summary: ProfileSummary::default(),
+        };
+        let kernel = crate::test_kernel::kernel("/w/kernels/k1".as_ref(), "k1", "6.12.117");
+        let mut request = BuildRequest::new(Source::Debian("6.12".into()), "base");
+        request.compiler = default_compiler();
+        let base = base_request(&request, "6.12.117").unwrap();
+
+        let mapped = mapped_request(&base, &kernel, &profile).unwrap();
+        let ordered = ordered_request(&base, &kernel, &blocks()).unwrap();
+        assert!(mapped.movable && ordered.movable);
+        assert_eq!(mapped.kcflags.last().unwrap(), "-fbasic-block-address-map");
+        assert_eq!(ordered.kcflags.last().unwrap(), "-fbasic-block-sections=list=kerntune-blocks.txt");
+        let all_but_last = |request: &BuildRequest| request.kcflags[..request.kcflags.len() - 1].to_vec();
+        assert_eq!(all_but_last(&mapped), all_but_last(&ordered));
+        assert_eq!((mapped.object_flags[0].path.as_str(), ordered.object_flags.len()), (NOT_KERNEL, 0));
+        assert_eq!(ordered.profile_dir.as_deref(), Some(Path::new("/w/blocks/b1/tree")));
+        assert_eq!((mapped.profile_id.as_deref(), ordered.profile_id.as_deref()), (Some("p1"), Some("b1")));
+    }
+}

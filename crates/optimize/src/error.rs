@@ -123,8 +123,8 @@ pub enum Error {
     NotRewritable { kernel: String, reason: String },
     /// A kernel that does not say where its blocks are.
     #[error(
-        "kernel {kernel} has no map of its blocks ({}): its compiler or linker did not take the flag for it. Recipe \
-         clang-autofdo+propeller needs Clang and lld 19 or 20", kerntune_convert::propeller::SECTION
+        "kernel {kernel} has no map of its blocks ({}): its compiler or linker did not take the flag for it. Recipes with \
+         propeller need Clang 19 and lld 19 or later; with thinlto Linux before 6.13", kerntune_convert::propeller::SECTION
     )]
     NoBlockMap { kernel: String },
     /// A map of blocks that does not read.

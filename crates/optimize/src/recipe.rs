@@ -33,6 +33,9 @@ pub enum Recipe {
     /// [`Recipe::Layout`] by another one; see [`propeller`].
     #[serde(rename = "clang-autofdo+propeller")]
     ClangAutofdoPropeller,
+    /// The same after [`Recipe::ClangAutofdoThinlto`].
+    #[serde(rename = "clang-autofdo+thinlto+propeller")]
+    ClangAutofdoThinltoPropeller,
     /// The linked kernel with the blocks of each function in another order; see [`bolt`].
     Bolt,
     /// gcov counters as the kernel exports them, without the summary that GCC wants.
@@ -75,6 +78,7 @@ impl Recipe {
         Recipe::ClangAutofdoThinlto,
         Recipe::ClangAutofdoThinltoLayout,
         Recipe::ClangAutofdoPropeller,
+        Recipe::ClangAutofdoThinltoPropeller,
         Recipe::Bolt,
         Recipe::StockGcov,
         Recipe::StockAutofdo,
@@ -98,6 +102,7 @@ impl Recipe {
             Recipe::ClangAutofdoThinlto => "clang-autofdo+thinlto",
             Recipe::ClangAutofdoThinltoLayout => "clang-autofdo+thinlto+layout",
             Recipe::ClangAutofdoPropeller => propeller::NAME,
+            Recipe::ClangAutofdoThinltoPropeller => propeller::NAME_THINLTO,
             Recipe::Bolt => bolt::NAME,
             Recipe::StockGcov => "stock-gcov",
             Recipe::StockAutofdo => "stock-autofdo",
@@ -125,6 +130,9 @@ impl Recipe {
             }
             Recipe::ClangAutofdoPropeller => {
                 "clang-autofdo, then the blocks of each function in order and what never ran split off, then layout"
+            }
+            Recipe::ClangAutofdoThinltoPropeller => {
+                "clang-autofdo+thinlto, then the blocks of each function in order, then layout"
             }
             Recipe::Bolt => {
                 "records which code of the plain kernel the workload runs and rewrites the linked image with LLVM's BOLT"
@@ -178,6 +186,7 @@ impl Recipe {
             | Recipe::ClangAutofdoThinlto
             | Recipe::ClangAutofdoThinltoLayout
             | Recipe::ClangAutofdoPropeller
+            | Recipe::ClangAutofdoThinltoPropeller
             | Recipe::StockAutofdo
             | Recipe::StockLldOrder => Family::Clang,
             Recipe::Layout => Family::Any,

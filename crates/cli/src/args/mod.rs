@@ -475,8 +475,9 @@ pub struct Tune {
     pub workload: Vec<String>,
     #[command(flatten)]
     pub build: Build,
-    /// How: gcc-pgo, clang-autofdo, clang-autofdo+thinlto, layout, one of these with +layout,
-    /// clang-autofdo+propeller, bolt, or auto, which tries all of them and keeps the best
+    /// How: gcc-pgo, clang-autofdo, clang-autofdo+thinlto, layout, one of these with +layout, one of Clang's
+    /// with +propeller, bolt, or auto,
+    /// which tries all of them and keeps the best
     #[arg(long, default_value = "gcc-pgo", value_name = "RECIPE")]
     pub recipe: String,
     /// With auto: workloads that the best kernel is tried on, for harm; may be repeated

@@ -45,6 +45,8 @@ pub enum Link {
 
 /// What Makefile.autofdo adds to `-ffunction-sections`.
 const SPLIT: &str = "-fsplit-machine-functions";
+/// The same of lld, where it makes the code.
+pub(crate) const SPLIT_BY_LINKER: &str = "-plugin-opt=-split-machine-functions";
 
 /// With it each object is bitcode, and lld makes the code.
 const THIN_LTO: &[&str] = &["CONFIG_LTO_NONE=n", "CONFIG_LTO_CLANG_THIN=y"];
@@ -147,7 +149,7 @@ fn thin_lto_linker(compiler: &Compiler) -> String {
         "--mllvm=-enable-fs-discriminator=true",
         "--mllvm=-improved-fs-discriminator=true",
         "-plugin-opt=thinlto",
-        "-plugin-opt=-split-machine-functions",
+        SPLIT_BY_LINKER,
         // The kernel's Makefile lets functions of 5 instructions at most be inlined across objects, and of ten times as
         // many where the profile says hot. Exact counts can be trusted further.
         "-plugin-opt=-import-hot-multiplier=100",

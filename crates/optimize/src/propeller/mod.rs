@@ -31,3 +31,5 @@ pub use request::{mapped_request, ordered_request};
 
 /// The recipe's name.
 pub const NAME: &str = "clang-autofdo+propeller";
+/// The name of the recipe in which the linker makes the code.
+pub const NAME_THINLTO: &str = "clang-autofdo+thinlto+propeller";

@@ -1,7 +1,7 @@
 //! What to build: a kernel that says where its blocks are, and one that has them in order.
 
 use super::PreparedBlocks;
-use crate::clang_autofdo::{request_with, tuned_request, Link, PreparedProfile};
+use crate::clang_autofdo::{request_with, tuned_request, Link, PreparedProfile, SPLIT_BY_LINKER};
 use crate::Result;
 use kerntune_kernel::{BuildRequest, Kernel, ObjectFlags};
 
@@ -10,6 +10,12 @@ pub(super) const LIST_FILE: &str = "kerntune-blocks.txt";
 
 /// Makes Clang write down where each block of each function is, with the number by which a list names it.
 const MAP: &str = "-fbasic-block-address-map";
+/// The same of lld, where it makes the code.
+const MAP_BY_LINKER: &str = "--lto-basic-block-address-map";
+
+/// The build directory in debug information is `.`.
+const NO_DIRECTORY: &str = "-fdebug-compilation-dir=.";
+
 /// Code that runs in programs. Its image is checked for addresses that would have to be changed when it is loaded, and a
 /// map has one for each function.
 const NOT_KERNEL: &str = "arch/x86/entry/vdso/";
@@ -24,14 +30,16 @@ pub fn mapped_request(
     base: &BuildRequest,
     kernel: &Kernel,
     profile: &PreparedProfile,
+    link: Link,
 ) -> Result<BuildRequest> {
-    let mut request = tuned_request(base, kernel, profile, Link::Objects)?;
-    request.kcflags.push(MAP.into());
-    // As the kernel with its blocks in order.
-    request.movable = true;
-    let (path, leave_out) = (NOT_KERNEL.to_string(), vec![MAP.to_string()]);
-    let reason = Some("addresses in the vDSO's image".into());
-    request.object_flags.push(ObjectFlags { path, add: Vec::new(), leave_out, reason });
+    let mut request = tuned_request(base, kernel, profile, link)?;
+    add(&mut request, link, MAP, MAP_BY_LINKER);
+    if link != Link::ThinLto {
+        let leave_out = vec![MAP.to_string()];
+        let path = NOT_KERNEL.to_string();
+        let reason = Some("addresses in the vDSO's image".into());
+        request.object_flags.push(ObjectFlags { path, add: Vec::new(), leave_out, reason });
+    }
     Ok(request)
 }
 
@@ -43,12 +51,33 @@ pub fn ordered_request(
     base: &BuildRequest,
     kernel: &Kernel,
     blocks: &PreparedBlocks,
+    link: Link,
 ) -> Result<BuildRequest> {
-    let mut request = request_with(base, kernel, (blocks.tree(), &blocks.id), Link::Objects)?;
-    request.kcflags.push(format!("-fbasic-block-sections=list={LIST_FILE}"));
+    let mut request = request_with(base, kernel, (blocks.tree(), &blocks.id), link)?;
+    let by_compiler = format!("-fbasic-block-sections=list={LIST_FILE}");
+    let by_linker = format!("--lto-basic-block-sections={LIST_FILE}");
+    add(&mut request, link, &by_compiler, &by_linker);
+    Ok(request)
+}
+
+/// Asks for a flag of who makes the code.
+fn add(request: &mut BuildRequest, link: Link, by_compiler: &str, by_linker: &str) {
     // Blocks that are apart need places in the linker script, as functions do.
     request.movable = true;
-    Ok(request)
+    if link == Link::ThinLto {
+        // A static function that another object comes to need is renamed by a hash of its own object, debug information
+        // included. So the build directory must not be in it: the list has names of one build for another.
+        request.kcflags.push(NO_DIRECTORY.into());
+    }
+    let linker = request.make_vars.iter_mut().find(|(name, _)| name == "LD");
+    match (link, linker) {
+        (Link::ThinLto, Some((_, linker))) => {
+            // The list says what is split, and the map is of functions in one piece.
+            *linker = linker.replace(&format!(" {SPLIT_BY_LINKER}"), "");
+            linker.push_str(&format!(" {by_linker}"));
+        }
+        _ => request.kcflags.push(by_compiler.into()),
+    }
 }
 
 #[cfg(test)]
@@ -84,8 +113,8 @@ mod tests {
         request.compiler = default_compiler();
         let base = base_request(&request, "6.12.117").unwrap();
 
-        let mapped = mapped_request(&base, &kernel, &profile).unwrap();
-        let ordered = ordered_request(&base, &kernel, &blocks()).unwrap();
+        let mapped = mapped_request(&base, &kernel, &profile, Link::Objects).unwrap();
+        let ordered = ordered_request(&base, &kernel, &blocks(), Link::Objects).unwrap();
         assert!(mapped.movable && ordered.movable);
         assert_eq!(mapped.kcflags.last().unwrap(), "-fbasic-block-address-map");
         assert_eq!(ordered.kcflags.last().unwrap(), "-fbasic-block-sections=list=kerntune-blocks.txt");
@@ -94,5 +123,13 @@ mod tests {
         assert_eq!((mapped.object_flags[0].path.as_str(), ordered.object_flags.len()), (NOT_KERNEL, 0));
         assert_eq!(ordered.profile_dir.as_deref(), Some(Path::new("/w/blocks/b1/tree")));
         assert_eq!((mapped.profile_id.as_deref(), ordered.profile_id.as_deref()), (Some("p1"), Some("b1")));
+
+        let mapped = mapped_request(&base, &kernel, &profile, Link::ThinLto).unwrap();
+        let ordered = ordered_request(&base, &kernel, &blocks(), Link::ThinLto).unwrap();
+        let linker = |request: &BuildRequest| request.make_vars.last().unwrap().1.clone();
+        assert!(linker(&mapped).ends_with(" --lto-basic-block-address-map"));
+        assert!(linker(&ordered).ends_with(" --lto-basic-block-sections=kerntune-blocks.txt"));
+        assert_eq!(mapped.kcflags, ordered.kcflags);
+        assert!(mapped.kcflags.contains(&NO_DIRECTORY.to_string()));
     }
 }

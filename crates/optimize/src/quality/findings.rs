@@ -185,6 +185,7 @@ pub(super) fn of_recipe(recipe: Recipe, kernel: &Kernel) -> Option<Finding> {
         | Recipe::ClangAutofdoThinlto
         | Recipe::ClangAutofdoThinltoLayout
         | Recipe::ClangAutofdoPropeller
+        | Recipe::ClangAutofdoThinltoPropeller
         | Recipe::StockAutofdo
         | Recipe::StockLldOrder => {
             let reason = clang_autofdo::takes(kernel).err()?;

@@ -145,6 +145,12 @@ pub(crate) fn way(recipe: Recipe) -> &'static dyn Way {
             };
             &Layout { recipe: Recipe::ClangAutofdoPropeller, after: Some(&BLOCKS) }
         }
+        Recipe::ClangAutofdoThinltoPropeller => {
+            const BLOCKS: Propeller = Propeller {
+                after: ClangAutofdo { recipe: Recipe::ClangAutofdoThinltoPropeller, link: Link::ThinLto },
+            };
+            &Layout { recipe: Recipe::ClangAutofdoThinltoPropeller, after: Some(&BLOCKS) }
+        }
         Recipe::Bolt => &bolt::Bolt,
         Recipe::StockGcov => &stock::Gcov,
         Recipe::StockAutofdo => {

@@ -50,7 +50,7 @@ impl Way for Propeller {
         let directory = self.after.profile(job, given, make)?;
         let profile = PreparedProfile::load(&directory)?;
         let mapped = make(StepName::MappedKernel, &mut || {
-            let whole = mapped_request(job.request, job.base, &profile)?;
+            let whole = mapped_request(job.request, job.base, &profile, self.after.link)?;
             let whole = self.listed(job, "-mapped", whole);
             let asked = |exclusions: &Exclusions| -> Result<BuildRequest> {
                 Ok(job.for_objects(whole.clone(), exclusions))
@@ -85,7 +85,7 @@ impl Way for Propeller {
 impl Compiles for Propeller {
     fn request(&self, job: &Job, profile: &Path) -> Result<BuildRequest> {
         let blocks = PreparedBlocks::load(profile)?;
-        let request = ordered_request(job.request, job.base, &blocks)?;
+        let request = ordered_request(job.request, job.base, &blocks, self.after.link)?;
         Ok(self.listed(job, "", request))
     }
 

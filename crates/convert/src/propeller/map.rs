@@ -3,12 +3,15 @@
 //! The form is that of `llvm/docs/Extensions.rst` ("SHT_LLVM_BB_ADDR_MAP Section"), version 2, as Clang 19 and 20 write it
 //! with `-fbasic-block-address-map`. For each function a byte with the version, a byte of features, the address (8 bytes),
 //! the number of blocks; for each block its number, its distance from the end of the one before, its size and its
-//! flags, all ULEB128. Counts and addresses of several ranges are features that nobody asked for here.
+//! flags, all ULEB128. A function that is in several pieces has their number after the features, and address and blocks for each
+//! piece. Counts are features that nobody asked for here.
 
 /// The section's name.
 pub const SECTION: &str = ".llvm_bb_addr_map";
 
 const VERSION: u8 = 2;
+/// Bit of the features: in several pieces.
+const PIECES: u8 = 1 << 3;
 /// Bit of a block's flags: control can go on behind it.
 const FALLS_THROUGH: u64 = 1 << 3;
 
@@ -17,7 +20,7 @@ const FALLS_THROUGH: u64 = 1 << 3;
 pub struct MappedFunction {
     /// Its first byte.
     pub address: u64,
-    /// In the order in which they lie; the first one is the entry.
+    /// In the order in which they lie, piece by piece; the first one is the entry.
     pub blocks: Vec<MappedBlock>,
 }
 
@@ -61,30 +64,21 @@ pub fn read_map(bytes: &[u8]) -> Result<Vec<MappedFunction>, MapError> {
     while reader.at < bytes.len() {
         let begin = reader.at;
         let (version, features) = (reader.byte()?, reader.byte()?);
-        if version != VERSION || features != 0 {
+        if version != VERSION || features & !PIECES != 0 {
             let what = format!(
-                "version {version} with features {features:#x}, where version {VERSION} without any is read: build with Clang 19 or 20"
+                "version {version} with features {features:#x}, where version {VERSION} without counts is read: build with Clang 19 or 20"
             );
             return Err(MapError { at: begin, what });
         }
-        let address = reader.word()?;
+        let pieces = if features == PIECES { reader.number()? } else { 1 };
         let mut blocks = Vec::new();
-        let mut end = address;
-        for _ in 0..reader.number()? {
-            let (id, gap, size, flags) =
-                (reader.number()?, reader.number()?, reader.number()?, reader.number()?);
-            let (Some(from), true) = (end.checked_add(gap), size <= u64::MAX - end.saturating_add(gap))
-            else {
-                return Err(reader.wrong("a block ends behind the last address"));
-            };
-            blocks.push(MappedBlock {
-                id,
-                address: from,
-                bytes: size,
-                falls_through: flags & FALLS_THROUGH != 0,
-            });
-            end = from + size;
+        let mut first = None;
+        for _ in 0..pieces {
+            let address = reader.word()?;
+            first.get_or_insert(address);
+            reader.blocks(address, &mut blocks)?;
         }
+        let Some(address) = first else { return Err(reader.wrong("a function without a piece")) };
         functions.push(MappedFunction { address, blocks });
     }
     Ok(functions)
@@ -96,6 +90,22 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// The blocks of a piece that begins at `address`.
+    fn blocks(&mut self, address: u64, blocks: &mut Vec<MappedBlock>) -> Result<(), MapError> {
+        let mut end = address;
+        for _ in 0..self.number()? {
+            let (id, gap, size, flags) = (self.number()?, self.number()?, self.number()?, self.number()?);
+            let (Some(from), true) = (end.checked_add(gap), size <= u64::MAX - end.saturating_add(gap))
+            else {
+                return Err(self.wrong("a block ends behind the last address"));
+            };
+            let falls_through = flags & FALLS_THROUGH != 0;
+            blocks.push(MappedBlock { id, address: from, bytes: size, falls_through });
+            end = from + size;
+        }
+        Ok(())
+    }
+
     fn wrong(&self, what: &str) -> MapError {
         MapError { at: self.at, what: what.into() }
     }
@@ -157,6 +167,19 @@ mod tests {
     }
 
     #[test]
+    fn a_function_may_be_in_several_pieces() {
+        let mut bytes = vec![2, 8, 2];
+        bytes.extend(0x1000u64.to_le_bytes());
+        bytes.extend([1, 0, 0, 4, 0]);
+        bytes.extend(0x9000u64.to_le_bytes());
+        bytes.extend([1, 5, 0, 7, 1]);
+        let map = read_map(&bytes).unwrap();
+        let blocks: Vec<_> = map[0].blocks.iter().map(|b| (b.id, b.address, b.bytes)).collect();
+        assert_eq!((map[0].address, blocks), (0x1000, vec![(0, 0x1000, 4), (5, 0x9000, 7)]));
+        assert!(read_map(&[2, 8, 0]).unwrap_err().to_string().contains("without a piece"));
+    }
+
+    #[test]
     fn what_is_of_another_form_is_refused_with_its_place() {
         let with = |at: usize, byte: u8| {
             let mut bytes = section();
@@ -164,7 +187,7 @@ mod tests {
             read_map(&bytes).unwrap_err().to_string()
         };
         assert!(with(0, 3).contains("byte 0: version 3 with features 0x0"));
-        assert!(with(25, 8).contains("byte 24: version 2 with features 0x8"));
+        assert!(with(25, 9).contains("byte 24: version 2 with features 0x9"));
         let cut = section();
         assert!(read_map(&cut[..30]).unwrap_err().to_string().contains("ends inside of a function"));
         let mut long = section();
@@ -178,6 +201,7 @@ mod tests {
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             let _ = read_map(&bytes);
             let _ = read_map(&[&[2, 0][..], &bytes].concat());
+            let _ = read_map(&[&[2, 8][..], &bytes].concat());
         }
     }
 }

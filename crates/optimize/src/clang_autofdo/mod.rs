@@ -39,8 +39,8 @@ pub use image::ImageEvidence;
 pub use prepare::prepare_profile;
 pub use profile::{PreparedProfile, ProfileSummary};
 pub use proof::{prove, Proof};
-pub(crate) use request::{request_with, SPLIT_BY_LINKER};
 pub use request::{base_request, tuned_request, Link};
+pub(crate) use request::{request_with, SPLIT_BY_LINKER};
 pub(crate) use takes::takes;
 pub use verdict::{MIN_APPLIED_SHARE, MIN_FUNCTION_SHARE, MIN_IN_FRONT};
 

@@ -5,7 +5,7 @@ use crate::{Error, Result};
 use kerntune_work::IoContext;
 use serde::de::{DeserializeOwned, Error as _};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What the gate said of the recording that a result was made of; see [`crate::quality`].
 pub(crate) const QUALITY: &str = "quality.json";
@@ -16,6 +16,27 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     serde_json::from_slice(&bytes).map_err(|source| unreadable(path, source))
 }
 
+/// Opens a result directory by its manifest, `action` in words: the directory made absolute, and what the manifest says.
+///
+/// # Errors
+/// A directory or manifest that is missing, damaged, or of another version.
+pub(crate) fn open<T: DeserializeOwned>(
+    dir: &Path,
+    action: &'static str,
+    manifest: &str,
+    schema: &str,
+) -> Result<(PathBuf, T)> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        schema: String,
+    }
+    let dir = dir.canonicalize().at(action, dir)?;
+    let path = dir.join(manifest);
+    check_schema(&path, &read_json::<Version>(&path)?.schema, schema)?;
+    let manifest = read_json(&path)?;
+    Ok((dir, manifest))
+}
+
 /// What the gate said of what the result in `dir` was made of.
 pub(crate) fn read_quality(dir: &Path) -> Result<Option<Quality>> {
     let path = dir.join(QUALITY);
@@ -23,7 +44,7 @@ pub(crate) fn read_quality(dir: &Path) -> Result<Option<Quality>> {
 }
 
 /// Refuses a file of another version.
-pub(crate) fn check_schema(path: &Path, found: &str, expected: &str) -> Result<()> {
+fn check_schema(path: &Path, found: &str, expected: &str) -> Result<()> {
     if found == expected {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use super::log::{Log, TooLong};
 use super::program::{with_symbol_sections, Bolt, Choice, Files, ORDERS};
 use super::Fate;
 use crate::quality::{self, Quality};
-use crate::stored::{check_schema, read_json, read_quality, QUALITY};
+use crate::stored::{open, read_json, read_quality, QUALITY};
 use crate::{Error, Result};
 use kerntune_convert::bolt::PreAggregated;
 use kerntune_kernel::{Kernel, Symbols};
@@ -105,10 +105,7 @@ impl Rewrite {
     /// # Errors
     /// Missing or damaged files, or of another version.
     pub fn load(dir: &Path) -> Result<Self> {
-        let dir = dir.canonicalize().at("open rewritten kernel", dir)?;
-        let path = dir.join(MANIFEST);
-        let manifest: Manifest = read_json(&path)?;
-        check_schema(&path, &manifest.schema, SCHEMA)?;
+        let (dir, manifest): (_, Manifest) = open(dir, "open rewritten kernel", MANIFEST, SCHEMA)?;
         let Manifest { id, kernel, recording, summary, .. } = manifest;
         Ok(Self { dir, id, kernel, recording, summary })
     }

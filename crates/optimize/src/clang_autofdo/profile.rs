@@ -2,9 +2,8 @@
 
 use super::RanFunction;
 use crate::quality::Quality;
-use crate::stored::{check_schema, read_json, read_quality};
+use crate::stored::{open, read_json, read_quality};
 use crate::Result;
-use kerntune_work::IoContext;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -101,10 +100,7 @@ impl PreparedProfile {
     /// # Errors
     /// A missing or damaged `profile.json`, or one of another version.
     pub fn load(dir: &Path) -> Result<Self> {
-        let dir = dir.canonicalize().at("open profile", dir)?;
-        let path = dir.join(MANIFEST);
-        let manifest: Manifest = read_json(&path)?;
-        check_schema(&path, &manifest.schema, SCHEMA)?;
+        let (dir, manifest): (_, Manifest) = open(dir, "open profile", MANIFEST, SCHEMA)?;
         let Manifest { id, kernel, recording, summary, .. } = manifest;
         Ok(Self { dir, id, kernel, recording, summary })
     }

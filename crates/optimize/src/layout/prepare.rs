@@ -2,7 +2,7 @@
 
 use super::graph::call_graph;
 use crate::quality::{self, Quality};
-use crate::stored::{check_schema, read_json, read_quality, QUALITY};
+use crate::stored::{open, read_quality, QUALITY};
 use crate::{Error, Result};
 use kerntune_kernel::{FunctionOrder, Kernel, Symbols};
 use kerntune_layout::order::{Algorithm, CallGraph, CdsortConfig, Order, Placement};
@@ -75,10 +75,7 @@ impl PreparedOrder {
     /// # Errors
     /// Missing or damaged files, or of another version.
     pub fn load(dir: &Path) -> Result<Self> {
-        let dir = dir.canonicalize().at("open order", dir)?;
-        let path = dir.join(MANIFEST);
-        let manifest: Manifest = read_json(&path)?;
-        check_schema(&path, &manifest.schema, SCHEMA)?;
+        let (dir, manifest): (_, Manifest) = open(dir, "open order", MANIFEST, SCHEMA)?;
         let text = fs::read_to_string(dir.join(ORDER)).at("read", dir.join(ORDER))?;
         let Manifest { id, kernel, recording, summary, .. } = manifest;
         Ok(Self { dir, id, kernel, recording, order: FunctionOrder::parse(&text)?, summary })

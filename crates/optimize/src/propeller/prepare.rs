@@ -6,7 +6,7 @@ use super::request::LIST_FILE;
 use super::units::Image;
 use crate::clang_autofdo::PreparedProfile;
 use crate::quality::{self, Quality};
-use crate::stored::{check_schema, read_json, read_quality, QUALITY};
+use crate::stored::{open, read_json, read_quality, QUALITY};
 use crate::{Error, Result};
 use kerntune_convert::propeller::{list_text, read_map, ListedFunction, MappedFunction};
 use kerntune_kernel::{Function, Kernel, Symbols};
@@ -112,10 +112,7 @@ impl PreparedBlocks {
     /// # Errors
     /// Missing or damaged files, or of another version.
     pub fn load(dir: &Path) -> Result<Self> {
-        let dir = dir.canonicalize().at("open order of blocks", dir)?;
-        let path = dir.join(MANIFEST);
-        let manifest: Manifest = read_json(&path)?;
-        check_schema(&path, &manifest.schema, SCHEMA)?;
+        let (dir, manifest): (_, Manifest) = open(dir, "open order of blocks", MANIFEST, SCHEMA)?;
         let Manifest { id, kernel, recording, profile, summary, .. } = manifest;
         Ok(Self { dir, id, kernel, recording, profile, summary })
     }

@@ -129,6 +129,7 @@ mod tests {
         let linker = |request: &BuildRequest| request.make_vars.last().unwrap().1.clone();
         assert!(linker(&mapped).ends_with(" --lto-basic-block-address-map"));
         assert!(linker(&ordered).ends_with(" --lto-basic-block-sections=kerntune-blocks.txt"));
+        assert!(![&mapped, &ordered].iter().any(|request| linker(request).contains(SPLIT_BY_LINKER)));
         assert_eq!(mapped.kcflags, ordered.kcflags);
         assert!(mapped.kcflags.contains(&NO_DIRECTORY.to_string()));
     }

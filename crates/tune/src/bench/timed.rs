@@ -137,22 +137,19 @@ pub fn run(
     kernel: &Kernel,
     effort: impl Fn(&Workload) -> Result<Effort>,
 ) -> Result<Results> {
-    let mut results: Option<Results> = None;
-    for Selected { suite, rows } in &selection {
-        let effort = effort(&suite.workload)?;
-        let of_all = results.get_or_insert_with(|| empty(machine, kernel, None, effort));
-        // What differs from suite to suite is nothing of the results as a whole.
-        of_all.scale = of_all.scale.filter(|scale| *scale == effort.scale);
-        of_all.iterations = of_all.iterations.filter(|iterations| *iterations == effort.iterations);
-        let timing =
-            Timing::new(session, machine, &suite.restricted(&rows.iter().collect::<Vec<_>>(), 1.0), effort)?;
-        of_all.rows.extend(rows.iter().map(|row| empty_row(&suite.workload.name, row)));
+    let efforts: Vec<Effort> =
+        selection.iter().map(|selected| effort(&selected.suite.workload)).collect::<Result<_>>()?;
+    let mut results = empty(machine, kernel, None);
+    results.scale = common(efforts.iter().map(|effort| effort.scale));
+    results.iterations = common(efforts.iter().map(|effort| effort.iterations));
+    for (Selected { suite, rows }, effort) in selection.iter().zip(efforts) {
+        let workload = suite.restricted(&rows.iter().collect::<Vec<_>>(), 1.0);
+        let timing = Timing::new(session, machine, &workload, effort)?;
+        results.rows.extend(rows.iter().map(|row| empty_row(&suite.workload.name, row)));
         for boot in 0..effort.boots {
-            timing.boot(kernel, boot, of_all)?;
+            timing.boot(kernel, boot, &mut results)?;
         }
     }
-    let mut results = results
-        .unwrap_or_else(|| empty(machine, kernel, None, Effort { boots: 0, iterations: 1, scale: 1.0 }));
     results.skipped = skipped;
     // Programs that have no --only do more than was asked for.
     results.rows.retain(|row| {
@@ -176,16 +173,22 @@ fn configured(workload: &Workload, effort: Effort) -> Workload {
     workload
 }
 
+/// What suites of different efforts have none of.
+fn common<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
+    let first = values.next()?;
+    values.all(|value| value == first).then_some(first)
+}
+
 /// Results without rows.
-fn empty(machine: &Machine, kernel: &Kernel, label: Option<String>, effort: Effort) -> Results {
+fn empty(machine: &Machine, kernel: &Kernel, label: Option<String>) -> Results {
     Results {
         schema: RESULTS_SCHEMA.into(),
         machine: machine.name().into(),
         kernel: KernelName { id: Some(kernel.manifest.id.clone()), ..KernelName::default() },
         label,
         started: rfc3339(SystemTime::now()),
-        scale: Some(effort.scale),
-        iterations: Some(effort.iterations),
+        scale: None,
+        iterations: None,
         model: None,
         rows: Vec::new(),
         skipped: Vec::new(),
@@ -387,7 +390,9 @@ fn sides<'a>(machine: &Machine, request: &TimedRequest<'a>) -> Result<Vec<(&'a K
         if !names.insert(label.clone()) {
             return Err(Error::Exists { path });
         }
-        let empty = empty(machine, kernel, Some(label), request.effort);
+        let Effort { scale, iterations, .. } = request.effort;
+        let (scale, iterations) = (Some(scale), Some(iterations));
+        let empty = Results { scale, iterations, ..empty(machine, kernel, Some(label)) };
         let results = match path.exists() {
             true => taken_up(&path, &request.workload.name, &empty)?,
             false => empty,

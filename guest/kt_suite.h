@@ -8,7 +8,8 @@
  *   SUITE --check [--only ROW,...]  one line for each row that cannot run here: name, tab, the reason
  *
  * One that is timed where nothing is counted (kt_suite.timed) has `--iterations N` as well, each of them a region and a
- * result, and takes KT_SCALE and KT_ITERATIONS of the environment where its arguments say nothing.
+ * result, and takes KT_SCALE and KT_ITERATIONS of the environment where its arguments say nothing. KT_COUNTERS there asks
+ * for counters of the CPU beside the times (kt_counters.h).
  *
  * Sockets, peers and files are set up, and a few operations done, before a row's region begins, so
  * that the region holds nothing but the operations; the same arguments do exactly the same work. Each
@@ -22,6 +23,7 @@
 #ifndef KT_SUITE_H
 #define KT_SUITE_H
 
+#include "kt_counters.h"
 #include "kt_mark.h"
 
 #include <errno.h>
@@ -149,6 +151,7 @@ struct kt_result {
 	const struct kt_row *row;
 	unsigned long iteration, operations;
 	long long nanoseconds;
+	struct kt_counted counted;
 };
 
 /* What the kernel put off, freeing what a row before left behind above all, is done before this one begins. */
@@ -176,8 +179,12 @@ static void kt_no_preemption(void)
 /* So many operations between marks. */
 static struct kt_result kt_measure(const struct kt_row *row, unsigned long iteration, unsigned long operations)
 {
-	long long start = kt_clock();
+	struct kt_result result = { row, iteration, operations, 0, { { 0 }, { 0 }, { 0 } } };
+	struct kt_counted before;
+	long long start;
 
+	kt_read_counters(&before);
+	start = kt_clock();
 	kt_begin(row->name);
 	if (row->all) {
 		row->all(row, operations);
@@ -190,7 +197,9 @@ static struct kt_result kt_measure(const struct kt_row *row, unsigned long itera
 	if (row->finish)
 		row->finish(row);
 	kt_end(row->name, operations);
-	return (struct kt_result){ row, iteration, operations, kt_clock() - start };
+	result.nanoseconds = kt_clock() - start;
+	kt_count_since(&before, &result.counted);
+	return result;
 }
 
 static void kt_run(const struct kt_row *row, double scale, struct kt_result *results, unsigned long iterations)
@@ -213,10 +222,23 @@ static void kt_run(const struct kt_row *row, double scale, struct kt_result *res
 		row->end(row);
 }
 
-static void kt_print(const char *row, unsigned long iteration, unsigned long operations, long long nanoseconds)
+static void kt_print(const char *row, const struct kt_result *result)
 {
-	printf("{\"row\":\"%s\",\"iteration\":%lu,\"operations\":%lu,\"nanoseconds\":%lld}\n", row, iteration,
-	       operations, nanoseconds);
+	printf("{\"row\":\"%s\",\"iteration\":%lu,\"operations\":%lu,\"nanoseconds\":%lld", row, result->iteration,
+	       result->operations, result->nanoseconds);
+	kt_print_counters(&result->counted);
+	printf("}\n");
+}
+
+/* Adds a row to the sum of all. */
+static void kt_add(struct kt_result *sum, const struct kt_result *result)
+{
+	sum->nanoseconds += result->nanoseconds;
+	for (size_t which = 0; which < KT_COUNTERS; which++) {
+		sum->counted.value[which] += result->counted.value[which];
+		sum->counted.wanted[which] += result->counted.wanted[which];
+		sum->counted.had[which] += result->counted.had[which];
+	}
 }
 
 /* ---- arguments ---- */
@@ -327,13 +349,12 @@ static int kt_check(const struct kt_row *const *chosen, size_t count)
 static int kt_main(const struct kt_suite *suite, int argc, char **argv)
 {
 	const struct kt_row *chosen[KT_ROWS_MAX];
-	const char *order = "listed", *scale_text, *iterations_text;
+	const char *order = "listed", *scale_text, *iterations_text, *unknown;
 	unsigned long seed = 1, iterations = 1;
-	struct kt_result *results;
+	struct kt_result *results, sum = { .operations = 1 };
 	double scale = 1;
-	char *only = NULL;
+	char *only = NULL, *counters;
 	int check = 0, status;
-	long long sum = 0;
 	ssize_t length;
 	size_t count;
 
@@ -390,6 +411,10 @@ static int kt_main(const struct kt_suite *suite, int argc, char **argv)
 	if (!results)
 		die("no memory for %lu results", count * iterations);
 	memset(results, 1, count * iterations * sizeof(*results));
+	counters = getenv("KT_COUNTERS");
+	unknown = counters ? kt_open_counters(counters) : NULL;
+	if (unknown)
+		kt_usage("KT_COUNTERS: there is no counter \"%s\"", unknown);
 	if (suite->begin)
 		suite->begin();
 	for (size_t i = 0; i < count; i++)
@@ -399,11 +424,11 @@ static int kt_main(const struct kt_suite *suite, int argc, char **argv)
 	if (rmdir(kt_dir) < 0)
 		die("rmdir %s", kt_dir);
 	for (size_t i = 0; i < count * iterations; i++) {
-		kt_print(results[i].row->name, results[i].iteration, results[i].operations, results[i].nanoseconds);
-		sum += results[i].nanoseconds;
+		kt_print(results[i].row->name, &results[i]);
+		kt_add(&sum, &results[i]);
 	}
 	if (suite->aggregate && count == suite->count)
-		kt_print(KT_AGGREGATE, 0, 1, sum);
+		kt_print(KT_AGGREGATE, &sum);
 	return fflush(stdout) == 0 ? 0 : 1;
 }
 

@@ -4,6 +4,7 @@ mod support;
 
 use kerntune_guest::{Suite, Workload};
 use kerntune_machine::{Kvm, Machine};
+use kerntune_stats::Counter;
 use kerntune_tune::bench::{select, timed};
 use kerntune_tune::Session;
 use kerntune_work::{NoProgress, WorkDir};
@@ -49,6 +50,9 @@ fn rows_of_all_kinds_get_their_values_in_their_units() {
         let scale = (workload.name != "redis").then_some(0.2);
         timed::Effort::of(workload, 2, batched.then_some(3), scale)
     };
+    // The kernel's own counters are there without a PMU; of the CPU's, an emulated one has none.
+    let counters = [Counter::ContextSwitches, Counter::Instructions];
+    let effort = |workload: &Workload| Ok(effort(workload)?.counting(&counters));
     let results = timed::run(&session, &machine, checked, &kernel, effort).unwrap();
     assert_eq!(results.machine, "kvm");
     assert!(results.kernel.release.starts_with("6.12"), "{:?}", results.kernel);
@@ -64,6 +68,11 @@ fn rows_of_all_kinds_get_their_values_in_their_units() {
         ]
     );
     assert!(results.rows.iter().flat_map(|row| &row.values).all(|value| value.value > 0.0));
+    let switches: Vec<_> = results.rows.iter().map(|row| row.counted(Counter::ContextSwitches)).collect();
+    // One operation of tcp_rr_1 is there and back: two, or a little more. Servers' rows are init's, which counts nothing.
+    assert!(switches[0].unwrap() < 0.5 && (1.9..2.5).contains(&switches[1].unwrap()), "{switches:?}");
+    assert!(switches[2].unwrap() < 0.5 && switches[3].is_none(), "{switches:?}");
+    assert_eq!(results.uncounted.keys().collect::<Vec<_>>(), [&Counter::Instructions]);
     // Suites of different efforts have none in common.
     assert_eq!((results.scale, results.iterations), (None, None));
 }

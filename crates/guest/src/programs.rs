@@ -68,11 +68,11 @@ const PROGRAMS: [Program; 10] = [
         rows: None,
         options: &[],
     },
-    suite!("kbx", FRAME, "kt_suite.h", "kt_peer.h", "kbx.c"),
-    suite!("mckusick", FRAME, "kt_suite.h", "kt_peer.h", "mckusick.c"),
-    suite!("netperf", FRAME, "kt_suite.h", "kt_peer.h", "netperf.c"),
-    suite!("osbench", FRAME, "kt_suite.h", "kt_peer.h", "osbench.c"),
-    suite!("batched", &["--check", "--iterations", "--only", "--scale"], "kt_suite.h", "batched.c"),
+    suite!("kbx", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "kbx.c"),
+    suite!("mckusick", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "mckusick.c"),
+    suite!("netperf", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "netperf.c"),
+    suite!("osbench", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "osbench.c"),
+    suite!("batched", &["--check", "--iterations", "--only", "--scale"], "kt_counters.h", "kt_suite.h", "batched.c"),
 ];
 
 /// The names that a workload may use.

@@ -24,6 +24,7 @@
 mod bootstrap;
 mod comparison;
 pub mod correction;
+mod counter;
 mod error;
 mod level;
 mod mann_whitney;
@@ -43,6 +44,7 @@ pub mod warmup;
 pub use bootstrap::{percentile, Bootstrap};
 pub use comparison::{Aa, AaKind, Comparison, LeftOut, Method, Options, Row, SetOf, SCHEMA};
 pub use correction::Correction;
+pub use counter::Counter;
 pub use error::{Error, Result};
 pub use level::{Level, Place};
 pub use mann_whitney::MannWhitney;

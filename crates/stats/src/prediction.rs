@@ -176,20 +176,15 @@ fn figures(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Better, Kernel, ResultsRow, Value, RESULTS_SCHEMA};
+    use crate::{Better, ResultsRow, Value, RESULTS_SCHEMA};
 
     fn results(machine: &str, rows: Vec<ResultsRow>) -> Results {
         Results {
             schema: RESULTS_SCHEMA.into(),
             machine: machine.into(),
-            kernel: Kernel::default(),
-            label: None,
-            started: String::new(),
-            scale: None,
-            iterations: None,
             model: (machine == "emulator").then(|| "generic".into()),
             rows,
-            skipped: vec![],
+            ..Results::default()
         }
     }
 
@@ -211,7 +206,7 @@ mod tests {
             run: 0,
             iteration: 0,
             value: time + f64::from(boot),
-            figures: None,
+            ..Value::default()
         };
         let rows = "abcdefgh".chars().zip(times);
         results(
@@ -234,6 +229,7 @@ mod tests {
                 itlb_misses,
                 model_cycles: Some(cycles),
             }),
+            ..Value::default()
         };
         let rows = "abcdefgh".chars().zip(cycles);
         results(

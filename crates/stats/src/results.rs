@@ -1,15 +1,15 @@
 //! The file that `kerntune bench run` writes: one machine, one kernel, values with their places.
 
-use crate::{Error, Place, Result, Sample};
+use crate::{Counter, Error, Place, Result, Sample};
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 /// What such a file calls itself.
 pub const RESULTS_SCHEMA: &str = "kerntune-bench-results/1";
 
 /// One file of results.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// [`RESULTS_SCHEMA`].
     pub schema: String,
@@ -36,6 +36,9 @@ pub struct Results {
     /// Rows that were asked for and cannot run there.
     #[serde(default)]
     pub skipped: Vec<Skipped>,
+    /// Counters that were asked for and did not count, with the reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub uncounted: BTreeMap<Counter, String>,
 }
 
 /// A kernel as it names itself, and as kerntune does.
@@ -78,7 +81,7 @@ pub enum Better {
 }
 
 /// One value and where it comes from, each number from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Value {
     /// Number of the build.
     pub build: u32,
@@ -93,6 +96,9 @@ pub struct Value {
     /// Of the exact machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figures: Option<Figures>,
+    /// Of a CPU that has them, per operation.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<Counter, f64>,
 }
 
 /// What an operation takes on the exact machine, all of kernel code.
@@ -187,11 +193,14 @@ impl ResultsRow {
 
     /// The values' median, least and greatest; None if there are none.
     pub fn spread(&self) -> Option<[f64; 3]> {
-        let mut values: Vec<f64> = self.values.iter().map(|value| value.value).collect();
-        values.sort_by(f64::total_cmp);
-        let (least, most) = (*values.first()?, *values.last()?);
-        let last = values.len() - 1;
-        Some([(values[last / 2] + values[last.div_ceil(2)]) / 2.0, least, most])
+        spread(self.values.iter().map(|value| value.value).collect())
+    }
+
+    /// The median of a counter, per operation; None unless all values have it.
+    pub fn counted(&self, counter: Counter) -> Option<f64> {
+        let counts: Option<Vec<f64>> =
+            self.values.iter().map(|value| value.counters.get(&counter).copied()).collect();
+        spread(counts?).map(|[median, ..]| median)
     }
 
     /// Its values as a sample.
@@ -199,6 +208,14 @@ impl ResultsRow {
         let place = |v: &Value| Place { build: v.build, boot: v.boot, run: v.run, iteration: v.iteration };
         Sample::new(self.values.iter().map(|value| (place(value), value.value)).collect())
     }
+}
+
+/// Median, least and greatest.
+fn spread(mut values: Vec<f64>) -> Option<[f64; 3]> {
+    values.sort_by(f64::total_cmp);
+    let (least, most) = (*values.first()?, *values.last()?);
+    let last = values.len() - 1;
+    Some([(values[last / 2] + values[last.div_ceil(2)]) / 2.0, least, most])
 }
 
 /// Someone else's document may have anything for a schema.
@@ -238,6 +255,13 @@ mod tests {
         assert_eq!(row.spread(), Some([100.75, 100.0, 101.5]));
         let text = r#"{"build":0,"boot":0,"run":0,"iteration":1,"value":101.5}"#;
         assert_eq!(serde_json::to_string(&row.values[0]).unwrap(), text);
+        assert_eq!(row.counted(Counter::Cycles), None);
+        row.values[0].counters.insert(Counter::Cycles, 5.0);
+        assert_eq!(row.counted(Counter::Cycles), None, "only one of two has it");
+        row.values[1].counters.insert(Counter::Cycles, 7.0);
+        assert_eq!(row.counted(Counter::Cycles), Some(6.0));
+        let with = serde_json::to_string(&row.values[0]).unwrap();
+        assert!(with.contains(r#""counters":{"cycles":5.0}"#), "{with}");
         row.values.clear();
         assert_eq!(row.spread(), None);
     }

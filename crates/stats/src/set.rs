@@ -166,18 +166,14 @@ pub(crate) mod tests {
                 run: 0,
                 iteration: iteration as u32,
                 value: *value,
-                figures: None,
+                ..Value::default()
             }));
         }
         let results = Results {
             schema: RESULTS_SCHEMA.into(),
             machine: "host".into(),
             kernel: Kernel { release: "6.12".into(), version: version.into(), ..Kernel::default() },
-            label: None,
             started: "2026-11-22T08:00:00Z".into(),
-            scale: None,
-            iterations: None,
-            model: None,
             rows: vec![ResultsRow {
                 suite: "kbx".into(),
                 row: row.into(),
@@ -185,7 +181,7 @@ pub(crate) mod tests {
                 better: Better::Lower,
                 values: all,
             }],
-            skipped: vec![],
+            ..Results::default()
         };
         (format!("{version}.json"), results)
     }

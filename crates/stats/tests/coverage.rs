@@ -225,7 +225,7 @@ fn a_family_of_rows_has_a_false_finding_at_the_stated_rate() {
 fn results<'a>(side: usize, rows: impl Iterator<Item = (String, &'a Sample)>) -> Results {
     let value = |(place, value): &(Place, f64)| {
         let Place { build, boot, run, iteration } = *place;
-        Value { build, boot, run, iteration, value: *value, figures: None }
+        Value { build, boot, run, iteration, value: *value, ..Value::default() }
     };
     let row = |(row, sample): (String, &Sample)| ResultsRow {
         suite: "simulated".into(),
@@ -238,13 +238,8 @@ fn results<'a>(side: usize, rows: impl Iterator<Item = (String, &'a Sample)>) ->
         schema: RESULTS_SCHEMA.into(),
         machine: "simulation".into(),
         kernel: Kernel { release: "1".into(), version: format!("#{side}"), ..Kernel::default() },
-        label: None,
-        scale: None,
-        iterations: None,
-        model: None,
-        skipped: vec![],
-        started: String::new(),
         rows: rows.map(row).collect(),
+        ..Results::default()
     }
 }
 

@@ -106,7 +106,7 @@ proptest! {
         let mut values = Vec::new();
         for (boot, iterations) in (0..).zip(&boots) {
             let value = |(iteration, value): (u32, &f64)| kerntune_stats::Value {
-                build: 0, boot, run: 0, iteration, value: *value, figures: None,
+                build: 0, boot, run: 0, iteration, value: *value, ..kerntune_stats::Value::default()
             };
             values.extend((0..).zip(iterations).map(value));
         }

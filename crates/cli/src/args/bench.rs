@@ -1,6 +1,6 @@
 //! `kerntune bench`.
 
-use super::{Json, Model};
+use super::{Counters, Json, Model};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -50,6 +50,8 @@ pub struct BenchRun {
     /// in a guest]
     #[arg(long, value_name = "X")]
     pub scale: Option<f64>,
+    #[command(flatten)]
+    pub counters: Counters,
     #[command(flatten)]
     pub model: Model,
     /// Write the results to this file, too (docs/json.md)

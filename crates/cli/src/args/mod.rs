@@ -2,6 +2,7 @@
 
 mod bench;
 mod call_graph;
+mod counters;
 mod export;
 mod import;
 mod package;
@@ -16,6 +17,7 @@ mod time;
 use bench::percent;
 pub use bench::{Bench, BenchCompare, BenchPredict, BenchRun, IntervalMethod, Machine, RowCorrection};
 pub use call_graph::{GraphTable, Propagate, TableUnit};
+pub use counters::Counters;
 pub use export::{ExportAutofdo, ExportBolt, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae, ImportPerf};
 pub use package::Package;

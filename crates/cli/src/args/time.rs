@@ -1,6 +1,6 @@
 //! `kerntune time`.
 
-use super::{percent, Json};
+use super::{percent, Counters, Json};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -34,6 +34,8 @@ pub struct Time {
     /// The host's CPU on which all of them run [default: the last one]
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
+    #[command(flatten)]
+    pub counters: Counters,
     /// Where the times go: KERNEL.json for each kernel, KERNEL-again.json for the first one's second time
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,

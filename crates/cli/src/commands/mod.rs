@@ -4,6 +4,7 @@ pub mod auto;
 pub mod bench;
 mod bisect;
 pub mod compare;
+mod counters;
 pub mod doctor;
 pub mod explain;
 pub mod export;

@@ -1,12 +1,12 @@
 //! `kerntune time`.
 
-use super::{work, workload};
+use super::{counters, work, workload};
 use crate::args::{Global, Time};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_kernel::Kernel;
 use kerntune_stats::{Decision, Look, Results, ResultsRow};
-use kerntune_tune::bench::timed::{machine, timed, Effort, TimedRequest, Until};
+use kerntune_tune::bench::timed::{machine, timed, Effort, TimedRequest, Until, KVM};
 use kerntune_tune::Session;
 use std::time::Duration;
 
@@ -32,6 +32,16 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
     });
     let boots = options.boots.unwrap_or(if until.is_some() { MOST_BOOTS } else { BOOTS });
     let effort = Effort::of(&workload, boots, options.iterations, options.scale)?;
+    let counters = match machine.name() {
+        KVM => options.counters.chosen(),
+        _ if options.counters.are_asked() => {
+            return Err(Failure::usage(
+                "--counters: User-Mode Linux has no counters; kernels for PCs have, on kvm",
+            ))
+        }
+        _ => &[],
+    };
+    let effort = effort.counting(counters);
     let request =
         TimedRequest { kernels: &kernels, workload: &workload, effort, until, directory: &options.out };
     let tell = |boot, of, label: &str| match until {
@@ -68,9 +78,10 @@ fn seen(decision: Decision) -> String {
 
 fn print(times: &[Results], output: &Output) {
     let Some((base, others)) = times.split_first() else { return };
-    let mut heads = vec!["ROW".to_string(), format!("#{} ns/op", label(base))];
-    heads.extend(others.iter().map(|results| format!("#{}", label(results))));
-    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let heads = |unit: &str| -> Vec<String> {
+        let others = others.iter().map(|results| format!("#{}", label(results)));
+        std::iter::once(format!("#{}{unit}", label(base))).chain(others).collect()
+    };
     let lines = base.rows.iter().filter_map(|row| {
         let [median, ..] = row.spread()?;
         let change = |other: &Results| {
@@ -81,7 +92,12 @@ fn print(times: &[Results], output: &Output) {
         line.extend(others.iter().map(change));
         Some(line)
     });
-    output.table(&heads, lines);
+    let times_heads = heads(" ns/op");
+    output.table(
+        &std::iter::once("ROW").chain(times_heads.iter().map(String::as_str)).collect::<Vec<_>>(),
+        lines,
+    );
+    counters::changes(times, &heads("").iter().map(String::as_str).collect::<Vec<_>>(), output);
 }
 
 fn label(results: &Results) -> &str {

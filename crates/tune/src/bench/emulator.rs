@@ -53,8 +53,6 @@ pub fn run(
     let mut results = Results {
         schema: RESULTS_SCHEMA.into(),
         machine: MACHINE.into(),
-        label: None,
-        iterations: None,
         kernel: KernelName {
             id: Some(manifest.id.clone()),
             build_id: request.kernel.build_id()?,
@@ -63,8 +61,8 @@ pub fn run(
         started: rfc3339(SystemTime::now()),
         scale: Some(request.scale),
         model: Some(request.model.name.clone()),
-        rows: Vec::new(),
         skipped,
+        ..Results::default()
     };
     for Selected { suite, rows } in &selection {
         let workload = suite.restricted(&rows.iter().collect::<Vec<_>>(), request.scale);
@@ -110,7 +108,7 @@ fn value(boot: u32, counters: &OperationCounters, costs: Option<&Costs>) -> Valu
         itlb_misses: counted(Metric::ItlbMisses),
         model_cycles: costs.map(|costs| per(costs.cycles(counters))),
     };
-    Value { build: 0, boot, run: 0, iteration: 0, value: figures.path_length, figures: Some(figures) }
+    Value { boot, value: figures.path_length, figures: Some(figures), ..Value::default() }
 }
 
 #[cfg(test)]

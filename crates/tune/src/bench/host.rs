@@ -3,9 +3,9 @@
 use super::lines::{self, Line};
 use super::{empty_row, something, without, Error, Selected};
 use crate::Result;
-use kerntune_guest::{compile, Command, Suite, SuiteRow};
+use kerntune_guest::{compile, Command, Suite, SuiteRow, Workload};
 use kerntune_profile::rfc3339;
-use kerntune_stats::{Kernel as KernelName, Results, ResultsRow, Skipped, Value, RESULTS_SCHEMA};
+use kerntune_stats::{Counter, Kernel as KernelName, Results, ResultsRow, Skipped, Value, RESULTS_SCHEMA};
 use kerntune_work::{IoContext, Job, JobEnd, Progress, WorkDir};
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,11 +18,13 @@ const WORDS: usize = 5;
 
 /// How much to run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Effort {
+pub struct Effort<'a> {
     /// How often each suite's program runs.
     pub runs: u32,
     /// How many times its usual work each row does.
     pub scale: f64,
+    /// What is counted besides.
+    pub counters: &'a [Counter],
 }
 
 /// What can run here, and what cannot: the programs are asked, and they try.
@@ -45,7 +47,7 @@ fn reasons(work: &WorkDir, suite: &Suite) -> Result<BTreeMap<String, String>> {
     }
     let mut reasons = BTreeMap::new();
     for command in suite.checks() {
-        let text = run_program(work, suite, &command)?;
+        let text = run_program(work, &suite.workload, &command)?;
         reasons.extend(text.lines().filter_map(|line| {
             let (row, reason) = line.split_once('\t')?;
             Some((row.to_owned(), reason.to_owned()))
@@ -70,49 +72,48 @@ pub fn run(
     }
     let kernel = kernel(work)?;
     let started = rfc3339(SystemTime::now());
+    let mut results = Results {
+        schema: RESULTS_SCHEMA.into(),
+        machine: MACHINE.into(),
+        kernel,
+        started,
+        scale: Some(effort.scale),
+        skipped,
+        ..Results::default()
+    };
     let mut rows: Vec<Vec<ResultsRow>> = selection.iter().map(empty_rows).collect();
     for number in 0..effort.runs {
         for (selected, rows) in selection.iter().zip(&mut rows) {
             let name = &selected.suite.workload.name;
             progress.begin(&format!("{name} on the host, run {} of {}", number + 1, effort.runs), None);
-            let done = run_once(work, selected, effort.scale, number, rows);
+            let done = run_once(work, selected, effort, number, rows);
             progress.end();
-            done?;
+            results.uncounted.extend(done?);
         }
     }
-    let rows = rows.into_iter().flatten().collect();
-    Ok(Results {
-        schema: RESULTS_SCHEMA.into(),
-        machine: MACHINE.into(),
-        kernel,
-        label: None,
-        started,
-        scale: Some(effort.scale),
-        iterations: None,
-        model: None,
-        rows,
-        skipped,
-    })
+    results.rows = rows.into_iter().flatten().collect();
+    Ok(results)
 }
 
 fn empty_rows(selected: &Selected) -> Vec<ResultsRow> {
     selected.rows.iter().map(|row| empty_row(&selected.suite.workload.name, row)).collect()
 }
 
-/// One run of a suite; its values are added to `rows`, which are those selected.
+/// One run of a suite; its values are added to `rows`, which are those selected. Comes back with what did not count.
 fn run_once(
     work: &WorkDir,
     selected: &Selected,
-    scale: f64,
+    effort: Effort,
     run: u32,
     rows: &mut [ResultsRow],
-) -> Result<()> {
+) -> Result<BTreeMap<Counter, String>> {
     let Selected { suite, rows: asked } = selected;
-    let workload = suite.restricted(&asked.iter().collect::<Vec<_>>(), scale);
+    let mut workload = suite.restricted(&asked.iter().collect::<Vec<_>>(), effort.scale);
+    workload.env.extend(lines::environment(effort.counters));
     let mut commands = Vec::new();
     let mut lines = Vec::new();
     for step in &workload.measured.steps {
-        let text = run_program(work, suite, &step.command)?;
+        let text = run_program(work, &workload, &step.command)?;
         let not_figures = |message| Error::NotFigures { command: step.command.join(" "), message };
         lines.extend(lines::parse(&text).map_err(not_figures)?);
         commands.push(step.command.join(" "));
@@ -124,7 +125,7 @@ fn run_once(
         })?;
         row.values.extend(values);
     }
-    Ok(())
+    Ok(lines.into_iter().flat_map(|line| line.uncounted).collect())
 }
 
 /// The values of one row in what a run printed.
@@ -133,7 +134,7 @@ fn values(lines: &[Line], row: &SuiteRow, run: u32) -> Result<Vec<Value>, String
     let value = |line: &Line| {
         let value = row.unit.value(line.operations, line.nanoseconds);
         let value = value.ok_or_else(|| format!("row {} is in {}", row.name, row.unit.name()))?;
-        Ok(Value { build: 0, boot: 0, run, iteration: line.iteration, value, figures: None })
+        Ok(Value { run, iteration: line.iteration, value, counters: line.counted(), ..Value::default() })
     };
     let values: Vec<Value> = of_row.map(value).collect::<Result<_, String>>()?;
     match values.is_empty() {
@@ -143,9 +144,9 @@ fn values(lines: &[Line], row: &SuiteRow, run: u32) -> Result<Vec<Value>, String
 }
 
 /// What a program of ours prints here if it ends well.
-fn run_program(work: &WorkDir, suite: &Suite, command: &Command) -> Result<String> {
+fn run_program(work: &WorkDir, workload: &Workload, command: &Command) -> Result<String> {
     let (name, arguments) = command.split_first().map_or(("", command.as_slice()), |(n, a)| (n.as_str(), a));
-    let seconds = suite.workload.time_limit_seconds;
+    let seconds = workload.time_limit_seconds;
     let failed = |what: String, output: &str| Error::Program {
         command: command.join(" "),
         what,
@@ -153,7 +154,7 @@ fn run_program(work: &WorkDir, suite: &Suite, command: &Command) -> Result<Strin
     };
     let program = compile(work, name)?.ok_or_else(|| failed("is no program of kerntune's".into(), ""))?;
     let mut process = std::process::Command::new(program);
-    process.args(arguments).envs(&suite.workload.env);
+    process.args(arguments).envs(&workload.env);
     let (end, output) = Job::new(process).time_limit(Duration::from_secs(seconds)).output()?;
     match end {
         end if end.success() => Ok(output),
@@ -189,7 +190,6 @@ fn kernel(work: &WorkDir) -> Result<KernelName> {
 mod tests {
     use super::super::select;
     use super::*;
-    use kerntune_guest::Workload;
     use kerntune_work::NoProgress;
     use std::path::Path;
 
@@ -203,7 +203,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let work = WorkDir::open(dir.path()).unwrap();
         let checked = check(&work, selection("osbench", &["read", "getpid", "select_15_10"])).unwrap();
-        let results = run(&work, checked, Effort { runs: 2, scale: 0.05 }, &NoProgress).unwrap();
+        let results = run(
+            &work,
+            checked,
+            Effort { runs: 2, scale: 0.05, counters: &[Counter::PageFaults, Counter::Cycles] },
+            &NoProgress,
+        )
+        .unwrap();
         let rows: Vec<_> = results.rows.iter().map(|row| (row.row.as_str(), row.unit.as_str())).collect();
         assert_eq!(rows, [("getpid", "ns/op"), ("read", "MB/s"), ("select_15_10", "ns/op")]);
         for row in &results.rows {
@@ -212,6 +218,11 @@ mod tests {
             assert!(row.values.iter().all(|v| v.value > 0.0 && v.value.is_finite()));
         }
         assert!(!results.kernel.release.is_empty() && results.kernel.id.is_none());
+        // Every machine has the one, if we may ask; few virtual ones have the other. Each is a number or has a reason.
+        for counter in [Counter::PageFaults, Counter::Cycles] {
+            let counted = results.rows.iter().all(|row| row.counted(counter).is_some());
+            assert_ne!(counted, results.uncounted.contains_key(&counter), "{counter}");
+        }
     }
 
     #[test]
@@ -230,7 +241,9 @@ mod tests {
                     command = [\"kbx\", \"--order\", \"random\"]\n";
         let suite = Suite::of(Workload::parse(text, Path::new("x.toml")).unwrap()).unwrap();
         let checked = check(&work, select(vec![suite], &["getpid".into()]).unwrap()).unwrap();
-        let error = run(&work, checked, Effort { runs: 1, scale: 1.0 }, &NoProgress).unwrap_err().to_string();
+        let error = run(&work, checked, Effort { runs: 1, scale: 1.0, counters: &[] }, &NoProgress)
+            .unwrap_err()
+            .to_string();
         for word in ["`kbx --order random --only getpid` ended with", "listed, reversed or shuffled"] {
             assert!(error.contains(word), "{error}");
         }

@@ -1,6 +1,8 @@
 //! What a suite's program prints: one JSON line for each row that it did (`guest/kt_suite.h`).
 
+use kerntune_stats::Counter;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// One row's work.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -11,6 +13,26 @@ pub struct Line {
     pub iteration: u32,
     pub operations: u64,
     pub nanoseconds: u64,
+    /// What KT_COUNTERS asked for, over all operations.
+    #[serde(default)]
+    pub counters: BTreeMap<Counter, u64>,
+    /// Why the rest of that did not count.
+    #[serde(default)]
+    pub uncounted: BTreeMap<Counter, String>,
+}
+
+impl Line {
+    /// The counters, per operation.
+    pub fn counted(&self) -> BTreeMap<Counter, f64> {
+        let per = |(&counter, &count): (&Counter, &u64)| (counter, count as f64 / self.operations as f64);
+        self.counters.iter().map(per).collect()
+    }
+}
+
+/// What is set in the environment of a suite's programs to have these counters (`guest/kt_counters.h`); nothing for none.
+pub fn environment(counters: &[Counter]) -> Option<(String, String)> {
+    let names: Vec<&str> = counters.iter().map(|counter| counter.name()).collect();
+    (!names.is_empty()).then(|| ("KT_COUNTERS".into(), names.join(",")))
 }
 
 /// Nothing but lines of work that was done, each row and iteration once; what is wrong otherwise.
@@ -32,6 +54,19 @@ pub fn parse(text: &str) -> Result<Vec<Line>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counters_are_per_operation_and_what_did_not_count_says_why() {
+        let text =
+            "{\"row\":\"a\",\"operations\":4,\"nanoseconds\":9,\"counters\":{\"cycles\":10},\"uncounted\":\
+                    {\"l1i_misses\":\"No such file or directory\"}}";
+        let line = parse(text).unwrap().remove(0);
+        assert_eq!(line.counted(), [(Counter::Cycles, 2.5)].into());
+        assert_eq!(line.uncounted[&Counter::L1iMisses], "No such file or directory");
+        let asked = environment(&[Counter::Cycles, Counter::L1iMisses]).unwrap();
+        assert_eq!(asked, ("KT_COUNTERS".into(), "cycles,l1i_misses".into()));
+        assert_eq!(environment(&[]), None);
+    }
 
     #[test]
     fn only_work_that_was_done_is_a_figure() {

@@ -15,11 +15,11 @@ use kerntune_kernel::{Arch, Kernel};
 use kerntune_machine::{last_cpu, Machine, Outcome, RunRequest};
 use kerntune_profile::rfc3339;
 use kerntune_stats::{
-    schedule, Decision, Kernel as KernelName, Level, Options, Results, ResultsRow, Set, Skipped, Stop, Value,
-    RESULTS_SCHEMA,
+    schedule, Counter, Decision, Kernel as KernelName, Level, Options, Results, ResultsRow, Set, Skipped,
+    Stop, Value, RESULTS_SCHEMA,
 };
 use kerntune_work::{write_json, IoContext};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -32,16 +32,18 @@ const ROOM: &str = "timings";
 
 /// How much to run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Effort {
+pub struct Effort<'a> {
     /// How often each kernel is booted.
     pub boots: u32,
     /// How often a row is timed in each boot; 1 but for batched suites.
     pub iterations: u32,
     /// How much of its work a row does in each iteration.
     pub scale: f64,
+    /// What the rows of our own programs count besides, where the machine's CPU has it.
+    pub counters: &'a [Counter],
 }
 
-impl Effort {
+impl<'a> Effort<'a> {
     /// So many boots, and for the workload what was asked for, or what is usual: of a clock that others use, too, rows
     /// want more work than of one that is exact.
     ///
@@ -62,7 +64,13 @@ impl Effort {
             return Err(super::Error::NotScalable { suite: name() }.into());
         }
         let usual = if batched { (5, 4.0) } else { (1, if scalable { 10.0 } else { 1.0 }) };
-        Ok(Self { boots, iterations: iterations.unwrap_or(usual.0), scale: scale.unwrap_or(usual.1) })
+        let (iterations, scale) = (iterations.unwrap_or(usual.0), scale.unwrap_or(usual.1));
+        Ok(Self { boots, iterations, scale, counters: &[] })
+    }
+
+    /// The same with these counters.
+    pub fn counting(self, counters: &'a [Counter]) -> Self {
+        Self { counters, ..self }
     }
 }
 
@@ -74,7 +82,7 @@ pub struct TimedRequest<'a> {
     /// Its measured run is timed. Programs print a line for each row and iteration (`guest/README.md`).
     pub workload: &'a Workload,
     /// As many boots at most.
-    pub effort: Effort,
+    pub effort: Effort<'a>,
     /// When fewer boots are enough.
     pub until: Option<Until>,
     /// Where the results go: one file for each kernel, replaced after each boot.
@@ -130,12 +138,12 @@ pub fn check(kernel: &Kernel, selection: Vec<Selected>) -> Result<(Vec<Selected>
 ///
 /// # Errors
 /// Runs that fail, lines that are none.
-pub fn run(
+pub fn run<'a>(
     session: &Session,
     machine: &Machine,
     (selection, skipped): (Vec<Selected>, Vec<Skipped>),
     kernel: &Kernel,
-    effort: impl Fn(&Workload) -> Result<Effort>,
+    effort: impl Fn(&Workload) -> Result<Effort<'a>>,
 ) -> Result<Results> {
     let efforts: Vec<Effort> =
         selection.iter().map(|selected| effort(&selected.suite.workload)).collect::<Result<_>>()?;
@@ -170,6 +178,7 @@ fn configured(workload: &Workload, effort: Effort) -> Workload {
     };
     workload.env.insert("KT_SCALE".into(), effort.scale.to_string());
     workload.env.insert("KT_ITERATIONS".into(), effort.iterations.to_string());
+    workload.env.extend(lines::environment(effort.counters));
     workload
 }
 
@@ -187,11 +196,7 @@ fn empty(machine: &Machine, kernel: &Kernel, label: Option<String>) -> Results {
         kernel: KernelName { id: Some(kernel.manifest.id.clone()), ..KernelName::default() },
         label,
         started: rfc3339(SystemTime::now()),
-        scale: None,
-        iterations: None,
-        model: None,
-        rows: Vec::new(),
-        skipped: Vec::new(),
+        ..Results::default()
     }
 }
 
@@ -213,10 +218,12 @@ struct Measured {
     iteration: u32,
     unit: Unit,
     value: f64,
+    counters: BTreeMap<Counter, f64>,
+    uncounted: BTreeMap<Counter, String>,
 }
 
 fn add(results: &mut Results, suite: &str, boot: u32, measured: Vec<Measured>) {
-    for Measured { row: name, iteration, unit, value } in measured {
+    for Measured { row: name, iteration, unit, value, counters, uncounted } in measured {
         let is_it = |row: &ResultsRow| (row.suite.as_str(), &row.row) == (suite, &name);
         let at = results.rows.iter().position(is_it).unwrap_or_else(|| {
             results.rows.push(ResultsRow {
@@ -228,7 +235,8 @@ fn add(results: &mut Results, suite: &str, boot: u32, measured: Vec<Measured>) {
             });
             results.rows.len() - 1
         });
-        results.rows[at].values.push(Value { build: 0, boot, run: 0, iteration, value, figures: None });
+        results.rows[at].values.push(Value { boot, iteration, value, counters, ..Value::default() });
+        results.uncounted.extend(uncounted);
     }
 }
 
@@ -358,6 +366,8 @@ impl<'a> Timing<'a> {
                     iteration: 0,
                     unit: Unit::Metric { unit: figure.unit.clone(), better: figure.better },
                     value: figure.value,
+                    counters: BTreeMap::new(),
+                    uncounted: BTreeMap::new(),
                 }));
                 continue;
             }
@@ -374,7 +384,15 @@ impl<'a> Timing<'a> {
         let unit = known.unwrap_or(Unit::Time);
         let value = unit.value(line.operations, line.nanoseconds);
         let value = value.unwrap_or(line.nanoseconds as f64 / line.operations as f64);
-        Measured { row: line.row, iteration: line.iteration, unit, value }
+        let counters = line.counted();
+        Measured {
+            row: line.row,
+            iteration: line.iteration,
+            unit,
+            value,
+            counters,
+            uncounted: line.uncounted,
+        }
     }
 }
 
@@ -429,13 +447,9 @@ mod tests {
             schema: RESULTS_SCHEMA.into(),
             machine: UML.into(),
             kernel: KernelName { id: Some(id.into()), ..KernelName::default() },
-            label: None,
-            started: String::new(),
             scale: Some(scale),
             iterations: Some(2),
-            model: None,
-            rows: Vec::new(),
-            skipped: Vec::new(),
+            ..Results::default()
         }
     }
 
@@ -460,7 +474,9 @@ mod tests {
     }
 
     fn nop(iteration: u32, value: f64) -> Measured {
-        Measured { row: "nop".into(), iteration, unit: Unit::Time, value }
+        let counters = [(Counter::Instructions, 2.0 * value)].into();
+        let uncounted = [(Counter::Cycles, "none".into())].into();
+        Measured { row: "nop".into(), iteration, unit: Unit::Time, value, counters, uncounted }
     }
 
     #[test]
@@ -468,13 +484,14 @@ mod tests {
         let mut timed = nothing("aa11", 1.0);
         for boot in 0..2 {
             let rate = Unit::Rate("transactions/s".into());
-            let tcp = Measured { row: "tcp_rr_1".into(), iteration: 0, unit: rate, value: 5e3 };
+            let tcp = Measured { row: "tcp_rr_1".into(), unit: rate, ..nop(0, 5e3) };
             add(&mut timed, "batched", boot, vec![nop(0, 100.0), nop(1, 120.0), tcp]);
         }
         let rows: Vec<_> = timed.rows.iter().map(|row| (row.row.as_str(), row.values.len())).collect();
         assert_eq!(rows, [("nop", 4), ("tcp_rr_1", 2)]);
         assert_eq!(timed.rows[0].spread(), Some([110.0, 100.0, 120.0]));
-        let value = timed.rows[0].values[3];
+        assert_eq!((timed.rows[0].counted(Counter::Instructions), timed.uncounted.len()), (Some(220.0), 1));
+        let value = &timed.rows[0].values[3];
         assert_eq!((value.boot, value.iteration, value.value), (1, 1, 120.0));
         let written = serde_json::to_value(&timed).unwrap();
         assert_eq!(written["rows"][0]["unit"], "ns/op");
@@ -500,11 +517,13 @@ mod tests {
         of("redis", Some(1), Some(1.0)).unwrap();
         let scaled = |name| {
             let workload = Workload::find(name, &[]).unwrap();
-            configured(&workload, Effort { boots: 1, iterations: 1, scale: 3.0 })
+            let effort = Effort { boots: 1, iterations: 1, scale: 3.0, counters: &[Counter::Cycles] };
+            configured(&workload, effort)
         };
         assert!(scaled("kbx").measured.steps[0].command.ends_with(&["--scale".to_string(), "3".to_string()]));
         assert!(!scaled("batched").measured.steps[0].command.contains(&"--scale".to_string()));
         assert_eq!(scaled("batched").env["KT_SCALE"], "3");
+        assert_eq!(scaled("kbx").env["KT_COUNTERS"], "cycles");
     }
 
     #[test]

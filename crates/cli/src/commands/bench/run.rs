@@ -1,7 +1,7 @@
 //! `kerntune bench run`.
 
 use crate::args::{BenchRun, Global, Machine};
-use crate::commands::{work, workload};
+use crate::commands::{counters, work, workload};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_compare::number::figure;
@@ -85,6 +85,10 @@ fn only(options: &BenchRun, machine: Machine) -> Result<(), Failure> {
             options.iterations.is_some() && !timed,
             "--iterations is for kvm and uml; elsewhere a row is timed once in each run",
         ),
+        (
+            options.counters.are_asked() && !matches!(machine, Machine::Kvm | Machine::Host),
+            "--counters is for kvm and host; the emulator counts by itself, and User-Mode Linux has no counters",
+        ),
     ];
     match refused.iter().find(|(is, _)| *is) {
         Some((_, why)) => Err(Failure::usage(*why)),
@@ -135,7 +139,9 @@ fn in_guest(
     say(&checked.1, machine.name(), output);
     let session = Session::on(kernel.manifest.arch, work, output.progress())?;
     let effort = |workload: &Workload| {
-        timed::Effort::of(workload, options.boots.unwrap_or(BOOTS), options.iterations, options.scale)
+        let boots = options.boots.unwrap_or(BOOTS);
+        let effort = timed::Effort::of(workload, boots, options.iterations, options.scale)?;
+        Ok(effort.counting(if is_um { &[] } else { options.counters.chosen() }))
     };
     Ok(timed::run(&session, &machine, checked, &kernel, effort)?)
 }
@@ -149,8 +155,11 @@ fn on_host(
     only(options, Machine::Host)?;
     let checked = host::check(work, selection)?;
     say(&checked.1, host::MACHINE, output);
-    let effort =
-        host::Effort { runs: options.runs.unwrap_or(RUNS), scale: options.scale.unwrap_or(HOST_SCALE) };
+    let effort = host::Effort {
+        runs: options.runs.unwrap_or(RUNS),
+        scale: options.scale.unwrap_or(HOST_SCALE),
+        counters: options.counters.chosen(),
+    };
     Ok(host::run(work, checked, effort, output.progress())?)
 }
 
@@ -196,6 +205,7 @@ fn table(results: &Results, output: &Output) {
         Some(vec![suite, name, figure(median), figure(least), figure(most), unit, count])
     });
     output.table(&["SUITE", "ROW", "#MEDIAN", "#LEAST", "#MOST", "UNIT", "#TIMES"], lines);
+    counters::table(results, output);
     let kernel = &results.kernel;
     output.note(&format!("\nunder Linux {} {}", kernel.release, kernel.version));
 }

@@ -72,7 +72,13 @@ const PROGRAMS: [Program; 10] = [
     suite!("mckusick", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "mckusick.c"),
     suite!("netperf", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "netperf.c"),
     suite!("osbench", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "osbench.c"),
-    suite!("batched", &["--check", "--iterations", "--only", "--scale"], "kt_counters.h", "kt_suite.h", "batched.c"),
+    suite!(
+        "batched",
+        &["--check", "--iterations", "--only", "--scale"],
+        "kt_counters.h",
+        "kt_suite.h",
+        "batched.c"
+    ),
 ];
 
 /// The names that a workload may use.

@@ -7,7 +7,7 @@
 //!   [`kerntune_compare::Comparison::to_json`]).
 //! - [`bench`]: timed results of two kernels against each other, text (its JSON is
 //!   [`kerntune_stats::Comparison::to_json`]).
-//! - [`paper`]: a paper's tables with ours beside them; text.
+//! - [`paper`]: a paper's tables with ours beside them; text ([`markdown`] for a repository's documentation).
 //! - [`path`]: what ran when, call by call (McRae's Figure 4), text and JSON.
 //! - [`histogram`], [`subsystems`], [`threads`], [`interrupts`], [`switches`], [`idle`]: what their
 //!   names say; text and JSON.
@@ -46,6 +46,7 @@ pub mod histogram;
 pub mod html;
 pub mod idle;
 pub mod interrupts;
+pub mod markdown;
 pub mod names;
 pub mod paper;
 pub mod path;

@@ -33,7 +33,7 @@ pub fn table(outcome: &Outcome, style: Style) -> String {
     out
 }
 
-const LEGEND: [&str; 4] = [
+pub(crate) const LEGEND: [&str; 4] = [
     "",
     "improvement  100 · (base / optimised - 1) of times and counts, the other way round of rates: as in the paper",
     "ours         kernel code only, between marks, per operation; instructions are exact, cycles are a model's",
@@ -135,7 +135,7 @@ fn measured_table(part: &Part, measured: &Measured, style: Style) -> String {
 }
 
 /// Of which more is better.
-fn direction(line: &Line) -> &'static str {
+pub(crate) fn direction(line: &Line) -> &'static str {
     match line.better {
         Better::Higher => " (more is better)",
         Better::Lower => "",
@@ -148,8 +148,13 @@ fn gain(figure: &Figure) -> Cell {
         _ if figure.improvement_percent > 0.0 => Role::Good,
         _ => Role::Bad,
     };
+    Cell(gain_text(figure), role)
+}
+
+/// `+11.8 %`, with a star where it says nothing.
+pub(crate) fn gain_text(figure: &Figure) -> String {
     let star = if figure.within_noise { "*" } else { "" };
-    Cell(format!("{}{star}", percent(figure.improvement_percent)), role)
+    format!("{}{star}", percent(figure.improvement_percent))
 }
 
 /// `+11.8 %`.

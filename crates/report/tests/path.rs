@@ -1,6 +1,8 @@
 //! Code paths as text and JSON, from a small trace made by hand: a reader that blocks in a read,
 //! the network interrupt that brings its data, and the context switch back to it.
 
+mod sample;
+
 use kerntune_analyze::path::{collect, CallStart, Path, Selection, Span};
 use kerntune_analyze::TraceFile;
 use kerntune_profile::{
@@ -13,8 +15,8 @@ use kerntune_trace::{
     encode, Capture, ChunkHeader, ChunkState, Event, Health, How, ModeCounters, OpenStack, Recording, Region,
     Thread, TraceFileWriter, TraceHeader, VERSION,
 };
+use sample::golden;
 use serde_json::Value;
-use std::path::PathBuf;
 
 const NAMES: [&str; 20] = [
     "entry_SYSCALL_64",
@@ -240,15 +242,6 @@ fn shown<T>(selection: &Selection, title: &str, fold: bool, act: impl Fn(&Shown)
     let (profile, recording, path) = (profile(), trace().1, path(selection));
     let points = ["skb_copy_datagram_iter+0x1f".to_string()];
     act(&Shown { profile: &profile, recording: &recording, path: &path, points: &points, title, fold })
-}
-
-fn golden(name: &str, found: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, found).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(found, expected, "differs from {}; UPDATE_GOLDEN=1 rewrites it", path.display());
 }
 
 fn plain(shown: &Shown) -> String {

@@ -5,17 +5,8 @@ mod sample;
 use kerntune_report::functions::{self, Options, Sort};
 use kerntune_report::{bench, comparison, summary, Style};
 use kerntune_stats::{Comparison, Results, Set};
+use sample::golden;
 use serde_json::{json, Value};
-use std::path::PathBuf;
-
-fn golden(name: &str, found: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, found).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(found, expected, "differs from {}; UPDATE_GOLDEN=1 rewrites it", path.display());
-}
 
 fn by(sort: Sort) -> Options {
     Options { sort, ..Options::default() }

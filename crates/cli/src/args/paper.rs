@@ -26,7 +26,7 @@ pub struct Paper {
     pub model: Model,
     #[command(flatten)]
     pub exclude: Exclude,
-    /// Write a page with charts here, too
+    /// Write a page here, too: with charts, or Markdown if its name ends in .md
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]

@@ -28,7 +28,7 @@ use kerntune_kernel::{BaseConfig, BuildRequest, Compiler, Kernel, KernelManifest
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_report::html::Provenance;
 use kerntune_work::{IoContext, WorkDir};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The work directory of this call.
 fn work(global: &Global) -> Result<WorkDir, Failure> {
@@ -69,6 +69,13 @@ fn exclusions(asked: &Exclude) -> Result<Exclusions, Failure> {
         }
     }
     Ok(list)
+}
+
+/// What was typed, for who reads a page and wants it again.
+fn command_line() -> String {
+    let name = std::env::args().next().unwrap_or_default();
+    let name = Path::new(&name).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    std::iter::once(name).chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" ")
 }
 
 /// A number of bytes for people.

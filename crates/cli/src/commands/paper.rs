@@ -1,13 +1,13 @@
 //! `kerntune paper`.
 
-use super::{build_request, work};
+use super::{build_request, command_line, work};
 use crate::args::{Global, Paper as Options};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_optimize::Recipe;
 use kerntune_paper::{Paper, NAMES};
 use kerntune_profile::rfc3339;
-use kerntune_report::{html, paper as report};
+use kerntune_report::{html, markdown, paper as report};
 use kerntune_tune::paper::{paper, PaperRequest};
 use kerntune_tune::{model, steps, Session};
 use std::path::PathBuf;
@@ -52,9 +52,12 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
         output.note(&format!("{workload} [{number}/{}] {name}{found}", names.len()));
     })?;
     if let Some(path) = &options.output {
-        let command = std::env::args().collect::<Vec<_>>().join(" ");
+        let commands = [command_line()];
         let written = format!("kerntune {}, {}", env!("CARGO_PKG_VERSION"), rfc3339(SystemTime::now()));
-        let page = html::paper::page(&outcome, &[command], &written);
+        let page = match path.extension() {
+            Some(extension) if extension == "md" => markdown::paper(&outcome, &commands, &written),
+            _ => html::paper::page(&outcome, &commands, &written),
+        };
         kerntune_work::write_atomic(path, page.as_bytes())?;
     }
     match options.format.json {

@@ -111,7 +111,7 @@ fn write_page(tuned: &Tuned, workload: &str) -> Result<PathBuf, Failure> {
             StepLine { name: step.name.to_string(), result, took }
         })
         .collect();
-    let commands: Vec<String> = vec![std::env::args().collect::<Vec<_>>().join(" ")];
+    let commands: Vec<String> = vec![super::command_line()];
     let page = html::report(&HtmlInput {
         title: &format!("Linux {} tuned for {workload}", tuned.base.manifest.version),
         comparison: Some(&tuned.comparison),

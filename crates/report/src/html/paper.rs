@@ -3,7 +3,7 @@
 use super::escape::{minus, Escaped};
 use super::{head, CSS, SCRIPT};
 use crate::comparison::describe;
-use crate::paper::{aa, extremes, headline, percent};
+use crate::paper::{aa, extremes, gain_text, headline, percent};
 use kerntune_compare::number;
 use kerntune_paper::{Figure, Line, Measured, Ours, Outcome, State};
 use std::fmt::Write;
@@ -206,8 +206,7 @@ fn gain(figure: &Figure) -> String {
         _ if figure.improvement_percent > 0.0 => "lower",
         _ => "higher",
     };
-    let star = if figure.within_noise { "*" } else { "" };
-    format!("<td class=\"{kind}\"><b>{}{star}</b></td>", minus(&percent(figure.improvement_percent)))
+    format!("<td class=\"{kind}\"><b>{}</b></td>", minus(&gain_text(figure)))
 }
 
 fn shortened(name: &str) -> String {

@@ -8,6 +8,17 @@ use kerntune_profile::{
     Address, Capture, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, Nanoseconds, Profile,
     RegionStats, Symbol, Tables,
 };
+use std::path::PathBuf;
+
+/// What was found is what `tests/golden` has under this name.
+pub fn golden(name: &str, found: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, found).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(found, expected, "differs from {}; UPDATE_GOLDEN=1 rewrites it", path.display());
+}
 
 /// name, operations; then per operation: instructions, branches, L1I misses, iTLB misses
 type Operation = (&'static str, u64, [f64; 4]);

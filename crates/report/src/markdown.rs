@@ -1,0 +1,100 @@
+//! A paper's tables with ours beside them as Markdown, for a repository's documentation.
+
+use crate::comparison::describe;
+use crate::paper::{aa, direction, extremes, gain_text, headline, LEGEND};
+use kerntune_compare::number;
+use kerntune_paper::{Line, Measured, Outcome, Part, State};
+use std::fmt::Write;
+
+/// One page: what came of it, and each table of the paper. `commands` repeat it; `written` says who wrote the page and when.
+pub fn paper(outcome: &Outcome, commands: &[String], written: &str) -> String {
+    let mut page = format!(
+        "# {}\n\n{}{}\n\n{}, {}, measured on {}. Ours: recipe `{}`, machine `{}`, model `{}`.\n",
+        plain(&outcome.title),
+        plain(&headline(outcome)),
+        extremes(outcome).map_or(String::new(), |sentence| format!(" {}", plain(&sentence))),
+        plain(&outcome.authors),
+        plain(&outcome.published),
+        plain(&outcome.paper_machine),
+        outcome.recipe,
+        outcome.machine,
+        outcome.model,
+    );
+    for part in &outcome.experiments {
+        one(&mut page, part);
+    }
+    page.push_str("\n## How\n\n");
+    for line in LEGEND.iter().filter_map(|line| line.split_once("  ")) {
+        let _ = writeln!(page, "- **{}**: {}", plain(line.0), plain(line.1.trim()));
+    }
+    page.push('\n');
+    for command in commands {
+        let _ = writeln!(page, "    {command}");
+    }
+    let _ = writeln!(page, "\nWritten by {}.", plain(written));
+    page
+}
+
+fn one(page: &mut String, part: &Part) {
+    let _ = write!(page, "\n## {}\n\n", plain(&part.title));
+    if !part.about.is_empty() {
+        let _ = write!(page, "{}\n\n", plain(&part.about));
+    }
+    match &part.state {
+        State::Measured(measured) => table(page, measured),
+        State::NotMade { because } => {
+            let _ = writeln!(page, "Not made, workload `{}`: {}", part.workload, plain(because));
+        }
+    }
+}
+
+fn table(page: &mut String, measured: &Measured) {
+    page.push_str(
+        "| | paper, base | optimised | std dev | improvement | unit | ours, exact, base | tuned | A/A % | improvement | \
+         cycles (model), improvement |\n|---|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|\n",
+    );
+    let mut remarks = String::new();
+    for line in &measured.rows {
+        let _ = writeln!(page, "| {} |", cells(line).map(|cell| plain(&cell)).join(" | "));
+        if let Some(because) = &line.because {
+            let _ = writeln!(remarks, "- {}: {}", plain(&line.name), plain(because));
+        }
+    }
+    if !remarks.is_empty() {
+        let _ = write!(page, "\n{remarks}");
+    }
+    let (base, tuned) = (describe(&measured.base), describe(&measured.tuned));
+    let _ = writeln!(page, "\nBase: {}. Tuned: {}.", plain(&base), plain(&tuned));
+}
+
+fn cells(line: &Line) -> [String; 11] {
+    let ours = line.ours.as_ref();
+    let exact = ours.map(|ours| &ours.exact);
+    let cycles = ours.and_then(|ours| ours.model_cycles.as_ref());
+    [
+        line.name.clone(),
+        number::figure(line.paper_base),
+        number::figure(line.paper_optimised),
+        line.paper_std_dev.map_or(String::new(), number::figure),
+        line.paper_improvement.clone(),
+        format!("{}{}", line.unit, direction(line)),
+        exact.map_or(String::new(), |figure| number::figure(figure.base)),
+        exact.map_or(String::new(), |figure| number::figure(figure.tuned)),
+        exact.map_or(String::new(), aa),
+        exact.map_or(String::new(), gain_text),
+        cycles.map_or(String::new(), gain_text),
+    ]
+}
+
+/// Text that is no markup, on one line.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\\' | '`' | '*' | '_' | '|' | '<' | '>' | '[' | ']' | '#' => out.extend(['\\', letter]),
+            letter if letter.is_control() => out.push(' '),
+            letter => out.push(letter),
+        }
+    }
+    out
+}

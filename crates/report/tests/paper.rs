@@ -1,0 +1,58 @@
+//! A paper's tables with ours beside them: as text, as Markdown and as a page.
+
+mod sample;
+
+use kerntune_paper::{Measured, Outcome, Paper, State};
+use kerntune_report::{html, markdown, paper, Style};
+
+/// A row of each kind, and a table that was not made. Its words are markup everywhere.
+fn outcome() -> Outcome {
+    let row = |name: &str, source: &str, std_dev: &str, improvement: &str| {
+        format!(
+            "[[experiment.row]]\nname='{name}'\n{source}\nunit='usec'\nbetter='lower'\nbase=120\noptimised=100\n{std_dev}\n\
+             improvement='{improvement}'\n"
+        )
+    };
+    let head = "name='x'\ntitle='Kernels, <b>tuned</b>'\nauthors='A. Author'\npublished='1994'\nmachine='a PA-RISC'\n\
+                recipe='gcc-pgo'\n";
+    let table =
+        |title: &str| format!("[[experiment]]\ntitle='{title}'\nworkload='rr'\nabout='of 1|2 processes'\n");
+    let text = [
+        head.to_string(),
+        table("Round trips"),
+        row("tcp_rr", "operation='tcp_rr'", "std_dev=2.5", "20%"),
+        row("a`b` | c", "operation='nothing'", "", "*"),
+        row("gone", "none='there is no such call any more'", "", "20%"),
+        table("Others"),
+        row("tcp_rr", "operation='tcp_rr'", "", "20%"),
+    ];
+    let paper = Paper::parse(&text.concat(), "x.toml").unwrap();
+    let mut outcome = Outcome::new(&paper, "gcc-pgo", "emulator", "generic");
+    let measured = Measured::new(&paper.experiments[0], &sample::comparison(), &|_| None);
+    outcome.add(&paper.experiments[0], State::Measured(Box::new(measured)));
+    outcome.add(&paper.experiments[1], State::NotMade { because: "the time was up".into() });
+    outcome
+}
+
+#[test]
+fn as_text() {
+    sample::golden("paper.txt", &paper::table(&outcome(), Style::PLAIN));
+}
+
+#[test]
+fn as_markdown() {
+    let page = markdown::paper(&outcome(), &["kerntune paper x".into()], "kerntune, 2026-11-22");
+    sample::golden("paper.md", &page);
+    // Every line of a table has its columns, whatever stands in them.
+    let columns = |line: &str| line.replace("\\|", "").matches('|').count();
+    assert!(page.lines().filter(|line| line.starts_with('|')).all(|line| columns(line) == 12), "{page}");
+}
+
+#[test]
+fn as_a_page() {
+    let page = html::paper::page(&outcome(), &["kerntune paper x".into()], "kerntune, 2026-11-22");
+    for words in ["Kernels, &lt;b&gt;tuned&lt;/b&gt;", "there is no such call any more", "the time was up"] {
+        assert!(page.contains(words), "{words}");
+    }
+    assert!(!page.contains("<b>tuned") && page.matches("<table>").count() == 1);
+}

@@ -94,7 +94,8 @@ fn order(
                 let listed = format!("{}-{}", kernel.manifest.label, algorithm.name());
                 let linked = relink(work, kernel, &prepared.order, (&listed, NAME), output.progress())?;
                 let cache = model::find(model::DEFAULT)?.l1i;
-                prepared = prepare_sets(work, &recording, (kernel, &linked), &prepared, &cache)?;
+                prepared =
+                    prepare_sets(work, &recording, (kernel, &linked), &prepared, &cache, output.progress())?;
             }
             (prepared.order.clone(), Some(prepared))
         }

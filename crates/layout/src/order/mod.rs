@@ -42,7 +42,7 @@ pub use permutation::Order;
 pub use pettis_hansen::pettis_hansen;
 pub use placement::Placement;
 pub use score::CacheLocality;
-pub use sets::{by_sets, At, Loop, LoopBlock, SetPlacement};
+pub use sets::{by_sets, At, Loop, LoopBlock, SetPlacement, TRIES};
 
 /// The algorithms that there are, with the parameters that their authors chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

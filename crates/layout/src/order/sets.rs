@@ -21,6 +21,7 @@ mod packing;
 
 use crate::CacheConfig;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 /// Code that runs again and again, such as the operation of a benchmark.
@@ -71,9 +72,12 @@ const RARE: f64 = 0.25;
 const PIECES: [u64; 3] = [256, 512, 768];
 /// Times that places are looked for, for each size of piece.
 const STARTS: u64 = 6;
+/// Placements that are tried.
+pub const TRIES: u64 = PIECES.len() as u64 * STARTS;
 
 /// Places functions of these `sizes` (bytes) from `start` on. `order` has all of them in a good order, which is kept
-/// where sets do not matter; `before` is where each begins now.
+/// where sets do not matter; `before` is where each begins now. It takes seconds; `tell` hears from any thread how many
+/// placements were tried, of [`TRIES`].
 pub fn by_sets(
     sizes: &[u64],
     order: &[usize],
@@ -81,27 +85,31 @@ pub fn by_sets(
     loops: &[Loop],
     cache: &CacheConfig,
     start: u64,
+    tell: &(dyn Fn(u64) + Sync),
 ) -> SetPlacement {
     let code = Code::new(sizes, loops, cache);
     let now = code.misses(&|function| before[function]);
     let tries: Vec<(u64, u64)> =
         PIECES.into_iter().flat_map(|limit| (1..=STARTS).map(move |seed| (limit, seed))).collect();
+    let done = AtomicU64::new(0);
     let one = |&(limit, seed): &(u64, u64)| {
         let pieces = code.pieces(order, limit);
         let coloured = colours::choose(&code, &pieces, seed);
         let placed = packing::pack(&code, &pieces, coloured, order, start);
         let to: HashMap<usize, u64> = placed.iter().copied().collect();
-        (code.misses(&|function| to[&function]), placed)
+        let misses = code.misses(&|function| to[&function]);
+        tell(done.fetch_add(1, Ordering::Relaxed) + 1);
+        (misses, placed)
     };
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let found: Vec<(f64, Vec<(usize, u64)>)> = thread::scope(|scope| {
         let some = |part: &'_ [(u64, u64)]| part.iter().map(one).collect::<Vec<_>>();
         let parts = tries.chunks(tries.len().div_ceil(cores));
         let running: Vec<_> = parts.map(|part| scope.spawn(move || some(part))).collect();
-        let done = |part: thread::ScopedJoinHandle<'_, Vec<_>>| {
+        let joined = |part: thread::ScopedJoinHandle<'_, Vec<_>>| {
             part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        running.into_iter().flat_map(done).collect()
+        running.into_iter().flat_map(joined).collect()
     });
     // The first of the best, whoever was ready first.
     let best = found.into_iter().min_by(|a, b| a.0.total_cmp(&b.0));
@@ -302,7 +310,7 @@ mod tests {
         sizes.extend([64; 200]);
         order.extend(40..240);
         before.extend((0..200).map(|at| 40 * 128 + at * 64));
-        let placed = by_sets(&sizes, &order, &before, &[one_loop(40, 128)], &CACHE, 0);
+        let placed = by_sets(&sizes, &order, &before, &[one_loop(40, 128)], &CACHE, 0, &|_| {});
         assert_eq!(placed.misses[0], 8_000.0);
         // Joined to pieces of four lines: four sets take 32 lines, and 48 stay in the other twelve.
         assert!(placed.misses[1] <= 3_200.0, "{:?}", placed.misses);
@@ -322,9 +330,13 @@ mod tests {
         for address in [0x10000, 0x20000] {
             of.blocks.push(LoopBlock { at: At::Address(address), bytes: 64, frequency: 1.0 });
         }
-        let placed = by_sets(&sizes, &order, &before, &[of.clone()], &CACHE, 0x4000);
+        let placed = by_sets(&sizes, &order, &before, &[of.clone()], &CACHE, 0x4000, &|_| {});
         assert_eq!(placed.misses, [2_200.0, 0.0]);
-        assert_eq!(placed, by_sets(&sizes, &order, &before, &[of], &CACHE, 0x4000), "the same again");
+        assert_eq!(
+            placed,
+            by_sets(&sizes, &order, &before, &[of], &CACHE, 0x4000, &|_| {}),
+            "the same again"
+        );
     }
 
     #[test]
@@ -332,7 +344,7 @@ mod tests {
         let (sizes, order, before) = packed(20, 128);
         let places = |others: f64| {
             let of = Loop { others, ..one_loop(20, 128) };
-            by_sets(&sizes, &order, &before, &[of], &CACHE, 0).misses
+            by_sets(&sizes, &order, &before, &[of], &CACHE, 0, &|_| {}).misses
         };
         // 40 lines in 16 sets are 3 in some of them: the fourth way is free, two are not.
         assert_eq!(places(16.0)[0], 0.0);
@@ -349,9 +361,9 @@ mod tests {
             blocks: one_loop(60, 128).blocks[from..to].to_vec(),
         };
         // Two loops of 60 lines each, one after the other: both fit.
-        let placed = by_sets(&sizes, &order, &before, &[part(0, 30), part(30, 60)], &CACHE, 0);
+        let placed = by_sets(&sizes, &order, &before, &[part(0, 30), part(30, 60)], &CACHE, 0, &|_| {});
         assert_eq!(placed.misses[1], 0.0);
-        let nothing = by_sets(&sizes, &order, &before, &[], &CACHE, 0);
+        let nothing = by_sets(&sizes, &order, &before, &[], &CACHE, 0, &|_| {});
         assert_eq!((nothing.starts.len(), nothing.misses), (60, [0.0, 0.0]));
     }
 }

@@ -5,10 +5,10 @@ use super::prepare::store;
 use super::PreparedOrder;
 use crate::Result;
 use kerntune_kernel::{FunctionOrder, Kernel, Symbols, ORDER_END, ORDER_START};
-use kerntune_layout::order::{by_sets, At, Loop, LoopBlock};
+use kerntune_layout::order::{by_sets, At, Loop, LoopBlock, TRIES};
 use kerntune_layout::CacheConfig;
 use kerntune_profile::{Profile, Tables};
-use kerntune_work::{ContentHash, WorkDir};
+use kerntune_work::{ContentHash, Progress, WorkDir};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What is gained has to be more than this share of the misses; else the order stays as it is.
@@ -29,6 +29,7 @@ pub fn prepare_sets(
     (movable, linked): (&Kernel, &Kernel),
     order: &PreparedOrder,
     cache: &CacheConfig,
+    progress: &dyn Progress,
 ) -> Result<PreparedOrder> {
     let recorded = Symbols::load(&movable.vmlinux())?;
     let image = Symbols::load(&linked.vmlinux())?;
@@ -84,7 +85,9 @@ pub fn prepare_sets(
     };
     let loops = loops(&recording.tables, &recorded, &located);
     let base: Vec<usize> = (0..units.len()).collect();
-    let placed = by_sets(&sizes, &base, &before, &loops, cache, start);
+    progress.begin("places by sets of the cache", Some(TRIES));
+    let placed = by_sets(&sizes, &base, &before, &loops, cache, start, &|done| progress.at(done));
+    progress.end();
     let [now, then] = placed.misses;
     if now <= 0.0 || then > (1.0 - WORTH) * now {
         return Ok(order.clone());

@@ -91,7 +91,15 @@ impl Way for Layout {
             let label = format!("{}-{}", movable.manifest.label, DEFAULT_ALGORITHM.name());
             let listed = (label.as_str(), self.recipe.name());
             let linked = relink(session.work, &movable, &order.order, listed, session.progress)?;
-            Ok(prepare_sets(session.work, &recording, (&movable, &linked), &order, &model.l1i)?.dir)
+            Ok(prepare_sets(
+                session.work,
+                &recording,
+                (&movable, &linked),
+                &order,
+                &model.l1i,
+                session.progress,
+            )?
+            .dir)
         })
     }
 

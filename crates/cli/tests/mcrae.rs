@@ -230,6 +230,25 @@ fn a_names_file_is_kept() {
     assert_eq!(fs::read_to_string(&names).unwrap(), "f/65534\n");
 }
 
+/// As under `make -j`.
+#[test]
+fn names_that_come_at_once_are_all_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let names = directory.path().join("names").display().to_string();
+    let each: Vec<String> = (0..8).map(|number| format!("f{number}")).collect();
+    let running: Vec<_> = each.iter().map(|name| kerntune(["tags", &names, name]).spawn().unwrap()).collect();
+    for mut one in running {
+        assert!(one.wait().unwrap().success());
+    }
+    let text = fs::read_to_string(&names).unwrap();
+    let (mut found, mut tags): (Vec<_>, Vec<_>) =
+        text.lines().map(|line| line.split_once('/').unwrap()).unzip();
+    found.sort_unstable();
+    tags.sort_unstable();
+    tags.dedup();
+    assert_eq!((found, tags.len()), (each.iter().map(String::as_str).collect(), 8));
+}
+
 #[test]
 fn a_patch_that_does_not_apply_shows_its_first_hunk() {
     let directory = tempfile::tempdir().unwrap();

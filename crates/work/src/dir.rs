@@ -142,6 +142,16 @@ impl Lock {
             .mode(0o644)
             .open(path)
             .at("open lock", path)?;
+        Self::wait(file)
+    }
+
+    /// The same of a directory, which nothing is put into: for files that are replaced by [`write_atomic`] and may be changed by
+    /// several at once.
+    pub fn of_directory(path: &Path) -> Result<Self> {
+        Self::wait(File::open(path).at("open", path)?)
+    }
+
+    fn wait(file: File) -> Result<Self> {
         let fd = file.as_raw_fd();
         // SAFETY: plain fcntl/flock on a descriptor that we own and that is open.
         unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };

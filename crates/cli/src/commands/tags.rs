@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_convert::mcrae::{header, Edited, Kind, Name, Wanted};
 use kerntune_kernel::Symbols;
-use kerntune_work::{write_atomic, IoContext};
+use kerntune_work::{write_atomic, IoContext, Lock};
 use serde_json::json;
 use std::fs;
 use std::io::ErrorKind;
@@ -13,6 +13,9 @@ use std::path::Path;
 
 pub fn run(options: &Tags, output: &Output) -> Result<Exit, Failure> {
     let file = options.file.display().to_string();
+    // Objects that make compiles side by side may each want their names: none must be lost, and no tag given twice.
+    let directory = options.file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let _alone = Lock::of_directory(directory.unwrap_or(Path::new(".")))?;
     let text = match fs::read_to_string(&options.file) {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
         other => other.at("read names file", &options.file)?,

@@ -22,6 +22,7 @@ fn outcome() -> Outcome {
         table("Round trips"),
         row("tcp_rr", "operation='tcp_rr'", "std_dev=2.5", "20%"),
         row("a`b` | c", "operation='nothing'", "", "*"),
+        row("udp_rr", "operation='udp_rr'", "", "*").replace("base=120", "base=1000"),
         row("gone", "none='there is no such call any more'", "", "20%"),
         table("Others"),
         row("tcp_rr", "operation='tcp_rr'", "", "20%"),
@@ -54,5 +55,12 @@ fn as_a_page() {
     for words in ["Kernels, &lt;b&gt;tuned&lt;/b&gt;", "there is no such call any more", "the time was up"] {
         assert!(page.contains(words), "{words}");
     }
+    // 900 % that the paper calls noise is as long as the longest bar, and not the other way round.
+    let widths = page
+        .match_indices(" width=\"")
+        .filter_map(|(at, _)| page[at + 8..].split('"').next()?.parse::<f64>().ok());
+    let mut widths: Vec<f64> = widths.filter(|width| *width > 300.0).collect();
+    widths.dedup();
+    assert!(page.contains("+900.0 %*") && widths.len() > 1, "{widths:?}");
     assert!(!page.contains("<b>tuned") && page.matches("<table>").count() == 1);
 }

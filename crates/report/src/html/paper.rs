@@ -79,12 +79,14 @@ fn method(outcome: &Outcome) -> String {
 /// The paper's bar, and below it ours: model cycles, or the exact figure where there are none.
 fn chart(out: &mut String, measured: &Measured) {
     let lines: Vec<&Line> = measured.rows.iter().filter(|line| line.ours.is_some()).collect();
+    // What the paper itself calls noise has no say in the scale: its bar ends at the edge.
     let gains = lines.iter().flat_map(|line| {
-        [line.paper_improvement_percent, line.ranked().map_or(0.0, |figure| figure.improvement_percent)]
+        let paper = (!line.is_noise()).then_some(line.paper_improvement_percent);
+        paper.into_iter().chain(line.ranked().map(|figure| figure.improvement_percent))
     });
     let (low, high) = gains.fold((0.0_f64, 1.0_f64), |(low, high), gain| (low.min(gain), high.max(gain)));
     let left = NAMES + if low < 0.0 { VALUES } else { 0.0 };
-    let x = |gain: f64| left + (gain - low) / (high - low) * (WIDTH - VALUES - left);
+    let x = |gain: f64| left + (gain.clamp(low, high) - low) / (high - low) * (WIDTH - VALUES - left);
     let height = 2.0 * TOP + ROW * lines.len() as f64;
     let _ = writeln!(
         out,

@@ -125,7 +125,7 @@ static enum outcome wait_for(pid_t pid, const struct timespec *deadline, int *st
 /* Whether the kernel's log says that something was killed for want of memory. */
 static bool out_of_memory(void)
 {
-	int size = klogctl(10, NULL, 0), got; /* SYSLOG_ACTION_SIZE_BUFFER */
+	int size = is_contained() ? 0 : klogctl(10, NULL, 0), got; /* SYSLOG_ACTION_SIZE_BUFFER */
 	char *text = size > 0 ? malloc((size_t)size + 1) : NULL;
 	bool found;
 
@@ -225,7 +225,7 @@ static _Noreturn void become(char **command, const struct files *files)
 	sigemptyset(&none);
 	if (setsid() < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0 ||
 	    signal(SIGPIPE, SIG_DFL) == SIG_ERR || dup2(files->in, 0) < 0 || dup2(files->out, 1) < 0 ||
-	    dup2(files->out, 2) < 0 || !write_text("/proc/self/oom_score_adj", "0")) {
+	    dup2(files->out, 2) < 0 || !(is_contained() || write_text("/proc/self/oom_score_adj", "0"))) {
 		dprintf(files->out, "init: cannot set up the process: %s\n", strerror(errno));
 		_exit(126);
 	}

@@ -27,7 +27,10 @@ struct options {
 	bool ftrace;  /* kt.ftrace=1 */
 };
 
-bool system_start(struct options *options);
+/* Options are on the kernel's command line. Where the kernel was there before us (machine `host`) we are process 1 of
+ * namespaces of our own, and are told so: `/init contained OPTION...`, with lines out on descriptor 1 and results on 0. */
+bool system_start(struct options *options, int argc, char **argv);
+bool is_contained(void);
 /* One line on the console; waits until it is out, so that no later region pays for it. */
 void announce(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void power_off(void);
@@ -89,6 +92,8 @@ bool profiler_save(const char *name);
 
 /* ---- stream.c: the result stream ---- */
 
+/* Results go to this descriptor, and no port is looked for. */
+void stream_given(int descriptor);
 bool stream_open(void);
 bool stream_file(const char *path, const char *member);
 bool stream_bytes(const char *bytes, size_t size, const char *member);

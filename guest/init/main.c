@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LIMIT_DEFAULT 600 /* guest seconds for one program */
 
@@ -180,13 +181,18 @@ static void send_results(bool ran, const struct options *options)
 	stream_close();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct options options = { .run = "" };
 	struct plan plan = { NULL, 0 };
 	bool ran = false;
 
-	if (system_start(&options) && plan_read(PLAN_FILE, &plan)) {
+	/* At the end all processes that there are get killed. */
+	if (getpid() != 1) {
+		fprintf(stderr, "init: not process 1: it runs in a guest, or in namespaces of its own\n");
+		return 1;
+	}
+	if (system_start(&options, argc, argv) && plan_read(PLAN_FILE, &plan)) {
 		if (setenv("PATH", "/kt/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1) ||
 		    setenv("HOME", "/root", 1) || setenv("LANG", "C", 1) || setenv("KT_OUT", OUT_DIR, 1))
 			fail("boot: out of memory");

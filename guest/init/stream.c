@@ -2,7 +2,8 @@
  *
  * The result stream: POSIX ustar with regular files only (a GNU `L` entry precedes a member whose
  * name does not fit), all with mode 0644, owner 0 and time 0, ended by two zero blocks.
- * Talks to: crates/machine, over the virtio-serial port PORT_NAME or else the second serial line.
+ * Talks to: crates/machine, over the virtio-serial port PORT_NAME or else the second serial line; without a machine of
+ * our own, over the descriptor that we were given.
  */
 #include "init.h"
 
@@ -28,7 +29,7 @@ struct header {
 _Static_assert(sizeof(struct header) == BLOCK, "a tar header is one block");
 
 static int stream = -1;
-static bool serial;
+static bool serial, given;
 static char buffer[32 * 1024]; /* as much as the port takes at once */
 static size_t filled;
 
@@ -55,12 +56,20 @@ static bool find_port(char *device, size_t size)
 	return found;
 }
 
+void stream_given(int descriptor)
+{
+	stream = descriptor;
+	given = true;
+}
+
 bool stream_open(void)
 {
 	static const struct timespec pause = { 0, 50000000 };
 	struct termios mode;
 	char device[288];
 
+	if (given)
+		return true;
 	/* The port's name arrives by a message from the host some time after boot. */
 	for (int tries = 0; tries < 20; tries++) {
 		if (find_port(device, sizeof(device))) {
@@ -260,7 +269,7 @@ bool stream_close(void)
 
 	if (serial) {
 		good = tcdrain(stream) == 0 && good;
-	} else {
+	} else if (!given) {
 		/* The port has no drain. Its queue is worked off by the host while we sleep. */
 		for (int i = 0; i < 5; i++) {
 			poll(&ready, 1, 1000);

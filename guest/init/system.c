@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * Brings the bare kernel to the state of a small running system: file systems, loopback network,
- * console, options; and ends it.
- * Talks to: the kernel; the host through lines on /dev/console.
+ * console, options; and ends it. In namespaces of a kernel that others use, too, it brings up as much as is ours there,
+ * and changes nothing that is not.
+ * Talks to: the kernel; the host through lines on /dev/console, or on the descriptor given (crates/machine/src/contained.rs).
  */
 #include "init.h"
 
@@ -19,11 +20,18 @@
 #include <sys/reboot.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
 static int console = -1;
+static bool contained;
+
+bool is_contained(void)
+{
+	return contained;
+}
 
 void announce(const char *format, ...)
 {
@@ -53,6 +61,8 @@ void announce(const char *format, ...)
 
 void power_off(void)
 {
+	if (contained)
+		_exit(0); /* all else in our namespace ends with us */
 	if (reboot(RB_POWER_OFF) < 0)
 		announce("kt: cannot power off: %s", strerror(errno));
 	/* The machine is started so that a reboot ends it too. */
@@ -105,35 +115,79 @@ static bool make_dir(const char *path, mode_t mode)
 	return true;
 }
 
-static bool mount_all(void)
-{
-	static const struct {
-		const char *type, *where, *data;
-		bool needed; /* a lean kernel may lack the others */
-	} mounts[] = {
-		{ "devtmpfs", "/dev", "mode=0755", true },
-		{ "proc", "/proc", NULL, true },
-		{ "sysfs", "/sys", NULL, true },
-		{ "tmpfs", "/tmp", "mode=1777", true },
-		{ "tmpfs", "/run", "mode=0755", true },
-		{ "tmpfs", OUT_DIR, "mode=0755", true },
-		{ "tmpfs", "/dev/shm", "mode=1777", true },
-		{ "devpts", "/dev/pts", "mode=0620,ptmxmode=0666", false },
-		{ "debugfs", "/sys/kernel/debug", NULL, false },
-		{ "tracefs", "/sys/kernel/tracing", NULL, false },
-	};
+struct mount {
+	const char *type, *where, *data;
+	bool needed; /* a lean kernel may lack the others */
+	unsigned long flags;
+};
 
-	for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
+static bool mount_all(const struct mount *mounts, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
 		/* In sysfs the kernel makes the mount points, or has none. */
 		bool in_sys = strncmp(mounts[i].where, "/sys/", 5) == 0;
 
 		if (!in_sys && !make_dir(mounts[i].where, 0755))
 			return false;
-		if (mount(mounts[i].type, mounts[i].where, mounts[i].type, 0, mounts[i].data) < 0 &&
+		if (mount(mounts[i].type, mounts[i].where, mounts[i].type, mounts[i].flags, mounts[i].data) < 0 &&
 		    errno != EBUSY && mounts[i].needed)
 			return fail("boot: cannot mount %s at %s: %s", mounts[i].type, mounts[i].where,
 				    strerror(errno));
 	}
+	return true;
+}
+
+static bool mount_own(void)
+{
+	static const struct mount mounts[] = {
+		{ "devtmpfs", "/dev", "mode=0755", true, 0 },
+		{ "proc", "/proc", NULL, true, 0 },
+		{ "sysfs", "/sys", NULL, true, 0 },
+		{ "tmpfs", "/tmp", "mode=1777", true, 0 },
+		{ "tmpfs", "/run", "mode=0755", true, 0 },
+		{ "tmpfs", OUT_DIR, "mode=0755", true, 0 },
+		{ "tmpfs", "/dev/shm", "mode=1777", true, 0 },
+		{ "devpts", "/dev/pts", "mode=0620,ptmxmode=0666", false, 0 },
+		{ "debugfs", "/sys/kernel/debug", NULL, false, 0 },
+		{ "tracefs", "/sys/kernel/tracing", NULL, false, 0 },
+	};
+
+	return mount_all(mounts, sizeof(mounts) / sizeof(mounts[0]));
+}
+
+/* The same where /dev, the kernel's settings and what it shows of itself belong to all: devices of our own, the rest to
+ * be read and not written. */
+static bool mount_contained(void)
+{
+	static const struct mount mounts[] = {
+		{ "tmpfs", "/dev", "mode=0755", true, 0 },
+		{ "proc", "/proc", NULL, true, 0 },
+		{ "sysfs", "/sys", NULL, true, MS_RDONLY },
+		{ "tmpfs", "/tmp", "mode=1777", true, 0 },
+		{ "tmpfs", "/run", "mode=0755", true, 0 },
+		{ "tmpfs", OUT_DIR, "mode=0755", true, 0 },
+		{ "tmpfs", "/dev/shm", "mode=1777", true, 0 },
+		{ "devpts", "/dev/pts", "newinstance,mode=0620,ptmxmode=0666", false, 0 },
+	};
+	static const struct {
+		const char *path;
+		unsigned major, minor;
+	} devices[] = {
+		{ "/dev/null", 1, 3 },	 { "/dev/zero", 1, 5 },	   { "/dev/full", 1, 7 },
+		{ "/dev/random", 1, 8 }, { "/dev/urandom", 1, 9 }, { "/dev/tty", 5, 0 },
+	};
+
+	if (!mount_all(mounts, sizeof(mounts) / sizeof(mounts[0])))
+		return false;
+	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+		if (mknod(devices[i].path, S_IFCHR | 0666, makedev(devices[i].major, devices[i].minor)) < 0 ||
+		    chmod(devices[i].path, 0666) < 0)
+			return fail("boot: cannot make %s: %s", devices[i].path, strerror(errno));
+	if (symlink("pts/ptmx", "/dev/ptmx") < 0)
+		return fail("boot: cannot make /dev/ptmx: %s", strerror(errno));
+	if (mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) < 0 ||
+	    mount(NULL, "/proc/sys", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) < 0)
+		return fail("boot: cannot keep /proc/sys as it is: %s", strerror(errno));
 	return true;
 }
 
@@ -178,25 +232,31 @@ static bool loopback_up(void)
 	return true;
 }
 
+static bool read_option(const char *word, struct options *options)
+{
+	if (strncmp(word, "kt.run=", 7) == 0) {
+		if (strlen(word + 7) >= sizeof(options->run))
+			return fail("boot: the name in %s is too long", word);
+		strcpy(options->run, word + 7);
+	} else if (strcmp(word, "kt.gcov=1") == 0) {
+		options->gcov = true;
+	} else if (strcmp(word, "kt.ftrace=1") == 0) {
+		options->ftrace = true;
+	}
+	return true;
+}
+
 static bool read_options(struct options *options)
 {
 	static char line[4096];
 	char *rest, *word;
+	bool good = true;
 
 	if (read_text("/proc/cmdline", line, sizeof(line)) < 0)
 		return fail("boot: cannot read /proc/cmdline: %s", strerror(errno));
-	for (word = strtok_r(line, " \t\n", &rest); word; word = strtok_r(NULL, " \t\n", &rest)) {
-		if (strncmp(word, "kt.run=", 7) == 0) {
-			if (strlen(word + 7) >= sizeof(options->run))
-				return fail("boot: the name in %s is too long", word);
-			strcpy(options->run, word + 7);
-		} else if (strcmp(word, "kt.gcov=1") == 0) {
-			options->gcov = true;
-		} else if (strcmp(word, "kt.ftrace=1") == 0) {
-			options->ftrace = true;
-		}
-	}
-	return true;
+	for (word = strtok_r(line, " \t\n", &rest); word; word = strtok_r(NULL, " \t\n", &rest))
+		good = read_option(word, options) && good;
+	return good;
 }
 
 /* What is mounted may hide the console that the kernel opened for us: take it again. */
@@ -211,25 +271,64 @@ static bool open_console(void)
 	return true;
 }
 
-bool system_start(struct options *options)
+/* What is said goes to where descriptor 1 does, and results to where 0 does; programs get neither. */
+static bool take_descriptors(void)
+{
+	int results = fcntl(0, F_DUPFD_CLOEXEC, 3), nothing;
+
+	console = fcntl(1, F_DUPFD_CLOEXEC, 3);
+	if (console < 0 || results < 0)
+		return fail("boot: no descriptors for lines and results: %s", strerror(errno));
+	stream_given(results);
+	if (!mount_contained())
+		return false;
+	nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd < 3; fd++)
+		if (nothing < 0 || dup2(nothing, fd) < 0)
+			return fail("boot: cannot set up file descriptor %d: %s", fd, strerror(errno));
+	return true;
+}
+
+/* Without CTRL-ALT-DEL handling, and with random numbers: of a kernel that is ours alone. */
+static bool own_kernel(struct options *options)
+{
+	reboot(RB_DISABLE_CAD);
+	return seed_random() && read_options(options);
+}
+
+static bool contained_options(struct options *options, int argc, char **argv)
+{
+	bool good = true;
+
+	for (int i = 2; i < argc; i++)
+		good = read_option(argv[i], options) && good;
+	return good;
+}
+
+bool system_start(struct options *options, int argc, char **argv)
 {
 	sigset_t child;
 
 	umask(022);
-	console = open("/dev/console", O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (!mount_all() || !open_console())
-		return false;
+	contained = argc > 1 && strcmp(argv[1], "contained") == 0;
+	if (contained) {
+		if (!take_descriptors())
+			return false;
+	} else {
+		console = open("/dev/console", O_RDWR | O_NOCTTY | O_CLOEXEC);
+		if (!mount_own() || !open_console())
+			return false;
+	}
 	announce("kt: phase boot");
 	/* Children end while we block in sigtimedwait. */
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	if (sigprocmask(SIG_BLOCK, &child, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		return fail("boot: cannot set up signals: %s", strerror(errno));
-	/* Without CTRL-ALT-DEL handling and out of the reach of the OOM killer. */
-	reboot(RB_DISABLE_CAD);
-	if (!write_text("/proc/self/oom_score_adj", "-1000"))
+	/* Out of the reach of the OOM killer, where it is ours. */
+	if (!contained && !write_text("/proc/self/oom_score_adj", "-1000"))
 		return fail("boot: cannot write /proc/self/oom_score_adj: %s", strerror(errno));
 	if (sethostname("kerntune", 8) < 0)
 		return fail("boot: cannot set the host name: %s", strerror(errno));
-	return seed_random() && loopback_up() && read_options(options);
+	return (contained ? contained_options(options, argc, argv) : own_kernel(options)) && loopback_up();
 }

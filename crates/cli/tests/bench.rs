@@ -223,7 +223,11 @@ fn what_the_host_cannot_do_is_said_and_has_no_figure() {
 
     fails(&mut run(&["netperf", "--row", "veth_tcp_rr_1"]), 3, &["`host`", "netperf/veth_tcp_rr_1: "]);
     fails(&mut run(&["paths"]), 3, &["paths/nic_rr: it takes network cards"]);
-    fails(&mut run(&["redis"]), 3, &["redis/redis_set: its services and files are set up in a guest only"]);
+    fails(
+        &mut run(&["redis"]),
+        3,
+        &["redis/redis_set: the host does not let a workload have namespaces of its own"],
+    );
 }
 
 #[test]

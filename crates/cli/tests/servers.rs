@@ -6,14 +6,15 @@
 mod support;
 
 use serde_json::json;
+use std::fs;
 use std::process::Command;
 use support::{fails, kerntune, workload};
 use tempfile::TempDir;
 
 const SERVES: &str = "echo one; echo listening on port 80; touch /run/up; exec sleep 1000";
 
-/// Recording a server and its load, both shell scripts.
-fn record(directory: &TempDir, server: &str, load: &str) -> Command {
+/// A workload of a server and its load, both shell scripts: its file.
+fn described(directory: &TempDir, server: &str, load: &str) -> String {
     let step = |region| {
         format!(
             "region = \"{region}\"\noperations = 4\ncommand = [\"busybox\", \"sh\", \"-c\", '{load}']\n\
@@ -28,8 +29,26 @@ fn record(directory: &TempDir, server: &str, load: &str) -> Command {
         step("train"),
         step("get")
     );
-    let file = workload(directory, &text);
+    workload(directory, &text)
+}
+
+/// Recording it.
+fn record(directory: &TempDir, server: &str, load: &str) -> Command {
+    let file = described(directory, server, load);
     kerntune(["record", "--kernel", &support::base_kernel(), "--workload", &file, "--no-functions", "--json"])
+}
+
+/// The same under the kernel that is booted, in namespaces.
+fn on_host(directory: &TempDir, server: &str, load: &str) -> Command {
+    let file = described(directory, server, load);
+    kerntune(["bench", "run", &file, "--machine", "host", "--runs", "2", "--json"])
+}
+
+/// Whether we may have namespaces; if not, all that there is on the host is a reason.
+fn contained() -> bool {
+    let output =
+        Command::new("unshare").args(["--mount", "--pid", "--net", "--fork", "true"]).output().unwrap();
+    output.status.success()
 }
 
 #[test]
@@ -81,4 +100,50 @@ fn a_server_that_does_not_start_is_quoted() {
     let words = ["service web ended with status 3 before it was ready: cannot bind to port 80: in use"];
     let text = fails(&mut record(&directory, server, "echo 4 requests"), 5, &words);
     assert!(!text.contains("last words of"), "said twice:\n{text}");
+}
+
+#[test]
+fn on_the_host_a_server_has_a_system_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let load = "[ $(hostname) = kerntune ] && [ ! -e /etc/hostname ] && [ $(ls /proc | grep -c [1-9]) -lt 20 ] || exit 1; \
+                [ $(ls /sys/class/net) = lo ] && touch /tmp/x && echo x > /dev/null || exit 2; \
+                (echo 1 > /proc/sys/vm/drop_caches) 2> /dev/null && exit 3; \
+                mount | grep -q \"/sys .*ro[, ]\" || exit 4; echo 4 requests, 0 errors, rate 12.5";
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let mut run = on_host(&directory, SERVES, load);
+    if !contained() {
+        fails(&mut run, 3, &["namespaces of its own", "root"]);
+        return;
+    }
+    let output = run.output().unwrap();
+    assert!(output.status.success(), "{}", support::said(&output));
+    let results: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let row = &results["rows"][0];
+    assert_eq!(
+        (&row["row"], &row["unit"], &row["better"]),
+        (&json!("get"), &json!("requests/s"), &json!("higher"))
+    );
+    let values: Vec<_> = row["values"].as_array().unwrap().iter().map(|v| (&v["run"], &v["value"])).collect();
+    assert_eq!(values, [(&json!(0), &json!(12.5)), (&json!(1), &json!(12.5))]);
+    assert_eq!(fs::read_to_string("/proc/sys/kernel/hostname").unwrap(), name);
+}
+
+#[test]
+fn on_the_host_too_what_went_wrong_is_no_figure() {
+    let directory = tempfile::tempdir().unwrap();
+    let errors = "echo 4 requests, 3 errors, rate 12.5";
+    if !contained() {
+        fails(&mut on_host(&directory, SERVES, errors), 3, &["namespaces of its own", "root"]);
+        return;
+    }
+    let words = [
+        "printed `4 requests, 3 errors, rate 12.5`",
+        "the last words of service web: one | listening on port 80",
+    ];
+    fails(&mut on_host(&directory, SERVES, errors), 5, &words);
+    let server = "echo cannot bind to port 80: in use; exit 3";
+    let words = ["service web ended with status 3 before it was ready: cannot bind to port 80: in use"];
+    fails(&mut on_host(&directory, server, "echo 4 requests"), 5, &words);
+    let words = ["did not end within its 5 s: waiting for an answer"];
+    fails(&mut on_host(&directory, SERVES, "echo waiting for an answer; exec sleep 1000"), 5, &words);
 }

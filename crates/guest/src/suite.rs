@@ -107,18 +107,21 @@ impl Suite {
 
     /// Why the running system cannot run it, if it is for guests only.
     pub fn guest_only(&self) -> Option<&'static str> {
+        match self.workload.append.is_empty() {
+            true => self.untimed(),
+            false => Some("it wants more on the kernel's command line (`append`)"),
+        }
+    }
+
+    /// Whether it is nothing but programs of ours, which run anywhere; all else needs the guest's init and image.
+    pub fn is_bare(&self) -> bool {
         let workload = &self.workload;
-        if workload.network_cards > 0 {
-            return Some("it takes network cards that nothing else uses, which only a guest has");
-        }
-        if !workload.services.is_empty() || !workload.setup.is_empty() || !workload.packages.is_empty() {
-            return Some("its services and files are set up in a guest only");
-        }
         let ours = |step: &Step| step.region.is_none() && program(step).is_some_and(|p| p.rows.is_some());
-        match workload.measured.steps.iter().all(ours) {
-            true => None,
-            false => Some("its regions are marked by the guest's init"),
-        }
+        workload.services.is_empty()
+            && workload.setup.is_empty()
+            && workload.packages.is_empty()
+            && workload.files.is_empty()
+            && workload.measured.steps.iter().all(ours)
     }
 
     /// Why a guest that is timed and not recorded gives no figures for it.

@@ -3,7 +3,7 @@
 use crate::points::Point;
 use crate::recorder::{find_recorder, recorder_spec};
 use crate::user_binary::UserBinary;
-use crate::watch::Watched;
+use crate::watch::{Limits, Watched};
 use crate::{qemu, Error, Result};
 use kerntune_guest::Collect;
 use kerntune_kernel::Kernel;
@@ -87,6 +87,14 @@ impl<'a> RunRequest<'a> {
             boot_limit_seconds: BOOT_SECONDS,
             time_limit_seconds: 600,
             append: "",
+        }
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            what: format!("{} on {}", self.run, self.kernel.manifest.label),
+            boot_seconds: self.boot_limit_seconds,
+            seconds: self.time_limit_seconds,
         }
     }
 }

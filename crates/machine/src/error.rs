@@ -48,6 +48,9 @@ pub enum Error {
     /// No KVM, or none that boots a kernel.
     #[error("there is no machine kvm here: {message}. `kerntune doctor` says what it lacks; kernels built with --arch um are timed without it (docs/uml.md), and the emulator compares any two exactly (`kerntune compare`)")]
     NoKvm { message: String },
+    /// A workload that cannot run in namespaces of the host.
+    #[error("the host does not let a workload have namespaces of its own, which takes root (`unshare`): {message}")]
+    NotContained { message: String },
     /// A kernel that is a program.
     #[error("kernel {kernel} is for User-Mode Linux, and no computer boots it, nor does the emulator: here a kernel is needed that was built without --arch um")]
     NotOnEmulator { kernel: String },

@@ -2,7 +2,8 @@
 //!
 //! Three machines: the [`Emulator`], QEMU's TCG with `-icount` and everything pinned that
 //! makes runs differ, so that two runs are the same to the instruction; [`Kvm`], the same guest on the host's own CPU; and
-//! [`Uml`], on which the kernel is a process. Of the last two the time is real. [`Machine`] is any of them. Start from
+//! [`Uml`], on which the kernel is a process. Of the last two the time is real. [`Machine`] is any of them. [`run_contained`]
+//! boots nothing: the same image under the kernel that runs. Start from
 //! [`Emulator::find`], [`RunRequest`] and [`Emulator::run`]; what comes back is an [`Outcome`].
 //! [`Selection`], [`resolve_points`] and [`load_user_binary`] make what a [`CaptureRequest`] asks for
 //! out of what users say.
@@ -21,6 +22,7 @@
 
 mod code;
 mod console;
+mod contained;
 mod cpu;
 mod emulator;
 mod error;
@@ -30,6 +32,7 @@ mod lines;
 mod machine;
 mod pattern;
 mod points;
+mod process;
 mod qemu;
 mod recorder;
 mod results;
@@ -41,6 +44,7 @@ mod user_binary;
 mod watch;
 mod x86_64;
 
+pub use contained::{can_contain, run_contained, ContainedRequest};
 pub use cpu::last_cpu;
 pub use emulator::{CaptureRequest, Emulator, Outcome, RunRequest, BOOT_SECONDS};
 pub use error::{Error, Result};

@@ -59,7 +59,8 @@ pub(crate) fn run(
     refused: impl Fn(&JobEnd, &str) -> Result<()>,
 ) -> Result<(Watched, PathBuf)> {
     let mut said = Vec::new();
-    let watched = watch(Job::new(command), request, &directory.join("console.log"), progress, |line| {
+    let limits = request.limits();
+    let watched = watch(Job::new(command), &limits, &directory.join("console.log"), progress, |line| {
         said.push(line.to_string());
         true
     })?;
@@ -68,7 +69,7 @@ pub(crate) fn run(
     let message = said.iter().rev().take(5).rev().cloned().collect::<Vec<_>>().join("; ");
     refused(&watched.end, &message)?;
     watched
-        .judge(request, |end| died(end, message))
+        .judge(&limits, |end| died(end, message))
         .map_err(|error| error.with_last_words(&archive, &guest_files))?;
     results::unpack(&archive, &guest_files)?;
     fs::remove_file(&archive).at("remove", &archive)?;

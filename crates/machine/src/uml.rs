@@ -6,16 +6,11 @@
 //! descriptor 0, one end of a socket.
 
 use crate::emulator::{Outcome, RunRequest};
-use crate::watch::{watch, Watched};
-use crate::{cpu, results, Error, Result};
+use crate::watch::Watched;
+use crate::{cpu, process, Error, Result};
 use kerntune_guest::{boot_options, Said};
 use kerntune_kernel::Arch;
-use kerntune_work::{IoContext, Job, JobEnd, Progress};
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::net::Shutdown;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+use kerntune_work::{IoContext, JobEnd, Progress};
 use std::path::Path;
 use std::process::Command;
 
@@ -45,34 +40,7 @@ impl Uml {
     pub fn run(self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
         able(request)?;
         let directory = directory.canonicalize().at("open", directory)?;
-        let archive = directory.join("out.tar");
-        let console_path = directory.join("console.log");
-        let mut log = File::create(&console_path).at("create", &console_path)?;
-        let (ours, theirs) = UnixStream::pair().at("make a socket for the results in", &directory)?;
-        let collector = collect(ours.try_clone().at("share the socket of", &directory)?, &archive)?;
-
-        let mut unwritten = None;
-        let job = Job::new(command(self, request, &directory)).stdin(OwnedFd::from(theirs).into());
-        let watched = watch(job, request, &console_path, progress, |line| {
-            unwritten = log.write_all(format!("{line}\n").as_bytes()).err();
-            unwritten.is_none()
-        });
-        // What was sent is still read, and nothing is waited for, even if a process of the guest's outlived it.
-        let _ = ours.shutdown(Shutdown::Read);
-        if let Some(error) = unwritten {
-            return Err(error).at("write", &console_path).map_err(Error::from);
-        }
-        let watched = watched?;
-        let guest_files = directory.join("guest");
-        let collected = collector.join().unwrap_or_else(|_| Err(io::Error::other("the reader panicked")));
-        let died = |end: &JobEnd| died(end, &watched);
-        watched.judge(request, died).map_err(|error| error.with_last_words(&archive, &guest_files))?;
-        collected.at("write", &archive)?;
-        results::unpack(&archive, &guest_files)?;
-        fs::remove_file(&archive).at("remove", &archive)?;
-        let Watched { started, phases, .. } = watched;
-        let wall_seconds = started.elapsed().as_secs_f64();
-        Ok(Outcome { directory, guest_files, recording: None, wall_seconds, phases })
+        process::run(command(self, request, &directory), &request.limits(), &directory, progress, died)
     }
 }
 
@@ -88,12 +56,6 @@ fn able(request: &RunRequest) -> Result<()> {
         return Ok(());
     };
     Err(Error::NotOnUml { what })
-}
-
-/// Reads the result stream into a file until the guest is gone.
-fn collect(mut from: UnixStream, to: &Path) -> Result<std::thread::JoinHandle<io::Result<()>>> {
-    let mut file = File::create(to).at("create", to)?;
-    Ok(std::thread::spawn(move || io::copy(&mut from, &mut file).map(drop)))
 }
 
 fn command(uml: Uml, request: &RunRequest, directory: &Path) -> Command {
@@ -132,14 +94,14 @@ mod tests {
     fn verdict(text: &str, status: i32) -> Result<()> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("console.log");
-        fs::write(&path, text).unwrap();
+        std::fs::write(&path, text).unwrap();
         let mut console = Console::follow(&path);
         console.read();
         let kernel = crate::test_program::kernel(Arch::Um);
         let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
         let end = JobEnd::Exited(ExitStatus::from_raw(status));
         let watched = Watched { console, end, phases: Vec::new(), started: Instant::now() };
-        watched.judge(&request, |end| died(end, &watched))
+        watched.judge(&request.limits(), |end| died(end, &watched))
     }
 
     #[test]

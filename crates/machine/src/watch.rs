@@ -1,7 +1,6 @@
 //! A guest's run from its first word to its last: the same on every machine.
 
 use crate::console::Console;
-use crate::emulator::RunRequest;
 use crate::{Error, LastWords, Result};
 use kerntune_guest::Said;
 use kerntune_work::{Job, JobEnd, Progress};
@@ -17,6 +16,16 @@ pub(crate) struct Watched {
     pub started: Instant,
 }
 
+/// What a run is called, and how long it may take.
+pub(crate) struct Limits {
+    /// For progress: `measured on base`.
+    pub what: String,
+    /// Wall seconds to init's first word.
+    pub boot_seconds: u64,
+    /// Wall seconds for all of it.
+    pub seconds: u64,
+}
+
 /// Runs the machine's program until it ends, or the guest has not said its first word in time. The console is what grows
 /// at `console`; `line` sees what the program itself prints, and returns false to stop it.
 ///
@@ -24,7 +33,7 @@ pub(crate) struct Watched {
 /// [`Error::NoBoot`]; a program that cannot be run; an interrupt.
 pub(crate) fn watch(
     job: Job,
-    request: &RunRequest,
+    limits: &Limits,
     console: &Path,
     progress: &dyn Progress,
     line: impl FnMut(&str) -> bool,
@@ -33,27 +42,27 @@ pub(crate) fn watch(
     let started = Instant::now();
     let mut no_boot = false;
     let mut phases = Vec::new();
-    progress.begin(&format!("{} on {}", request.run, request.kernel.manifest.label), None);
-    let end = job.time_limit(Duration::from_secs(request.time_limit_seconds)).run(line, || {
+    progress.begin(&limits.what, None);
+    let end = job.time_limit(Duration::from_secs(limits.seconds)).run(line, || {
         for phase in console.read() {
             progress.note(&format!("guest: {phase}"));
             phases.push((phase, started.elapsed().as_secs_f64()));
         }
-        no_boot = console.phase.is_empty() && started.elapsed().as_secs() > request.boot_limit_seconds;
+        no_boot = console.phase.is_empty() && started.elapsed().as_secs() > limits.boot_seconds;
         !no_boot
     });
     progress.end();
     phases.extend(console.read().into_iter().map(|phase| (phase, started.elapsed().as_secs_f64())));
     let end = end?;
     if no_boot {
-        return Err(Error::NoBoot { seconds: request.boot_limit_seconds, tail: console.tail() });
+        return Err(Error::NoBoot { seconds: limits.boot_seconds, tail: console.tail() });
     }
     Ok(Watched { console, end, phases, started })
 }
 
 impl Watched {
     /// Whether the run went well, from all that was said. `died` makes an error of how the program ended otherwise.
-    pub fn judge(&self, request: &RunRequest, died: impl FnOnce(&JobEnd) -> Option<Error>) -> Result<()> {
+    pub fn judge(&self, limits: &Limits, died: impl FnOnce(&JobEnd) -> Option<Error>) -> Result<()> {
         let Self { console, end, .. } = self;
         let (tail, phase) = (console.tail(), console.phase());
         if let Some(what) = console.panic.clone() {
@@ -66,9 +75,7 @@ impl Watched {
             (Some(Said::Failed(reason)), _) => {
                 Err(Error::Guest { reason: reason.clone(), services: LastWords::default(), tail })
             }
-            (_, JobEnd::TimedOut) => {
-                Err(Error::TimeLimit { seconds: request.time_limit_seconds, phase, tail })
-            }
+            (_, JobEnd::TimedOut) => Err(Error::TimeLimit { seconds: limits.seconds, phase, tail }),
             (said, end) => match (died(end), said) {
                 (Some(error), _) => Err(error),
                 (None, Some(Said::Done)) => Ok(()),

@@ -77,10 +77,15 @@ fn units_say_what_is_good() {
 #[test]
 fn what_the_host_cannot_run_is_said() {
     for name in ["kbx", "osbench", "netperf", "mckusick", "rr", "batched"] {
-        assert_eq!(suite(name).guest_only(), None, "{name}");
+        assert!(suite(name).guest_only().is_none() && suite(name).is_bare(), "{name}");
+    }
+    for name in ["apache", "mariadb", "memcached", "nginx", "postgresql", "redis"] {
+        assert!(suite(name).guest_only().is_none() && !suite(name).is_bare(), "{name}");
     }
     assert!(suite("paths").guest_only().unwrap().contains("network cards"));
-    assert!(suite("redis").guest_only().unwrap().contains("guest"));
+    let mut told = suite("redis").workload;
+    told.append = "quiet".into();
+    assert!(Suite::of(told).unwrap().guest_only().unwrap().contains("append"));
     assert_eq!(suite("netperf").checks(), [vec!["netperf".to_string(), "--check".into()]]);
     assert!(suite("rr").checks().is_empty());
 }

@@ -1,9 +1,14 @@
 //! The running system: the suite's programs, here and now, under the kernel that is booted.
+//!
+//! Programs of ours run as they are. What has services and files to set up, such as a server, runs as in a guest, from the
+//! guest's image, in namespaces of its own ([`kerntune_machine::run_contained`]).
 
 use super::lines::{self, Line};
-use super::{empty_row, something, without, Error, Selected};
+use super::measured::measured;
+use super::{common, empty_row, something, without, Error, Selected};
 use crate::Result;
-use kerntune_guest::{compile, Command, Suite, SuiteRow, Workload};
+use kerntune_guest::{compile, Command, GuestImage, Suite, SuiteRow, Workload};
+use kerntune_machine::{can_contain, run_contained, ContainedRequest, Error as MachineError};
 use kerntune_profile::rfc3339;
 use kerntune_stats::{Counter, Kernel as KernelName, Results, ResultsRow, Skipped, Value, RESULTS_SCHEMA};
 use kerntune_work::{IoContext, Job, JobEnd, Progress, WorkDir};
@@ -13,6 +18,10 @@ use std::time::{Duration, SystemTime};
 
 /// What results call this machine.
 pub const MACHINE: &str = "host";
+/// The usual work takes some milliseconds; a clock that others use, too, wants more.
+const SCALE: f64 = 10.0;
+/// Where contained runs are until they are read.
+const ROOM: &str = "timings";
 /// How many last lines of a program are its last words.
 const WORDS: usize = 5;
 
@@ -21,10 +30,20 @@ const WORDS: usize = 5;
 pub struct Effort<'a> {
     /// How often each suite's program runs.
     pub runs: u32,
-    /// How many times its usual work each row does.
-    pub scale: f64,
+    /// How many times its usual work each row does; of what always does the same this is 1, and of others usually 10.
+    pub scale: Option<f64>,
     /// What is counted besides.
     pub counters: &'a [Counter],
+}
+
+impl Effort<'_> {
+    fn scale_of(&self, suite: &Suite) -> Result<f64, Error> {
+        match (self.scale, suite.is_scalable()) {
+            (scale, true) => Ok(scale.unwrap_or(SCALE)),
+            (None | Some(1.0), false) => Ok(1.0),
+            (Some(_), false) => Err(Error::NotScalable { suite: suite.workload.name.clone() }),
+        }
+    }
 }
 
 /// What can run here, and what cannot: the programs are asked, and they try.
@@ -42,8 +61,16 @@ pub fn check(work: &WorkDir, selection: Vec<Selected>) -> Result<(Vec<Selected>,
 }
 
 fn reasons(work: &WorkDir, suite: &Suite) -> Result<BTreeMap<String, String>> {
+    let all = |reason: String| suite.rows.iter().map(|row| (row.name.clone(), reason.clone())).collect();
     if let Some(reason) = suite.guest_only() {
-        return Ok(suite.rows.iter().map(|row| (row.name.clone(), reason.into())).collect());
+        return Ok(all(reason.into()));
+    }
+    if !suite.is_bare() {
+        return match can_contain() {
+            Ok(()) => Ok(BTreeMap::new()),
+            Err(error @ MachineError::NotContained { .. }) => Ok(all(error.to_string())),
+            Err(error) => Err(error.into()),
+        };
     }
     let mut reasons = BTreeMap::new();
     for command in suite.checks() {
@@ -66,10 +93,8 @@ pub fn run(
     effort: Effort,
     progress: &dyn Progress,
 ) -> Result<Results> {
-    let fixed = selection.iter().find(|s| effort.scale != 1.0 && !s.suite.is_scalable());
-    if let Some(selected) = fixed {
-        return Err(Error::NotScalable { suite: selected.suite.workload.name.clone() }.into());
-    }
+    let scales: Vec<f64> =
+        selection.iter().map(|selected| effort.scale_of(&selected.suite)).collect::<Result<_, _>>()?;
     let kernel = kernel(work)?;
     let started = rfc3339(SystemTime::now());
     let mut results = Results {
@@ -77,18 +102,20 @@ pub fn run(
         machine: MACHINE.into(),
         kernel,
         started,
-        scale: Some(effort.scale),
+        scale: common(scales.iter().copied()),
         skipped,
         ..Results::default()
     };
     let mut rows: Vec<Vec<ResultsRow>> = selection.iter().map(empty_rows).collect();
     for number in 0..effort.runs {
-        for (selected, rows) in selection.iter().zip(&mut rows) {
-            let name = &selected.suite.workload.name;
-            progress.begin(&format!("{name} on the host, run {} of {}", number + 1, effort.runs), None);
-            let done = run_once(work, selected, effort, number, rows);
-            progress.end();
-            results.uncounted.extend(done?);
+        for ((selected, rows), &scale) in selection.iter().zip(&mut rows).zip(&scales) {
+            let Selected { suite, rows: asked } = selected;
+            let mut workload = suite.restricted(&asked.iter().collect::<Vec<_>>(), scale);
+            workload.env.extend(lines::environment(effort.counters));
+            let what = format!("{} on the host, run {} of {}", workload.name, number + 1, effort.runs);
+            let run = Run { work, suite, workload: &workload, number, what: &what, progress };
+            let uncounted = if suite.is_bare() { run.here(asked, rows)? } else { run.contained(rows)? };
+            results.uncounted.extend(uncounted);
         }
     }
     results.rows = rows.into_iter().flatten().collect();
@@ -99,33 +126,78 @@ fn empty_rows(selected: &Selected) -> Vec<ResultsRow> {
     selected.rows.iter().map(|row| empty_row(&selected.suite.workload.name, row)).collect()
 }
 
-/// One run of a suite; its values are added to `rows`, which are those selected. Comes back with what did not count.
-fn run_once(
-    work: &WorkDir,
-    selected: &Selected,
-    effort: Effort,
-    run: u32,
-    rows: &mut [ResultsRow],
-) -> Result<BTreeMap<Counter, String>> {
-    let Selected { suite, rows: asked } = selected;
-    let mut workload = suite.restricted(&asked.iter().collect::<Vec<_>>(), effort.scale);
-    workload.env.extend(lines::environment(effort.counters));
-    let mut commands = Vec::new();
-    let mut lines = Vec::new();
-    for step in &workload.measured.steps {
-        let text = run_program(work, &workload, &step.command)?;
-        let not_figures = |message| Error::NotFigures { command: step.command.join(" "), message };
-        lines.extend(lines::parse(&text).map_err(not_figures)?);
-        commands.push(step.command.join(" "));
+/// One run of a suite.
+struct Run<'a> {
+    work: &'a WorkDir,
+    suite: &'a Suite,
+    /// The suite's, with no more than was asked for.
+    workload: &'a Workload,
+    /// From 0.
+    number: u32,
+    what: &'a str,
+    progress: &'a dyn Progress,
+}
+
+impl Run<'_> {
+    /// Its programs as they are. The values of the rows `asked` for are added to `rows`; comes back with what did not
+    /// count.
+    fn here(&self, asked: &[SuiteRow], rows: &mut [ResultsRow]) -> Result<BTreeMap<Counter, String>> {
+        let mut commands = Vec::new();
+        let mut lines = Vec::new();
+        for step in &self.workload.measured.steps {
+            self.progress.begin(self.what, None);
+            let text = run_program(self.work, self.workload, &step.command);
+            self.progress.end();
+            let not_figures = |message| Error::NotFigures { command: step.command.join(" "), message };
+            lines.extend(lines::parse(&text?).map_err(not_figures)?);
+            commands.push(step.command.join(" "));
+        }
+        for (row, of) in rows.iter_mut().zip(asked) {
+            let values = values(&lines, of, self.number).map_err(|message| {
+                let command = commands.join("; ");
+                Error::NotFigures { command, message }
+            })?;
+            row.values.extend(values);
+        }
+        Ok(lines.into_iter().flat_map(|line| line.uncounted).collect())
     }
-    for (row, of) in rows.iter_mut().zip(asked) {
-        let values = values(&lines, of, run).map_err(|message| {
-            let command = commands.join("; ");
-            Error::NotFigures { command, message }
-        })?;
-        row.values.extend(values);
+
+    /// The same from its image, in namespaces.
+    fn contained(&self, rows: &mut [ResultsRow]) -> Result<BTreeMap<Counter, String>> {
+        let Self { work, workload, progress, .. } = *self;
+        let image = GuestImage::build(work, workload, progress)?;
+        let directory = work.room(ROOM)?.join(format!("host.{}", std::process::id()));
+        if directory.is_dir() {
+            fs::remove_dir_all(&directory).at("remove", &directory)?;
+        }
+        fs::create_dir(&directory).at("create", &directory)?;
+        let request = ContainedRequest {
+            what: self.what,
+            initramfs: &image.initramfs,
+            run: "measured",
+            time_limit_seconds: workload.time_limit_seconds,
+        };
+        let outcome = run_contained(&request, &directory, progress)?;
+        let measured = measured(workload, Some(self.suite), &outcome.guest_files)?;
+        for row in rows {
+            let of_row = measured.iter().filter(|measured| measured.row == row.row);
+            let values = of_row.map(|one| Value {
+                run: self.number,
+                iteration: one.iteration,
+                value: one.value,
+                counters: one.counters.clone(),
+                ..Value::default()
+            });
+            let before = row.values.len();
+            row.values.extend(values);
+            if row.values.len() == before {
+                let message = format!("row {} is missing", row.row);
+                return Err(Error::NotFigures { command: workload.name.clone(), message }.into());
+            }
+        }
+        fs::remove_dir_all(&outcome.directory).at("remove", &outcome.directory)?;
+        Ok(measured.into_iter().flat_map(|one| one.uncounted).collect())
     }
-    Ok(lines.into_iter().flat_map(|line| line.uncounted).collect())
 }
 
 /// The values of one row in what a run printed.
@@ -206,7 +278,7 @@ mod tests {
         let results = run(
             &work,
             checked,
-            Effort { runs: 2, scale: 0.05, counters: &[Counter::PageFaults, Counter::Cycles] },
+            Effort { runs: 2, scale: Some(0.05), counters: &[Counter::PageFaults, Counter::Cycles] },
             &NoProgress,
         )
         .unwrap();
@@ -241,7 +313,7 @@ mod tests {
                     command = [\"kbx\", \"--order\", \"random\"]\n";
         let suite = Suite::of(Workload::parse(text, Path::new("x.toml")).unwrap()).unwrap();
         let checked = check(&work, select(vec![suite], &["getpid".into()]).unwrap()).unwrap();
-        let error = run(&work, checked, Effort { runs: 1, scale: 1.0, counters: &[] }, &NoProgress)
+        let error = run(&work, checked, Effort { runs: 1, scale: Some(1.0), counters: &[] }, &NoProgress)
             .unwrap_err()
             .to_string();
         for word in ["`kbx --order random --only getpid` ended with", "listed, reversed or shuffled"] {

@@ -7,6 +7,7 @@ pub mod emulator;
 mod error;
 pub mod host;
 mod lines;
+mod measured;
 pub mod timed;
 
 pub use error::Error;
@@ -115,6 +116,12 @@ fn lacks(row: &SuiteRow, config: &str) -> Option<String> {
 fn empty_row(suite: &str, row: &SuiteRow) -> ResultsRow {
     let (better, unit) = (better(&row.unit), row.unit.name().into());
     ResultsRow { suite: suite.into(), row: row.name.clone(), unit, better, values: Vec::new() }
+}
+
+/// What suites of different efforts have none of.
+fn common<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
+    let first = values.next()?;
+    values.all(|value| value == first).then_some(first)
 }
 
 fn better(unit: &Unit) -> kerntune_stats::Better {

@@ -7,10 +7,10 @@
 //! The first kernel takes part twice; how far the two differ is what the difference of others has to be held against.
 //! Times are written after each boot: the same request goes on from there.
 
-use super::lines::{self, Line};
-use super::{better, empty_row, fitting, uname, Selected};
-use crate::{outputs, Error, Result, Session};
-use kerntune_guest::{step_log, Suite, Unit, Workload};
+use super::measured::{measured, Measured};
+use super::{better, common, empty_row, fitting, lines, uname, Selected};
+use crate::{Error, Result, Session};
+use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
 use kerntune_machine::{last_cpu, Machine, Outcome, RunRequest};
 use kerntune_profile::rfc3339;
@@ -19,7 +19,7 @@ use kerntune_stats::{
     Stop, Value, RESULTS_SCHEMA,
 };
 use kerntune_work::{write_json, IoContext};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -182,12 +182,6 @@ fn configured(workload: &Workload, effort: Effort) -> Workload {
     workload
 }
 
-/// What suites of different efforts have none of.
-fn common<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
-    let first = values.next()?;
-    values.all(|value| value == first).then_some(first)
-}
-
 /// Results without rows.
 fn empty(machine: &Machine, kernel: &Kernel, label: Option<String>) -> Results {
     Results {
@@ -210,16 +204,6 @@ fn boots(results: &Results) -> u32 {
 fn goes_on_with(one: &Results, other: &Results) -> bool {
     (&one.schema, &one.machine, &one.kernel.id, one.iterations, one.scale)
         == (&other.schema, &other.machine, &other.kernel.id, other.iterations, other.scale)
-}
-
-/// One figure of a boot.
-struct Measured {
-    row: String,
-    iteration: u32,
-    unit: Unit,
-    value: f64,
-    counters: BTreeMap<Counter, f64>,
-    uncounted: BTreeMap<Counter, String>,
 }
 
 fn add(results: &mut Results, suite: &str, boot: u32, measured: Vec<Measured>) {
@@ -351,48 +335,8 @@ impl<'a> Timing<'a> {
             ..RunRequest::new(kernel, &self.initramfs, "measured")
         };
         let outcome = self.machine.run(&request, &directory, session.progress)?;
-        Ok((self.measured(&outcome)?, outcome))
-    }
-
-    /// What load generators printed as the workload describes it, and the lines of the programs that mark their own rows.
-    fn measured(&self, outcome: &Outcome) -> Result<Vec<Measured>> {
-        let figures = outputs::judge(&self.workload, "measured", &outcome.guest_files)?;
-        let mut measured = Vec::new();
-        for (number, step) in (1..).zip(&self.workload.measured.steps) {
-            if let Some(region) = &step.region {
-                let of_step = figures.iter().find(|figures| &figures.step == region);
-                measured.extend(of_step.and_then(|figures| figures.figures.first()).map(|figure| Measured {
-                    row: region.clone(),
-                    iteration: 0,
-                    unit: Unit::Metric { unit: figure.unit.clone(), better: figure.better },
-                    value: figure.value,
-                    counters: BTreeMap::new(),
-                    uncounted: BTreeMap::new(),
-                }));
-                continue;
-            }
-            let path = outcome.guest_files.join(step_log("measured", number, &step.command));
-            let text = fs::read_to_string(&path).at("read", &path)?;
-            let lines = parse(&text).map_err(|message| Error::NotTimes { path, message })?;
-            measured.extend(lines.into_iter().map(|line| self.line(line)));
-        }
-        Ok(measured)
-    }
-
-    fn line(&self, line: Line) -> Measured {
-        let known = self.suite.as_ref().and_then(|suite| suite.row(&line.row)).map(|row| row.unit.clone());
-        let unit = known.unwrap_or(Unit::Time);
-        let value = unit.value(line.operations, line.nanoseconds);
-        let value = value.unwrap_or(line.nanoseconds as f64 / line.operations as f64);
-        let counters = line.counted();
-        Measured {
-            row: line.row,
-            iteration: line.iteration,
-            unit,
-            value,
-            counters,
-            uncounted: line.uncounted,
-        }
+        let measured = measured(workload, self.suite.as_ref(), &outcome.guest_files)?;
+        Ok((measured, outcome))
     }
 }
 
@@ -429,18 +373,10 @@ fn taken_up(path: &Path, suite: &str, empty: &Results) -> Result<Results> {
     results.ok_or_else(|| Error::Exists { path: path.to_owned() })
 }
 
-/// What a step printed: at least one line, and nothing but lines.
-fn parse(text: &str) -> Result<Vec<Line>, String> {
-    let lines = lines::parse(text)?;
-    match lines.is_empty() {
-        true => Err("it is empty".into()),
-        false => Ok(lines),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kerntune_guest::Unit;
 
     fn nothing(id: &str, scale: f64) -> Results {
         Results {
@@ -524,12 +460,5 @@ mod tests {
         assert!(!scaled("batched").measured.steps[0].command.contains(&"--scale".to_string()));
         assert_eq!(scaled("batched").env["KT_SCALE"], "3");
         assert_eq!(scaled("kbx").env["KT_COUNTERS"], "cycles");
-    }
-
-    #[test]
-    fn what_is_no_time_is_no_number() {
-        for bad in ["", "done", "{\"row\":\"a\",\"operations\":0,\"nanoseconds\":5}", "{\"row\":\"a\"}"] {
-            assert!(parse(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -15,8 +15,6 @@ use std::path::Path;
 
 /// Runs of each suite on the host.
 const RUNS: u32 = 5;
-/// The usual work takes some milliseconds; on the host a clock that others use, too, wants more.
-const HOST_SCALE: f64 = 10.0;
 /// Boots of a kernel that is timed.
 const BOOTS: u32 = 5;
 
@@ -157,7 +155,7 @@ fn on_host(
     say(&checked.1, host::MACHINE, output);
     let effort = host::Effort {
         runs: options.runs.unwrap_or(RUNS),
-        scale: options.scale.unwrap_or(HOST_SCALE),
+        scale: options.scale,
         counters: options.counters.chosen(),
     };
     Ok(host::run(work, checked, effort, output.progress())?)

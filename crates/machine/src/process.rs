@@ -1,0 +1,58 @@
+//! A guest that is a process of the host: lines on its standard output, results on its descriptor 0, one end of a socket.
+
+use crate::emulator::Outcome;
+use crate::watch::{watch, Limits, Watched};
+use crate::{results, Error, Result};
+use kerntune_work::{IoContext, Job, JobEnd, Progress};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs it to its end; everything lands in `directory`, an absolute path. `died` makes an error of how the process ended, if
+/// that is one.
+pub(crate) fn run(
+    command: Command,
+    limits: &Limits,
+    directory: &Path,
+    progress: &dyn Progress,
+    died: impl FnOnce(&JobEnd, &Watched) -> Option<Error>,
+) -> Result<Outcome> {
+    let archive = directory.join("out.tar");
+    let console_path = directory.join("console.log");
+    let mut log = File::create(&console_path).at("create", &console_path)?;
+    let (ours, theirs) = UnixStream::pair().at("make a socket for the results in", directory)?;
+    let collector = collect(ours.try_clone().at("share the socket of", directory)?, &archive)?;
+
+    let mut unwritten = None;
+    let job = Job::new(command).stdin(OwnedFd::from(theirs).into());
+    let watched = watch(job, limits, &console_path, progress, |line| {
+        unwritten = log.write_all(format!("{line}\n").as_bytes()).err();
+        unwritten.is_none()
+    });
+    // What was sent is still read, and nothing is waited for, even if a process of the guest's outlived it.
+    let _ = ours.shutdown(Shutdown::Read);
+    if let Some(error) = unwritten {
+        return Err(error).at("write", &console_path).map_err(Error::from);
+    }
+    let watched = watched?;
+    let guest_files = directory.join("guest");
+    let collected = collector.join().unwrap_or_else(|_| Err(io::Error::other("the reader panicked")));
+    let judged = watched.judge(limits, |end| died(end, &watched));
+    judged.map_err(|error| error.with_last_words(&archive, &guest_files))?;
+    collected.at("write", &archive)?;
+    results::unpack(&archive, &guest_files)?;
+    fs::remove_file(&archive).at("remove", &archive)?;
+    let Watched { started, phases, .. } = watched;
+    let wall_seconds = started.elapsed().as_secs_f64();
+    Ok(Outcome { directory: directory.to_owned(), guest_files, recording: None, wall_seconds, phases })
+}
+
+/// Reads the result stream into a file until the guest is gone.
+fn collect(mut from: UnixStream, to: &Path) -> Result<std::thread::JoinHandle<io::Result<()>>> {
+    let mut file = File::create(to).at("create", to)?;
+    Ok(std::thread::spawn(move || io::copy(&mut from, &mut file).map(drop)))
+}

@@ -1,0 +1,84 @@
+//! What the programs of a guest said of their rows.
+
+use super::lines::{self, Line};
+use crate::{outputs, Error, Result};
+use kerntune_guest::{step_log, Suite, Unit, Workload};
+use kerntune_stats::Counter;
+use kerntune_work::IoContext;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// One figure of a run.
+#[derive(Debug, Clone)]
+pub(super) struct Measured {
+    pub row: String,
+    pub iteration: u32,
+    pub unit: Unit,
+    pub value: f64,
+    pub counters: BTreeMap<Counter, f64>,
+    pub uncounted: BTreeMap<Counter, String>,
+}
+
+/// All of the measured run, from the files that the guest sent: what load generators printed as the workload describes it,
+/// and the lines of the programs that mark their own rows.
+///
+/// # Errors
+/// Output that the workload calls a failure, lines that are none.
+pub(super) fn measured(
+    workload: &Workload,
+    suite: Option<&Suite>,
+    guest_files: &Path,
+) -> Result<Vec<Measured>> {
+    let figures = outputs::judge(workload, "measured", guest_files)?;
+    let mut measured = Vec::new();
+    for (number, step) in (1..).zip(&workload.measured.steps) {
+        if let Some(region) = &step.region {
+            let of_step = figures.iter().find(|figures| &figures.step == region);
+            measured.extend(of_step.and_then(|figures| figures.figures.first()).map(|figure| Measured {
+                row: region.clone(),
+                iteration: 0,
+                unit: Unit::Metric { unit: figure.unit.clone(), better: figure.better },
+                value: figure.value,
+                counters: BTreeMap::new(),
+                uncounted: BTreeMap::new(),
+            }));
+            continue;
+        }
+        let path = guest_files.join(step_log("measured", number, &step.command));
+        let text = fs::read_to_string(&path).at("read", &path)?;
+        let lines = parse(&text).map_err(|message| Error::NotTimes { path, message })?;
+        measured.extend(lines.into_iter().map(|line| of_line(line, suite)));
+    }
+    Ok(measured)
+}
+
+fn of_line(line: Line, suite: Option<&Suite>) -> Measured {
+    let known = suite.and_then(|suite| suite.row(&line.row)).map(|row| row.unit.clone());
+    let unit = known.unwrap_or(Unit::Time);
+    let value = unit.value(line.operations, line.nanoseconds);
+    let value = value.unwrap_or(line.nanoseconds as f64 / line.operations as f64);
+    let counters = line.counted();
+    Measured { row: line.row, iteration: line.iteration, unit, value, counters, uncounted: line.uncounted }
+}
+
+/// What a step printed: at least one line, and nothing but lines.
+fn parse(text: &str) -> Result<Vec<Line>, String> {
+    let lines = lines::parse(text)?;
+    match lines.is_empty() {
+        true => Err("it is empty".into()),
+        false => Ok(lines),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_time_is_no_number() {
+        for bad in ["", "done", "{\"row\":\"a\",\"operations\":0,\"nanoseconds\":5}", "{\"row\":\"a\"}"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

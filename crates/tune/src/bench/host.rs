@@ -5,7 +5,7 @@
 
 use super::lines::{self, Line};
 use super::measured::measured;
-use super::{common, empty_row, something, without, Error, Selected};
+use super::{common, directory, empty_row, something, without, Error, Selected};
 use crate::Result;
 use kerntune_guest::{compile, Command, GuestImage, Suite, SuiteRow, Workload};
 use kerntune_machine::{can_contain, run_contained, ContainedRequest, Error as MachineError};
@@ -20,8 +20,6 @@ use std::time::{Duration, SystemTime};
 pub const MACHINE: &str = "host";
 /// The usual work takes some milliseconds; a clock that others use, too, wants more.
 const SCALE: f64 = 10.0;
-/// Where contained runs are until they are read.
-const ROOM: &str = "timings";
 /// How many last lines of a program are its last words.
 const WORDS: usize = 5;
 
@@ -166,11 +164,7 @@ impl Run<'_> {
     fn contained(&self, rows: &mut [ResultsRow]) -> Result<BTreeMap<Counter, String>> {
         let Self { work, workload, progress, .. } = *self;
         let image = GuestImage::build(work, workload, progress)?;
-        let directory = work.room(ROOM)?.join(format!("host.{}", std::process::id()));
-        if directory.is_dir() {
-            fs::remove_dir_all(&directory).at("remove", &directory)?;
-        }
-        fs::create_dir(&directory).at("create", &directory)?;
+        let directory = directory(work, MACHINE)?;
         let request = ContainedRequest {
             what: self.what,
             initramfs: &image.initramfs,

@@ -15,10 +15,13 @@ pub use error::Error;
 use kerntune_guest::{Better, Suite, SuiteRow, Unit};
 use kerntune_kernel::Kernel;
 use kerntune_stats::{ResultsRow, Skipped};
-use kerntune_work::IoContext;
+use kerntune_work::{IoContext, WorkDir};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Where timed runs are until they are read.
+const ROOM: &str = "timings";
 
 /// What is to run of a suite: some of its rows, at least one.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,6 +121,28 @@ fn empty_row(suite: &str, row: &SuiteRow) -> ResultsRow {
     ResultsRow { suite: suite.into(), row: row.name.clone(), unit, better, values: Vec::new() }
 }
 
+/// An empty directory for a run of `what`, to be removed when it was read. One that failed stays for a look; those of processes
+/// that are gone are removed now.
+fn directory(work: &WorkDir, what: &str) -> crate::Result<PathBuf> {
+    let room = work.room(ROOM)?;
+    let gone = |name: &str| {
+        let process = name.rsplit_once('.').and_then(|(_, process)| process.parse::<u32>().ok());
+        process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists())
+    };
+    for entry in fs::read_dir(&room).at("list", &room)?.flatten() {
+        if gone(&entry.file_name().to_string_lossy()) {
+            // Another one may be at it, too.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    let directory = room.join(format!("{what}.{}", std::process::id()));
+    if directory.is_dir() {
+        fs::remove_dir_all(&directory).at("remove", &directory)?;
+    }
+    fs::create_dir(&directory).at("create", &directory)?;
+    Ok(directory)
+}
+
 /// What suites of different efforts have none of.
 fn common<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
     let first = values.next()?;
@@ -164,6 +189,20 @@ mod tests {
             s.rows.iter().map(|row| format!("{}/{}", s.suite.workload.name, row.name)).collect()
         };
         selected.iter().flat_map(of).collect()
+    }
+
+    #[test]
+    fn what_a_failed_run_left_is_there_until_the_next_one() {
+        let root = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(root.path()).unwrap();
+        // No process has this number: they end at 2^22.
+        let dead = work.room(ROOM).unwrap().join("k.4194305");
+        let alive = work.room(ROOM).unwrap().join("other.1");
+        let _ = [&dead, &alive].map(|path| fs::create_dir(path).unwrap());
+        let ours = directory(&work, "k").unwrap();
+        fs::write(ours.join("console.log"), "kt: failed").unwrap();
+        assert_eq!((dead.exists(), alive.exists()), (false, true));
+        assert_eq!(fs::read_dir(directory(&work, "k").unwrap()).unwrap().count(), 0);
     }
 
     #[test]

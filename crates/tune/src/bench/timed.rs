@@ -8,7 +8,7 @@
 //! Times are written after each boot: the same request goes on from there.
 
 use super::measured::{measured, Measured};
-use super::{better, common, empty_row, fitting, lines, uname, Selected};
+use super::{better, common, directory, empty_row, fitting, lines, uname, Selected};
 use crate::{Error, Result, Session};
 use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
@@ -27,8 +27,6 @@ use std::time::{Duration, Instant, SystemTime};
 /// What results call them.
 pub const UML: &str = "uml";
 pub const KVM: &str = "kvm";
-/// Where the runs of boots are until they are read.
-const ROOM: &str = "timings";
 
 /// How much to run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -321,12 +319,7 @@ impl<'a> Timing<'a> {
 
     fn boot_once(&self, kernel: &Kernel) -> Result<(Vec<Measured>, Outcome)> {
         let (session, workload) = (self.session, &self.workload);
-        let directory =
-            session.work.room(ROOM)?.join(format!("{}.{}", kernel.manifest.id, std::process::id()));
-        if directory.is_dir() {
-            fs::remove_dir_all(&directory).at("remove", &directory)?;
-        }
-        fs::create_dir(&directory).at("create", &directory)?;
+        let directory = directory(session.work, &kernel.manifest.id)?;
         let request = RunRequest {
             memory_mb: workload.memory_mb,
             network_cards: workload.network_cards,

@@ -105,14 +105,27 @@ pub fn run(
         ..Results::default()
     };
     let mut rows: Vec<Vec<ResultsRow>> = selection.iter().map(empty_rows).collect();
-    for number in 0..effort.runs {
-        for ((selected, rows), &scale) in selection.iter().zip(&mut rows).zip(&scales) {
-            let Selected { suite, rows: asked } = selected;
-            let mut workload = suite.restricted(&asked.iter().collect::<Vec<_>>(), scale);
+    let prepared: Vec<(Workload, Option<GuestImage>)> = selection
+        .iter()
+        .zip(scales)
+        .map(|(Selected { suite, rows }, scale)| {
+            let mut workload = suite.restricted(&rows.iter().collect::<Vec<_>>(), scale);
             workload.env.extend(lines::environment(effort.counters));
+            let image = match suite.is_bare() {
+                true => None,
+                false => Some(GuestImage::build(work, &workload, progress)?),
+            };
+            Ok((workload, image))
+        })
+        .collect::<Result<_>>()?;
+    for number in 0..effort.runs {
+        for ((selected, rows), (workload, image)) in selection.iter().zip(&mut rows).zip(&prepared) {
             let what = format!("{} on the host, run {} of {}", workload.name, number + 1, effort.runs);
-            let run = Run { work, suite, workload: &workload, number, what: &what, progress };
-            let uncounted = if suite.is_bare() { run.here(asked, rows)? } else { run.contained(rows)? };
+            let run = Run { work, suite: &selected.suite, workload, number, what: &what, progress };
+            let uncounted = match image {
+                None => run.here(&selected.rows, rows)?,
+                Some(image) => run.contained(image, rows)?,
+            };
             results.uncounted.extend(uncounted);
         }
     }
@@ -161,9 +174,8 @@ impl Run<'_> {
     }
 
     /// The same from its image, in namespaces.
-    fn contained(&self, rows: &mut [ResultsRow]) -> Result<BTreeMap<Counter, String>> {
+    fn contained(&self, image: &GuestImage, rows: &mut [ResultsRow]) -> Result<BTreeMap<Counter, String>> {
         let Self { work, workload, progress, .. } = *self;
-        let image = GuestImage::build(work, workload, progress)?;
         let directory = directory(work, MACHINE)?;
         let request = ContainedRequest {
             what: self.what,

@@ -28,7 +28,8 @@ struct options {
 };
 
 /* Options are on the kernel's command line. Where the kernel was there before us (machine `host`) we are process 1 of
- * namespaces of our own, and are told so: `/init contained OPTION...`, with lines out on descriptor 1 and results on 0. */
+ * namespaces that guest/contain made and brought up, and are told so: `/init contained OPTION...`, with lines out on
+ * descriptor 1 and results on 0. */
 bool system_start(struct options *options, int argc, char **argv);
 bool is_contained(void);
 /* One line on the console; waits until it is out, so that no later region pays for it. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * Brings the bare kernel to the state of a small running system: file systems, loopback network,
- * console, options; and ends it. In namespaces of a kernel that others use, too, it brings up as much as is ours there,
- * and changes nothing that is not.
+ * console, options; and ends it. In namespaces of a kernel that others use, too, guest/contain has done that before.
  * Talks to: the kernel; the host through lines on /dev/console, or on the descriptor given (crates/machine/src/contained.rs).
  */
 #include "init.h"
@@ -17,10 +16,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/reboot.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -115,79 +114,35 @@ static bool make_dir(const char *path, mode_t mode)
 	return true;
 }
 
-struct mount {
-	const char *type, *where, *data;
-	bool needed; /* a lean kernel may lack the others */
-	unsigned long flags;
-};
-
-static bool mount_all(const struct mount *mounts, size_t count)
+static bool mount_own(void)
 {
-	for (size_t i = 0; i < count; i++) {
+	static const struct {
+		const char *type, *where, *data;
+		bool needed; /* a lean kernel may lack the others */
+	} mounts[] = {
+		{ "devtmpfs", "/dev", "mode=0755", true },
+		{ "proc", "/proc", NULL, true },
+		{ "sysfs", "/sys", NULL, true },
+		{ "tmpfs", "/tmp", "mode=1777", true },
+		{ "tmpfs", "/run", "mode=0755", true },
+		{ "tmpfs", OUT_DIR, "mode=0755", true },
+		{ "tmpfs", "/dev/shm", "mode=1777", true },
+		{ "devpts", "/dev/pts", "mode=0620,ptmxmode=0666", false },
+		{ "debugfs", "/sys/kernel/debug", NULL, false },
+		{ "tracefs", "/sys/kernel/tracing", NULL, false },
+	};
+
+	for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
 		/* In sysfs the kernel makes the mount points, or has none. */
 		bool in_sys = strncmp(mounts[i].where, "/sys/", 5) == 0;
 
 		if (!in_sys && !make_dir(mounts[i].where, 0755))
 			return false;
-		if (mount(mounts[i].type, mounts[i].where, mounts[i].type, mounts[i].flags, mounts[i].data) < 0 &&
+		if (mount(mounts[i].type, mounts[i].where, mounts[i].type, 0, mounts[i].data) < 0 &&
 		    errno != EBUSY && mounts[i].needed)
 			return fail("boot: cannot mount %s at %s: %s", mounts[i].type, mounts[i].where,
 				    strerror(errno));
 	}
-	return true;
-}
-
-static bool mount_own(void)
-{
-	static const struct mount mounts[] = {
-		{ "devtmpfs", "/dev", "mode=0755", true, 0 },
-		{ "proc", "/proc", NULL, true, 0 },
-		{ "sysfs", "/sys", NULL, true, 0 },
-		{ "tmpfs", "/tmp", "mode=1777", true, 0 },
-		{ "tmpfs", "/run", "mode=0755", true, 0 },
-		{ "tmpfs", OUT_DIR, "mode=0755", true, 0 },
-		{ "tmpfs", "/dev/shm", "mode=1777", true, 0 },
-		{ "devpts", "/dev/pts", "mode=0620,ptmxmode=0666", false, 0 },
-		{ "debugfs", "/sys/kernel/debug", NULL, false, 0 },
-		{ "tracefs", "/sys/kernel/tracing", NULL, false, 0 },
-	};
-
-	return mount_all(mounts, sizeof(mounts) / sizeof(mounts[0]));
-}
-
-/* The same where /dev, the kernel's settings and what it shows of itself belong to all: devices of our own, the rest to
- * be read and not written. */
-static bool mount_contained(void)
-{
-	static const struct mount mounts[] = {
-		{ "tmpfs", "/dev", "mode=0755", true, 0 },
-		{ "proc", "/proc", NULL, true, 0 },
-		{ "sysfs", "/sys", NULL, true, MS_RDONLY },
-		{ "tmpfs", "/tmp", "mode=1777", true, 0 },
-		{ "tmpfs", "/run", "mode=0755", true, 0 },
-		{ "tmpfs", OUT_DIR, "mode=0755", true, 0 },
-		{ "tmpfs", "/dev/shm", "mode=1777", true, 0 },
-		{ "devpts", "/dev/pts", "newinstance,mode=0620,ptmxmode=0666", false, 0 },
-	};
-	static const struct {
-		const char *path;
-		unsigned major, minor;
-	} devices[] = {
-		{ "/dev/null", 1, 3 },	 { "/dev/zero", 1, 5 },	   { "/dev/full", 1, 7 },
-		{ "/dev/random", 1, 8 }, { "/dev/urandom", 1, 9 }, { "/dev/tty", 5, 0 },
-	};
-
-	if (!mount_all(mounts, sizeof(mounts) / sizeof(mounts[0])))
-		return false;
-	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
-		if (mknod(devices[i].path, S_IFCHR | 0666, makedev(devices[i].major, devices[i].minor)) < 0 ||
-		    chmod(devices[i].path, 0666) < 0)
-			return fail("boot: cannot make %s: %s", devices[i].path, strerror(errno));
-	if (symlink("pts/ptmx", "/dev/ptmx") < 0)
-		return fail("boot: cannot make /dev/ptmx: %s", strerror(errno));
-	if (mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) < 0 ||
-	    mount(NULL, "/proc/sys", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) < 0)
-		return fail("boot: cannot keep /proc/sys as it is: %s", strerror(errno));
 	return true;
 }
 
@@ -280,8 +235,9 @@ static bool take_descriptors(void)
 	if (console < 0 || results < 0)
 		return fail("boot: no descriptors for lines and results: %s", strerror(errno));
 	stream_given(results);
-	if (!mount_contained())
-		return false;
+	/* Else the programs could open them by way of /proc/1/fd. */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return fail("boot: cannot keep descriptors from programs: %s", strerror(errno));
 	nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; fd < 3; fd++)
 		if (nothing < 0 || dup2(nothing, fd) < 0)
@@ -296,6 +252,7 @@ static bool own_kernel(struct options *options)
 	return seed_random() && read_options(options);
 }
 
+/* Where the kernel was there before us, and the system too. */
 static bool contained_options(struct options *options, int argc, char **argv)
 {
 	bool good = true;
@@ -328,7 +285,9 @@ bool system_start(struct options *options, int argc, char **argv)
 	/* Out of the reach of the OOM killer, where it is ours. */
 	if (!contained && !write_text("/proc/self/oom_score_adj", "-1000"))
 		return fail("boot: cannot write /proc/self/oom_score_adj: %s", strerror(errno));
+	if (contained)
+		return contained_options(options, argc, argv);
 	if (sethostname("kerntune", 8) < 0)
 		return fail("boot: cannot set the host name: %s", strerror(errno));
-	return (contained ? contained_options(options, argc, argv) : own_kernel(options)) && loopback_up();
+	return own_kernel(options) && loopback_up();
 }

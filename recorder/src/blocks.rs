@@ -1,5 +1,6 @@
 //! What is known of each translated block.
 
+use crate::translate::Refusal;
 use std::collections::HashMap;
 
 /// How a block ends.
@@ -26,6 +27,8 @@ pub struct BlockInfo {
     pub offsets: Box<[u16]>,
     /// How it ends.
     pub flow: Flow,
+    /// Which exceptions of its last instruction count it.
+    pub refusal: Refusal,
     /// Whether it is user code.
     pub user: bool,
     /// Distinguishes user pages of one address and different content; 0 for the kernel.
@@ -52,6 +55,17 @@ impl BlockInfo {
     }
 }
 
+/// Bits of an address within its page.
+const IN_PAGE: u64 = 0xfff;
+
+impl BlockInfo {
+    /// The same where the block's page may be mapped at another address than that at which it was translated:
+    /// QEMU uses a block of user code for all processes that map its page.
+    pub fn position_in_page(&self, address: u64) -> Option<u64> {
+        self.position(self.start & !IN_PAGE | address & IN_PAGE)
+    }
+}
+
 /// All blocks, by number. Number 0 is "none".
 pub struct Blocks {
     list: Vec<BlockInfo>,
@@ -69,6 +83,7 @@ impl Blocks {
             end: 0,
             offsets: Box::new([]),
             flow: Flow::Opaque,
+            refusal: Refusal::NONE,
             user: true,
             space: 0,
         };
@@ -108,6 +123,7 @@ impl Blocks {
             end: whole.start + u64::from(*whole.offsets.get(instructions as usize)?),
             offsets,
             flow: Flow::Straight,
+            refusal: Refusal::NONE,
             ..whole.clone()
         };
         Some(self.intern(part))
@@ -138,6 +154,7 @@ mod tests {
             end: 110,
             offsets: Box::new([0, 3, 7]),
             flow: Flow::Straight,
+            refusal: Refusal::NONE,
             user: false,
             space: 0,
         });

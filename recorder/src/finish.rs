@@ -22,6 +22,7 @@ impl Recorder {
         if let Some(tags) = self.tags.take() {
             tags.finish()?;
         }
+        self.notes.extend(self.differences.note());
         self.health.lost_jumps += self.planner.unguarded_jumps;
         self.health.uncounted_edges = self.edges.uncounted;
         if self.planner.capture.edges {

@@ -7,6 +7,20 @@ use kerntune_layout::{BranchKind, FrontEnd, Mode, TakenBranch};
 use kerntune_trace::counts::EdgeKind;
 use kerntune_trace::Weights;
 
+/// Selectors of the kernel's descriptor table are not larger, addresses of code are.
+const SELECTORS: u64 = 0xff;
+
+/// A block that was left before its end.
+#[derive(Debug, Clone, Copy)]
+struct Interrupted {
+    /// Its number.
+    block: u32,
+    /// How many of its instructions were executed.
+    done: u64,
+    /// The address of the next, where the block was translated.
+    address: u64,
+}
+
 /// Selectors of user code end with privilege level 3.
 const USER: u64 = 3;
 
@@ -82,13 +96,13 @@ impl Recorder {
             }
         }
         let interrupted = if exception { self.interrupted_block(board, cpu) } else { None };
-        if let Some((block, done, _)) = interrupted {
+        if let Some(Interrupted { block, done, .. }) = interrupted {
             self.cut(board, counts, block, done);
         }
         let Some(from) = self.blocks.get(board.block as u32) else { return };
         if let Some(model) = &mut self.model {
             let (mode, space) = (if from.user { Mode::User } else { Mode::Kernel }, from.space);
-            let end = interrupted.map_or(from.end, |(_, _, address)| address);
+            let end = interrupted.map_or(from.end, |at| at.address);
             if self.range_start != 0 && self.range_start < end {
                 model.fetch(self.range_start, end - 1, mode, space);
             }
@@ -96,20 +110,55 @@ impl Recorder {
         }
     }
 
-    /// The block that an exception left before its end, how many of its instructions were executed, and
-    /// the address of the next.
-    fn interrupted_block(&self, board: &Board, cpu: &mut dyn Cpu) -> Option<(u32, u64, u64)> {
+    /// The block that an exception left before its end; `None` if it ran to its end.
+    fn interrupted_block(&self, board: &Board, cpu: &mut dyn Cpu) -> Option<Interrupted> {
         let stack = cpu.register(Register::Rsp);
-        // With an error code the interrupted address is the second word, else the first.
-        [8, 0].into_iter().find_map(|slot| {
+        let mut word = |slot| {
             let mut word = [0; 8];
-            if !cpu.read(stack.wrapping_add(slot), &mut word) {
-                return None;
-            }
-            let address = u64::from_le_bytes(word);
-            let block = self.running(board, address)?;
-            Some((block, self.blocks.get(block)?.position(address)?, address))
-        })
+            cpu.read(stack.wrapping_add(slot), &mut word).then(|| u64::from_le_bytes(word))
+        };
+        // The CPU has pushed instruction pointer and code segment, and an error code below them or none.
+        let coded = word(8)? > SELECTORS;
+        let address = word(if coded { 8 } else { 0 })?;
+        let id = self.running(board, address)?;
+        let block = self.blocks.get(id)?;
+        let before = match block.position(address) {
+            Some(before) => before,
+            // A fetch fault may point at the same place of a page that is not there.
+            None if block.user && cpu.read(address, &mut [0]) => block.position_in_page(address)?,
+            None => return None,
+        };
+        let counts = if coded { block.refusal.coded } else { block.refusal.plain };
+        if before + 1 == block.instructions() && counts {
+            return None;
+        }
+        let address = block.address_of(block.instructions() - before)?;
+        Some(Interrupted { block: id, done: before, address })
+    }
+
+    /// Block `id` of one instruction begins, which writes to memory; nothing of it is counted yet.
+    ///
+    /// If the instruction is one of the block that ran, and writes to that block's code, QEMU left that
+    /// block before the instruction and executes it alone, so that what follows is translated anew.
+    pub fn on_rewrite(&mut self, board: &mut Board, counts: &mut [u64], id: u32, cpu: &mut dyn Cpu) {
+        let Some(alone) = self.blocks.get(id) else { return };
+        let start = alone.start;
+        let Some(running) = self.running(board, start) else { return };
+        let Some(block) = self.blocks.get(running) else { return };
+        let Some(done) = block.position(start) else { return };
+        if running == id || block.instructions() == 1 || block.space != alone.space {
+            return;
+        }
+        let Some(insn) = self.planner.rewrites.get(&id) else { return };
+        let hit = |&(at, size): &(u64, u64)| at < block.end && at.saturating_add(size) > block.start;
+        if !translate::writes(insn, cpu).iter().any(hit) {
+            return;
+        }
+        self.cut(board, counts, running, done);
+        if let Some(part) = self.blocks.prefix(running, done) {
+            board.block = part.into();
+        }
+        board.next = start;
     }
 
     /// The only instruction of block `id` reads or writes memory: if it is one in the middle of the

@@ -10,6 +10,19 @@
 //!
 //! Needs `-icount` (so that instructions are time), one virtual CPU, and plugin API 4 (QEMU 9.2+).
 
+/// Names the code of the recorder and of the crates below it, for the keys of recordings; read from the file of the
+/// plugin by `kerntune_machine`.
+#[used]
+#[link_section = ".kerntune.code"]
+pub static CODE: [u8; 16] = code();
+
+const fn code() -> [u8; 16] {
+    match env!("KERNTUNE_CODE").as_bytes().first_chunk() {
+        Some(code) => *code,
+        None => panic!("a hash has 16 digits"),
+    }
+}
+
 mod blocks;
 mod calls;
 mod clock;
@@ -17,6 +30,8 @@ mod edges;
 mod ffi;
 mod finish;
 mod follow;
+#[cfg(test)]
+mod follow_tests;
 mod functions;
 mod marks;
 mod plan;

@@ -8,9 +8,6 @@ use kerntune_layout::FrontEnd;
 use kerntune_trace::mark::{Mark, NAME_MAX};
 use kerntune_trace::{Event, ModeCounters, TagWindow, Thread};
 
-/// Clock errors that are told one by one.
-const CLOCK_NOTES: u64 = 8;
-
 impl Recorder {
     /// `hlt` is about to run.
     pub fn on_halt(&mut self, board: &Board, rest: u64) {
@@ -31,7 +28,12 @@ impl Recorder {
         // read, if anything, is not what the time is now.
         let before = self.last(board).and_then(|before| self.blocks.get(before));
         let (Some(before), Some(block)) = (before, self.blocks.get(id)) else { return };
-        if (before.end, before.space) != (block.start, block.space) || !self.clock.due() {
+        if (before.end, before.space) != (block.start, block.space) {
+            return;
+        }
+        // Without the trace of functions it is not known which thread runs.
+        let before_halt = !self.planner.capture.functions || self.threads.running().thread.pid == 0;
+        if !self.clock.due(before_halt) {
             return;
         }
         let low = cpu.register(Register::Rax) & 0xffff_ffff;
@@ -52,11 +54,9 @@ impl Recorder {
             Check::Error(ns) => {
                 self.health.clock_errors += 1;
                 self.health.clock_error_ns += ns.unsigned_abs();
-                if self.health.clock_errors <= CLOCK_NOTES {
-                    let Thread { comm, pid, .. } = &self.threads.running().thread;
-                    let at = self.clock.at(instructions);
-                    self.notes.push(format!("clock {ns:+} ns at {at} ns in {comm} [{pid}]"));
-                }
+                let Thread { comm, pid, .. } = &self.threads.running().thread;
+                let thread = format!("{comm} [{pid}]");
+                self.differences.add(thread, ns, self.clock.at(instructions));
             }
         }
     }

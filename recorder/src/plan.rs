@@ -41,6 +41,8 @@ pub const MAX_BLOCKS: usize = 1 << 22;
 /// What is called back. The hook's number is the function's, the block's or as said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Callback {
+    /// The block (number), whose only instruction writes to memory, begins.
+    Rewrite,
     /// The block (number) after an `rdtsc` begins.
     Clock,
     /// The block (number) of an interrupt's first instruction begins.
@@ -88,7 +90,11 @@ impl Callback {
     pub fn reads_cpu(self) -> bool {
         use Callback::*;
         let leaves = matches!(self, InterruptReturn | SystemReturn);
-        leaves || matches!(self, Clock | Interrupt | Exception | Indirect | Switch | System | Mark | PortTag)
+        leaves
+            || matches!(
+                self,
+                Rewrite | Clock | Interrupt | Exception | Indirect | Switch | System | Mark | PortTag
+            )
     }
 }
 
@@ -135,6 +141,8 @@ pub struct Planner {
     pub jumps: Vec<Instruction>,
     /// Conditional jumps out of traced code to functions that do not look for them.
     pub unguarded_jumps: u64,
+    /// The only instructions of blocks that write to memory, by the block's number.
+    pub rewrites: HashMap<u32, Instruction>,
     /// Addresses after an `rdtsc`.
     after_clock: HashSet<u64>,
     /// First instructions of functions that do not look for jumps to them and have been translated.
@@ -184,6 +192,7 @@ impl Planner {
             tags: None,
             jumps: Vec::new(),
             unguarded_jumps: 0,
+            rewrites: HashMap::new(),
             after_clock: HashSet::new(),
             unguarded: HashSet::new(),
         }
@@ -265,6 +274,12 @@ impl Planner {
     /// clock, then the counts of this one, then what needs them.
     fn whole(&mut self, block: &Block, out: &mut Hooks) {
         let BlockInfo { start, user, .. } = *block.info;
+        if let ([alone], Flow::Straight) = (block.insns, block.info.flow) {
+            if translate::stores(alone) {
+                self.rewrites.insert(block.id, alone.decode());
+                out.block(Callback::Rewrite, block.id);
+            }
+        }
         if self.after_clock.contains(&start) {
             out.block(Callback::Clock, block.id);
         }

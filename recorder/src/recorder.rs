@@ -1,14 +1,14 @@
 //! What the watched instructions mean.
 
 use crate::blocks::{BlockInfo, Blocks};
-use crate::clock::Clock;
+use crate::clock::{Clock, Differences};
 use crate::edges::Edges;
 use crate::functions::Functions;
 use crate::plan::{Block, Hook, Planner};
 use crate::regions::Regions;
 use crate::tags::TagWriter;
 use crate::threads::Threads;
-use crate::translate::{self, Insn};
+use crate::translate::{self, Insn, Refusal};
 use crate::user::Binaries;
 use crate::writer::TraceWriter;
 use crate::Failure;
@@ -98,6 +98,7 @@ pub struct Recorder {
     pub(crate) threads: Threads,
     pub(crate) regions: Regions,
     pub(crate) clock: Clock,
+    pub(crate) differences: Differences,
     /// The block announced last, and the count of instructions then.
     pub(crate) announced: Option<(u64, u32)>,
     pub(crate) trace: Option<TraceWriter>,
@@ -154,6 +155,7 @@ impl Recorder {
             threads: Threads::new(),
             regions: Regions::new(model.as_ref().map(FrontEnd::deeper_events).unwrap_or_default()),
             clock: Clock::default(),
+            differences: Differences::default(),
             announced: None,
             trace,
             tags,
@@ -188,6 +190,7 @@ impl Recorder {
             end: last.end(),
             offsets: insns.iter().map(|insn| (insn.address - first.address) as u16).collect(),
             flow,
+            refusal: Refusal::of(last, user),
             user,
             space,
         });

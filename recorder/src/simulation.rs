@@ -229,6 +229,7 @@ impl Machine {
             Callback::Interrupt => recorder.on_interrupt(board, &mut self.counts, number, false, cpu),
             Callback::Announce => recorder.on_announce(board, number),
             Callback::Jump => recorder.on_jump(board, number),
+            Callback::Rewrite => recorder.on_rewrite(board, &mut self.counts, number, cpu),
             other => panic!("{other:?}"),
         }
     }

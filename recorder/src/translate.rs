@@ -5,7 +5,8 @@
 use crate::blocks::Flow;
 use crate::recorder::{Cpu, Register};
 use iced_x86::{
-    Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register as Segment,
+    Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
+    InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register as Segment, UsedMemory,
 };
 use kerntune_trace::counts::EdgeKind;
 use kerntune_trace::mark::{self, Mark};
@@ -90,6 +91,68 @@ pub fn ending(last: &Insn) -> (Ending, Flow) {
     }
 }
 
+/// Which exceptions QEMU raises for an instruction as if it had been executed, though they point at it: those
+/// that its translator knows of, which are part of the translated code and end the block. What a helper or
+/// a memory access raises takes the instruction back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// Of those without an error code (`#UD`, `#NM`).
+    pub plain: bool,
+    /// Of those with an error code (`#GP`).
+    pub coded: bool,
+}
+
+impl Refusal {
+    /// No exception counts.
+    pub const NONE: Self = Self { plain: false, coded: false };
+
+    /// What of the last instruction of a block of user or kernel code counts.
+    pub fn of(last: &Insn, user: bool) -> Self {
+        let insn = last.decode();
+        let of_helper = matches!(insn.mnemonic(), Mnemonic::Div | Mnemonic::Idiv | Mnemonic::Wait)
+            || insn.cpuid_features().contains(&CpuidFeature::FPU);
+        // The translator checks the privilege level, but for ports, whose bitmap a helper reads.
+        let refused = match insn.mnemonic() {
+            Mnemonic::In | Mnemonic::Out | Mnemonic::Xsetbv => false,
+            Mnemonic::Insb | Mnemonic::Insw | Mnemonic::Insd => false,
+            Mnemonic::Outsb | Mnemonic::Outsw | Mnemonic::Outsd => false,
+            Mnemonic::Sgdt | Mnemonic::Sidt | Mnemonic::Sldt | Mnemonic::Smsw | Mnemonic::Str => user,
+            _ => user && insn.is_privileged(),
+        };
+        // `int` is over when its gate turns out not to be for user code.
+        let coded = refused || insn.is_invalid() || insn.mnemonic() == Mnemonic::Int;
+        Self { plain: !of_helper, coded }
+    }
+}
+
+/// Where an instruction that is about to run writes, and how many bytes; what depends on a segment's base is
+/// left out.
+pub fn writes(insn: &Instruction, cpu: &mut dyn Cpu) -> Vec<(u64, u64)> {
+    let mut factory = InstructionInfoFactory::new();
+    let info = factory.info_options(insn, InstructionInfoOptions::NO_REGISTER_USAGE);
+    let stores = info.used_memory().iter().filter(|memory| writes_to(memory));
+    let places = stores.filter_map(|memory| {
+        let address = memory.virtual_address(0, |register, _, _| match register {
+            Segment::CS | Segment::DS | Segment::ES | Segment::SS => Some(0),
+            register => Some(cpu.register(Register::decoded(register)?)),
+        })?;
+        Some((address, memory.memory_size().size() as u64))
+    });
+    places.collect()
+}
+
+/// Whether the instruction writes to memory.
+pub fn stores(insn: &Insn) -> bool {
+    let mut factory = InstructionInfoFactory::new();
+    let info = factory.info_options(&insn.decode(), InstructionInfoOptions::NO_REGISTER_USAGE);
+    info.used_memory().iter().any(writes_to)
+}
+
+fn writes_to(memory: &UsedMemory) -> bool {
+    use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
+    matches!(memory.access(), Write | CondWrite | ReadWrite | ReadCondWrite)
+}
+
 fn jump(insn: &Instruction) -> Ending {
     let near = matches!(insn.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64);
     Ending::Jump { target: near.then(|| insn.near_branch_target()) }
@@ -154,6 +217,28 @@ mod tests {
         assert_eq!(ending(&insn(&[0xff, 0xe0])).0, Ending::Jump { target: None });
         assert_eq!(ending(&insn(&[0x90])), (Ending::Other, Flow::Straight));
         assert_eq!(ending(&insn(&[0x06])), (Ending::Other, Flow::Opaque), "not an instruction");
+    }
+
+    #[test]
+    fn refused_instructions_count_unless_a_helper_refuses_them() {
+        let of = |bytes: &[u8], user| {
+            let Refusal { plain, coded } = Refusal::of(&insn(bytes), user);
+            (plain, coded)
+        };
+        assert_eq!(of(&[0x0f, 0x0b], true), (true, false), "ud2");
+        assert_eq!(of(&[0xf0, 0x89, 0xc0], true), (true, true), "lock without memory");
+        for privileged in
+            [&[0xfa][..], &[0xf4], &[0x0f, 0x30], &[0x0f, 0x20, 0xc0], &[0x0f, 0x01, 0x14, 0x24]]
+        {
+            assert_eq!(of(privileged, true), (true, true), "{privileged:x?}");
+            assert_eq!(of(privileged, false), (true, false), "{privileged:x?}");
+        }
+        assert_eq!(of(&[0xe4, 0x80], true), (true, false), "in");
+        assert_eq!(of(&[0xf3, 0x6c], true), (true, false), "rep insb");
+        assert_eq!(of(&[0xcd, 0x80], true), (true, true), "int");
+        assert_eq!(of(&[0xf7, 0xf1], true), (false, false), "div");
+        assert_eq!(of(&[0x9b], true), (false, false), "fwait");
+        assert_eq!(of(&[0x8b, 0x00], true), (true, false), "mov");
     }
 
     #[test]

@@ -52,9 +52,55 @@ pub(crate) struct Call {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Account {
     pub sums: Sums,
+    pub interrupted: Interrupted,
     /// When the first of the slowest calls began.
     pub slowest_at: u64,
     pub histogram: Histogram,
+}
+
+impl Account {
+    /// Calls that were made in the region.
+    pub fn calls(&self) -> u64 {
+        self.sums.calls + self.interrupted.calls
+    }
+
+    /// Calls that ended in the region.
+    pub fn ended(&self) -> u64 {
+        self.sums.calls + self.interrupted.ended
+    }
+
+    /// The callee's net time that passed in the region, whether or not its call ended there.
+    pub fn net(&self) -> u64 {
+        self.sums.net.wrapping_add(self.interrupted.net)
+    }
+
+    /// The whole net time of the calls that ended in the region.
+    pub fn ended_net(&self) -> u64 {
+        self.sums.net.wrapping_add(self.interrupted.ended_net)
+    }
+}
+
+/// What is counted apart of calls that were open when the region changed or the chunk ended: they may end
+/// in another region, or never. They are few, and what is counted of each call has no room for them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Interrupted {
+    /// How many were made in the region.
+    pub calls: u64,
+    /// How many ended in it.
+    pub ended: u64,
+    /// Their net time that passed in the region.
+    pub net: u64,
+    /// The whole net time of those that ended in it.
+    pub ended_net: u64,
+}
+
+impl Interrupted {
+    fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.ended += other.ended;
+        self.net = self.net.wrapping_add(other.net);
+        self.ended_net = self.ended_net.wrapping_add(other.ended_net);
+    }
 }
 
 /// What is counted of every call over an arc: one cache line, as waiting for these is what an analysis
@@ -62,9 +108,11 @@ pub(crate) struct Account {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[repr(align(64))]
 pub(crate) struct Sums {
+    /// Calls that were made and ended in the region, but for [`Interrupted`] ones.
     pub calls: u64,
-    /// The callee's net time that passed in the region, whether or not its call ended there.
+    /// Their net time.
     pub net: u64,
+    /// From here on: of all calls that ended.
     pub elapsed: u64,
     pub max: u64,
     pub min: u64,
@@ -172,7 +220,8 @@ pub(crate) type AccountKey = (u32, ArcKey);
 /// The accounts of all regions.
 #[derive(Default)]
 pub(crate) struct Accounts {
-    pub rows: Vec<Sums>,
+    rows: Vec<Sums>,
+    interrupted: Vec<Interrupted>,
     /// See [`Account::slowest_at`].
     slowest_at: Vec<u64>,
     histograms: Vec<Histogram>,
@@ -185,6 +234,7 @@ impl Accounts {
     pub fn number(&mut self, key: AccountKey) -> u32 {
         *self.numbers.entry(key).or_insert_with(|| {
             self.rows.push(Sums::NONE);
+            self.interrupted.push(Interrupted::default());
             self.slowest_at.push(u64::MAX);
             self.histograms.push(Histogram::default());
             self.keys.push(key);
@@ -192,17 +242,33 @@ impl Accounts {
         })
     }
 
-    #[inline]
-    pub fn get(&mut self, number: u32) -> &mut Sums {
-        &mut self.rows[number as usize]
+    /// What is counted of interrupted calls.
+    pub fn interrupted(&mut self, number: u32) -> &mut Interrupted {
+        &mut self.interrupted[number as usize]
     }
 
-    /// Counts one call; its net time comes with [`Sums::net`].
+    /// Counts a call that was made and ended with nothing between.
     #[inline]
-    pub fn count(&mut self, number: u32, Call { net, elapsed, begin }: Call) {
-        let bucket = bucket_of(Nanoseconds(elapsed));
+    pub fn count(&mut self, number: u32, call: Call) {
         let sums = &mut self.rows[number as usize];
         sums.calls += 1;
+        sums.net = sums.net.wrapping_add(call.net);
+        self.ended(number, call);
+    }
+
+    /// Counts the end of an interrupted call; that it was made, and its net time in the region, is counted already.
+    pub fn end_interrupted(&mut self, number: u32, call: Call) {
+        let interrupted = self.interrupted(number);
+        interrupted.ended += 1;
+        interrupted.ended_net = interrupted.ended_net.wrapping_add(call.net);
+        self.ended(number, call);
+    }
+
+    /// What is counted of any call that ended.
+    #[inline(always)]
+    fn ended(&mut self, number: u32, Call { net, elapsed, begin }: Call) {
+        let bucket = bucket_of(Nanoseconds(elapsed));
+        let sums = &mut self.rows[number as usize];
         // Recursion can count the same time many times over.
         sums.elapsed = sums.elapsed.saturating_add(elapsed);
         sums.max = sums.max.max(net);
@@ -232,11 +298,13 @@ impl Accounts {
     pub fn merge(&mut self, mut other: Self) -> Vec<u32> {
         self.settle();
         other.settle();
+        let sums = other.rows.iter().zip(&other.interrupted);
         let slowest = other.rows.iter().map(|row| row.slowest).zip(other.slowest_at);
-        let rows = other.keys.into_iter().zip(other.rows.iter().zip(slowest).zip(other.histograms));
-        rows.map(|(key, ((row, (slowest, slowest_at)), histogram))| {
+        let rows = other.keys.into_iter().zip(sums.zip(slowest).zip(other.histograms));
+        rows.map(|(key, (((row, interrupted), (slowest, slowest_at)), histogram))| {
             let number = self.number(key);
             let at = number as usize;
+            self.interrupted[at].add(interrupted);
             let mine = self.rows[at].slowest;
             if slowest > mine || (slowest == mine && slowest_at < self.slowest_at[at]) {
                 self.slowest_at[at] = slowest_at;
@@ -252,17 +320,29 @@ impl Accounts {
         .collect()
     }
 
-    /// All sums with their keys.
-    pub fn iter(&self) -> impl Iterator<Item = (AccountKey, &Sums)> {
-        self.keys.iter().copied().zip(&self.rows)
+    /// Region and arc of an account.
+    pub fn key(&self, number: u32) -> Option<AccountKey> {
+        self.keys.get(number as usize).copied()
+    }
+
+    /// Each account's key, the calls that were made, and the net time.
+    pub fn iter(&self) -> impl Iterator<Item = (AccountKey, u64, u64)> + '_ {
+        let sums = self.rows.iter().zip(&self.interrupted);
+        let sums = sums.map(|(sums, other)| (sums.calls + other.calls, sums.net.wrapping_add(other.net)));
+        self.keys.iter().zip(sums).map(|(key, (calls, net))| (*key, calls, net))
     }
 
     /// All accounts by region and arc.
     pub fn sorted(mut self) -> Vec<(AccountKey, Account)> {
         self.settle();
-        let accounts = self.rows.into_iter().zip(self.slowest_at).zip(self.histograms);
-        let accounts =
-            accounts.map(|((sums, slowest_at), histogram)| Account { sums, slowest_at, histogram });
+        let sums = self.rows.into_iter().zip(self.interrupted);
+        let accounts = sums.zip(self.slowest_at).zip(self.histograms);
+        let accounts = accounts.map(|(((sums, interrupted), slowest_at), histogram)| Account {
+            sums,
+            interrupted,
+            slowest_at,
+            histogram,
+        });
         let mut rows: Vec<_> = self.keys.into_iter().zip(accounts).collect();
         rows.sort_unstable_by_key(|(key, _)| *key);
         rows

@@ -128,8 +128,8 @@ impl Books {
                 *sum = sum.wrapping_add(ns);
             }
         };
-        for ((region, _), account) in self.accounts.iter() {
-            put(&mut functions, region, account.net);
+        for ((region, _), _, net) in self.accounts.iter() {
+            put(&mut functions, region, net);
         }
         for (&(region, _), account) in &self.threads {
             put(&mut threads, region, account.net);

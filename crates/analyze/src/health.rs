@@ -31,7 +31,7 @@ pub(crate) fn counts(evidence: &Evidence<'_>) -> BTreeMap<String, u64> {
     let (outside, inside) = books.regions.split_last().map_or((0, &[][..]), |(last, all)| (last.busy, all));
     let unattributed = inside.iter().map(|region| region.unattributed).sum();
     let calls = |of: &mut dyn Iterator<Item = u64>| of.sum::<u64>();
-    let folded = calls(&mut books.accounts.rows.iter().map(|account| account.calls))
+    let folded = calls(&mut books.accounts.iter().map(|(_, calls, _)| calls))
         .saturating_sub(calls(&mut books.tree.nodes.iter().map(|node| node.calls)));
     // Taken apart by name, so that nothing the recorder learns to count is left out.
     let Health {

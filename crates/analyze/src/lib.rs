@@ -30,6 +30,9 @@
 //! # Ok::<(), kerntune_analyze::Error>(())
 //! ```
 
+/// Names the code of this crate and of those below it, for keys of results.
+pub const CODE: &str = env!("KERNTUNE_CODE");
+
 mod accounts;
 mod books;
 mod crew;

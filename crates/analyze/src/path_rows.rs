@@ -5,18 +5,24 @@ use crate::tree::{what, Node, Tree, NONE};
 use kerntune_profile::{FunctionIndex, How, Nanoseconds, PathKind, PathNode};
 use kerntune_trace::Weights;
 
-/// The rows of all nodes in which, or below which, something was counted.
-pub(crate) fn rows(tree: &Tree, known: &Known) -> Vec<PathNode> {
-    let nodes = &tree.nodes;
-    let weights = |at: u32| tree.weights.get(at as usize).copied().unwrap_or(Weights::NONE);
+/// Whether something was counted in each node, or below it.
+pub(crate) fn used(tree: &Tree) -> Vec<bool> {
+    let mut used = vec![false; tree.nodes.len()];
     // Parents come before children.
-    let mut used = vec![false; nodes.len()];
-    for (at, node) in nodes.iter().enumerate().rev() {
-        used[at] |= node.net > 0 || node.calls > 0 || weights(at as u32) != Weights::NONE;
+    for (at, node) in tree.nodes.iter().enumerate().rev() {
+        let weights = tree.weights.get(at).copied().unwrap_or(Weights::NONE);
+        used[at] |= node.net > 0 || node.calls > 0 || weights != Weights::NONE;
         if used[at] && node.parent != NONE {
             used[node.parent as usize] = true;
         }
     }
+    used
+}
+
+/// The rows of all nodes that are [`used`].
+pub(crate) fn rows(tree: &Tree, used: &[bool], known: &Known) -> Vec<PathNode> {
+    let nodes = &tree.nodes;
+    let weights = |at: u32| tree.weights.get(at as usize).copied().unwrap_or(Weights::NONE);
     let wanted = |at: &u32| used[*at as usize] && nodes[*at as usize].region < known.outside();
     // Siblings lie next to each other when sorted by parent; roots have none and come last.
     let key = |at: &u32| {

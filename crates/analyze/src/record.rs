@@ -53,7 +53,7 @@ pub(crate) struct Opened {
     pub net: u64,
     pub callees: u64,
     pub begin: u64,
-    /// Some of it was not seen: it has net time, but does not count as a call.
+    /// Some of it was not seen: it has net time, but its end does not count.
     pub cut: bool,
 }
 

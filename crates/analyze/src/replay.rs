@@ -303,20 +303,31 @@ impl<'a> Replay<'a> {
         } else if let Some(below) = self.stack.frames.last_mut() {
             below.callees += elapsed;
         }
-        let account = self.books.accounts.get(frame.place.account);
-        account.net = account.net.wrapping_add(frame.net);
         let node = &mut self.books.tree.nodes[frame.place.node as usize];
         node.net = node.net.wrapping_add(frame.net);
-        if !frame.carried {
+        let call = Call { net, elapsed, begin: frame.begin };
+        if !frame.counted {
             node.calls += u64::from(!frame.place.folded);
-            self.books.accounts.count(frame.place.account, Call { net, elapsed, begin: frame.begin });
+            self.books.accounts.count(frame.place.account, call);
         } else {
-            self.stack.ended.push(Ended { region: self.region, net, callees: frame.callees });
+            self.end_interrupted(&frame, call);
         }
         if self.known.is_user(frame.function) {
             self.pending[self.running].account.user += frame.net;
         }
         Some(frame.how)
+    }
+
+    /// Ends a frame that was open when its time went to the books.
+    #[inline(never)]
+    fn end_interrupted(&mut self, frame: &Frame, call: Call) {
+        let interrupted = self.books.accounts.interrupted(frame.place.account);
+        interrupted.net = interrupted.net.wrapping_add(frame.net);
+        if frame.carried {
+            self.stack.ended.push(Ended { region: self.region, net: call.net, callees: frame.callees });
+        } else {
+            self.books.accounts.end_interrupted(frame.place.account, call);
+        }
     }
 
     #[inline(never)]

@@ -2,6 +2,7 @@
 
 use crate::accounts::{Account, AccountKey};
 use crate::books::{Books, Rest, ThreadAccount};
+use crate::hash::Mixed;
 use crate::known::{is_idle, Known, INTERRUPT, UNKNOWN};
 use crate::path_rows;
 use crate::stitch::Measured;
@@ -14,7 +15,7 @@ use kerntune_profile::{
 };
 use kerntune_trace::counts::{Counts, EdgeKind};
 use kerntune_trace::{How, ModelEventCount};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// All tables. `trusted` says of each region whether the recorder's word for its times is taken.
 pub(crate) fn tables(
@@ -27,13 +28,17 @@ pub(crate) fn tables(
     let regions = regions(&books, input, measured, trusted);
     let rest = books.take_rest();
     let threads = threads(&books, input, known);
-    let paths = path_rows::rows(&books.tree, known);
+    let used = path_rows::used(&books.tree);
+    let paths = path_rows::rows(&books.tree, &used, known);
+    let nodes = books.tree.nodes.iter().zip(&used).filter(|(_, used)| **used);
+    let open: HashSet<AccountKey, Mixed> =
+        nodes.filter_map(|(node, _)| books.accounts.key(node.account)).collect();
     drop(books.tree);
     let mut accounts = books.accounts.sorted();
     accounts.retain(|((region, _), _)| *region < known.outside());
     let mut tables = Tables {
         functions: functions(&accounts),
-        arcs: arcs(&accounts),
+        arcs: arcs(&accounts, &open),
         histograms: histograms(&accounts),
         symbols: input.symbols.to_vec(),
         threads,
@@ -53,15 +58,18 @@ pub(crate) fn tables(
 
 fn functions(accounts: &[(AccountKey, Account)]) -> Vec<FunctionStats> {
     let mut totals: BTreeMap<(u32, u32), FunctionTotals> = BTreeMap::new();
-    for ((region, arc), Account { sums, slowest_at, .. }) in accounts {
-        if sums.net == 0 && sums.calls == 0 {
+    for ((region, arc), account) in accounts {
+        let Account { sums, slowest_at, .. } = account;
+        if !happened(account) {
             continue;
         }
         let function = FunctionIndex(arc.callee());
         let none = FunctionTotals::none(function);
         let part = FunctionTotals {
-            calls: sums.calls,
-            net_ns: Nanoseconds(sums.net),
+            calls: account.calls(),
+            ended: account.ended(),
+            net_ns: Nanoseconds(account.net()),
+            ended_net_ns: Nanoseconds(account.ended_net()),
             elapsed_ns: Nanoseconds(sums.elapsed),
             max_ns: Nanoseconds(sums.max),
             min_ns: Nanoseconds(sums.min),
@@ -71,29 +79,25 @@ fn functions(accounts: &[(AccountKey, Account)]) -> Vec<FunctionStats> {
         };
         totals.entry((*region, function.0)).or_insert(none).add(&part);
     }
-    let row = |((region, _), t): ((u32, u32), FunctionTotals)| FunctionStats {
-        region,
-        function: t.function,
-        calls: t.calls,
-        net_ns: t.net_ns,
-        elapsed_ns: t.elapsed_ns,
-        max_ns: t.max_ns,
-        min_ns: t.min_ns,
-        slowest_ns: t.slowest_ns,
-        slowest_at_ns: t.slowest_at_ns,
-    };
-    totals.into_iter().map(row).collect()
+    totals.into_iter().map(|((region, _), totals)| totals.row(region)).collect()
 }
 
-fn arcs(accounts: &[(AccountKey, Account)]) -> Vec<CallArc> {
-    let called = accounts.iter().filter(|(_, account)| account.sums.calls > 0);
-    let row = |((region, arc), Account { sums, .. }): &(AccountKey, Account)| CallArc {
+/// Whether an account of a region has anything: frames that are open have one in every region that begins.
+fn happened(account: &Account) -> bool {
+    account.net() > 0 || account.calls() > 0 || account.ended() > 0
+}
+
+/// Also the arcs over which calls were `open` of which nothing but callees ran.
+fn arcs(accounts: &[(AccountKey, Account)], open: &HashSet<AccountKey, Mixed>) -> Vec<CallArc> {
+    let called = accounts.iter().filter(|(key, account)| happened(account) || open.contains(key));
+    let row = |((region, arc), account): &(AccountKey, Account)| CallArc {
         region: *region,
         caller: FunctionIndex(arc.caller()),
         callee: FunctionIndex(arc.callee()),
         how: how(arc.how()),
-        calls: sums.calls,
-        elapsed_ns: Nanoseconds(sums.elapsed),
+        calls: account.calls(),
+        ended: account.ended(),
+        elapsed_ns: Nanoseconds(account.sums.elapsed),
     };
     called.map(row).collect()
 }

@@ -13,6 +13,8 @@ pub(crate) struct Frame {
     pub how: How,
     /// It was open where the chunk begins: its times here are the chunk's part of it.
     pub carried: bool,
+    /// It was open when its time went to the books: that it was made is counted.
+    pub counted: bool,
     /// Where it is counted, as long as [`Stack::region`] is the current one.
     pub place: Place,
     /// Net time that is in no account yet.
@@ -27,7 +29,8 @@ pub(crate) struct Frame {
 
 impl Frame {
     pub const fn new(function: u32, how: How, place: Place, begin: u64) -> Self {
-        Self { function, how, carried: false, place, net: 0, credited: 0, callees: 0, begin }
+        let (carried, counted) = (false, false);
+        Self { function, how, carried, counted, place, net: 0, credited: 0, callees: 0, begin }
     }
 }
 
@@ -70,7 +73,7 @@ impl Stack {
         for &(function, how) in said {
             self.interrupts += u32::from(how == How::Interrupt);
             let frame = Frame::new(function, how, Place::NOWHERE, 0);
-            self.frames.push(Frame { carried: true, ..frame });
+            self.frames.push(Frame { carried: true, counted: true, ..frame });
         }
     }
 

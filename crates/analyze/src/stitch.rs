@@ -173,8 +173,8 @@ impl<'a> Stitch<'a> {
                 }
             }
             if !frame.cut {
-                books.accounts.count(place.account, Call { net, elapsed, begin: frame.begin });
-                books.tree.nodes[place.node as usize].calls += u64::from(!place.folded);
+                let call = Call { net, elapsed, begin: frame.begin };
+                books.accounts.end_interrupted(place.account, call);
             }
         }
         for (frame, (net, callees)) in stack.iter_mut().zip(part.carried) {

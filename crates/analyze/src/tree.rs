@@ -37,7 +37,8 @@ pub(crate) struct Node {
     pub parent: u32,
     /// The function; of a root, its number in [`crate::known::Known::roots`].
     pub function: u32,
-    account: u32,
+    /// The account of the arc over which it is reached.
+    pub account: u32,
     last_child: u32,
     /// The sibling that was entered after this node.
     next: u32,
@@ -302,7 +303,7 @@ mod tests {
         let (mut node, mut caller) = (tree.root(0, root), NO_CALLER);
         for &function in path {
             let place = tree.enter(accounts, node, caller, function, How::Call);
-            accounts.get(place.account).calls += 1;
+            accounts.interrupted(place.account).calls += 1;
             let found = &mut tree.nodes[place.node as usize];
             found.calls += u64::from(!place.folded);
             found.net += u64::from(function) + 1;

@@ -2,6 +2,7 @@
 
 mod support;
 
+use kerntune_analyze::graph::{CallGraph, Propagation};
 use kerntune_analyze::{analyze, Analysis, Input};
 use kerntune_profile::{
     bucket_of, FunctionIndex, How as ProfileHow, Nanoseconds, PathKind, SwitchKind, ThreadKind,
@@ -27,6 +28,14 @@ fn function(analysis: &Analysis, region: u32, function: u32) -> Option<[u64; 5]>
     Some([row.calls, row.net_ns.0, row.elapsed_ns.0, row.max_ns.0, row.min_ns.0])
 }
 
+/// Calls that ended in a region, and their net time.
+fn ended(analysis: &Analysis, region: u32, function: u32) -> (u64, u64) {
+    let mut rows = analysis.tables.functions.iter();
+    let row = rows.find(|r| r.region == region && r.function.0 == function).unwrap();
+    (row.ended, row.ended_net_ns.0)
+}
+
+/// Calls and elapsed time of an arc, in the first region that has it.
 fn arc(analysis: &Analysis, caller: u32, callee: u32, how: ProfileHow) -> Option<(u64, u64)> {
     let (caller, callee) = (FunctionIndex(caller), FunctionIndex(callee));
     let mut rows = analysis.tables.arcs.iter();
@@ -189,8 +198,9 @@ fn a_thread_may_switch_away_on_the_way_out_of_an_interrupt() {
     w.at(128, Event::Switch { thread: 1 }).exit(256).at(512, Event::Leave).end(1024);
     let a = run(&mut w);
     assert_eq!(function(&a, 0, 9), Some([2, 1 + 16 + 512, 771 + 16, 513, 16]));
-    // Thread 2's call of function 2 is still open: net time, no call.
-    assert_eq!(function(&a, 0, 2), Some([1, 2 + 256 + 128, 258, 258, 258]));
+    // Thread 2's call of function 2 is still open: a call and net time, but no end.
+    assert_eq!(function(&a, 0, 2), Some([2, 2 + 256 + 128, 258, 258, 258]));
+    assert_eq!(ended(&a, 0, 2), (1, 258));
     assert_eq!(function(&a, 0, 3), Some([1, 40, 40, 40, 40]));
     assert_eq!(thread(&a, ThreadKind::Interrupt, 0), (1 + 2 + 16 + 256 + 512, 0));
     assert_eq!(thread(&a, ThreadKind::Thread, 1), (50 + 1024, 50 + 1024));
@@ -210,8 +220,15 @@ fn threads_are_born_and_die() {
     let a = run(&mut w);
     assert_eq!(function(&a, 0, 5), Some([1, 8, 8, 8, 8]));
     assert_eq!(function(&a, 0, 6), Some([1, 32, 32, 32, 32]));
-    assert_eq!(function(&a, 0, 7), Some([0, 256, 0, 0, 0]));
-    assert_eq!(function(&a, 0, 1), Some([1, 1 + 128 + 1024, 1539, 1025, 1025]));
+    // What it died in has a caller and no end.
+    assert_eq!(function(&a, 0, 7), Some([1, 256, 0, 0, 0]));
+    assert_eq!((ended(&a, 0, 7), arc(&a, 1, 7, ProfileHow::Call)), ((0, 0), Some((1, 0))));
+    assert_eq!(function(&a, 0, 1), Some([2, 1 + 128 + 1024, 1539, 1025, 1025]));
+    assert_eq!(ended(&a, 0, 1), (1, 1025));
+    let graph = CallGraph::of_tables(&a.tables, |_| true, Propagation::Exact).unwrap();
+    let of_dying = graph.arcs.iter().find(|arc| (arc.caller, arc.callee) == (Some(1), 7)).unwrap();
+    assert_eq!((of_dying.self_ns, of_dying.descendants_ns), (256, 0));
+    assert_eq!(graph.functions[1].total_ns(), 1539 + 128 + 256, "its time is its caller's");
     assert_eq!(thread(&a, ThreadKind::Thread, 3), (508, 64));
     assert_eq!(a.tables.regions[0].unattributed_ns.0, 20);
     assert_eq!(a.health["cut_calls"], 2);
@@ -231,16 +248,23 @@ fn unwound_frames_end_where_they_are_unwound() {
 }
 
 #[test]
-fn a_call_counts_where_it_ends_and_its_net_time_where_it_passes() {
+fn a_call_counts_where_it_is_made_its_end_where_it_ends_and_net_time_where_it_passes() {
     let mut w = Writer::new(2);
     w.begin(0, "outer").enter(1, 1, How::Syscall).call(2, 2).begin(4, "inner").call(8, 3).exit(16);
     w.exit(32).end(64).at(128, Event::Leave).end(256);
     let a = run(&mut w);
-    assert_eq!(function(&a, 0, 2), Some([0, 4, 0, 0, 0]));
-    assert_eq!(function(&a, 1, 2), Some([1, 40, 60, 44, 44]));
-    assert_eq!(function(&a, 1, 3), Some([1, 16, 16, 16, 16]));
+    assert_eq!((function(&a, 0, 2), ended(&a, 0, 2)), (Some([1, 4, 0, 0, 0]), (0, 0)));
+    assert_eq!((function(&a, 1, 2), ended(&a, 1, 2)), (Some([0, 40, 60, 44, 44]), (1, 44)));
+    assert_eq!((function(&a, 1, 3), ended(&a, 1, 3)), (Some([1, 16, 16, 16, 16]), (1, 16)));
     assert_eq!(function(&a, 1, 1), Some([0, 64, 0, 0, 0]));
-    assert_eq!(function(&a, 0, 1), Some([1, 2 + 128, 60 + 194, 194, 194]));
+    assert_eq!((function(&a, 0, 1), ended(&a, 0, 1)), (Some([1, 2 + 128, 60 + 194, 194, 194]), (1, 194)));
+    // The open calls have their callers in the inner region too.
+    let inner: Vec<_> = a.tables.arcs.iter().filter(|r| r.region == 1).collect();
+    let inner = inner.iter().map(|r| (r.caller.0, r.callee.0, r.calls, r.ended, r.elapsed_ns.0));
+    assert_eq!(inner.collect::<Vec<_>>(), [(1, 2, 0, 1, 60), (2, 3, 1, 1, 16), (NONE, 1, 0, 0, 0)]);
+    let graph = CallGraph::of_tables(&a.tables, |region| region == 1, Propagation::Exact).unwrap();
+    let totals: Vec<u64> = graph.functions[1..4].iter().map(|function| function.total_ns()).collect();
+    assert_eq!(totals, [120, 56, 16], "only what passed in the region");
     let regions = &a.tables.regions;
     assert_eq!((regions[0].busy_ns.0, regions[0].user_ns.0), (511, 257));
     assert_eq!((regions[1].busy_ns.0, regions[1].user_ns.0), (120, 0));
@@ -249,7 +273,7 @@ fn a_call_counts_where_it_ends_and_its_net_time_where_it_passes() {
 }
 
 #[test]
-fn calls_that_are_open_across_a_gap_do_not_count() {
+fn calls_across_a_gap_have_no_end() {
     let mut w = Writer::new(3);
     // Thread 2 sleeps in the kernel, before, between and after the regions.
     w.at(0, Event::Switch { thread: 2 }).call(5, 1).call(5, 2).at(5, Event::Switch { thread: 1 });
@@ -261,7 +285,8 @@ fn calls_that_are_open_across_a_gap_do_not_count() {
     w.at(5120, Event::Switch { thread: 1 }).at(0, Event::Leave).end(0);
     let a = run(&mut w);
     assert_eq!(function(&a, 0, 2), Some([0, 20, 0, 0, 0]), "its beginning was not seen");
-    assert_eq!(function(&a, 0, 3), Some([0, 80, 0, 0, 0]), "its end was not seen");
+    assert_eq!(function(&a, 0, 3), Some([1, 80, 0, 0, 0]), "its end was not seen");
+    assert_eq!((ended(&a, 0, 2), ended(&a, 0, 3)), ((0, 0), (0, 0)));
     assert_eq!(function(&a, 0, 1), Some([0, 40, 0, 0, 0]));
     assert_eq!(function(&a, 1, 4), Some([0, 320, 0, 0, 0]));
     assert_eq!(function(&a, 1, 5), Some([1, 1280, 1280, 1280, 1280]));

@@ -109,11 +109,13 @@ fn a_stack_that_is_not_as_the_next_chunk_says_is_counted() {
     let (bytes, recording) = w.finish();
     let analysis = run(&bytes, &recording).unwrap();
     assert_eq!(analysis.health["stack_mismatches"], 1);
-    let net =
-        |f: u32| analysis.tables.functions.iter().find(|r| r.function.0 == f).map(|r| (r.calls, r.net_ns.0));
-    assert_eq!(net(1), Some((0, 10 + 20 + 40)), "not seen whole: its time, but no call");
-    assert_eq!(net(2), None);
-    assert_eq!(net(3), Some((1, 30)));
+    let found = |f: u32| {
+        let row = analysis.tables.functions.iter().find(|r| r.function.0 == f)?;
+        Some((row.calls, row.ended, row.net_ns.0))
+    };
+    assert_eq!(found(1), Some((1, 0, 10 + 20 + 40)), "not seen whole: its time, but no end");
+    assert_eq!(found(2), Some((1, 0, 0)), "only its beginning was seen");
+    assert_eq!(found(3), Some((1, 1, 30)));
     assert_eq!(analysis.tables.regions[0].busy_ns.0, 105);
 }
 
@@ -198,12 +200,12 @@ fn a_partial_result_is_exact_but_for_what_is_missing() {
     assert_eq!((health("stack_mismatches"), health("clock_mismatches")), (0, 0));
     let function = |f: u32| {
         let row = one.tables.functions.iter().find(|row| row.function.0 == f)?;
-        Some((row.calls, row.net_ns.0))
+        Some((row.calls, row.ended, row.net_ns.0, row.ended_net_ns.0))
     };
-    assert_eq!(function(1), Some((0, 2 + 128 + 512 + 2048 + 8192)));
-    assert_eq!(function(2), Some((3, 4 + 256 + 4096)));
-    assert_eq!(function(3), Some((0, 64)));
-    assert_eq!(function(4), Some((1, 1024)));
+    assert_eq!(function(1), Some((1, 0, 2 + 128 + 512 + 2048 + 8192, 0)));
+    assert_eq!(function(2), Some((3, 3, 4 + 256 + 4096, 4 + 256 + 4096)));
+    assert_eq!(function(3), Some((0, 0, 64, 0)));
+    assert_eq!(function(4), Some((1, 1, 1024, 1024)));
     let all = 16383;
     assert_eq!((one.busy_ns.0, one.tables.regions[0].busy_ns.0), (all - 56, all - 56));
     assert_eq!(one.tables.paths.iter().map(|row| row.net_ns.0).sum::<u64>(), all - 56);

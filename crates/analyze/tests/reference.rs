@@ -4,6 +4,7 @@
 
 mod support;
 
+use kerntune_analyze::graph::{CallGraph, Propagation};
 use kerntune_analyze::{analyze, Analysis, Input};
 use kerntune_profile::{bucket_of, FunctionIndex, Nanoseconds, PathKind, PathNode, SwitchKind, Tables};
 use kerntune_trace::{Event, How, Recording, Weights};
@@ -30,15 +31,19 @@ struct Frame {
 /// A step of a path: kind, name, function, how.
 type Link = (PathKind, String, u32, u8);
 
-/// Calls, elapsed, max, min; slowest, and when it began.
-type Calls = ([u64; 4], (u64, u64));
+/// Of calls that ended: how many, elapsed, max, min, net; slowest, and when it began.
+type Calls = ([u64; 5], (u64, u64));
 
 /// What the tables have, in maps: all by region first.
 #[derive(Debug, Default, PartialEq)]
 struct Sums {
     net: BTreeMap<(u32, u32), u64>,
+    /// Calls that were made.
+    made: BTreeMap<(u32, u32), u64>,
     calls: BTreeMap<(u32, u32), Calls>,
-    arcs: BTreeMap<(u32, u32, u32, u8), (u64, u64)>,
+    /// Calls that were made, that ended, and the elapsed time of these. Also arcs that were only open while time
+    /// passed or a call was made above them.
+    arcs: BTreeMap<(u32, u32, u32, u8), (u64, u64, u64)>,
     /// By thread; the pseudo-thread of interrupts has the number after the last.
     threads: BTreeMap<(u32, u32), (u64, u64, u64)>,
     user: BTreeMap<u32, u64>,
@@ -71,13 +76,14 @@ fn is_user(function: u32) -> bool {
 }
 
 impl Reference {
-    fn of(steps: &[Step]) -> Sums {
+    /// A trace that is not wide has no weights, though steps have.
+    fn of(steps: &[Step], wide: bool) -> Sums {
         let mut reference = Self::default();
         for step in steps {
             match step {
                 Step::Start { now, running, stacks } => reference.start(*now, *running, stacks),
                 Step::Event(delta, weights, event) => {
-                    reference.pass(*delta, *weights);
+                    reference.pass(*delta, if wide { *weights } else { Weights::NONE });
                     reference.happen(*event);
                 }
             }
@@ -130,6 +136,7 @@ impl Reference {
             None => path.push((PathKind::Unattributed, String::new(), NONE, 0)),
         }
         if ns > 0 || weights != Weights::NONE {
+            self.open_arcs(region);
             let sums = self.sums.paths.entry((region, path)).or_default();
             sums[1] += ns;
             sums[2] += weights.taken_branches;
@@ -144,6 +151,25 @@ impl Reference {
                 Some(top) => *self.sums.net.entry((region, top.function)).or_default() += ns,
                 None if user => *self.sums.user.entry(region).or_default() += ns,
                 None => *self.sums.unattributed.entry(region).or_default() += ns,
+            }
+        }
+    }
+
+    /// Region and arc of the top frame of so many.
+    fn arc(&self, region: u32, frames: usize) -> (u32, u32, u32, u8) {
+        let stack = &self.stacks[self.running][..frames];
+        let top = &stack[frames - 1];
+        let caller = stack[..frames - 1].last().filter(|_| top.how != How::Interrupt);
+        (region, caller.map_or(NONE, |caller| caller.function), top.function, top.how as u8)
+    }
+
+    /// The frames that are open have arcs, from the last interrupt's on.
+    fn open_arcs(&mut self, region: u32) {
+        for frames in (1..=self.stacks[self.running].len()).rev() {
+            let arc = self.arc(region, frames);
+            self.sums.arcs.entry(arc).or_default();
+            if self.stacks[self.running][frames - 1].how == How::Interrupt {
+                break;
             }
         }
     }
@@ -166,6 +192,13 @@ impl Reference {
                 }
                 let (begin, entry) = (self.now, *self.clocks[running].last().unwrap());
                 self.stacks[running].push(Frame { function, how, seen: true, begin, entry, callees: 0 });
+                let (region, frames) = (*self.regions.last().unwrap(), self.stacks[running].len());
+                *self.sums.made.entry((region, function)).or_default() += 1;
+                self.open_arcs(region);
+                let arc = self.arc(region, frames);
+                self.sums.arcs.entry(arc).or_default().0 += 1;
+                let path = self.path(frames);
+                self.sums.paths.entry((region, path)).or_default()[0] += 1;
             }
             Event::Exit => while self.end() == How::Jump && !self.stacks[self.running].is_empty() {},
             Event::Resume => while !matches!(self.end(), How::Interrupt | How::Exception) {},
@@ -217,33 +250,29 @@ impl Reference {
     }
 
     fn end(&mut self) -> How {
-        let path = self.path(self.stacks[self.running].len());
+        let region = *self.regions.last().unwrap();
+        let arc = self.arc(region, self.stacks[self.running].len());
         let clocks = &mut self.clocks[self.running];
         let frame = self.stacks[self.running].pop().unwrap();
         let elapsed = clocks.last().unwrap() - frame.entry;
-        let mut caller = NONE;
         if frame.how == How::Interrupt {
             clocks.pop();
         } else if let Some(below) = self.stacks[self.running].last_mut() {
             below.callees += elapsed;
-            caller = below.function;
         }
         if frame.seen {
             let net = elapsed - frame.callees;
-            let region = *self.regions.last().unwrap();
-            let none = ([0, 0, 0, u64::MAX], (0, u64::MAX));
+            let none = ([0, 0, 0, u64::MAX, 0], (0, u64::MAX));
             let (sum, slowest) = self.sums.calls.entry((region, frame.function)).or_insert(none);
-            *sum = [sum[0] + 1, sum[1] + elapsed, sum[2].max(net), sum[3].min(net)];
+            *sum = [sum[0] + 1, sum[1] + elapsed, sum[2].max(net), sum[3].min(net), sum[4] + net];
             if elapsed > slowest.0 || (elapsed == slowest.0 && frame.begin < slowest.1) {
                 *slowest = (elapsed, frame.begin);
             }
-            let arc = (region, caller, frame.function, frame.how as u8);
             let sum = self.sums.arcs.entry(arc).or_default();
-            *sum = (sum.0 + 1, sum.1 + elapsed);
-            let bucket = (region, caller, frame.function, bucket_of(Nanoseconds(elapsed)));
+            *sum = (sum.0, sum.1 + 1, sum.2 + elapsed);
+            let bucket = (region, arc.1, frame.function, bucket_of(Nanoseconds(elapsed)));
             let sum = self.sums.histograms.entry(bucket).or_insert((0, u64::MAX));
             *sum = (sum.0 + 1, sum.1.min(frame.begin));
-            self.sums.paths.entry((region, path)).or_default()[0] += 1;
         }
         frame.how
     }
@@ -268,15 +297,18 @@ fn sums_of(t: &Tables) -> Sums {
     };
     Sums {
         net: functions().filter(|(_, r)| r.net_ns.0 > 0).map(|(key, r)| (key, r.net_ns.0)).collect(),
+        made: functions().filter(|(_, r)| r.calls > 0).map(|(key, r)| (key, r.calls)).collect(),
         calls: functions()
-            .filter(|(_, r)| r.calls > 0)
+            .filter(|(_, r)| r.ended > 0)
             .map(|(key, r)| {
-                let sums = [r.calls, r.elapsed_ns.0, r.max_ns.0, r.min_ns.0];
+                let sums = [r.ended, r.elapsed_ns.0, r.max_ns.0, r.min_ns.0, r.ended_net_ns.0];
                 (key, (sums, (r.slowest_ns.0, r.slowest_at_ns.0)))
             })
             .collect(),
         arcs: (t.arcs.iter())
-            .map(|r| ((r.region, r.caller.0, r.callee.0, how(r.how) as u8), (r.calls, r.elapsed_ns.0)))
+            .map(|r| {
+                ((r.region, r.caller.0, r.callee.0, how(r.how) as u8), (r.calls, r.ended, r.elapsed_ns.0))
+            })
             .collect(),
         threads: (t.threads.iter())
             .map(|r| ((r.region, r.thread), (r.net_ns.0, r.user_ns.0, r.switches_in)))
@@ -404,25 +436,30 @@ proptest! {
         let (bytes, recording) = trace.finish();
         let analysis = run(&bytes, &recording, 1);
         let t = &analysis.tables;
-        let reference = Reference::of(&trace.steps);
-        let mut sums = sums_of(t);
-        if !plan.2 {
-            // A trace that is not wide has no weights: the reference was told of them all the same.
-            let paths = reference.paths.iter().map(|(key, n)| (key.clone(), [n[0], n[1], 0, 0, 0]));
-            let paths: BTreeMap<_, _> = paths.filter(|(_, n)| *n != [0; 5]).collect();
-            prop_assert_eq!(&sums.paths, &paths);
-            sums.paths = reference.paths.clone();
-        }
-        prop_assert_eq!(sums, reference);
+        prop_assert_eq!(sums_of(t), Reference::of(&trace.steps, plan.2));
         assert_sums(t);
         for name in ["stack_mismatches", "running_mismatches", "clock_mismatches", "unmatched_exits",
             "outside_ns", "region_mismatches", "region_mismatch_ns", "folded_calls", "missing_ns"] {
             prop_assert_eq!(analysis.health[name], 0, "{}", name);
         }
-        let counted: u64 = t.histograms.iter().map(|r| r.count).sum();
-        prop_assert_eq!(counted, t.functions.iter().map(|r| r.calls).sum::<u64>());
-        prop_assert_eq!(counted, t.arcs.iter().map(|r| r.calls).sum::<u64>());
-        prop_assert_eq!(counted, t.paths.iter().map(|r| r.calls).sum::<u64>());
+        let ended: u64 = t.histograms.iter().map(|r| r.count).sum();
+        prop_assert_eq!(ended, t.functions.iter().map(|r| r.ended).sum::<u64>());
+        prop_assert_eq!(ended, t.arcs.iter().map(|r| r.ended).sum::<u64>());
+        let made: u64 = t.functions.iter().map(|r| r.calls).sum();
+        prop_assert_eq!(made, t.arcs.iter().map(|r| r.calls).sum::<u64>());
+        prop_assert_eq!(made, t.paths.iter().map(|r| r.calls).sum::<u64>());
+        for row in t.totals(|_| true).iter().filter(|row| row.ended > 0) {
+            prop_assert!(row.min_ns <= row.avg_ns() && row.avg_ns() <= row.max_ns, "{:?}", row);
+        }
+        // Who called has, together, all time of the functions; nothing is left to nobody.
+        let graph = CallGraph::of_tables(t, |_| true, Propagation::Exact).unwrap();
+        let top: u64 = graph.arcs.iter().filter(|arc| arc.caller.is_none()).map(|arc| arc.total_ns()).sum();
+        prop_assert_eq!(top, graph.total_ns);
+        for (at, function) in graph.functions.iter().enumerate().filter(|(_, f)| f.cycle.is_none()) {
+            let arcs = function.parents.iter().map(|arc| graph.arcs[*arc]);
+            let handed: u64 = arcs.map(|arc| arc.total_ns()).sum();
+            prop_assert_eq!(handed, function.total_ns(), "function {}", at);
+        }
         // Rows are in one order: regions, then depth first.
         prop_assert!(t.paths.iter().zip(0..).all(|(r, at)| r.path == at && (r.parent == NONE || r.parent < at)));
         prop_assert!(t.paths.is_sorted_by_key(|r| r.region));

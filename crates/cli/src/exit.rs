@@ -23,6 +23,8 @@ pub enum Exit {
     Recording = 6,
     /// A profile was refused: damaged, of another build, without effect.
     Profile = 7,
+    /// Standard output does not take the results.
+    Output = 8,
     /// Ctrl-C or SIGTERM.
     Interrupted = 130,
 }
@@ -50,13 +52,14 @@ impl Failure {
         Self::new(Exit::Recording, error)
     }
 
-    /// A full disk is a full disk, whoever noticed it.
+    /// A full disk is a full disk, whoever noticed it, and so is a quota or a limit of file sizes.
     fn new(exit: Exit, error: impl StdError + 'static) -> Self {
+        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         let mut cause: Option<&(dyn StdError + 'static)> = Some(&error);
         let mut full = false;
         while let Some(error) = cause {
             let io = error.downcast_ref::<std::io::Error>();
-            full |= io.is_some_and(|io| io.kind() == std::io::ErrorKind::StorageFull);
+            full |= io.is_some_and(|io| [StorageFull, QuotaExceeded, FileTooLarge].contains(&io.kind()));
             cause = error.source();
         }
         Self { exit: if full { Exit::Recording } else { exit }, message: error.to_string() }
@@ -69,7 +72,7 @@ impl From<kerntune_work::Error> for Failure {
         let exit = match &error {
             Error::Interrupted => Exit::Interrupted,
             Error::Spawn { .. } => Exit::Missing,
-            Error::Io { .. } | Error::Json { .. } => Exit::Usage,
+            _ => Exit::Usage,
         };
         Self::new(exit, error)
     }
@@ -96,9 +99,11 @@ impl From<kerntune_guest::Error> for Failure {
         use kerntune_guest::Error;
         match error {
             Error::Work(inner) => inner.into(),
-            Error::Package { .. } | Error::Program { .. } | Error::Library { .. } | Error::Compile { .. } => {
-                Self::new(Exit::Missing, error)
-            }
+            Error::Package { .. }
+            | Error::PackageQuery { .. }
+            | Error::Program { .. }
+            | Error::Library { .. }
+            | Error::Compile { .. } => Self::new(Exit::Missing, error),
             other => Self::new(Exit::Usage, other),
         }
     }
@@ -110,7 +115,9 @@ impl From<kerntune_machine::Error> for Failure {
         match error {
             Error::Work(inner) => inner.into(),
             Error::Kernel(inner) => inner.into(),
-            Error::NoRecorder { .. } | Error::NoKvm { .. } => Self::new(Exit::Missing, error),
+            Error::NoRecorder { .. } | Error::NoKvm { .. } | Error::NotContained { .. } => {
+                Self::new(Exit::Missing, error)
+            }
             Error::Code { .. }
             | Error::NotOnKvm { .. }
             | Error::NotOnUml { .. }
@@ -123,9 +130,26 @@ impl From<kerntune_machine::Error> for Failure {
     }
 }
 
+/// Whether it is no profile that is to blame, but where it is kept, or nobody.
+fn is_of_the_place(error: &kerntune_work::Error) -> bool {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    match error {
+        kerntune_work::Error::Interrupted => true,
+        kerntune_work::Error::Io { source, .. } => {
+            [PermissionDenied, ReadOnlyFilesystem].contains(&source.kind())
+        }
+        _ => false,
+    }
+}
+
 impl From<kerntune_profile::Error> for Failure {
     fn from(error: kerntune_profile::Error) -> Self {
-        Self::new(Exit::Profile, error)
+        use kerntune_profile::Error;
+        match error {
+            Error::Work(inner) if is_of_the_place(&inner) => inner.into(),
+            Error::NotFound { .. } | Error::Ambiguous { .. } => Self::new(Exit::Usage, error),
+            other => Self::new(Exit::Profile, other),
+        }
     }
 }
 
@@ -194,7 +218,11 @@ impl From<kerntune_optimize::Error> for Failure {
             Error::Work(inner) => inner.into(),
             Error::Kernel(inner) => inner.into(),
             Error::NoPrograms { .. } => Self::new(Exit::Missing, error),
-            Error::NotRewritable { .. } => Self::new(Exit::Usage, error),
+            Error::NotRewritable { .. }
+            | Error::UnknownRecipe { .. }
+            | Error::Compiler { .. }
+            | Error::Exclusion { .. }
+            | Error::ExclusionList(_) => Self::new(Exit::Usage, error),
             other => Self::new(Exit::Profile, other),
         }
     }

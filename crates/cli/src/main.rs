@@ -3,34 +3,36 @@
 mod args;
 mod commands;
 mod exit;
+mod files;
 mod output;
 mod progress;
 
 use args::{Arguments, Command};
 use clap::Parser;
-use exit::Failure;
+use exit::{Exit, Failure};
 use output::Output;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A reader that goes away (`kerntune … | head`) is not an error.
-    output::die_quietly_on_closed_pipe();
     kerntune_work::interrupt::install();
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return output::parsed(&error).into(),
+    };
     let output = Output::new(&arguments.global);
-    match run(&arguments, &output) {
-        Ok(code) => code.into(),
-        Err(failure) => {
-            output.failure(&failure);
-            failure.exit.into()
-        }
-    }
+    let exit = run(&arguments, &output).unwrap_or_else(|failure| {
+        output.failure(&failure);
+        failure.exit
+    });
+    output.finish(exit).into()
 }
 
-fn run(arguments: &Arguments, output: &Output) -> Result<exit::Exit, Failure> {
+fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {
     let global = &arguments.global;
     match &arguments.command {
         Command::Doctor(options) => commands::doctor::run(global, options, output),
+        Command::Check(options) => commands::store::check(global, options, output),
+        Command::Gc(options) => commands::store::gc(global, options, output),
         Command::Kernel(command) => commands::kernel::run(global, command, output),
         Command::Workload(command) => commands::workload::run(command, output),
         Command::Record(options) => commands::record::run(global, options, output),

@@ -1,25 +1,28 @@
 //! Where words go: results to standard output, progress and trouble to standard error.
 
 use crate::args::{Global, When};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::progress::Shown;
 use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
-use kerntune_report::Style;
+use kerntune_report::{printable, printable_text, Style};
 use kerntune_work::{NoProgress, Progress};
-use std::io::{IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
 /// How to talk.
 pub struct Output {
     quiet: bool,
     color: When,
     progress: Box<dyn Progress>,
+    /// Why results could not be written: nothing is after that.
+    unwritten: OnceLock<io::Error>,
 }
 
 impl Output {
     pub fn new(global: &Global) -> Self {
         let progress: Box<dyn Progress> =
             if global.quiet { Box::new(NoProgress) } else { Box::new(Shown::new(global.verbose)) };
-        Self { quiet: global.quiet, color: global.color, progress }
+        Self { quiet: global.quiet, color: global.color, progress, unwritten: OnceLock::new() }
     }
 
     /// Whom long work tells of its progress.
@@ -38,19 +41,32 @@ impl Output {
         Style { color, width: terminal.then(terminal_width).flatten() }
     }
 
-    /// A result.
+    /// A result: text, or a JSON document.
     pub fn print(&self, text: &str) {
-        let mut out = std::io::stdout().lock();
-        let end = if text.ends_with('\n') { "" } else { "\n" };
-        let _ = write!(out, "{text}{end}").and_then(|()| out.flush());
+        if self.unwritten.get().is_some() {
+            return;
+        }
+        let text = printable_text(text, self.style().color);
+        if let Err(error) = write_out(&text) {
+            self.fail(error);
+        }
     }
 
     /// A result as JSON.
     pub fn json(&self, value: &impl serde::Serialize) {
         match serde_json::to_string_pretty(value) {
             Ok(text) => self.print(&text),
-            Err(error) => self.note(&format!("kerntune: cannot write JSON: {error}")),
+            Err(error) => self.fail(error.into()),
         }
+    }
+
+    fn fail(&self, error: io::Error) {
+        let _ = self.unwritten.set(error);
+    }
+
+    /// How the command ends, if `exit` is what it came to and everything was written.
+    pub fn finish(&self, exit: Exit) -> Exit {
+        self.unwritten.get().map_or(exit, |error| unwritten(error, exit))
     }
 
     /// A result as a plain table; columns whose head begins with `#` are numbers.
@@ -59,7 +75,7 @@ impl Output {
         table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
         table.set_header(heads.iter().map(|head| head.trim_start_matches('#')));
         for row in rows {
-            table.add_row(row);
+            table.add_row(row.iter().map(|cell| printable(cell)));
         }
         for (at, column) in table.column_iter_mut().enumerate() {
             column.set_padding((0, 2));
@@ -73,14 +89,48 @@ impl Output {
     /// A remark for people.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            eprintln!("{text}");
+            say(text);
         }
+    }
+
+    /// Something that a list leaves out. Said to the quiet, too: it is no remark on the work, but a hole in the result.
+    pub fn damaged(&self, error: &dyn std::fmt::Display) {
+        say(&format!("damaged: {error}"));
     }
 
     /// Why it failed.
     pub fn failure(&self, failure: &Failure) {
         self.progress.end();
-        eprintln!("kerntune: {}", failure.message);
+        say(&format!("kerntune: {}", failure.message));
+    }
+}
+
+fn write_out(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    write!(out, "{text}{end}")?;
+    out.flush()
+}
+
+/// How the command ends, if `exit` is what it came to and results could not be written: a result that nobody got is none. A
+/// reader that went away wanted no more.
+fn unwritten(error: &io::Error, exit: Exit) -> Exit {
+    if error.kind() == ErrorKind::BrokenPipe {
+        return exit;
+    }
+    say(&format!("kerntune: cannot write results to standard output: {error}"));
+    match exit {
+        Exit::Ok | Exit::Findings => Exit::Output,
+        failed => failed,
+    }
+}
+
+/// Says what clap found in the command line: help and version are results, all else is a usage error.
+pub fn parsed(error: &clap::Error) -> Exit {
+    let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+    match error.print().and_then(|()| io::stdout().flush()) {
+        Err(error) if exit == Exit::Ok => unwritten(&error, exit),
+        _ => exit,
     }
 }
 
@@ -93,8 +143,7 @@ fn terminal_width() -> Option<usize> {
     size.map(|s| s.ws_col.into()).filter(|&columns: &usize| columns > 0)
 }
 
-/// Rust ignores SIGPIPE and makes writing to a closed pipe an error; a command line tool ends.
-pub fn die_quietly_on_closed_pipe() {
-    // SAFETY: sets a signal to its default action before any thread is started.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+/// A line on standard error. If nobody takes it, there is nobody to tell.
+pub fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", printable_text(text, false));
 }

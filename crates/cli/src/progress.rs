@@ -1,6 +1,8 @@
 //! Progress on a terminal as a bar, elsewhere as lines.
 
+use crate::output::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kerntune_report::{printable, printable_text};
 use kerntune_work::Progress;
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -43,12 +45,12 @@ impl Progress for Shown {
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
-            bar.set_message(what.to_string());
+            bar.set_message(printable(what));
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
         if bar.is_none() {
-            eprintln!("  {what} …");
+            say(&format!("  {what} …"));
         }
         self.with(|current| *current = Some(Piece { what: what.into(), bar, started: Instant::now() }));
     }
@@ -65,14 +67,17 @@ impl Progress for Shown {
     }
 
     fn note(&self, line: &str) {
+        let line = &printable(line);
+        // Whoever does not look at progress is to see a warning, too.
+        let shown = self.verbose || line.starts_with("warning: ");
         self.with(|current| match current.as_ref().and_then(|piece| piece.bar.as_ref()) {
-            Some(bar) if !self.verbose => {
+            Some(bar) if !shown => {
                 if let Some(piece) = current.as_ref() {
-                    bar.set_message(format!("{} ({line})", piece.what));
+                    bar.set_message(printable(&format!("{} ({line})", piece.what)));
                 }
             }
-            Some(bar) => bar.println(format!("    {line}")),
-            None if self.verbose => eprintln!("    {line}"),
+            Some(bar) => bar.println(printable_text(&format!("    {line}"), false)),
+            None if shown => say(&format!("    {line}")),
             None => {}
         });
     }
@@ -85,7 +90,7 @@ impl Progress for Shown {
                 }
                 let seconds = piece.started.elapsed().as_secs_f64();
                 if self.verbose || seconds >= 10.0 {
-                    eprintln!("  {}: {seconds:.0} s", piece.what);
+                    say(&format!("  {}: {seconds:.0} s", piece.what));
                 }
             }
         });

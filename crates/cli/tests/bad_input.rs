@@ -93,18 +93,10 @@ fn a_full_disk_ends_the_recording_with_a_word() {
 #[test]
 fn a_truncated_profile_is_refused() {
     let kernel = support::base_kernel();
-    support::run([
-        "record",
-        "--kernel",
-        &kernel,
-        "--workload",
-        "rr",
-        "--no-functions",
-        "--no-edges",
-        "--json",
-    ]);
-    let list = support::json(["profile", "list", "--json"]);
-    let path = list.as_array().unwrap().last().unwrap()["path"].as_str().unwrap().to_string();
+    let record =
+        ["record", "--kernel", &kernel, "--workload", "rr", "--no-functions", "--no-edges", "--json"];
+    let summary = support::json(record);
+    let path = support::work_dir().join("profiles").join(summary["profile"].as_str().unwrap());
     let directory = tempfile::tempdir().unwrap();
     let copy = directory.path().join("profile");
     fs::create_dir(&copy).unwrap();
@@ -151,8 +143,110 @@ fn wrong_words_are_usage_errors() {
     fails(&mut kerntune(two), 2, &["--recipe auto", "several"]);
     let unknown = ["tune", "--workload", "rr", "--recipe", "auto", "--try", "magic"];
     fails(&mut kerntune(unknown), 2, &["magic", "gcc-pgo"]);
-    fails(&mut kerntune(["kernel", "show", "nobody"]), 2, &["nobody"]);
+    for (arguments, words) in [
+        (&["kernel", "show", "nobody"][..], &["nobody"][..]),
+        (&["report", "nobody"], &["no profile \"nobody\"", "profile list"]),
+        (&["tune", "--workload", "rr", "--exclude", "../x.o"], &["../x.o", "source tree"]),
+        (
+            &["tune", "--workload", "rr", "--recipe", "clang-autofdo", "--compiler", "gcc"],
+            &["clang-autofdo", "--compiler"],
+        ),
+        (&["kernel", "build", "--set", "NOPE"], &["CONFIG_NAME=value"]),
+        (&["kernel", "build", "--set", "CONFIG_X=y\nCONFIG_Y=y"], &["CONFIG_NAME=value"]),
+        (&["kernel", "build", "--label", ""], &["it is empty"]),
+        (&["kernel", "build", "--label", "../x"], &["dot"]),
+        (&["kernel", "build", "--label", "\u{1b}[2J"], &["control character"]),
+        (&["tune", "--workload", "rr", "--recipe", "auto", "--budget", "999999999999999999"], &["--budget"]),
+        (&["time", "base", "-o", "x", "--until-width=-1%"], &["--until-width", "above 0"]),
+        (&["time", "base", "-o", "x", "--cpu", "9999"], &["no CPU 9999"]),
+        (&["record", "--kernel", "base", "--workload", "rr", "--", ""], &["COMMAND", "empty"]),
+    ] {
+        fails(&mut kerntune(arguments), 2, words);
+    }
     fails(&mut kerntune(["record", "--kernel", "nobody", "--workload", "rr"]), 2, &["nobody"]);
+}
+
+/// What would have no effect is not accepted.
+#[test]
+fn options_that_mean_nothing_are_refused() {
+    let kernel = support::base_kernel();
+    let optimize = ["optimize", "--kernel", &kernel, "--workload", "rr"];
+    let record = ["record", "--kernel", &kernel, "--workload", "rr"];
+    let tune = ["tune", "--workload", "rr"];
+    for (command, options, words) in [
+        (&optimize[..], &["--model", "zen4"][..], &["--model", "gcc-pgo"][..]),
+        (&optimize, &["--recipe", "bolt", "--exclude", "net/"], &["--exclude", "bolt"]),
+        (&optimize, &["--recipe", "layout", "--gcda", "."], &["--gcda", "--profile"]),
+        (&tune, &["--recipe", "bolt", "--object-flags", "net/=-O3"], &["--object-flags", "bolt"]),
+        (&tune, &["--recipe", "auto", "--try", "layout", "--values"], &["--values", "layout"]),
+        (&record, &["--no-edges", "--model", "zen4"], &["--model", "--no-edges"]),
+        (&record, &["--only", "tcp_*", "--model", "zen4"], &["--model", "--edges"]),
+        (&record, &["--run", "training", "--", "rr"], &["--run", "cannot be used"]),
+        (
+            &["kernel", "order", &kernel, "--label", "x"],
+            &["--file", "x", "--algorithm", "c3"],
+            &["--algorithm", "--file"],
+        ),
+        (&["profile", "check", "."], &["--kernel", &kernel, "--recipe", "layout"], &["layout", "gcc-pgo"]),
+        (&["bench", "run", "kbx"], &["--machine", "host", "--model", "zen4"], &["--model", "emulator"]),
+        (&["paper"], &["--recipe", "layout"], &["<NAME>"]),
+    ] {
+        fails(&mut kerntune(command.iter().chain(options)), 2, words);
+    }
+}
+
+/// Whatever is named by its path is looked at first; each message is the only line.
+#[test]
+fn files_are_looked_at_before_the_work() {
+    let kernel = support::base_kernel();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (missing, place, fragment) = (path("missing"), path("missing/page"), path("fragment"));
+    fs::write(&fragment, "CONFIG_X=y\nnonsense\n").unwrap();
+    let here = directory.path().display().to_string();
+    let compare = ["compare", &kernel, &kernel, "--workload", "rr", "--html"];
+    let optimize = ["optimize", "--kernel", &kernel, "--workload", "rr"];
+    let long = path(&"x".repeat(300));
+    for (command, options, words) in [
+        (&optimize[..], &["--gcda", &missing][..], &["missing: No such file"][..]),
+        (&optimize, &["--recipe", "clang-autofdo", "--profile", "nobody"], &["nobody"]),
+        (&optimize, &["--recipe", "layout", "--model", "none.toml"], &["none.toml"]),
+        (&["kernel", "build"], &["--config", &missing], &["--config", "missing: No such file"]),
+        (&["kernel", "build"], &["--fragment", &fragment], &["fragment, line 2", "`nonsense`"]),
+        (&["kernel", "build"], &["--patch", &here], &["--patch", "it is a directory"]),
+        (&["tune", "--workload", "rr"], &["--exclude", "none.toml"], &["none.toml"]),
+        (&compare, &[&place], &["--html", "there is no directory"]),
+        (&compare, &[&here], &["--html", "it is a directory"]),
+        (&compare, &[&long], &["--html", "File name too long"]),
+        (&compare, &["/proc/page.html"], &["--html", "cannot write /proc/page.html"]),
+        (&["paper", "hpux", "-o"], &[&place], &["--output", "there is no directory"]),
+        (&["package", &kernel, "--output"], &["/dev/null/x"], &["--output", "Not a directory"]),
+        (&["export", "autofdo", "latest"], &[&place], &["OUTPUT", "there is no directory"]),
+        (&["bench", "run", "kbx", "--machine", "host", "-o"], &[&here], &["--output", "it is a directory"]),
+    ] {
+        let text = fails(&mut kerntune(command.iter().chain(options)), 2, words);
+        assert_eq!(text.matches("kerntune: ").count(), 1, "{text}");
+        assert!(!text.contains(" …\n"), "work was begun:\n{text}");
+    }
+    // Counters of no kernel: none at all, and a file that is none.
+    fails(&mut kerntune(optimize.iter().chain(&["--gcda", &here])), 7, &["no .gcda file"]);
+    fs::write(directory.path().join("a.gcda"), "not counters").unwrap();
+    fails(&mut kerntune(optimize.iter().chain(&["--gcda", &here])), 7, &["a.gcda"]);
+}
+
+#[test]
+fn a_work_directory_that_cannot_be_used_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "").unwrap();
+    for place in [file.display().to_string(), format!("{}/below", file.display()), "/proc/work".into()] {
+        for command in
+            [&["kernel", "list"][..], &["profile", "list"], &["tune", "--workload", "rr", "--dry-run"]]
+        {
+            let text = fails(kerntune(command).env("KERNTUNE_DIR", &place), 2, &["work directory", &place]);
+            assert_eq!(text.matches("kerntune: ").count(), 1, "{text}");
+        }
+    }
 }
 
 #[test]

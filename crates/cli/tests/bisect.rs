@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use support::{json, work_dir};
 
 /// The other compiler flag: code that is right, and different.
@@ -37,7 +37,7 @@ struct Made<'a>(&'a WorkDir, Kernel);
 
 impl Drop for Made<'_> {
     fn drop(&mut self) {
-        let _ = kerntune_kernel::remove(self.0, &self.1);
+        let _ = kerntune_kernel::remove(self.0, &self.1.manifest.id);
     }
 }
 
@@ -82,13 +82,17 @@ fn broken<'a>(work: &'a WorkDir, good: &Kernel) -> Made<'a> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
     let id = format!("{:016x}", now as u64);
     let directory = work.root().join("kernels").join(&id);
-    // While others use its objects they are elsewhere.
-    let home = loop {
-        match good.build_dir() {
-            Some(_) => break &good.dir,
-            None => std::thread::sleep(std::time::Duration::from_secs(1)),
-        }
+    // While another test uses its objects they are elsewhere; nobody uses them for longer than a build takes.
+    let is_home = || {
+        std::thread::sleep(Duration::from_secs(1));
+        good.build_dir().is_some()
     };
+    assert!(
+        good.build_dir().is_some() || (0..1800).any(|_| is_home()),
+        "the objects of {} are gone",
+        good.manifest.label
+    );
+    let home = &good.dir;
     let copied =
         Command::new("cp").args(["-a", "--reflink=auto"]).arg(home).arg(&directory).status().unwrap();
     assert!(copied.success());
@@ -99,10 +103,20 @@ fn broken<'a>(work: &'a WorkDir, good: &Kernel) -> Made<'a> {
     told["aliases"] = Value::Array(Vec::new());
     told["base_id"] = good.manifest.id.as_str().into();
     fs::write(&manifest, told.to_string()).unwrap();
-    let bad = Made(work, Kernel::load(&directory).unwrap());
     for object in OBJECTS {
         compile(&directory.join("build"), object, if object == CULPRIT { WRONG } else { DIFFERENT });
     }
+    let kept = directory.join("objects.b3");
+    let names: String = fs::read_to_string(&kept).unwrap();
+    let again = names.lines().map(|line| {
+        let (_, name) = line.split_once("  ").unwrap();
+        format!("{}  {name}\n", kerntune_work::hash_file(&directory.join("build").join(name)).unwrap())
+    });
+    let again: String = again.collect();
+    fs::write(&kept, again).unwrap();
+    let seal = || kerntune_work::seal(&directory, "kernels", &id, &["build"]).unwrap();
+    seal();
+    let bad = Made(work, Kernel::load(&directory).unwrap());
     let image = tempfile::tempdir().unwrap();
     let mut mixer = Mixer::open(work, good, &bad.1).unwrap();
     assert_eq!(mixer.objects().iter().collect::<std::collections::BTreeSet<_>>().len(), OBJECTS.len());
@@ -111,6 +125,7 @@ fn broken<'a>(work: &'a WorkDir, good: &Kernel) -> Made<'a> {
     for name in ["bzImage", "vmlinux", "System.map"] {
         fs::copy(image.path().join(name), directory.join(name)).unwrap();
     }
+    seal();
     bad
 }
 

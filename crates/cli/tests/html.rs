@@ -17,6 +17,7 @@ fn work(run: &synthetic::Run, trace: bool) -> TempDir {
         fs::write(profile.join("run/trace.kt"), &run.trace).unwrap();
         fs::write(profile.join("run/recording.json"), serde_json::to_vec(&run.recording).unwrap()).unwrap();
     }
+    kerntune_work::seal(&profile, "profiles", &run.profile.manifest.id, &[]).unwrap();
     work
 }
 

@@ -4,8 +4,8 @@ use kerntune_profile::{
     Address, FunctionIndex, FunctionStats, KernelId, Manifest, Nanoseconds, Profile, Symbol, Tables,
 };
 use kerntune_trace::{
-    encode, files, Capture, ChunkHeader, ChunkState, Event, Health, How, OpenStack, Recording, Thread,
-    TraceFileWriter, TraceHeader, VERSION,
+    encode, files, Capture, ChunkHeader, ChunkState, Event, Health, How, OpenStack, Recording, Region,
+    Thread, TraceFileWriter, TraceHeader, VERSION,
 };
 use std::fs;
 use std::path::Path;
@@ -15,13 +15,40 @@ const NAMES: [&str; 4] = ["tcp_sendmsg", "lock_sock_nested", "cleanup", "cleanup
 
 /// `tcp_sendmsg` twice: 30 ns at 1,010 ns, 50 ns at 1,050 ns.
 fn write(dir: &Path) {
+    write_with(dir, false);
+}
+
+/// The same, in a region without marked operations if `in_region`.
+fn write_with(dir: &Path, in_region: bool) {
     let stack = OpenStack { thread: 0, running: true, frames: Vec::new() };
     let mut raw = Vec::new();
     ChunkState { user: true, regions: vec![], stacks: vec![stack] }.write(&mut raw);
     let state = raw.len() as u32;
     let call = |function| Event::Enter { function, how: How::Call };
-    let events =
-        [(10, call(0)), (5, call(1)), (15, Event::Exit), (10, Event::Exit), (10, call(0)), (50, Event::Exit)];
+    let mut events = vec![
+        (10, call(0)),
+        (5, call(1)),
+        (15, Event::Exit),
+        (10, Event::Exit),
+        (10, call(0)),
+        (50, Event::Exit),
+    ];
+    if in_region {
+        events.insert(0, (0, Event::RegionBegin { region: 0 }));
+        events.push((0, Event::RegionEnd { region: 0 }));
+    }
+    let marked = || Region {
+        name: "all".into(),
+        begin_ns: 1_000,
+        elapsed_ns: 100,
+        idle_ns: 0,
+        operations: 0,
+        depth: 0,
+        closed: true,
+        kernel: Default::default(),
+        user: Default::default(),
+        model_events: vec![],
+    };
     events.iter().for_each(|&(delta, event)| encode::event(&mut raw, delta, event));
     let header = ChunkHeader {
         vcpu: 0,
@@ -40,7 +67,7 @@ fn write(dir: &Path) {
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: NAMES.len() as u32,
-        regions: vec![],
+        regions: in_region.then(marked).into_iter().collect(),
         threads: vec![Thread { task: 1, pid: 57, tgid: 57, comm: "rr".into() }],
         chunks,
         events: events.len() as u64,
@@ -63,7 +90,9 @@ fn write(dir: &Path) {
         region: 0,
         function: FunctionIndex(0),
         calls: 2,
+        ended: 2,
         net_ns: Nanoseconds(65),
+        ended_net_ns: Nanoseconds(65),
         elapsed_ns: Nanoseconds(80),
         max_ns: Nanoseconds(50),
         min_ns: Nanoseconds(15),
@@ -113,6 +142,33 @@ fn path(dir: &Path, options: &[&str]) -> Output {
 
 fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn a_region_without_operations_is_shown_whole_and_its_head_is_of_all_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    write_with(dir.path(), true);
+    let title = "Path of region all: all of it, as it marks no operations\n";
+    for top in ["1000", "2"] {
+        let text = said(&path(dir.path(), &["--top", top]));
+        assert!(
+            text.starts_with(title) && text.contains("Elapsed time         =          100 ns\n"),
+            "{text}"
+        );
+        assert!(text.contains("Calls                = 3 "), "{text}");
+        let cut = text.contains("Entries shown        = the first 2 of ");
+        assert_eq!(cut, top == "2", "{text}");
+    }
+    let whole: serde_json::Value = serde_json::from_slice(&path(dir.path(), &["--json"]).stdout).unwrap();
+    let cut = path(dir.path(), &["--json", "--top", "2"]).stdout;
+    let cut: serde_json::Value = serde_json::from_slice(&cut).unwrap();
+    for field in ["begin_ns", "end_ns", "busy_ns", "user_ns", "calls", "depth"] {
+        assert_eq!(whole[field], cut[field], "{field}");
+    }
+    let output = path(dir.path(), &["--nth", "2"]);
+    assert_eq!(output.status.code(), Some(2));
+    let words = "region \"all\" marks no operations, so it has no operation 2";
+    assert!(said(&output).contains(words), "{}", said(&output));
 }
 
 #[test]

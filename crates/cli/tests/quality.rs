@@ -39,6 +39,7 @@ fn changed(kernel: &str, directory: &TempDir) -> PathBuf {
     // int3, and as long as what was there or not: whatever follows is another function's body.
     image[at] = 0xcc;
     fs::write(to.join("vmlinux"), image).unwrap();
+    kerntune_work::seal(&to, "kernels", "changed0changed0", &[]).unwrap();
     to
 }
 

@@ -168,6 +168,12 @@ fn a_profile_does_not_differ_from_itself_and_parts_of_it_do() {
 fn options_before_the_kind_are_not_ignored() {
     let mut command = support::kerntune(["report", profile(), "--region", "tcp", "threads"]);
     support::fails(&mut command, 2, &["kerntune report PROFILE KIND --region NAME"]);
+    let mut command = support::kerntune(["report", profile(), "--json", "--top", "3"]);
+    support::fails(&mut command, 2, &["--top", "functions --json"]);
+}
+
+#[test]
+fn groups_of_ones_own_are_a_file_of_patterns() {
     let directory = tempfile::tempdir().unwrap();
     let groups = directory.path().join("groups.txt");
     std::fs::write(&groups, "mine: tcp_* net/ipv4/\nno colon\n").unwrap();
@@ -177,4 +183,43 @@ fn options_before_the_kind_are_not_ignored() {
     std::fs::write(groups, "mine: tcp_* net/ipv4/\n").unwrap();
     let text = support::run(["report", profile(), "subsystems", "--groups", groups]);
     assert!(text.contains("  mine\n") && text.contains("  [other]\n"), "{text}");
+}
+
+#[test]
+fn explain_and_compare_have_one_total() {
+    let kernel = support::base_kernel();
+    let both = |command: &str| support::json([command, &kernel, &kernel, "--workload", "rr", "--json"]);
+    let compared = both("compare");
+    let rows = compared["rows"].as_array().unwrap();
+    let total =
+        rows.iter().find(|row| row["operation"] == "total" && row["metric"] == "path_length").unwrap();
+    let explained = both("explain");
+    let functions = explained["functions"].as_array().unwrap();
+    for (side, name) in ["base", "tuned"].iter().enumerate() {
+        let instructions = explained["instructions"][side].as_u64().unwrap();
+        assert_eq!(total[name].as_f64().unwrap(), instructions as f64);
+        let sum: u64 = functions.iter().map(|row| row["instructions"][side].as_u64().unwrap()).sum();
+        assert_eq!(sum as i64 + explained["elsewhere"][side].as_i64().unwrap(), instructions as i64);
+    }
+}
+
+#[test]
+fn calls_that_never_return_have_callers_and_no_average() {
+    let kernel = support::base_kernel();
+    let id = recorded(&kernel, "rr");
+    let report = |kind: &[&str]| support::json(["report", &id].iter().chain(kind).chain(&["--json"]));
+    let functions = report(&["functions"]);
+    let functions = functions["functions"].as_array().unwrap();
+    for row in functions {
+        assert!(at(row, "min_ns") <= at(row, "avg_ns") && at(row, "avg_ns") <= at(row, "max_ns"), "{row}");
+    }
+    let exit = functions.iter().find(|row| row["name"] == "do_exit").unwrap();
+    assert!(at(exit, "calls") > 0 && at(exit, "ended") == 0, "{exit}");
+    let graph = report(&["graph", "--function", "do_exit"]);
+    let entry = graph["entries"].as_array().unwrap().iter().find(|row| row["name"] == "do_exit").unwrap();
+    let parents = entry["parents"].as_array().unwrap();
+    assert!(parents.iter().all(|parent| parent["name"].is_string()), "{entry}");
+    assert_eq!(sum(&entry["parents"], "calls"), at(exit, "calls"));
+    let handed = sum(&entry["parents"], "self_ns") + sum(&entry["parents"], "descendants_ns");
+    assert_eq!(handed, at(entry, "self_ns") + at(entry, "descendants_ns"), "{entry}");
 }

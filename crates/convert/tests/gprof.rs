@@ -112,7 +112,9 @@ fn tables() -> Tables {
         region: 0,
         function: FunctionIndex(function),
         calls: 0,
+        ended: 0,
         net_ns: Nanoseconds(net),
+        ended_net_ns: Nanoseconds(0),
         elapsed_ns: Nanoseconds(0),
         max_ns: Nanoseconds(0),
         min_ns: Nanoseconds(0),
@@ -141,6 +143,7 @@ fn tables() -> Tables {
         callee: FunctionIndex(callee),
         how: How::Call,
         calls,
+        ended: calls,
         elapsed_ns: Nanoseconds(1),
     });
     Tables { symbols, functions: functions.into(), arcs: arcs.into(), ..Tables::default() }

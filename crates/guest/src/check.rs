@@ -1,9 +1,9 @@
 //! Everything that is wrong with a workload file, on this machine.
 
-use crate::host;
-use crate::programs;
-use crate::reader::{read_claims, Claim, Claimed};
-use crate::Problem;
+use crate::image::{too_large_for, unknown_in_shell};
+use crate::reader::{read_claims, Claim, Claimed, HIDDEN};
+use crate::tree::too_large;
+use crate::{host, programs, shell, Problem};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -38,15 +38,26 @@ pub fn check(text: &str, path: &Path) -> Vec<Problem> {
             }
         }
     }
+    let mut sum = Sum::default();
     for claim in &read.claims {
         let missing = match &claim.what {
             Claimed::Package(_) => continue,
-            Claimed::File(file) if file.symlink_metadata().is_ok() => continue,
+            Claimed::File(file) if file.symlink_metadata().is_ok() => {
+                match unpackable(file, read.workload.memory_mb, &mut sum) {
+                    Some(what) => {
+                        problem(text, claim, format!("{} cannot be packed: {what}", file.display()))
+                    }
+                    None => continue,
+                }
+            }
             Claimed::File(file) => {
                 let message = format!("{} is not there", file.display());
                 problem(text, claim, message).help(host::missing_file_help(file))
             }
             Claimed::Command(word) if programs::named(word).is_some() => continue,
+            Claimed::Shell(word) if is_in_shell(word) => continue,
+            Claimed::Shell(word) if packed.contains(Path::new(word)) => continue,
+            Claimed::Shell(word) => problem(text, claim, unknown_in_shell(word, &claim.key)).warning(),
             Claimed::Command(word) | Claimed::Program(word) => {
                 if host::find_program(word).is_some() || packed.contains(Path::new(word)) {
                     continue;
@@ -59,6 +70,59 @@ pub fn check(text: &str, path: &Path) -> Vec<Problem> {
     }
     problems.sort_by_key(|problem| (problem.line, problem.column));
     problems
+}
+
+/// Files that were looked at, and their bytes.
+#[derive(Default)]
+struct Sum {
+    seen: HashSet<PathBuf>,
+    bytes: u64,
+}
+
+/// What keeps a file of the host, or a directory with all that is in it, from being packed.
+fn unpackable(path: &Path, memory_mb: u32, sum: &mut Sum) -> Option<String> {
+    let path = match path.canonicalize() {
+        Ok(path) => path,
+        Err(error) => return Some(error.to_string()),
+    };
+    if !sum.seen.insert(path.clone()) {
+        return None;
+    }
+    let meta = match path.metadata() {
+        Ok(meta) => meta,
+        Err(error) => return Some(error.to_string()),
+    };
+    if meta.is_dir() {
+        let entries = match std::fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) => return Some(error.to_string()),
+        };
+        return entries.flatten().find_map(|entry| unpackable(&entry.path(), memory_mb, sum));
+    }
+    let place = path.display();
+    if !meta.is_file() {
+        return Some(format!("{place} is neither a file nor a directory"));
+    }
+    if let Err(error) = std::fs::File::open(&path) {
+        return Some(format!("{place}: {error}"));
+    }
+    if let Some(why) = too_large(meta.len()) {
+        return Some(format!("{place}: {why}"));
+    }
+    let before = sum.bytes;
+    sum.bytes = sum.bytes.saturating_add(meta.len());
+    // Once: what comes after it does not fit either.
+    too_large_for(sum.bytes, memory_mb).filter(|_| too_large_for(before, memory_mb).is_none())
+}
+
+/// Whether the guest will have what a shell string names.
+fn is_in_shell(word: &str) -> bool {
+    let made = word.contains('/')
+        && (!word.starts_with('/') || HIDDEN.iter().any(|dir| Path::new(word).starts_with(dir)));
+    made || shell::is_builtin(word)
+        || programs::named(word).is_some()
+        || host::find_program(word).is_some()
+        || host::busybox_applets().contains(word)
 }
 
 fn problem(text: &str, claim: &Claim, message: String) -> Problem {
@@ -95,5 +159,33 @@ mod tests {
         assert!(problems
             .iter()
             .all(|problem| problem.help.as_deref() == Some("make it: scripts/setup servers")));
+    }
+
+    #[test]
+    fn what_does_not_fit_into_the_guest_is_found() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let big = dir.path().join("big");
+        let check_size = |bytes: u64| {
+            std::fs::File::create(&big).unwrap().set_len(bytes).unwrap();
+            let text =
+                format!("files = [\"{}\"]\n[[measured.step]]\ncommand = [\"rr\"]\n", dir.path().display());
+            check(&text, Path::new("x.toml")).iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(check_size(400 << 20), "");
+        let of_memory = check_size(600 << 20);
+        assert!(
+            of_memory.starts_with("1:10: files: ") && of_memory.contains("600 MiB are to be packed"),
+            "{of_memory}"
+        );
+        assert!(check_size(3 << 30).contains("no initial RAM disk has 2 GiB or more"));
+        assert!(check_size(5 << 30).contains("an initramfs holds no file of 4 GiB or more"));
+    }
+
+    #[test]
+    fn what_a_shell_string_names_and_is_nowhere_is_a_warning() {
+        let text = "[[measured.step]]\ncommand = [\"sh\", \"-c\", \"cd /tmp; ls | no-such-tool --x; ./made && rr\"]\n";
+        let problems = check(text, Path::new("x.toml"));
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].warning && problems[0].message.contains("names `no-such-tool`"), "{problems:?}");
     }
 }

@@ -6,6 +6,8 @@ use crate::tree::{unpackable, Tree};
 use crate::{host, Error, Result};
 use kerntune_work::{IoContext, Progress};
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// A tree and what was learned while it was filled.
@@ -36,6 +38,9 @@ const NOT_FOR_THE_GUEST: [&str; 14] = [
     "/usr/lib/debug",
     "/usr/lib/udev",
 ];
+
+/// Bytes of the first line that the kernel reads of a script, and some more.
+const SCRIPT_LINE: u64 = 4096;
 
 const PROGRAM_DIRS: [&str; 6] =
     ["/usr/local/bin", "/usr/local/sbin", "/usr/bin", "/usr/sbin", "/bin", "/sbin"];
@@ -69,8 +74,24 @@ impl<'p> Closure<'p> {
         match self.object(&real, needed_by, &[]) {
             // Something that only looks like a program is data.
             Ok(_) | Err(Error::Elf { .. }) => Ok(()),
-            Err(error) => Err(error),
+            Err(error) => self.tolerate(error),
         }
+    }
+
+    /// What a file lacks that came with others is told of: only for what is run it is an error.
+    fn tolerate(&self, error: Error) -> Result<()> {
+        match error {
+            Error::Library { .. } | Error::Program { .. } | Error::Elf { .. } => {
+                self.told(&error);
+                Ok(())
+            }
+            other => Err(other),
+        }
+    }
+
+    /// Tells what is lacking.
+    pub fn told(&self, error: &Error) {
+        self.progress.note(&format!("warning: packed without all that it needs: {error}"));
     }
 
     /// The programs of a package, its files in /etc and /usr/lib, and its directories in /var.
@@ -90,8 +111,7 @@ impl<'p> Closure<'p> {
                 }
                 self.tree.take(&path, &needed_by).map(drop)
             } else if starts(&PROGRAM_DIRS) {
-                self.program(&path, &needed_by)?;
-                continue;
+                self.program(&path, &needed_by).map(drop).or_else(|error| self.tolerate(error))
             } else if starts(&["/etc", "/usr/lib", "/lib", "/usr/libexec"]) {
                 self.file(&path, &needed_by)
             } else {
@@ -99,7 +119,7 @@ impl<'p> Closure<'p> {
             };
             match result {
                 Ok(()) => {}
-                Err(error @ (Error::Unpackable { .. } | Error::Library { .. } | Error::Program { .. })) => {
+                Err(error @ Error::Unpackable { .. }) => {
                     self.progress.note(&format!("left out: {error}"));
                 }
                 Err(error) => return Err(error),
@@ -116,17 +136,32 @@ impl<'p> Closure<'p> {
         if real.is_dir() {
             return Ok(real);
         }
-        let bytes = std::fs::read(&real).map_err(|e| unpackable(&real, needed_by, &e.to_string()))?;
-        if elf::is_elf(&bytes) {
-            let needs = elf::needs(&bytes).map_err(|what| Error::Elf { path: real.clone(), what })?;
-            drop(bytes);
-            // ld.so takes $ORIGIN from the path by which a library was found, not from its target.
-            self.needs(path, &real, &needs, inherited)?;
-        } else if let Some(line) = bytes.strip_prefix(b"#!") {
-            let line = line.split(|&b| b == b'\n').next().unwrap_or_default();
-            self.script(&real, &String::from_utf8_lossy(line))?;
+        if let Err(error) = self.needs_of(path, &real, needed_by, inherited) {
+            // Whoever runs it is to hear of it, too.
+            self.visited.remove(&real);
+            return Err(error);
         }
         Ok(real)
+    }
+
+    /// What the file at `real`, found as `path`, needs.
+    fn needs_of(&mut self, path: &Path, real: &Path, needed_by: &str, inherited: &[PathBuf]) -> Result<()> {
+        let failed = |error: std::io::Error| unpackable(real, needed_by, &error.to_string());
+        let mut head = Vec::new();
+        let mut file = File::open(real).map_err(failed)?;
+        file.by_ref().take(SCRIPT_LINE).read_to_end(&mut head).map_err(failed)?;
+        if elf::is_elf(&head) {
+            file.read_to_end(&mut head).map_err(failed)?;
+            let needs = elf::needs(&head).map_err(|what| Error::Elf { path: real.to_owned(), what })?;
+            drop(head);
+            // ld.so takes $ORIGIN from the path by which a library was found, not from its target.
+            self.needs(path, real, &needs, inherited)
+        } else if let Some(line) = head.strip_prefix(b"#!") {
+            let line = line.split(|&b| b == b'\n').next().unwrap_or_default();
+            self.script(real, &String::from_utf8_lossy(line))
+        } else {
+            Ok(())
+        }
     }
 
     fn needs(&mut self, path: &Path, real: &Path, needs: &Needs, inherited: &[PathBuf]) -> Result<()> {
@@ -237,5 +272,38 @@ mod tests {
         assert!(closure.tree.get(&bash).is_some());
         let error = closure.script(Path::new("/x"), "/no/such/interpreter").unwrap_err().to_string();
         assert!(error.contains("/no/such/interpreter, needed by /x"), "{error}");
+    }
+
+    /// One script of a packed directory lacks its interpreter: the others are packed, and it is told; run, it is an error.
+    #[test]
+    fn what_is_only_packed_may_lack_something() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let script = dir.path().join("odd");
+        std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+        std::fs::write(dir.path().join("data"), "text").unwrap();
+        let notes = Notes::default();
+        let mut closure = Closure::new(&notes);
+        closure.file(dir.path(), "`files` of the workload").unwrap();
+        assert!(closure.tree.get(&script).is_some() && closure.tree.get(&dir.path().join("data")).is_some());
+        let told = notes.0.lock().unwrap().clone();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(
+            told[0].starts_with("warning: packed without all that it needs: /no/such/interpreter, needed by"),
+            "{told:?}"
+        );
+        let error = closure.program(&script, "measured step").unwrap_err().to_string();
+        assert!(error.starts_with("/no/such/interpreter, needed by "), "{error}");
+    }
+
+    #[derive(Default)]
+    struct Notes(std::sync::Mutex<Vec<String>>);
+
+    impl Progress for Notes {
+        fn begin(&self, _what: &str, _total: Option<u64>) {}
+        fn at(&self, _done: u64) {}
+        fn end(&self) {}
+        fn note(&self, text: &str) {
+            self.0.lock().unwrap().push(text.to_owned());
+        }
     }
 }

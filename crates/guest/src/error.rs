@@ -21,6 +21,11 @@ pub enum Error {
         "package {package} of workload {workload} is not installed; install it: apt-get install {package}"
     )]
     Package { package: String, workload: String },
+    /// The package database does not answer.
+    #[error(
+        "dpkg-query failed on package {package} ({how}): {said}; see that `dpkg-query -L {package}` works on this machine"
+    )]
+    PackageQuery { package: String, how: String, said: String },
     /// A program or a file is not on this machine.
     #[error("{program}, needed by {needed_by}, is not on this machine; {help}")]
     Program { program: String, needed_by: String, help: String },
@@ -34,6 +39,14 @@ pub enum Error {
     /// A file is there but cannot go into the image.
     #[error("{}, needed by {needed_by}, cannot be packed: {why}", path.display())]
     Unpackable { path: PathBuf, needed_by: String, why: String },
+    /// All of it together cannot be unpacked in the guest.
+    #[error("the guest image of workload {workload} is too large: {problem}")]
+    TooLarge { workload: String, problem: String },
+    /// A run that the workload does not have.
+    #[error(
+        "workload {workload} has no run `{run}`; add [[{run}.step]] with a command to its file, or choose another workload"
+    )]
+    NoRun { workload: String, run: String },
     /// An ELF file whose headers make no sense.
     #[error("{} is not a usable ELF file ({what}); reinstall the package it belongs to", path.display())]
     Elf { path: PathBuf, what: String },

@@ -1,30 +1,49 @@
 //! The host's packages and programs.
 
-use crate::Result;
-use kerntune_work::Job;
+use crate::{Error, Result};
+use kerntune_work::{Job, JobEnd};
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// Where a bare program name is looked for in the guest, after `/kt/bin`; init sets the same.
 pub(crate) const GUEST_PATH: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// Whether a Debian package is installed; an error if there is no dpkg to ask.
+/// Whether a Debian package is installed; an error if there is no dpkg to ask, or it gives no answer. It ends with status 1
+/// for a package that it does not know.
 pub(crate) fn is_installed(package: &str) -> Result<bool> {
     let mut command = Command::new("dpkg-query");
     command.args(["-W", "-f", "${db:Status-Status}\n", "--", package]);
     let (end, output) = Job::new(command).output()?;
-    Ok(end.success() && output.lines().any(|line| line == "installed"))
+    match end {
+        JobEnd::Exited(status) if matches!(status.code(), Some(0 | 1)) => {
+            Ok(status.success() && output.lines().any(|line| line == "installed"))
+        }
+        end => Err(unanswered(package, &end, &output)),
+    }
 }
 
 /// The paths that an installed package owns, directories included.
 pub(crate) fn package_paths(package: &str) -> Result<Vec<PathBuf>> {
     let mut command = Command::new("dpkg-query");
     command.args(["-L", "--", package]);
-    let (_, output) = Job::new(command).output()?;
+    let (end, output) = Job::new(command).output()?;
+    if !end.success() {
+        return Err(unanswered(package, &end, &output));
+    }
     // Lines about diversions do not begin with a slash.
     Ok(output.lines().filter(|line| line.starts_with('/') && *line != "/.").map(PathBuf::from).collect())
+}
+
+fn unanswered(package: &str, end: &JobEnd, output: &str) -> Error {
+    let how = match end {
+        JobEnd::Exited(status) => status.to_string(),
+        JobEnd::TimedOut | JobEnd::Stopped => "no answer".into(),
+    };
+    Error::PackageQuery { package: package.to_owned(), how, said: crate::last_lines(output) }
 }
 
 /// The file that a command word means on the host: an absolute path, or a name in PATH or in the
@@ -41,6 +60,20 @@ pub(crate) fn find_program(word: &str) -> Option<PathBuf> {
     let dirs: Vec<PathBuf> =
         std::env::split_paths(&from_env).chain(GUEST_PATH.iter().map(PathBuf::from)).collect();
     dirs.iter().filter(|dir| dir.is_absolute()).map(|dir| dir.join(word)).find(|path| is_program(path))
+}
+
+/// The applets of the host's busybox; none if there is no busybox that says so.
+pub(crate) fn busybox_applets() -> &'static BTreeSet<String> {
+    static APPLETS: OnceLock<BTreeSet<String>> = OnceLock::new();
+    APPLETS.get_or_init(|| {
+        let Some(busybox) = find_program("busybox") else { return BTreeSet::new() };
+        let mut command = Command::new(busybox);
+        command.arg("--list");
+        match Job::new(command).output() {
+            Ok((end, output)) if end.success() => output.lines().map(str::to_owned).collect(),
+            _ => BTreeSet::new(),
+        }
+    })
 }
 
 /// Where `scripts/setup servers` puts what no package has: load generators, filled databases.
@@ -79,6 +112,12 @@ mod tests {
         assert!(!is_installed("no-such-package-ever").unwrap());
         assert!(!is_installed("--help").unwrap());
         assert!(package_paths("dpkg").unwrap().contains(&PathBuf::from("/usr/bin/dpkg")));
+        let error = package_paths("no-such-package-ever").unwrap_err().to_string();
+        assert!(
+            error.contains("dpkg-query failed on package no-such-package-ever (exit status: 1)"),
+            "{error}"
+        );
+        assert!(error.contains("is not installed"), "{error}");
         assert!(find_program("sh").unwrap().is_absolute());
         assert_eq!(find_program("/etc/passwd"), None);
         assert_eq!(find_program("./sh"), None);

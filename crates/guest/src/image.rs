@@ -4,13 +4,15 @@ use crate::closure::{missing, Closure};
 use crate::host::{self, GUEST_PATH};
 use crate::plan::Plan;
 use crate::programs;
-use crate::tree::{Node, Tree};
-use crate::{Error, Result, Workload};
-use kerntune_work::{write_json, ContentHash, IoContext, Progress, WorkDir};
+use crate::reader::HIDDEN;
+use crate::tree::{too_large, Node, Tree};
+use crate::{shell, Error, Result, Workload};
+use kerntune_work::{checked, write_json, IoContext, Key, Progress, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The work directory's kind of result for images.
@@ -67,15 +69,24 @@ impl GuestImage {
 
     fn build_inner(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Result<Self> {
         let tree = collect(work, workload, progress)?;
-        let id = identify(&workload.name, &tree)?;
-        if let Some(dir) = work.find(ROOM, &id) {
+        let key = identify(&workload.name, &tree)?;
+        let id = key.id();
+        if let Some(dir) = work.sound(ROOM, &id) {
             return Self::open(&dir);
         }
-        let staged = work.stage(ROOM, &id)?;
+        let staged = work.stage(ROOM, &key)?;
         if let Some(dir) = staged.already() {
-            return Self::open(dir);
+            return Self::open(&dir);
+        }
+        let size = archive_size(&tree)?;
+        if let Some(problem) = too_large_for(size, workload.memory_mb) {
+            return Err(Error::TooLarge { workload: workload.name.clone(), problem });
         }
         staged.clear()?;
+        if tree.is_private() {
+            let private = std::fs::Permissions::from_mode(0o700);
+            std::fs::set_permissions(staged.path(), private).at("protect", staged.path())?;
+        }
         let path = staged.path().join("initramfs.cpio");
         let files = write_archive(&tree, &path)?;
         let bytes = path.metadata().at("look at", &path)?.len();
@@ -87,8 +98,9 @@ impl GuestImage {
     /// An image that is there already.
     ///
     /// # Errors
-    /// Its manifest is missing or damaged, or not of this version.
+    /// It is not of this version, or not what was packed.
     pub fn open(dir: &Path) -> Result<Self> {
+        checked(dir, &[])?;
         let path = dir.join("manifest.json");
         let text = std::fs::read(&path).at("read", &path)?;
         let manifest: Manifest = serde_json::from_slice(&text)
@@ -99,6 +111,39 @@ impl GuestImage {
         }
         Ok(Self { dir: dir.to_owned(), initramfs: dir.join("initramfs.cpio"), manifest })
     }
+}
+
+/// Bytes that QEMU loads as an initial RAM disk at most (`x86_load_linux` of QEMU's `hw/i386/x86-common.c`, by the kernel's
+/// `initrd_addr_max`).
+const IMAGE_MAX: u64 = (1 << 31) - 1;
+
+/// What is wrong with an image of that many bytes in a guest with that much memory, if it cannot be unpacked there: the kernel
+/// frees the archive when all of it is unpacked.
+pub(crate) fn too_large_for(bytes: u64, memory_mb: u32) -> Option<String> {
+    let mib = bytes.div_ceil(1 << 20);
+    if bytes > IMAGE_MAX {
+        return Some(format!(
+            "{mib} MiB are to be packed, and no initial RAM disk has 2 GiB or more; pack less"
+        ));
+    }
+    (mib * 2 > memory_mb.into()).then(|| {
+        format!(
+            "{mib} MiB are to be packed, and to unpack them a guest needs twice that and some more: `memory_mb` is {memory_mb}; \
+             raise it, or pack less"
+        )
+    })
+}
+
+/// At least so many bytes the archive will have.
+fn archive_size(tree: &Tree) -> Result<u64> {
+    tree.nodes().values().try_fold(0u64, |sum, node| {
+        let bytes = match node {
+            Node::Host { from, .. } => from.metadata().at("look at", from)?.len(),
+            Node::Own { bytes, .. } => bytes.len() as u64,
+            Node::Dir { .. } | Node::Link { .. } | Node::Char { .. } => 0,
+        };
+        Ok(sum.saturating_add(bytes))
+    })
 }
 
 /// Everything that goes into the image.
@@ -121,7 +166,7 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
         }
         closure.package(package)?;
     }
-    shell(&mut closure)?;
+    add_shell(&mut closure)?;
     let from_list =
         workload.binaries.iter().map(|word| (word.as_str(), "`binaries` of the workload".to_owned()));
     let commands = workload.commands();
@@ -133,6 +178,17 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
             ours.push(word);
         } else {
             host_program(&mut closure, word, &needed_by)?;
+        }
+    }
+    for (place, command) in &commands {
+        for word in shell::programs_of(command) {
+            match shell_word(&mut closure, &word, place)? {
+                ShellWord::Ours => ours.extend(programs::names().find(|name| *name == word)),
+                ShellWord::There => {}
+                ShellWord::Unknown => {
+                    progress.note(&format!("warning: {}", unknown_in_shell(&word, place)));
+                }
+            }
         }
     }
     ours.sort_unstable();
@@ -167,8 +223,64 @@ fn host_program(closure: &mut Closure, word: &str, needed_by: &str) -> Result<()
     Ok(())
 }
 
+/// Where a word that a shell string names is in the guest.
+enum ShellWord {
+    /// A program of kerntune's own.
+    Ours,
+    /// In the image, in the shell itself, or made by what runs before.
+    There,
+    Unknown,
+}
+
+/// Packs the program that a shell string names, if it is on the host and the guest's shell does not have it.
+fn shell_word(closure: &mut Closure, word: &str, place: &str) -> Result<ShellWord> {
+    if programs::named(word).is_some() {
+        return Ok(ShellWord::Ours);
+    }
+    if shell::is_builtin(word) {
+        return Ok(ShellWord::There);
+    }
+    if word.contains('/') {
+        // What is below a directory of the guest's own, or relative, is made as it runs.
+        let made = !word.starts_with('/') || HIDDEN.iter().any(|dir| Path::new(word).starts_with(dir));
+        if made || closure.tree.get(Path::new(word)).is_some() {
+            return Ok(ShellWord::There);
+        }
+    } else if is_busybox(closure) && host::busybox_applets().contains(word) {
+        return Ok(ShellWord::There);
+    }
+    match host::find_program(word) {
+        // One that is only named may lack something: it may never be run.
+        Some(_) => match host_program(closure, word, place) {
+            Err(error @ (Error::Program { .. } | Error::Library { .. } | Error::Elf { .. })) => {
+                closure.told(&error);
+                Ok(ShellWord::There)
+            }
+            other => other.map(|()| ShellWord::There),
+        },
+        None => Ok(ShellWord::Unknown),
+    }
+}
+
+/// Whether the guest's `sh` is busybox, which has its applets in itself.
+fn is_busybox(closure: &Closure) -> bool {
+    ["/bin/sh", "/usr/bin/sh"].iter().any(|path| match closure.tree.get(Path::new(path)) {
+        Some(Node::Link { target }) => target.ends_with("busybox"),
+        _ => false,
+    })
+}
+
+/// What is said of a word of a shell string that is nowhere.
+pub(crate) fn unknown_in_shell(word: &str, place: &str) -> String {
+    format!(
+        "the shell string of {place} names `{word}`, which is no program of this machine, of busybox or of the shell's own: if it is \
+         run, the guest will not have it; {}",
+        host::missing_help(word)
+    )
+}
+
 /// busybox and a /bin/sh for scripts, if the host has a busybox and no other shell was asked for.
-fn shell(closure: &mut Closure) -> Result<()> {
+fn add_shell(closure: &mut Closure) -> Result<()> {
     if let Some(busybox) = host::find_program("busybox") {
         let real = closure.program(&busybox, "the guest's shell")?;
         closure.tree.put(Path::new("/bin/sh"), Node::Link { target: real })?;
@@ -203,9 +315,9 @@ fn skeleton(tree: &mut Tree) -> Result<()> {
     Ok(())
 }
 
-/// The name of an image: a hash over the workload's name and the paths, modes and contents.
-fn identify(workload: &str, tree: &Tree) -> Result<String> {
-    let mut hash = ContentHash::new("guest-image/1").field("workload", workload);
+/// What names an image: the workload's name and the paths, modes and contents.
+fn identify(workload: &str, tree: &Tree) -> Result<Key> {
+    let mut hash = Key::new("guest-image/2", crate::CODE).field("workload", workload);
     for (path, node) in tree.nodes() {
         hash = hash.field("path", path.as_os_str().as_encoded_bytes());
         hash = match node {
@@ -216,31 +328,37 @@ fn identify(workload: &str, tree: &Tree) -> Result<String> {
             Node::Char { major, minor, mode } => hash.field("char", format!("{major}:{minor}:{mode}")),
         };
     }
-    Ok(hash.finish())
+    Ok(hash)
 }
 
 /// Writes the newc archive: sorted, time 0, owner 0.
 fn write_archive(tree: &Tree, path: &Path) -> Result<Vec<PackedFile>> {
     let mut files = Vec::new();
-    let mut out = BufWriter::new(File::create(path).at("create", path)?);
+    let mode = if tree.is_private() { 0o600 } else { 0o666 };
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path);
+    let mut out = BufWriter::new(file.at("create", path)?);
     for (number, (name, node)) in tree.nodes().iter().enumerate() {
         let name = name.strip_prefix("/").unwrap_or(name);
         let text = name
             .to_str()
             .ok_or_else(|| crate::tree::unpackable(name, "the guest image", "its name is not UTF-8"))?;
-        let from_host;
+        let mut from_host = None;
         let (mode, contents, device): (u32, &[u8], (u32, u32)) = match node {
             Node::Dir { mode } => (0o040000 | mode, &[], (0, 0)),
             Node::Link { target } => (0o120777, target.as_os_str().as_encoded_bytes(), (0, 0)),
             Node::Own { bytes, mode } => (0o100000 | mode, bytes, (0, 0)),
             Node::Char { major, minor, mode } => (0o020000 | mode, &[], (*major, *minor)),
             Node::Host { from, mode } => {
-                from_host = std::fs::read(from).at("read", from)?;
-                (0o100000 | mode, &from_host, (0, 0))
+                let file = File::open(from).at("read", from)?;
+                let size = file.metadata().at("look at", from)?.len();
+                from_host = Some((from, file, size));
+                (0o100000 | mode, &[], (0, 0))
             }
         };
-        let size = u32::try_from(contents.len()).map_err(|_| {
-            crate::tree::unpackable(name, "the guest image", "an initramfs holds no file of 4 GiB or more")
+        let size = from_host.as_ref().map_or(contents.len() as u64, |(_, _, size)| *size);
+        let size = u32::try_from(size).map_err(|_| {
+            let why = too_large(size).unwrap_or_default();
+            crate::tree::unpackable(name, "the guest image", &why)
         })?;
         if mode & 0o170000 == 0o100000 {
             files.push(PackedFile { path: format!("/{text}"), size: u64::from(size) });
@@ -252,7 +370,19 @@ fn write_archive(tree: &Tree, path: &Path) -> Result<Vec<PackedFile>> {
             .rdev_major(device.0)
             .rdev_minor(device.1)
             .write(&mut out, size);
-        entry.write_all(contents).and_then(|()| entry.finish().map(drop)).at("write", path)?;
+        if let Some((from, file, size)) = from_host {
+            let copied = std::io::copy(&mut file.take(size), &mut entry).at("pack", from)?;
+            if copied != size {
+                return Err(crate::tree::unpackable(
+                    from,
+                    "the guest image",
+                    "it shrank while it was packed",
+                ));
+            }
+        } else {
+            entry.write_all(contents).at("write", path)?;
+        }
+        entry.finish().at("write", path)?;
     }
     cpio::newc::trailer(out).and_then(|mut out| out.flush()).at("write", path)?;
     Ok(files)

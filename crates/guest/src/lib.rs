@@ -19,13 +19,19 @@
 //! assert!(Plan::of(&rr).text().contains("run\tmeasured\n"));
 //! ```
 
+/// Names the code of this crate and of those below it, for keys of results.
+pub const CODE: &str = env!("KERNTUNE_CODE");
+
 mod check;
 mod closure;
 mod elf;
 mod error;
 mod fields;
+#[doc(hidden)]
+pub mod foreign;
 mod host;
 mod image;
+mod input;
 mod libraries;
 mod locate;
 mod output;
@@ -34,6 +40,7 @@ mod problem;
 mod programs;
 mod reader;
 mod said;
+mod shell;
 mod suite;
 mod tree;
 mod workload;
@@ -41,11 +48,12 @@ mod workload;
 pub use check::check;
 pub use error::{Error, Result};
 pub use image::{GuestImage, Manifest, PackedFile, ROOM, SCHEMA};
+pub use input::{read_input, read_text, TEXT_MAX};
 pub use locate::{locate, similar};
 pub use output::{last_lines, Complaint, Figure};
 pub use plan::{step_log, Plan};
 pub use problem::Problem;
-pub use programs::compile;
+pub use programs::{compile, compile_contain};
 pub use said::{boot_options, Collect, Said, PORT_NAME};
 pub use suite::{Suite, SuiteRow, Unit, AGGREGATE};
 pub use workload::{

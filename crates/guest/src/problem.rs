@@ -17,12 +17,19 @@ pub struct Problem {
     pub message: String,
     /// What to do about it.
     pub help: Option<String>,
+    /// Whether it need not be wrong: an image is built all the same.
+    pub warning: bool,
 }
 
 impl Problem {
     pub(crate) fn at(text: &str, span: Option<Range<usize>>, key: &str, message: String) -> Self {
         let (line, column) = position(text, span.map_or(0, |s| s.start));
-        Self { line, column, key: key.to_owned(), message, help: None }
+        Self { line, column, key: key.to_owned(), message, help: None, warning: false }
+    }
+
+    pub(crate) fn warning(mut self) -> Self {
+        self.warning = true;
+        self
     }
 
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
@@ -31,19 +38,34 @@ impl Problem {
     }
 }
 
-/// `LINE:COLUMN: KEY: MESSAGE (HELP)`; the path is the caller's to put in front.
+/// `LINE:COLUMN: KEY: MESSAGE (HELP)`; the path is the caller's to put in front. The file is another's: its control characters
+/// are shown, and do nothing to a terminal.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: ", self.line, self.column)?;
-        if !self.key.is_empty() {
-            write!(f, "{}: ", self.key)?;
+        if self.warning {
+            f.write_str("warning: ")?;
         }
-        write!(f, "{}", self.message)?;
+        if !self.key.is_empty() {
+            write!(f, "{}: ", escaped(&self.key))?;
+        }
+        write!(f, "{}", escaped(&self.message))?;
         match &self.help {
-            Some(help) => write!(f, " ({help})"),
+            Some(help) => write!(f, " ({})", escaped(help)),
             None => Ok(()),
         }
     }
+}
+
+/// The text with each control character as its escape.
+fn escaped(text: &str) -> String {
+    text.chars().fold(String::new(), |mut shown, c| {
+        match c.is_control() {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+        shown
+    })
 }
 
 /// Line and column, both from 1, of a byte offset; an offset past the end is the end.
@@ -95,6 +117,12 @@ mod tests {
         assert_eq!(position(text, text.find('#').unwrap()), (2, 9));
         assert_eq!(position(text, 12), (2, 6));
         assert_eq!(position(text, 9999), (3, 1));
+    }
+
+    #[test]
+    fn control_characters_are_shown() {
+        let problem = Problem::at("", None, "a\u{7}", "\u{1b}[31mred".into()).help("\r\u{9b}x").warning();
+        assert_eq!(problem.to_string(), "1:1: warning: a\\u{7}: \\u{1b}[31mred (\\r\\u{9b}x)");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The C programs that run in the guest: carried as source, compiled by the host's compiler.
 
 use crate::{Error, Result};
-use kerntune_work::{ContentHash, IoContext, Job, WorkDir};
+use kerntune_work::{Key, IoContext, Job, WorkDir};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -56,6 +56,22 @@ pub(crate) const INIT: Program = Program {
     options: &[],
 };
 
+/// What starts init under the kernel that is booted.
+const CONTAIN: Program = Program {
+    name: "contain",
+    files: sources![
+        "contain/contain.h",
+        "contain/limits.c",
+        "contain/main.c",
+        "contain/rights.c",
+        "contain/root.c",
+        "contain/unpack.c",
+        "contain/users.c",
+    ],
+    rows: None,
+    options: &[],
+};
+
 /// What workloads may run.
 const PROGRAMS: [Program; 10] = [
     suite!("rr", &["--only", "--scale"], "rr.c"),
@@ -95,6 +111,14 @@ pub fn compile(work: &WorkDir, name: &str) -> Result<Option<PathBuf>> {
     named(name).map(|program| program.compile(work)).transpose()
 }
 
+/// The program that runs an image under the kernel that is booted (`guest/contain`), compiled as [`compile`] does it.
+///
+/// # Errors
+/// As of [`compile`].
+pub fn compile_contain(work: &WorkDir) -> Result<PathBuf> {
+    CONTAIN.compile(work)
+}
+
 /// The program of that name.
 pub(crate) fn named(name: &str) -> Option<&'static Program> {
     PROGRAMS.iter().find(|program| program.name == name)
@@ -111,7 +135,7 @@ impl Program {
             let output = "the compiler has no libc.a".to_owned();
             return Err(Error::Compile { program: self.name.into(), output, help: HELP });
         }
-        let mut hash = ContentHash::new("guest-program/1")
+        let mut hash = Key::new("guest-program/2", "")
             .field("name", self.name)
             .field("compiler", compiler)
             .file("libc", &library)?
@@ -119,11 +143,10 @@ impl Program {
         for (path, text) in self.files {
             hash = hash.field(path, text);
         }
-        let id = hash.finish();
-        if let Some(done) = work.find(ROOM, &id) {
+        if let Some(done) = work.sound(ROOM, &hash.id()) {
             return Ok(done.join(self.name));
         }
-        let staged = work.stage(ROOM, &id)?;
+        let staged = work.stage(ROOM, &hash)?;
         if let Some(done) = staged.already() {
             return Ok(done.join(self.name));
         }
@@ -263,9 +286,10 @@ mod tests {
     }
 
     #[test]
-    fn init_compiles_without_warnings() {
+    fn init_and_contain_compile_without_warnings() {
         let dir = tempfile::tempdir().unwrap();
         let work = WorkDir::open(dir.path()).unwrap();
         assert!(INIT.compile(&work).unwrap().is_file());
+        assert!(compile_contain(&work).unwrap().is_file());
     }
 }

@@ -26,6 +26,8 @@ pub(crate) enum Claimed {
     File(PathBuf),
     /// The first word of a command.
     Command(String),
+    /// A word that a shell string of a command names.
+    Shell(String),
 }
 
 /// As [`read_claims`], for who wants a good file or none.
@@ -281,9 +283,9 @@ impl Reader<'_> {
     fn run(&mut self, top: &mut Fields, name: &str, broken: bool) -> Run {
         let mut run = Run { warmup: Vec::new(), steps: Vec::new() };
         if !top.has(name) {
-            if !broken {
+            if !broken && name == "measured" {
                 self.source
-                    .problem(None, name, "is missing: a workload has a training and a measured run".into())
+                    .problem(None, name, "is missing: a workload has a measured run".into())
                     .help(format!("add [[{name}.step]] with a command"));
             }
             return run;
@@ -391,14 +393,18 @@ impl Reader<'_> {
         }
         match words.first() {
             None => {
-                self.source.problem(span, key, "is empty: it names no program".into());
+                self.source.problem(span.clone(), key, "is empty: it names no program".into());
             }
             Some(first) if first.value.is_empty() => {
                 self.source.problem(first.span.clone(), key, "the program's name is empty".into());
             }
             Some(first) => self.claim(first.span.clone(), key, Claimed::Command(first.value.clone())),
         }
-        words.into_iter().map(|word| word.value).collect()
+        let command: Command = words.into_iter().map(|word| word.value).collect();
+        for word in crate::shell::programs_of(&command) {
+            self.claim(span.clone(), key, Claimed::Shell(word));
+        }
+        command
     }
 }
 

@@ -43,11 +43,27 @@ const LINKS_MAX: usize = 40;
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     nodes: BTreeMap<PathBuf, Node>,
+    private: bool,
+}
+
+/// Bytes that a file of an initramfs may have: the format has 32 bits for it.
+pub(crate) const FILE_MAX: u64 = u32::MAX as u64;
+
+/// What is wrong with a file of this size, if it is too large.
+pub(crate) fn too_large(bytes: u64) -> Option<String> {
+    (bytes > FILE_MAX).then(|| {
+        format!("it has {bytes} bytes, and an initramfs holds no file of 4 GiB or more; pack a smaller one")
+    })
 }
 
 impl Tree {
     pub fn nodes(&self) -> &BTreeMap<PathBuf, Node> {
         &self.nodes
+    }
+
+    /// Whether something came from the host that not every user there may read.
+    pub fn is_private(&self) -> bool {
+        self.private
     }
 
     pub fn get(&self, path: &Path) -> Option<&Node> {
@@ -87,8 +103,12 @@ impl Tree {
                         self.nodes.insert(real.clone(), Node::Dir { mode: mode | 0o755 });
                         return Ok(real);
                     } else if meta.is_file() {
+                        if let Some(why) = too_large(meta.len()) {
+                            return Err(unpackable(&real, needed_by, &why));
+                        }
                         std::fs::File::open(&real)
                             .map_err(|e| unpackable(&real, needed_by, &e.to_string()))?;
+                        self.private |= mode & 0o004 == 0 || !all_may_enter(&real);
                         let from = real.clone();
                         self.nodes.insert(real.clone(), Node::Host { from, mode: mode | 0o444 });
                         return Ok(real);
@@ -145,6 +165,12 @@ impl Tree {
     }
 }
 
+/// Whether every user may enter the directories above a file.
+fn all_may_enter(path: &Path) -> bool {
+    let may = |dir: &Path| dir.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0);
+    path.ancestors().skip(1).all(may)
+}
+
 fn parts(path: &Path) -> Vec<PathBuf> {
     path.components()
         .filter_map(|component| match component {
@@ -191,5 +217,34 @@ mod tests {
         assert!(hidden.contains("/tmp of the guest is its own"), "{hidden}");
         let missing = tree.take(Path::new("/etc/no-such-file"), "the test").unwrap_err().to_string();
         assert!(missing.contains("needed by the test") && missing.contains("No such file"), "{missing}");
+    }
+
+    #[test]
+    fn what_not_everyone_may_read_is_private() {
+        use std::fs::Permissions;
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let (file, of_all) = (dir.path().join("key"), Permissions::from_mode(0o755));
+        std::fs::write(&file, "secret").unwrap();
+        for (of_dir, of_file, private) in [(0o755, 0o644, false), (0o755, 0o640, true), (0o700, 0o644, true)]
+        {
+            std::fs::set_permissions(dir.path(), Permissions::from_mode(of_dir)).unwrap();
+            std::fs::set_permissions(&file, Permissions::from_mode(of_file)).unwrap();
+            let mut tree = Tree::default();
+            tree.take(&file, "test").unwrap();
+            assert_eq!(tree.is_private(), private, "{of_dir:o} {of_file:o}");
+        }
+        std::fs::set_permissions(dir.path(), of_all).unwrap();
+    }
+
+    #[test]
+    fn a_file_of_4_gib_is_refused_before_it_is_read() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let giant = dir.path().join("giant");
+        std::fs::File::create(&giant).unwrap().set_len(1 << 32).unwrap();
+        let error = Tree::default().take(&giant, "the test").unwrap_err().to_string();
+        assert!(
+            error.contains("it has 4294967296 bytes, and an initramfs holds no file of 4 GiB"),
+            "{error}"
+        );
     }
 }

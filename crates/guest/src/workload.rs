@@ -1,13 +1,13 @@
 //! The workload: what runs in the kernel.
 
+use crate::input::read_text;
 use crate::reader;
 use crate::{Error, Result};
-use kerntune_work::IoContext;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The runs that every workload has, in the order in which `tune` uses them.
+/// The runs that a workload may have, in the order in which `tune` uses them. The second each one has.
 pub const RUNS: [&str; 2] = ["training", "measured"];
 
 /// The workloads that come with kerntune: name and file text.
@@ -50,6 +50,7 @@ pub struct Workload {
     /// Run one after the other before the services.
     pub setup: Vec<Command>,
     pub services: Vec<Service>,
+    /// Without steps: none, as for who only records.
     pub training: Run,
     pub measured: Run,
     /// Of the guest, in MiB.
@@ -92,7 +93,7 @@ pub enum Probe {
 }
 
 /// One run: warm-ups outside of the measurement, then the steps.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Run {
     pub warmup: Vec<Command>,
     pub steps: Vec<Step>,
@@ -143,8 +144,7 @@ impl Workload {
     /// # Errors
     /// The file cannot be read, or [`Error::Invalid`] with every problem in it.
     pub fn load(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).at("read workload", path)?;
-        Self::parse(&text, path)
+        Self::parse(&read_text("read workload", path)?, path)
     }
 
     /// Reads a text; `path` names it in errors and gives the default name. Looks at nothing but the
@@ -178,9 +178,22 @@ impl Workload {
         })
     }
 
-    /// The runs with their names, in the order of [`RUNS`].
-    pub fn runs(&self) -> [(&'static str, &Run); 2] {
-        [(RUNS[0], &self.training), (RUNS[1], &self.measured)]
+    /// The runs that it has, with their names, in the order of [`RUNS`].
+    pub fn runs(&self) -> Vec<(&'static str, &Run)> {
+        let mut runs = vec![(RUNS[0], &self.training), (RUNS[1], &self.measured)];
+        runs.retain(|(_, run)| !run.steps.is_empty());
+        runs
+    }
+
+    /// For whoever needs the run of that name, before anything long is begun.
+    ///
+    /// # Errors
+    /// [`Error::NoRun`].
+    pub fn require_run(&self, name: &str) -> Result<()> {
+        if self.runs().iter().any(|(run, _)| *run == name) {
+            return Ok(());
+        }
+        Err(Error::NoRun { workload: self.name.clone(), run: name.to_owned() })
     }
 
     /// Every command of the workload, with the key under which it stands.
@@ -222,6 +235,19 @@ mod tests {
         std::fs::write(dir.path().join("rr.toml"), text).unwrap();
         let found = Workload::find("rr", &[dir.path().to_owned()]).unwrap();
         assert!(found.description.starts_with("mine: "));
+    }
+
+    #[test]
+    fn a_workload_without_training_says_so_to_who_needs_it() {
+        let text = "[[measured.step]]\ncommand = [\"rr\"]\n";
+        let workload = Workload::parse(text, Path::new("mine.toml")).unwrap();
+        assert_eq!(workload.runs().len(), 1);
+        assert!(!crate::Plan::of(&workload).text().contains("training"));
+        workload.require_run("measured").unwrap();
+        assert_eq!(
+            workload.require_run("training").unwrap_err().to_string(),
+            "workload mine has no run `training`; add [[training.step]] with a command to its file, or choose another workload"
+        );
     }
 
     #[test]

@@ -1,21 +1,25 @@
 //! From a request to a kernel in the work directory.
 
+use crate::build_tree::{BuildTree, CWD};
 use crate::configure::{configure, FinalConfig};
 use crate::kbuild::Kbuild;
 use crate::manifest::{rfc3339, SCHEMA};
 use crate::mix::restore;
 use crate::object_flags::make_flags;
 use crate::sources::{self, Sources};
+use crate::spent::Spent;
 use crate::store::{DOOMED, KIND, MANIFEST};
 use crate::{
     link_script, relink, tools, BuildRequest, CompilerIdentity, FunctionOrder, ImportedSource, Kernel,
     KernelManifest, Result, SourceRecord, Symbols, TaskLayout,
 };
-use kerntune_work::{interrupt, write_atomic, write_json, ContentHash, IoContext, Progress, Staged, WorkDir};
+use kerntune_work::{
+    interrupt, write_atomic, write_json, ContentHash, IoContext, Key, Progress, Staged, WorkDir,
+};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 /// Objects per built-in option where nothing was recorded: the lean 6.12 kernel has 822 options
 /// `=y` and 1,436 objects.
@@ -40,14 +44,13 @@ const TOOLS: &[(&str, &str)] =
 /// the first error of the log; see [`Error`](crate::Error).
 pub fn build(work: &WorkDir, request: &BuildRequest, progress: &dyn Progress) -> Result<Kernel> {
     let inputs = Inputs::of(work, request, None, progress)?;
-    let id = inputs.id.clone();
+    let id = inputs.key.id();
     if let Some(kernel) = finished(work, &id, request)? {
         return Ok(kernel);
     }
-    let staged = work.stage(KIND, &id)?;
+    let staged = work.stage(KIND, &inputs.key)?;
+    // Another process may have made it while we waited.
     if let Some(kernel) = finished(work, &id, request)? {
-        // Another process made it while we waited; drop the empty directory that staging made.
-        let _ = fs::remove_dir(staged.path());
         return Ok(kernel);
     }
     Attempt::new(work, request, staged, inputs).run(progress)
@@ -60,7 +63,7 @@ pub(crate) struct Inputs {
     pub compiler: CompilerIdentity,
     pub profile_id: Option<String>,
     /// What names the kernel.
-    pub id: String,
+    pub key: Key,
 }
 
 impl Inputs {
@@ -94,26 +97,36 @@ impl Inputs {
             (None, Some(dir)) => Some(hash_tree(dir)?),
             (None, None) => None,
         };
-        let id = kernel_id(&source, &config, &compiler, request, profile_id.as_deref());
-        Ok(Self { source, config, compiler, profile_id, id })
+        let profile = request.profile_dir.as_deref().map(hash_tree).transpose()?;
+        let key = kernel_key(&source, &config, &compiler, request, profile.as_deref());
+        Ok(Self { source, config, compiler, profile_id, key })
     }
 }
 
 /// The whole kernel `id` if it satisfies the request, known by the request's label from now on.
 fn finished(work: &WorkDir, id: &str, request: &BuildRequest) -> Result<Option<Kernel>> {
-    let Some(kernel) = work.find(KIND, id).and_then(|dir| Kernel::load(&dir).ok()) else {
+    let Some(kernel) = work.sound(KIND, id).and_then(|dir| Kernel::load(&dir).ok()) else {
         return Ok(None);
     };
-    if keeps_objects(request) && kernel.build_dir().is_none() {
-        return Ok(None);
+    if keeps_objects(request) {
+        match kernel.kept_objects() {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                work.note(&format!("{error}: it is built again"));
+                return Ok(None);
+            }
+        }
     }
-    known_as(kernel, &request.label).map(Some)
+    known_as(work, kernel, &request.label).map(Some)
 }
 
 /// The kernel, listed under this name too from now on.
-pub(crate) fn known_as(mut kernel: Kernel, label: &str) -> Result<Kernel> {
-    if add_name(&mut kernel.manifest, label) {
-        write_json(&kernel.dir.join(MANIFEST), &kernel.manifest)?;
+pub(crate) fn known_as(work: &WorkDir, mut kernel: Kernel, label: &str) -> Result<Kernel> {
+    let of = &mut kernel.manifest;
+    if of.label != label && !of.aliases.iter().any(|alias| alias == label) {
+        work.add_name(KIND, &of.id, label)?;
+        of.aliases.push(label.to_string());
     }
     Ok(kernel)
 }
@@ -122,34 +135,24 @@ fn keeps_objects(request: &BuildRequest) -> bool {
     request.keep_objects || request.movable
 }
 
-/// Whether the name was new.
-fn add_name(manifest: &mut KernelManifest, name: &str) -> bool {
-    let new = manifest.label != name && !manifest.aliases.iter().any(|a| a == name);
-    if new {
-        manifest.aliases.push(name.to_string());
-    }
-    new
-}
+/// The version of the rule by which kernels are named and made. A kernel takes minutes, so this is raised by hand, and
+/// a test asks for it whenever the code changes (`crates/kernel/tests/code_version.rs`).
+pub(crate) const RULE: &str = "kernel/3";
 
-fn kernel_id(
+fn kernel_key(
     source: &ImportedSource,
     config: &FinalConfig,
     compiler: &CompilerIdentity,
     request: &BuildRequest,
-    profile_id: Option<&str>,
-) -> String {
-    let mut hash = ContentHash::new("kernel/2")
+    profile: Option<&str>,
+) -> Key {
+    let mut hash = Key::new(RULE, "")
         .field("source", source.hash())
         .field("config", &config.hash)
         .field("compiler", &compiler.program)
         .field("version", &compiler.version)
-        .field("profile", profile_id.unwrap_or_default())
+        .field("profile", profile.unwrap_or_default())
         .field("modules", if request.modules { "yes" } else { "no" });
-    if profile_id.is_some() || config.has("CONFIG_GCOV_KERNEL=y") {
-        // The path by which the compiler is given a source goes into the checksums of its counters: in
-        // a work directory that was moved, counters and objects of before match nothing.
-        hash = hash.field("source path", source.dir().as_os_str().as_encoded_bytes());
-    }
     if !request.arch.is_default() {
         hash = hash.field("arch", request.arch.name());
     }
@@ -163,7 +166,7 @@ fn kernel_id(
     for (name, value) in &request.make_vars {
         hash = hash.field("make", format!("{name}={value}"));
     }
-    hash.finish()
+    hash
 }
 
 /// One try at a build, holding the lock on the partial directory.
@@ -180,7 +183,8 @@ pub(crate) struct Attempt<'a> {
 
 impl<'a> Attempt<'a> {
     pub fn new(work: &'a WorkDir, request: &'a BuildRequest, staged: Staged, inputs: Inputs) -> Self {
-        let Inputs { source, config, compiler, profile_id, id } = inputs;
+        let Inputs { source, config, compiler, profile_id, key } = inputs;
+        let id = key.id();
         Self { work, request, staged, source, config, compiler, id, profile_id }
     }
 
@@ -191,39 +195,42 @@ impl<'a> Attempt<'a> {
 
     fn run(self, progress: &dyn Progress) -> Result<Kernel> {
         let partial = self.staged.path().to_owned();
-        let build = partial.join("build");
+        let tree = BuildTree::of(&partial);
         sweep(&partial)?;
         // The manifest is written last but for removing the build directory and the final rename.
         if partial.join(MANIFEST).is_file() {
-            if !keeps_objects(self.request) || build.is_dir() {
-                return self.publish(&partial, &build);
+            if !keeps_objects(self.request) || tree.build().is_dir() || kept(&partial).is_dir() {
+                return self.publish(&partial, &tree);
             }
             self.staged.clear()?;
         }
-        let started = Instant::now();
-        let objects = self.compile(&build, partial.join("build.log"), progress)?;
+        let log = partial.join("build.log");
+        let spent = Spent::begin(&partial, &log)?;
+        self.source.check(self.work)?;
+        let objects = self.compile(&tree, log, progress)?;
         if let Err(error) = self.source.check_unchanged() {
             self.staged.clear()?;
             return Err(error);
         }
         interrupt::check()?;
-        self.collect(&partial, &build, objects, started)?;
-        self.publish(&partial, &build)
+        self.collect(&partial, &tree.build(), objects, spent)?;
+        self.publish(&partial, &tree)
     }
 
-    /// The source, if it is still what was imported, and the lock on the partial directory.
-    pub fn into_source(self) -> Result<(ImportedSource, Staged)> {
+    /// The lock on the partial directory, if the source is still what was imported.
+    pub fn into_staged(self) -> Result<Staged> {
         self.source.check_unchanged()?;
-        Ok((self.source, self.staged))
+        Ok(self.staged)
     }
 
-    /// Makes the images (and modules, if asked for) in `build`, going on where an interrupted run was. Returns the
+    /// Makes the images (and modules, if asked for) in `tree`, going on where an interrupted run was. Returns the
     /// number of objects.
-    pub fn compile(&self, build: &Path, log: PathBuf, progress: &dyn Progress) -> Result<u64> {
-        self.prepare(build)?;
+    pub fn compile(&self, tree: &BuildTree, log: PathBuf, progress: &dyn Progress) -> Result<u64> {
+        tree.link(self.work, self.source.dir())?;
+        let build = tree.build();
+        self.prepare(&build)?;
         let kbuild = Kbuild {
-            source: self.source.dir(),
-            build: build.to_owned(),
+            tree,
             arch: self.request.arch,
             compiler: &self.request.compiler,
             make_vars: &self.request.make_vars,
@@ -247,7 +254,7 @@ impl<'a> Attempt<'a> {
         if self.request.movable {
             let args = make_args(jobs, &flags, &[link_script::FILE]);
             kbuild.make("make the linker script", &args, None, progress)?;
-            relink::place(build, &FunctionOrder::default())?;
+            relink::place(&build, &FunctionOrder::default())?;
         }
         let mut targets = self.request.arch.targets().to_vec();
         if self.request.modules && self.config.has("CONFIG_MODULES=y") {
@@ -262,7 +269,6 @@ impl<'a> Attempt<'a> {
     /// Puts `.config` and the profile in place. Neither is touched if it is there already, so that
     /// make goes on where an interrupted build was.
     fn prepare(&self, build: &Path) -> Result<()> {
-        fs::create_dir_all(build).at("create", build)?;
         // Kept objects that were being mixed when their borrower was killed.
         restore(build)?;
         let dot_config = build.join(".config");
@@ -281,7 +287,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Outputs and manifest, beside the build directory.
-    fn collect(&self, partial: &Path, build: &Path, objects: u64, started: Instant) -> Result<()> {
+    fn collect(&self, partial: &Path, build: &Path, objects: u64, spent: Spent) -> Result<()> {
         for (from, to) in self.request.arch.outputs() {
             take(&build.join(from), &partial.join(to))?;
         }
@@ -315,19 +321,17 @@ impl<'a> Attempt<'a> {
             profile_id: self.profile_id.clone(),
             base_id: self.request.base_id.clone(),
             built: rfc3339(SystemTime::now()),
-            build_seconds: (started.elapsed().as_secs_f64() * 10.0).round() / 10.0,
+            build_seconds: spent.end()?,
             objects,
             text_bytes: Symbols::load(&partial.join("vmlinux"))?.text_bytes(),
             image_bytes: image.metadata().at("look at", &image)?.len(),
-            build_path: build.to_owned(),
+            build_path: CWD.into(),
             task: TaskLayout::probe(self.request.arch, build, partial)?,
             warnings: self.config.warnings.clone(),
         };
-        // Built again for its objects: the names that it went by stay.
-        if let Some(before) = self.work.find(KIND, &self.id).and_then(|dir| Kernel::load(&dir).ok()) {
-            manifest.aliases = before.manifest.aliases;
+        // Built again for its objects: the name that it went by stays, and others are kept by the store.
+        if let Some(before) = self.work.find(KIND, &self.id).and_then(|dir| Kernel::peek(&dir).ok()) {
             manifest.label = before.manifest.label;
-            add_name(&mut manifest, &self.request.label);
         }
         write_json(&partial.join(MANIFEST), &manifest)?;
         Ok(())
@@ -346,13 +350,22 @@ impl<'a> Attempt<'a> {
         Ok(kept)
     }
 
-    fn publish(self, partial: &Path, build: &Path) -> Result<Kernel> {
-        if !keeps_objects(self.request) && build.is_dir() {
+    fn publish(self, partial: &Path, tree: &BuildTree) -> Result<Kernel> {
+        if keeps_objects(self.request) && tree.build().is_dir() {
+            tree.release(&kept(partial))?;
+        }
+        if tree.top().is_dir() {
             // Renamed first: what is called `build` is always whole.
-            fs::rename(build, partial.join(DOOMED)).at("rename", build)?;
+            fs::rename(tree.top(), partial.join(DOOMED)).at("rename", tree.top())?;
         }
         sweep(partial)?;
-        let dir = self.staged.publish()?;
+        let mut staged = self.staged;
+        let objects = kept(partial);
+        if objects.is_dir() {
+            crate::kept::write(partial, &objects)?;
+            staged.loose("build");
+        }
+        let dir = staged.publish()?;
         // The label of the attempt that wrote the manifest may have been another.
         let kernel = Kernel::load(&dir)?;
         Ok(finished(self.work, &self.id, self.request)?.unwrap_or(kernel))
@@ -366,6 +379,11 @@ pub(crate) fn make_args(jobs: Option<NonZeroUsize>, flags: &[String], targets: &
     args.extend(flags.iter().cloned());
     args.extend(targets.iter().map(ToString::to_string));
     args
+}
+
+/// Where a kernel's objects are when it is published.
+fn kept(dir: &Path) -> PathBuf {
+    dir.join("build")
 }
 
 /// Finishes a deletion that was begun.
@@ -421,7 +439,7 @@ mod tests {
     fn a_second_label_becomes_an_alias_and_nothing_is_built() {
         let dir = tempfile::tempdir().unwrap();
         let work = WorkDir::open(dir.path()).unwrap();
-        let staged = work.stage(KIND, "aa11").unwrap();
+        let staged = work.stage_as(KIND, "aa11", &Key::new(RULE, "")).unwrap();
         for name in ["vmlinux", "bzImage", "config"] {
             fs::write(staged.path().join(name), name).unwrap();
         }

@@ -7,7 +7,7 @@ use crate::{list, Kernel, Result};
 use kerntune_work::{IoContext, WorkDir};
 use object::elf::{FileHeader64, NT_GNU_BUILD_ID};
 use object::read::elf::{FileHeader, SectionHeader};
-use object::{Endianness, ReadCache};
+use object::{Endianness, ReadCache, ReadRef};
 use std::fs::{self, File};
 
 /// Where a running kernel shows its notes.
@@ -43,7 +43,7 @@ impl Kernel {
 }
 
 /// The section `.notes`.
-fn notes(data: &ReadCache<File>) -> object::Result<Option<Vec<u8>>> {
+pub(crate) fn notes<'data, R: ReadRef<'data>>(data: R) -> object::Result<Option<Vec<u8>>> {
     let header = FileHeader64::<Endianness>::parse(data)?;
     let endian = header.endian()?;
     let sections = header.sections(endian, data)?;
@@ -51,7 +51,7 @@ fn notes(data: &ReadCache<File>) -> object::Result<Option<Vec<u8>>> {
     found.map(|(_, section)| Ok(section.data(endian, data)?.to_vec())).transpose()
 }
 
-fn build_id(notes: &[u8]) -> Option<String> {
+pub(crate) fn build_id(notes: &[u8]) -> Option<String> {
     let mut rest = notes;
     while let Some((head, after)) = rest.split_first_chunk::<12>() {
         let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);

@@ -1,5 +1,6 @@
 //! Which compiler builds the kernel, and exactly which one it is.
 
+use crate::build_tree::CWD;
 use crate::{tools, Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -73,12 +74,14 @@ impl Compiler {
         }
     }
 
-    /// What tells Kbuild to use it.
+    /// What tells Kbuild to use it, and it that the current directory is [`CWD`]. A shell would take that name as
+    /// well, and go wrong with the next `cd`: so the compiler alone is told.
     pub(crate) fn make_args(&self) -> Vec<String> {
+        let compiler = format!("CC=env PWD={CWD} {}", self.program());
         match self {
-            Compiler::Gcc { program } => vec![format!("CC={program}")],
-            Compiler::Clang { llvm } if llvm.is_empty() => vec!["LLVM=1".into()],
-            Compiler::Clang { llvm } => vec![format!("LLVM={llvm}")],
+            Compiler::Gcc { .. } => vec![compiler],
+            Compiler::Clang { llvm } if llvm.is_empty() => vec!["LLVM=1".into(), compiler],
+            Compiler::Clang { llvm } => vec![format!("LLVM={llvm}"), compiler],
         }
     }
 
@@ -107,6 +110,10 @@ impl Compiler {
             })?;
         let version =
             String::from_utf8_lossy(&out.stdout).lines().next().unwrap_or_default().trim().to_string();
+        if !out.status.success() || version.is_empty() {
+            let reason = "it does not say its version (`--version`)";
+            return Err(Error::UnusableFlag { what: "the compiler", value: program, reason });
+        }
         let path = path.canonicalize().unwrap_or(path);
         Ok(CompilerIdentity { program: path.display().to_string(), version })
     }
@@ -120,10 +127,10 @@ mod tests {
     fn names_become_compilers() {
         let parse = |s: &str| s.parse::<Compiler>().unwrap();
         assert_eq!(parse("gcc"), Compiler::default());
-        assert_eq!(parse("gcc-13").make_args(), ["CC=gcc-13"]);
+        assert_eq!(parse("gcc-13").make_args(), ["CC=env PWD=/proc/self/cwd gcc-13"]);
         assert_eq!(parse("clang-19"), Compiler::Clang { llvm: "-19".into() });
-        assert_eq!(parse("clang-19").make_args(), ["LLVM=-19"]);
-        assert_eq!(parse("clang").make_args(), ["LLVM=1"]);
+        assert_eq!(parse("clang-19").make_args(), ["LLVM=-19", "CC=env PWD=/proc/self/cwd clang-19"]);
+        assert_eq!(parse("clang").make_args()[0], "LLVM=1");
         assert_eq!(parse("clang-19").to_string(), "clang-19");
         for bad in ["", "gcc -m32", "/opt/bin/clang-19", "clang++", "gcc;id"] {
             assert!(bad.parse::<Compiler>().is_err(), "{bad}");
@@ -135,6 +142,12 @@ mod tests {
         let identity = Compiler::default().identify().unwrap();
         assert!(identity.program.starts_with('/'));
         assert!(identity.version.contains("gcc"), "{identity:?}");
+    }
+
+    #[test]
+    fn a_compiler_without_a_version_names_no_kernel() {
+        let error = "/bin/false".parse::<Compiler>().unwrap().identify().unwrap_err().to_string();
+        assert!(error.contains("`/bin/false`") && error.contains("does not say its version"), "{error}");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! From a request to the final `.config`, made once per set of inputs.
 
+use crate::build_tree::BuildTree;
 use crate::config::{self, Origin, Wanted};
 use crate::kbuild::Kbuild;
 use crate::{BaseConfig, BuildRequest, CompilerIdentity, ImportedSource, Kernel, Result};
-use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, Progress, WorkDir};
+use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, Key, Progress, WorkDir};
 use std::fs;
 use std::path::Path;
 
@@ -63,7 +64,7 @@ pub(crate) fn configure(
         BaseConfig::Ours => None,
         BaseConfig::File(path) => Some((path, read(path)?)),
     };
-    let mut hash = ContentHash::new("configure/1")
+    let mut hash = Key::new("configure/2", "")
         .field("source", source.hash())
         .field("compiler", format!("{} {}", compiler.program, compiler.version))
         .field("base", base.as_ref().map_or(request.arch.base_fragment(), |(_, text)| text))
@@ -79,7 +80,7 @@ pub(crate) fn configure(
     }
     for path in &request.fragments {
         let text = read(path)?;
-        hash = hash.field("fragment", path.display().to_string()).field("text", &text);
+        hash = hash.field("fragment", &text);
         wanted.merge(config::parse(&text, &path.display().to_string())?, &Origin::User(path.clone()));
     }
     for (name, value) in &request.make_vars {
@@ -92,30 +93,29 @@ pub(crate) fn configure(
         None => Vec::new(),
     };
 
-    let id = hash.finish();
-    if let Some(dir) = work.find(KIND, &id) {
+    if let Some(dir) = work.sound(KIND, &hash.id()) {
         return FinalConfig::load(&dir);
     }
-    let staged = work.stage(KIND, &id)?;
+    let staged = work.stage(KIND, &hash)?;
     if let Some(dir) = staged.already() {
-        return FinalConfig::load(dir);
+        return FinalConfig::load(&dir);
     }
     staged.clear()?;
+    let tree = BuildTree::of(staged.path());
+    tree.link(work, source.dir())?;
     let kbuild = Kbuild {
-        source: source.dir(),
-        build: staged.path().join("build"),
+        tree: &tree,
         arch: request.arch,
         compiler: &request.compiler,
         make_vars: &request.make_vars,
         log: staged.path().join("config.log"),
     };
-    let dot_config = kbuild.build.join(".config");
+    let dot_config = tree.build().join(".config");
     if base.is_none() {
         kbuild.make("configure (tinyconfig)", &["tinyconfig".into()], None, progress)?;
         start = config::parse(&read(&dot_config)?, ".config")?;
     }
     wanted.warnings.extend(config::drop_absent_certificates(&mut start, source.dir()));
-    fs::create_dir_all(&kbuild.build).at("create", &kbuild.build)?;
     write_atomic(&dot_config, wanted.over(&start).as_bytes())?;
     kbuild.make("configure (olddefconfig)", &["olddefconfig".into()], None, progress)?;
 
@@ -124,6 +124,6 @@ pub(crate) fn configure(
     let warnings = wanted.check(&result, || config::known_options(source.dir()))?;
     write_atomic(&staged.path().join("config"), text.as_bytes())?;
     write_json(&staged.path().join("warnings.json"), &warnings)?;
-    fs::remove_dir_all(&kbuild.build).at("remove", &kbuild.build)?;
+    tree.remove()?;
     FinalConfig::load(&staged.publish()?)
 }

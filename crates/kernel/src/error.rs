@@ -93,6 +93,12 @@ pub enum Error {
          rewritten from can be built again: kernel {base}"
     )]
     RewrittenKernel { kernel: String, base: String },
+    /// A kernel of somewhere else names what is to be run to build it.
+    #[error(
+        "{dir} is not of this work directory, and to build from it would run what its files say: {reason}. If you trust \
+         it, copy it to {home} and name it by its id"
+    )]
+    Foreign { dir: PathBuf, reason: String, home: PathBuf },
     /// The same inputs gave another image.
     #[error("kernel {kernel} built again is not the same: {what}; what came of it is in {kept}")]
     NotReproduced { kernel: String, what: String, kept: PathBuf },
@@ -111,6 +117,9 @@ pub enum Error {
     /// A result directory in which something is missing or of another version.
     #[error("{dir} is not a whole kernel: {reason}; remove it and build again")]
     Damaged { dir: PathBuf, reason: String },
+    /// Something to remove that is not the work directory's.
+    #[error("{path} is not a kernel of this work directory: kernels are removed by label or id (`kerntune kernel list`)")]
+    NotInStore { path: PathBuf },
 }
 
 /// Shorthand of this crate.

@@ -1,5 +1,6 @@
 //! Running Kbuild's make: arguments, log, progress, and the first error when it fails.
 
+use crate::build_tree::BuildTree;
 use crate::diagnose::{diagnose, step};
 use crate::{tools, Arch, Compiler, Error, Result};
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
@@ -14,8 +15,7 @@ const ATTEMPT: &str = "=== kerntune: make";
 
 /// One out-of-tree build directory.
 pub(crate) struct Kbuild<'a> {
-    pub source: &'a Path,
-    pub build: PathBuf,
+    pub tree: &'a BuildTree,
     pub arch: Arch,
     pub compiler: &'a Compiler,
     pub make_vars: &'a [(String, String)],
@@ -33,11 +33,11 @@ impl Kbuild<'_> {
         expected: Option<u64>,
         progress: &dyn Progress,
     ) -> Result<u64> {
-        tools::plain_path(&self.build)?;
-        fs::create_dir_all(&self.build).at("create", &self.build)?;
+        let build = self.tree.build();
+        tools::plain_path(&build)?;
         let mut command = Command::new("make");
         tools::pin_environment(&mut command);
-        command.arg("-C").arg(self.source).arg(format!("O={}", self.build.display()));
+        command.arg("-C").arg(self.tree.top()).arg(format!("O={}", build.display()));
         // Set and empty: no `+` in the version for a git tree with changes.
         command.args(["V=0", "LOCALVERSION="]).args(self.arch.make_args()).args(self.compiler.make_args());
         command.args(self.make_vars.iter().map(|(name, value)| format!("{name}={value}")));
@@ -138,9 +138,9 @@ mod tests {
     fn with_makefile(recipe: &str, check: impl FnOnce(&Kbuild)) {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("Makefile"), format!("it:\n{recipe}")).unwrap();
+        let tree = BuildTree::at(dir.path().to_owned());
         let kbuild = Kbuild {
-            source: dir.path(),
-            build: dir.path().join("build"),
+            tree: &tree,
             arch: Arch::default(),
             compiler: &Compiler::default(),
             make_vars: &[("X".into(), "a b".into())],
@@ -176,7 +176,7 @@ mod tests {
             assert_eq!(objects, 3);
             assert_eq!(*told.0.lock().unwrap(), ["begin compile Some(3)", "2", "3", "end"]);
             let log = fs::read_to_string(&kbuild.log).unwrap();
-            assert!(log.contains(&format!("X is a b in {}", kbuild.build.display())), "{log}");
+            assert!(log.contains(&format!("X is a b in {}", kbuild.tree.build().display())), "{log}");
         });
     }
 

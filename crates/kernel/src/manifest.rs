@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The version of the manifest that this crate writes and reads.
-pub const SCHEMA: &str = "kerntune-kernel/1";
+pub const SCHEMA: &str = "kerntune-kernel/2";
 
 /// `kernel.json`: what a kernel was made from, and what the other rooms have to know about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct KernelManifest {
     pub id: String,
     /// The name that it was first built under.
     pub label: String,
-    /// Other names under which the same inputs were asked for later.
+    /// Other names under which the same inputs were asked for later. They are kept beside, in `result.json`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// Version of the source, such as `6.12.117`.
@@ -58,7 +58,7 @@ pub struct KernelManifest {
     pub base_id: Option<String>,
     /// When it was finished, RFC 3339 in UTC.
     pub built: String,
-    /// Wall time in seconds of the run of make that finished it (an interrupted one before is not counted).
+    /// Wall time in seconds of all runs of make that made it, interrupted ones too.
     pub build_seconds: f64,
     /// Object files compiled or assembled.
     pub objects: u64,
@@ -67,8 +67,8 @@ pub struct KernelManifest {
     pub text_bytes: u64,
     /// Size of the image that is started ([`Kernel::image`](crate::Kernel::image)) in bytes.
     pub image_bytes: u64,
-    /// The build directory as the objects know it: where a gcov kernel says that its `.gcda` files
-    /// belong. It is gone under this name once the kernel is published; strip it from paths.
+    /// The build directory as the objects know it, the same on every machine: where a gcov kernel says that its `.gcda`
+    /// files belong. Strip it from paths.
     pub build_path: PathBuf,
     /// Offsets in `struct task_struct`.
     pub task: TaskLayout,

@@ -1,7 +1,8 @@
 //! Patches of the user's: applied to a copy of the source tree, never to the source.
 
+use crate::source::SOURCES;
 use crate::{tools, Error, ImportedSource, Result, Source};
-use kerntune_work::{ContentHash, IoContext, Job, Progress, WorkDir};
+use kerntune_work::{is_of_the_store, IoContext, Job, Key, Progress, WorkDir};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -20,17 +21,17 @@ pub(crate) fn patched(
     progress: &dyn Progress,
 ) -> Result<(PathBuf, String)> {
     tools::require(&[("patch", "patch")])?;
-    let mut hash = ContentHash::new("source-patched/1").field("source", source.hash());
+    let mut hash = Key::new("source-patched/2", "").field("source", source.hash());
     for path in patches {
         hash = hash.file("patch", path)?;
     }
-    let hash = hash.finish();
-    if let Some(dir) = work.find("sources", &hash) {
-        return Ok((dir, hash));
+    let id = hash.id();
+    if let Some(dir) = work.find(SOURCES, &id) {
+        return Ok((dir, id));
     }
-    let staged = work.stage("sources", &hash)?;
+    let staged = work.stage(SOURCES, &hash)?;
     if let Some(dir) = staged.already() {
-        return Ok((dir.to_owned(), hash));
+        return Ok((dir, id));
     }
     staged.clear()?;
     let mut own = BTreeSet::new();
@@ -47,7 +48,7 @@ pub(crate) fn patched(
     for path in patches {
         apply(path, staged.path())?;
     }
-    Ok((staged.publish()?, hash))
+    Ok((staged.publish()?, id))
 }
 
 /// The files that a patch changes, as far as its headers tell: these must not be shared.
@@ -76,7 +77,9 @@ impl Copy<'_> {
             let entry = entry.at("list", from)?;
             let (path, target) = (entry.path(), to.join(entry.file_name()));
             let kind = entry.file_type().at("look at", &path)?;
-            if kind.is_dir() {
+            if from == self.top && is_of_the_store(&entry.file_name().to_string_lossy()) {
+                // What vouches for the original does not vouch for the copy.
+            } else if kind.is_dir() {
                 // The history of a tree is not part of what is built.
                 if from != self.top || entry.file_name() != ".git" {
                     fs::create_dir(&target).at("create", &target)?;

@@ -1,7 +1,7 @@
 //! Patches of `kernel/patches` that recipes need, compiled in so that an installed kerntune needs no checkout.
 
 use crate::Result;
-use kerntune_work::{ContentHash, IoContext, WorkDir};
+use kerntune_work::{Key, IoContext, WorkDir};
 use std::fs;
 use std::path::PathBuf;
 
@@ -67,16 +67,22 @@ impl PatchSet {
         sets.iter().find(|set| rest(set).is_some_and(|r| r.is_empty() || r.starts_with(['.', '-']))).copied()
     }
 
+    /// Whether a patch of exactly this text is one of ours.
+    pub(crate) fn has(text: &[u8]) -> bool {
+        let mut ours = GCOV_VALUES.iter().chain(UML).flat_map(|set| set.files);
+        ours.any(|(_, own)| own.as_bytes() == text)
+    }
+
     /// The patches as files of the work directory, in order, for
     /// [`BuildRequest::patches`](crate::BuildRequest::patches).
     pub fn write(&self, work: &WorkDir) -> Result<Vec<PathBuf>> {
-        let mut hash = ContentHash::new("patch-set/1").field("name", self.name);
+        let mut hash = Key::new("patch-set/2", "").field("name", self.name);
         for (name, text) in self.files {
             hash = hash.field("file", name).field("text", text);
         }
-        let staged = work.stage(KIND, &hash.finish())?;
+        let staged = work.stage(KIND, &hash)?;
         let dir = match staged.already() {
-            Some(dir) => dir.to_owned(),
+            Some(dir) => dir,
             None => {
                 staged.clear()?;
                 for (name, text) in self.files {

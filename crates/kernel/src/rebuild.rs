@@ -1,6 +1,7 @@
 //! A kernel built again from what its manifest says, to see that the same comes out.
 
 use crate::build::{make_args, Attempt, Inputs};
+use crate::build_tree::{BuildTree, CWD};
 use crate::configure::FinalConfig;
 use crate::kbuild::Kbuild;
 use crate::object_flags::make_flags;
@@ -62,7 +63,7 @@ impl Rebuilt {
     }
 }
 
-/// Builds `request.kernel` again from its source, where it was built, and compares every file.
+/// Builds `request.kernel` again from its source and compares every file.
 ///
 /// A kernel that was [relinked](crate::relink) is compiled and linked again: all of what it came from.
 ///
@@ -72,21 +73,22 @@ impl Rebuilt {
 pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress) -> Result<Rebuilt> {
     let kernel = request.kernel;
     let (compiled, order) = compiled(work, kernel)?;
-    let asked = build_request(&compiled, request)?;
+    let asked = build_request(work, &compiled, request)?;
     let config = FinalConfig::of_kernel(&compiled)?;
     let inputs = Inputs::of(work, &asked, Some(config), progress)?;
-    if inputs.id != compiled.manifest.id {
-        return Err(other_inputs(&compiled, &inputs, work));
+    if inputs.key.id() != compiled.manifest.id {
+        return Err(other_inputs(&compiled, &inputs));
     }
     let started = Instant::now();
-    let staged = work.stage(KIND, &inputs.id)?;
-    let build = begin(&staged, &compiled)?;
+    let staged = work.stage(KIND, &inputs.key)?;
+    let tree = begin(&staged, &compiled)?;
+    let build = tree.build();
     let attempt = Attempt::new(work, &asked, staged, inputs);
     let partial = attempt.partial().to_owned();
     let log = partial.join("rebuild.log");
-    attempt.compile(&build, log.clone(), progress)?;
-    let (source, staged) = attempt.into_source()?;
-    let objects = Objects::compiled_in(build.clone(), staged);
+    attempt.compile(&tree, log.clone(), progress)?;
+    let staged = attempt.into_staged()?;
+    let objects = Objects::compiled_in(tree.clone(), staged);
     if let Some(order) = &order {
         objects.link(&compiled, Some(order), &asked.label, &partial.join("link.log"), progress)?;
     }
@@ -101,8 +103,7 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
     if rebuilt.is_same() {
         if let Some(to) = &request.modules_to {
             let kbuild = Kbuild {
-                source: source.dir(),
-                build: build.clone(),
+                tree: &tree,
                 arch: asked.arch,
                 compiler: &asked.compiler,
                 make_vars: &asked.make_vars,
@@ -113,7 +114,7 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
     } else {
         rebuilt.kept = Some(keep(kernel.manifest.arch, &partial, &build)?);
     }
-    fs::remove_dir_all(&build).at("remove", &build)?;
+    tree.remove()?;
     if rebuilt.kept.is_none() {
         fs::remove_dir_all(&partial).at("remove", &partial)?;
     }
@@ -139,14 +140,15 @@ fn compiled(work: &WorkDir, kernel: &Kernel) -> Result<(Kernel, Option<FunctionO
 }
 
 /// The request that the kernel was built by.
-fn build_request(kernel: &Kernel, request: &RebuildRequest) -> Result<BuildRequest> {
+fn build_request(work: &WorkDir, kernel: &Kernel, request: &RebuildRequest) -> Result<BuildRequest> {
+    let asked = BuildRequest::of(work, kernel)?;
     let of = &kernel.manifest;
     if let (Some(profile), None) = (&of.profile_id, &request.profile_dir) {
         let missing = format!("its profile {profile} is no longer in the work directory");
         return Err(Error::OtherInputs { kernel: of.label.clone(), differences: vec![missing] });
     }
     let label = format!("{} again", request.kernel.manifest.label);
-    let mut asked = BuildRequest { label, ..BuildRequest::of(kernel)? };
+    let mut asked = BuildRequest { label, ..asked };
     if of.profile_id.is_some() {
         asked.profile_dir.clone_from(&request.profile_dir);
         asked.profile_id.clone_from(&of.profile_id);
@@ -156,7 +158,7 @@ fn build_request(kernel: &Kernel, request: &RebuildRequest) -> Result<BuildReque
 }
 
 /// Says which of what goes into the id is another.
-fn other_inputs(kernel: &Kernel, inputs: &Inputs, work: &WorkDir) -> Error {
+fn other_inputs(kernel: &Kernel, inputs: &Inputs) -> Error {
     let of = &kernel.manifest;
     let mut differences = Vec::new();
     let mut hold = |what: &str, was: &str, is: &str| {
@@ -168,28 +170,26 @@ fn other_inputs(kernel: &Kernel, inputs: &Inputs, work: &WorkDir) -> Error {
     hold("the configuration", &of.config_hash, &inputs.config.hash);
     hold("the compiler", &of.compiler.program, &inputs.compiler.program);
     hold("its version", &of.compiler.version, &inputs.compiler.version);
-    let home = work.root().join(KIND).join(format!("{}.partial/build", of.id));
-    hold("the build directory", &of.build_path.display().to_string(), &home.display().to_string());
+    hold("the build directory", &of.build_path.display().to_string(), CWD);
     if differences.is_empty() {
-        differences.push(format!("its inputs are named {} where they were {}", inputs.id, of.id));
+        differences.push(format!("its inputs are named {} where they were {}", inputs.key.id(), of.id));
     }
     Error::OtherInputs { kernel: of.label.clone(), differences }
 }
 
-/// The build directory: the one in which the kernel was built, as paths are part of what is built. Empty, or of
-/// a rebuild that was interrupted.
-fn begin(staged: &Staged, kernel: &Kernel) -> Result<PathBuf> {
+/// Where to build: nothing is there, or a rebuild that was interrupted.
+fn begin(staged: &Staged, kernel: &Kernel) -> Result<BuildTree> {
     let (partial, home) = (staged.path(), kernel.dir.join("build"));
-    let build = partial.join("build");
+    let tree = BuildTree::of(partial);
     if !partial.join(MARK).is_file() {
-        if build.is_dir() && !home.is_dir() {
+        if tree.build().is_dir() && !home.is_dir() {
             // Whoever borrowed the kernel's objects was killed, and has left them there.
-            fs::rename(&build, &home).at("rename", &build)?;
+            tree.release(&home)?;
         }
         staged.clear()?;
         write_atomic(&partial.join(MARK), b"")?;
     }
-    Ok(build)
+    Ok(tree)
 }
 
 fn compare(name: &str, ours: &Path, again: &Path) -> Result<FileAgain> {
@@ -225,6 +225,7 @@ fn install_modules(kbuild: &Kbuild, asked: &BuildRequest, to: &Path, progress: &
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kerntune_work::Key;
 
     #[test]
     fn the_first_byte_that_differs_is_found_and_a_missing_tail_too() {
@@ -251,13 +252,14 @@ mod tests {
         manifest.movable = true;
         let kernel = Kernel { dir: dir.path().join("kernels/aa11"), manifest };
         fs::create_dir_all(&kernel.dir).unwrap();
-        let staged = work.stage(KIND, "aa11").unwrap();
-        fs::create_dir(staged.path().join("build")).unwrap();
-        fs::write(staged.path().join("build/fork.o"), "x").unwrap();
-        let build = begin(&staged, &kernel).unwrap();
+        let staged = work.stage_as(KIND, "aa11", &Key::new("test/1", "")).unwrap();
+        let build = BuildTree::of(staged.path()).build();
+        fs::create_dir_all(&build).unwrap();
+        fs::write(build.join("fork.o"), "x").unwrap();
+        assert_eq!(begin(&staged, &kernel).unwrap().build(), build);
         assert!(!build.exists() && kernel.dir.join("build/fork.o").is_file());
         // And an interrupted rebuild is gone on with.
-        fs::create_dir(&build).unwrap();
-        assert!(begin(&staged, &kernel).unwrap().is_dir());
+        fs::create_dir_all(&build).unwrap();
+        assert!(begin(&staged, &kernel).unwrap().build().is_dir());
     }
 }

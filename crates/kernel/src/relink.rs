@@ -1,13 +1,16 @@
 //! A kernel linked again with its functions in another order: no object is compiled.
 
 use crate::build::{known_as, make_args};
+use crate::build_tree::BuildTree;
 use crate::kbuild::Kbuild;
 use crate::manifest::rfc3339;
 use crate::mix::{no_objects, restore};
 use crate::object_flags::make_flags;
 use crate::store::{KIND, MANIFEST};
-use crate::{link_script, sources, Compiler, Error, FunctionOrder, Kernel, KernelManifest, Result, Symbols};
-use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, Progress, Staged, WorkDir};
+use crate::{
+    foreign, kept, link_script, sources, Compiler, Error, FunctionOrder, Kernel, KernelManifest, Result, Symbols,
+};
+use kerntune_work::{write_atomic, write_json, IoContext, Key, Progress, Staged, WorkDir};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
@@ -34,12 +37,14 @@ pub fn relink(
     if !of.movable {
         return Err(not_movable(kernel));
     }
-    let id = ContentHash::new("relink/1").field("kernel", &of.id).field("order", order.text()).finish();
-    let staged = work.stage(KIND, &id)?;
+    let key = Key::new("relink/2", "")
+        .field("kernel", &of.id)
+        .field("images", kernel.content()?)
+        .field("order", order.text());
+    let id = key.id();
+    let staged = work.stage(KIND, &key)?;
     if let Some(dir) = staged.already() {
-        let kernel = Kernel::load(dir)?;
-        let _ = fs::remove_dir(staged.path());
-        return known_as(kernel, label);
+        return known_as(work, Kernel::load(&dir)?, label);
     }
     staged.clear()?;
     let started = Instant::now();
@@ -98,6 +103,7 @@ fn read(path: &Path) -> Result<String> {
 /// another one, and then everything that depends on them, which is every object. Goes back when dropped.
 pub(crate) struct Objects {
     home: PathBuf,
+    tree: BuildTree,
     build: PathBuf,
     /// The directory of the kernel's build, and its lock.
     staged: Staged,
@@ -105,24 +111,31 @@ pub(crate) struct Objects {
 
 impl Objects {
     pub(crate) fn borrow(work: &WorkDir, kernel: &Kernel) -> Result<Self> {
+        foreign::check_objects(work, kernel)?;
         let of = &kernel.manifest;
-        let staged = work.stage(KIND, &of.id)?;
-        let (home, build) = (kernel.dir.join("build"), staged.path().join("build"));
+        let staged = work.stage_as(KIND, &of.id, &Key::new("objects/1", ""))?;
+        let home = kernel.dir.join("build");
+        let tree = BuildTree::of(staged.path());
         if home.is_dir() {
             // Else one who borrowed them was killed, and they are where they are needed.
-            fs::rename(&home, &build).at("rename", &home)?;
+            tree.take(&home)?;
         }
-        let objects = Self { home, build, staged };
+        let build = tree.build();
+        let objects = Self { home, tree, build, staged };
         if !objects.build.is_dir() {
             return Err(no_objects(kernel));
         }
+        let source = BuildTree::source_of(work, &objects.build)?.ok_or_else(|| no_objects(kernel))?;
+        objects.tree.link(work, &source)?;
         restore(&objects.build)?;
+        kept::check(&kernel.dir, &objects.build)?;
         Ok(objects)
     }
 
     /// What was compiled in a partial directory; it stays there.
-    pub(crate) fn compiled_in(build: PathBuf, staged: Staged) -> Self {
-        Self { home: build.clone(), build, staged }
+    pub(crate) fn compiled_in(tree: BuildTree, staged: Staged) -> Self {
+        let build = tree.build();
+        Self { home: build.clone(), tree, build, staged }
     }
 
     /// The build directory.
@@ -157,18 +170,9 @@ impl Objects {
         }
         // What the compilers said stands there, and a proof may read it.
         fs::copy(kernel.build_log(), log).at("copy", kernel.build_log())?;
-        let link = self.build.join("source");
-        let source = fs::read_link(&link).at("read", &link)?;
         let compiler: Compiler = of.cc.parse()?;
         let (make_vars, log) = (&of.make_vars[..], log.to_owned());
-        let kbuild = Kbuild {
-            source: &source,
-            build: self.build.clone(),
-            arch: of.arch,
-            compiler: &compiler,
-            make_vars,
-            log,
-        };
+        let kbuild = Kbuild { tree: &self.tree, arch: of.arch, compiler: &compiler, make_vars, log };
         let args = make_args(None, &make_flags(&of.flags(), &of.object_flags), of.arch.targets());
         kbuild.make(&format!("link {label} {}", of.version), &args, None, progress)?;
         let path = self.build.join(link_script::FILE);
@@ -190,7 +194,9 @@ impl Objects {
 impl Drop for Objects {
     fn drop(&mut self) {
         // If it fails they stay where the next relink finds them.
-        let _ = fs::rename(&self.build, &self.home);
+        if self.build != self.home && self.tree.release(&self.home).is_ok() {
+            let _ = self.tree.remove();
+        }
         let _ = fs::remove_dir(self.staged.path());
     }
 }

@@ -6,12 +6,13 @@
 //! comes the `bzImage` that the build made, byte for byte.
 
 use crate::build::{known_as, make_args};
+use crate::build_tree::BuildTree;
 use crate::kbuild::Kbuild;
 use crate::manifest::rfc3339;
 use crate::object_flags::make_flags;
 use crate::store::{DOOMED, KIND, MANIFEST};
 use crate::{sources, BuildRequest, Error, ImportedSource, Kernel, KernelManifest, Result};
-use kerntune_work::{write_json, ContentHash, IoContext, Progress, WorkDir};
+use kerntune_work::{write_json, IoContext, Key, Progress, WorkDir};
 use std::fs;
 use std::path::Path;
 use std::time::{Instant, SystemTime};
@@ -49,26 +50,24 @@ pub fn repack(
     progress: &dyn Progress,
 ) -> Result<Kernel> {
     let of = &kernel.manifest;
-    let id = ContentHash::new("repack/1")
+    let key = Key::new("repack/2", "")
         .field("kernel", &of.id)
-        .field("rewrite", rewritten.id)
-        .file("vmlinux", rewritten.vmlinux)?
-        .finish();
-    let staged = work.stage(KIND, &id)?;
+        .field("images", kernel.content()?)
+        .file("vmlinux", rewritten.vmlinux)?;
+    let id = key.id();
+    let staged = work.stage(KIND, &key)?;
     if let Some(dir) = staged.already() {
-        let kernel = Kernel::load(dir)?;
-        let _ = fs::remove_dir(staged.path());
-        return known_as(kernel, label);
+        return known_as(work, Kernel::load(&dir)?, label);
     }
     staged.clear()?;
     let started = Instant::now();
     let partial = staged.path();
-    let build = partial.join(DOOMED);
-    pack(work, kernel, rewritten.vmlinux, &build, label, progress)?;
+    let tree = BuildTree::at(partial.join(DOOMED));
+    pack(work, kernel, rewritten.vmlinux, &tree, label, progress)?;
 
     let copy = |from: &Path, name: &str| fs::copy(from, partial.join(name)).at("copy", from);
     copy(rewritten.vmlinux, VMLINUX)?;
-    copy(&build.join(BZIMAGE), "bzImage")?;
+    copy(&tree.build().join(BZIMAGE), "bzImage")?;
     for name in KEPT.into_iter().chain([sources::FILE]) {
         let from = kernel.dir.join(name);
         if from.is_file() {
@@ -89,35 +88,35 @@ pub fn repack(
         image_bytes: image.metadata().at("look at", &image)?.len(),
         ..of.clone()
     };
-    fs::remove_dir_all(&build).at("remove", &build)?;
+    tree.remove()?;
     write_json(&partial.join(MANIFEST), &manifest)?;
     Kernel::load(&staged.publish()?)
 }
 
-/// Makes the image to boot in `build`, with a log beside it.
+/// Makes the image to boot in `tree`, with a log beside it.
 fn pack(
     work: &WorkDir,
     kernel: &Kernel,
     vmlinux: &Path,
-    build: &Path,
+    tree: &BuildTree,
     label: &str,
     progress: &dyn Progress,
 ) -> Result<()> {
     let of = &kernel.manifest;
-    let asked = BuildRequest::of(kernel)?;
+    let asked = BuildRequest::of(work, kernel)?;
     let source =
         ImportedSource::import(work, &asked.source, progress)?.patched(work, &asked.patches, progress)?;
     same("the source", kernel, &of.source.hash, source.hash())?;
     same("the compiler", kernel, &of.compiler.version, &asked.compiler.identify()?.version)?;
-    fs::create_dir_all(build).at("create", build)?;
+    tree.link(work, source.dir())?;
+    let build = tree.build();
     fs::copy(kernel.config(), build.join(".config")).at("copy", kernel.config())?;
     let kbuild = Kbuild {
-        source: source.dir(),
-        build: build.to_owned(),
+        tree,
         arch: of.arch,
         compiler: &asked.compiler,
         make_vars: &of.make_vars,
-        log: build.with_file_name("build.log"),
+        log: tree.top().with_file_name("build.log"),
     };
     let flags = make_flags(&of.flags(), &of.object_flags);
     kbuild.make("prepare the boot code", &make_args(None, &flags, &PREPARED), None, progress)?;

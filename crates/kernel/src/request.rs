@@ -1,6 +1,7 @@
 //! What a kernel is to be built from.
 
-use crate::{Arch, Compiler, Error, Kernel, ObjectFlags, Result, Source};
+use crate::{foreign, Arch, Compiler, Error, Kernel, ObjectFlags, Result, Source};
+use kerntune_work::WorkDir;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -47,7 +48,8 @@ pub struct BuildRequest {
     /// A tree of files that is copied into the build directory before the build, such as
     /// `kernel/fork.gcda`, which GCC looks for beside `kernel/fork.o`.
     pub profile_dir: Option<PathBuf>,
-    /// What names the profile in the kernel's id. Without it the content of `profile_dir` does.
+    /// What names the profile in the manifest; the content of `profile_dir` where nothing does. In the kernel's id it is
+    /// the content alone.
     pub profile_id: Option<String>,
     /// The name to list it under. Not part of the id.
     pub label: String,
@@ -94,8 +96,10 @@ impl BuildRequest {
     /// kernel.
     ///
     /// # Errors
-    /// A source or a compiler that its manifest does not name in a form that we know.
-    pub fn of(kernel: &Kernel) -> Result<Self> {
+    /// A source or a compiler that its manifest does not name in a form that we know; [`Error::Foreign`] for a kernel
+    /// that is not of this work directory and names something to run.
+    pub fn of(work: &WorkDir, kernel: &Kernel) -> Result<Self> {
+        foreign::check(work, kernel)?;
         let of = &kernel.manifest;
         Ok(Self {
             arch: of.arch,

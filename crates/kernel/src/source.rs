@@ -1,13 +1,16 @@
 //! Where kernel source comes from, and what names its content.
 
 use crate::{patch, tools, Error, Result};
-use kerntune_work::{ContentHash, IoContext, Job, Progress, WorkDir};
+use kerntune_work::{checked, ContentHash, IoContext, Job, Key, Progress, WorkDir};
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
+
+/// The kind of result in the work directory.
+pub(crate) const SOURCES: &str = "sources";
 
 /// A kernel source as the user names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,6 +146,14 @@ impl ImportedSource {
         &self.origin
     }
 
+    /// An error if a file of a source in the work directory is not as it was unpacked. Reads all of it.
+    pub(crate) fn check(&self, work: &WorkDir) -> Result<()> {
+        if work.find(SOURCES, &self.hash).is_some_and(|dir| dir == self.dir) {
+            checked(&self.dir, &[])?;
+        }
+        Ok(())
+    }
+
     /// An error if a source used in place is no longer what was imported.
     pub(crate) fn check_unchanged(&self) -> Result<()> {
         match &self.origin {
@@ -161,14 +172,15 @@ fn unpack(work: &WorkDir, tarball: &Path, progress: &dyn Progress) -> Result<(Pa
     else {
         return Err(Error::Unpack { tarball: tarball.clone(), message: "unknown kind of archive".into() });
     };
-    let hash = ContentHash::new("source-tarball/1").file("tarball", &tarball)?.finish();
-    if let Some(dir) = work.find("sources", &hash) {
+    let key = Key::new("source-tarball/2", "").file("tarball", &tarball)?;
+    let hash = key.id();
+    if let Some(dir) = work.find(SOURCES, &hash) {
         return Ok((dir, hash));
     }
     tools::require(&[("tar", "tar"), (program, package)])?;
-    let staged = work.stage("sources", &hash)?;
+    let staged = work.stage(SOURCES, &key)?;
     if let Some(dir) = staged.already() {
-        return Ok((dir.to_owned(), hash));
+        return Ok((dir, hash));
     }
     staged.clear()?;
     progress.begin(&format!("unpack {}", tarball.display()), None);

@@ -2,8 +2,8 @@
 
 use crate::manifest::SCHEMA;
 use crate::sources::{self, Sources};
-use crate::{Error, KernelManifest, Result, Symbols};
-use kerntune_work::{IoContext, Staged, WorkDir};
+use crate::{kept, Error, KernelManifest, Result, Symbols};
+use kerntune_work::{checked, hash_file, ContentHash, IoContext, WorkDir};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,9 +25,23 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Loads the kernel in `dir` and checks that it is whole.
+    /// Loads the kernel in `dir` and checks that every file of it is as it was built.
+    ///
+    /// # Errors
+    /// A directory that is no kernel of this version, or one in which something changed.
     pub fn load(dir: &Path) -> Result<Self> {
+        let kernel = Self::peek(dir)?;
+        checked(&kernel.dir, &[])?;
+        Ok(kernel)
+    }
+
+    /// What the kernel in `dir` says of itself; its images are not looked at.
+    ///
+    /// # Errors
+    /// A directory that is no kernel of this version, or whose `kernel.json` changed.
+    pub fn peek(dir: &Path) -> Result<Self> {
         let dir = dir.canonicalize().at("open kernel", dir)?;
+        let seal = checked(&dir, &[MANIFEST])?;
         let damaged = |reason: String| Error::Damaged { dir: dir.clone(), reason };
         let path = dir.join(MANIFEST);
         let text = fs::read(&path).map_err(|e| damaged(format!("{MANIFEST}: {e}")))?;
@@ -37,14 +51,27 @@ impl Kernel {
             Some(SCHEMA) => {}
             other => return Err(damaged(format!("its schema is {other:?}, this program reads {SCHEMA}"))),
         }
-        let manifest: KernelManifest =
+        let mut manifest: KernelManifest =
             serde_json::from_value(value).map_err(|source| kerntune_work::Error::Json { path, source })?;
         for name in ["vmlinux", manifest.arch.image(), "config"] {
             if !dir.join(name).is_file() {
                 return Err(damaged(format!("{name} is missing")));
             }
         }
+        if manifest.id != seal.id {
+            return Err(damaged(format!("{MANIFEST} is of the kernel {}", manifest.id)));
+        }
+        manifest.aliases = seal.names;
         Ok(Self { dir, manifest })
+    }
+
+    /// What names the contents of its images, wherever the kernel came from.
+    ///
+    /// # Errors
+    /// An image that cannot be read.
+    pub fn content(&self) -> Result<String> {
+        let hash = ContentHash::new("kernel-images/1").field("vmlinux", hash_file(&self.vmlinux())?);
+        Ok(hash.field("image", hash_file(&self.image())?).finish())
     }
 
     /// The ELF image with symbols.
@@ -101,9 +128,20 @@ impl Kernel {
         self.dir.join("build.log")
     }
 
-    /// The build directory with all objects, if it was kept.
+    /// The build directory with all objects, if it was kept. Its contents are not looked at
+    /// ([`kept_objects`](Self::kept_objects)).
     pub fn build_dir(&self) -> Option<PathBuf> {
         Some(self.dir.join("build")).filter(|p| p.is_dir())
+    }
+
+    /// The build directory if it was kept, every object and note of it as it was compiled.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] with the first object that is not.
+    pub fn kept_objects(&self) -> Result<Option<PathBuf>> {
+        let Some(build) = self.build_dir() else { return Ok(None) };
+        kept::check(&self.dir, &build)?;
+        Ok(Some(build))
     }
 
     /// Whether `name` is its label or one of its aliases.
@@ -117,17 +155,27 @@ impl Kernel {
     }
 }
 
-/// Every whole kernel of the work directory, oldest first. Unfinished builds are left out, damaged
-/// ones too: [`Kernel::load`] says what is wrong with one.
+/// Every kernel of the work directory, oldest first. Unfinished builds are left out, damaged ones too
+/// ([`damaged`]).
 pub fn list(work: &WorkDir) -> Result<Vec<Kernel>> {
     let mut kernels: Vec<Kernel> = work
         .list(KIND)?
         .iter()
-        .filter(|dir| dir.join(MANIFEST).is_file())
-        .filter_map(|dir| Kernel::load(dir).ok())
+        .filter_map(|dir| Kernel::peek(dir).ok())
         .collect();
     kernels.sort_by(|a, b| (&a.manifest.built, &a.manifest.id).cmp(&(&b.manifest.built, &b.manifest.id)));
     Ok(kernels)
+}
+
+/// What is wrong with the entries that [`list`] leaves out.
+///
+/// # Errors
+/// A work directory that cannot be listed.
+pub fn damaged(work: &WorkDir) -> Result<Vec<Error>> {
+    // What Debian packages and configurations leave beside kernels is not theirs.
+    let mut found: Vec<Error> = work.damaged(KIND)?.into_iter().map(|(_, error)| error.into()).collect();
+    found.extend(work.list(KIND)?.iter().filter_map(|dir| Kernel::peek(dir).err()));
+    Ok(found)
 }
 
 /// Finds a kernel by label, by id or the beginning of one, or by the path of its directory.
@@ -144,7 +192,7 @@ pub fn find(work: &WorkDir, name: &str) -> Result<Kernel> {
         kernels.iter().filter(|k| !name.is_empty() && k.manifest.id.starts_with(name)).collect();
     let found = if by_label.is_empty() { by_id } else { by_label };
     match found[..] {
-        [kernel] => Ok(kernel.clone()),
+        [kernel] => Kernel::load(&kernel.dir),
         [] if Path::new(name).join(MANIFEST).is_file() => Kernel::load(Path::new(name)),
         [] => {
             let known = if kernels.is_empty() {
@@ -161,19 +209,35 @@ pub fn find(work: &WorkDir, name: &str) -> Result<Kernel> {
     }
 }
 
-/// Deletes a kernel. It is renamed first, so that it is never seen half there.
-pub fn remove(work: &WorkDir, kernel: &Kernel) -> Result<()> {
-    let staged: Staged = work.stage(KIND, &kernel.manifest.id)?;
-    staged.clear()?;
-    let aside = staged.path().join(DOOMED);
-    fs::rename(&kernel.dir, &aside).at("remove", &kernel.dir)?;
-    fs::remove_dir_all(staged.path()).at("remove", staged.path())?;
-    Ok(())
+/// Deletes the kernel of the work directory that is called `name`: by label, by id or the beginning of one. A damaged
+/// one is deleted by its whole id. Returns its directory.
+///
+/// # Errors
+/// [`Error::NotInStore`] for a path: only what the store owns is deleted. Those of [`find`].
+pub fn remove(work: &WorkDir, name: &str) -> Result<PathBuf> {
+    if name.contains('/') {
+        return Err(Error::NotInStore { path: name.into() });
+    }
+    let id = match find(work, name) {
+        Ok(kernel) if Some(kernel.dir.as_path()) == work.find(KIND, &kernel.manifest.id).as_deref() => {
+            kernel.manifest.id
+        }
+        Ok(kernel) => return Err(Error::NotInStore { path: kernel.dir }),
+        // Damaged, or of an older version.
+        Err(error) => {
+            let known = work.damaged(KIND)?.into_iter().map(|(path, _)| path).chain(work.list(KIND)?);
+            let mut names = known.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+            names.find(|known| known == name).ok_or(error)?
+        }
+    };
+    work.remove(KIND, &id)?;
+    Ok(work.root().join(KIND).join(id))
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use kerntune_work::Key;
     use crate::{CompilerIdentity, SourceRecord, TaskLayout};
 
     pub(crate) fn manifest(id: &str, label: &str, built: &str) -> KernelManifest {
@@ -209,7 +273,7 @@ pub(crate) mod tests {
     }
 
     fn put(work: &WorkDir, id: &str, label: &str, built: &str) -> PathBuf {
-        let staged = work.stage(KIND, id).unwrap();
+        let staged = work.stage_as(KIND, id, &Key::new("test/1", "")).unwrap();
         for name in ["vmlinux", "bzImage", "config"] {
             fs::write(staged.path().join(name), name).unwrap();
         }
@@ -224,7 +288,8 @@ pub(crate) mod tests {
         assert!(find(&work, "base").unwrap_err().to_string().contains("is none yet"));
         let newer = put(&work, "aa11", "tuned", "2025-02-01T00:00:00Z");
         put(&work, "aa22", "base", "2025-01-01T00:00:00Z");
-        work.stage(KIND, "bb33").unwrap();
+        let half = work.stage_as(KIND, "bb33", &Key::new("test/1", "")).unwrap();
+        fs::write(half.path().join("vmlinux"), "").unwrap();
         fs::create_dir(dir.path().join("kernels/.objects")).unwrap();
 
         let labels: Vec<_> = list(&work).unwrap().into_iter().map(|k| k.manifest.label).collect();
@@ -244,7 +309,7 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let work = WorkDir::open(dir.path()).unwrap();
         put(&work, "aa11", "base", "2025-01-01T00:00:00Z");
-        remove(&work, &find(&work, "base").unwrap()).unwrap();
+        remove(&work, "base").unwrap();
         assert!(list(&work).unwrap().is_empty());
         put(&work, "aa11", "base", "2025-01-01T00:00:00Z");
         assert_eq!(list(&work).unwrap().len(), 1);
@@ -255,11 +320,40 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let work = WorkDir::open(dir.path()).unwrap();
         let kernel = put(&work, "aa11", "base", "2025-01-01T00:00:00Z");
+        fs::write(kernel.join("bzImage"), "another image").unwrap();
+        for error in [Kernel::load(&kernel).unwrap_err(), find(&work, "base").unwrap_err()] {
+            assert!(error.to_string().contains("bzImage is not the file that was written"), "{error}");
+        }
         fs::remove_file(kernel.join("bzImage")).unwrap();
         assert!(Kernel::load(&kernel).unwrap_err().to_string().contains("bzImage is missing"));
-        fs::write(kernel.join(MANIFEST), "{\"schema\":\"kerntune-kernel/9\"}").unwrap();
-        assert!(Kernel::load(&kernel).unwrap_err().to_string().contains("kerntune-kernel/9"));
-        fs::write(kernel.join(MANIFEST), "{").unwrap();
-        assert!(Kernel::load(&kernel).unwrap_err().to_string().contains("damaged"));
+        let text = fs::read_to_string(kernel.join(MANIFEST)).unwrap();
+        fs::write(kernel.join(MANIFEST), text.replace("223.5", "0.5")).unwrap();
+        assert!(Kernel::peek(&kernel).unwrap_err().to_string().contains("kernel.json is not the file"));
+        // It is not listed as sound, and the listing can say what is wrong.
+        assert!(list(&work).unwrap().is_empty());
+        assert!(damaged(&work).unwrap()[0].to_string().contains("kernel.json is not the file"));
+        // It goes by its id.
+        remove(&work, "aa11").unwrap();
+        assert!(damaged(&work).unwrap().is_empty());
+    }
+
+    #[test]
+    fn only_what_the_store_owns_is_removed() {
+        let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let work = WorkDir::open(here.path()).unwrap();
+        let other = WorkDir::open(there.path()).unwrap();
+        let kernel = put(&other, "aa11", "base", "2025-01-01T00:00:00Z");
+        for name in [kernel.to_str().unwrap(), "../kernels/aa11", "./aa11"] {
+            let error = remove(&work, name).unwrap_err();
+            assert!(matches!(error, Error::NotInStore { .. }), "{name}: {error}");
+        }
+        // A kernel that names another directory as its id.
+        let bad = put(&work, "bb22", "bad", "2025-01-01T00:00:00Z");
+        let victim = here.path().join("victim");
+        fs::create_dir(&victim).unwrap();
+        let text = fs::read_to_string(bad.join(MANIFEST)).unwrap();
+        fs::write(bad.join(MANIFEST), text.replace("bb22", "../victim")).unwrap();
+        assert!(remove(&work, "bad").is_err() && remove(&work, "../victim").is_err());
+        assert!(victim.is_dir() && kernel.is_dir());
     }
 }

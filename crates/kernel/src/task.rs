@@ -49,7 +49,7 @@ impl TaskLayout {
     }
 
     /// Reads the `.ascii "->KERNTUNE_pid $1234 …"` lines. GCC writes `$` before the number, clang too.
-    fn parse(assembly: &str) -> Result<Self> {
+    pub(crate) fn parse(assembly: &str) -> Result<Self> {
         let value = |name: &str| {
             assembly
                 .lines()
@@ -73,7 +73,7 @@ impl TaskLayout {
 
 /// The command of a `.cmd` file with our own source and output. `savedcmd_` is the variable's
 /// name since 6.3, `cmd_` before; make's escapes are taken out.
-fn redirect(command_file: &str, source: &Path, output: &Path) -> Option<String> {
+pub(crate) fn redirect(command_file: &str, source: &Path, output: &Path) -> Option<String> {
     let line = command_file.lines().find(|l| l.starts_with("savedcmd_") || l.starts_with("cmd_"))?;
     let (_, command) = line.split_once(":=")?;
     let command = command.replace("$(pound)", "#").replace("$$", "$");

@@ -27,73 +27,35 @@ pub(crate) fn require(wanted: &[(&str, &str)]) -> Result<()> {
     Err(Error::MissingTools { programs: missing.iter().map(|(p, _)| p.to_string()).collect(), packages })
 }
 
-/// Variables of the caller's environment that would change what is built. `make demo` runs us
-/// below make, whose MAKEFLAGS (jobserver included) must not reach Kbuild.
-const UNWANTED: &[&str] = &[
-    "MAKEFLAGS",
-    "MFLAGS",
-    "MAKELEVEL",
-    "MAKEOVERRIDES",
-    "MAKEFILES",
-    "GNUMAKEFLAGS",
-    "ARCH",
-    "SUBARCH",
-    "SRCARCH",
-    "CROSS_COMPILE",
-    "CC",
-    "LD",
-    "HOSTCC",
-    "LLVM",
-    "LLVM_IAS",
-    "KCFLAGS",
-    "KAFLAGS",
-    "KCPPFLAGS",
-    "KRUSTFLAGS",
-    "CFLAGS_KERNEL",
-    "AFLAGS_KERNEL",
-    "LDFLAGS_vmlinux",
-    "HOSTCFLAGS",
-    "HOSTLDFLAGS",
-    "LOCALVERSION",
-    "O",
-    "V",
-    "W",
-    "C",
-    "M",
-    "KCONFIG_CONFIG",
-    "KCONFIG_ALLCONFIG",
-    "KCONFIG_SEED",
-    "CPATH",
-    "C_INCLUDE_PATH",
-    "GCC_EXEC_PREFIX",
-    "COMPILER_PATH",
-    "LIBRARY_PATH",
-    "SOURCE_DATE_EPOCH",
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-];
+/// Variables of the caller's environment that Kbuild gets to see: what finds programs, libraries and room for
+/// temporary files. Any other could change what is built: make takes all of them for its own variables.
+const PASSED_ON: &[&str] = &["PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH"];
 
 /// Clears what would leak in and pins what would differ from one build to the next.
 pub(crate) fn pin_environment(command: &mut Command) {
-    for name in UNWANTED {
-        command.env_remove(name);
-    }
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("KBUILD_") {
-            command.env_remove(name);
+    command.env_clear();
+    for name in PASSED_ON {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
         }
+    }
+    for (name, value) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CCACHE_"))
+    {
+        command.env(name, value);
     }
     command
         .env("LC_ALL", "C")
+        // Scripts of the source that import others leave their bytecode beside them.
+        .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("KBUILD_BUILD_TIMESTAMP", "Wed Jan  1 00:00:00 UTC 2025")
         .env("KBUILD_BUILD_USER", "kerntune")
         .env("KBUILD_BUILD_HOST", "kerntune")
         .env("KBUILD_BUILD_VERSION", "1");
 }
 
-/// Refuses paths that make or the shell of Kbuild would take apart.
+/// Refuses paths that make or the shell of Kbuild would take apart, or the compiler of its tools (`-Wp,-MD,PATH`).
 pub(crate) fn plain_path(path: &Path) -> Result<()> {
-    let bad = path.to_string_lossy().chars().find(|c| !(c.is_alphanumeric() || "/._-+@,=~".contains(*c)));
+    let bad = path.to_string_lossy().chars().find(|c| !(c.is_alphanumeric() || "/._-+@=~".contains(*c)));
     match bad {
         Some(character) => Err(Error::UnusablePath { path: path.to_owned(), character }),
         None => Ok(()),
@@ -114,10 +76,28 @@ mod tests {
         );
     }
 
+    /// Cargo gives a test a dozen variables.
+    #[test]
+    fn make_gets_to_see_nothing_of_the_environment_but_what_finds_things() {
+        let mut command = Command::new("env");
+        pin_environment(&mut command);
+        let out = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let names: Vec<&str> = out.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+        assert!(names.contains(&"PATH") && names.contains(&"KBUILD_BUILD_USER"), "{names:?}");
+        let mut foreign: Vec<_> = names
+            .iter()
+            .filter(|name| {
+                !PASSED_ON.contains(name) && !name.starts_with("KBUILD_") && !name.starts_with("CCACHE_")
+            })
+            .collect();
+        foreign.sort();
+        assert_eq!(foreign, [&"LC_ALL", &"PYTHONDONTWRITEBYTECODE"]);
+    }
+
     #[test]
     fn paths_that_make_would_split_are_refused() {
-        assert!(plain_path(Path::new("/work/main/.kerntune/kernels/0123.partial/build")).is_ok());
-        for bad in ["/a b", "/a:b", "/a$b", "/a'b", "/a#b", "/a%b"] {
+        assert!(plain_path(Path::new("/work/main=x/.kerntune/kernels/0123.partial/build")).is_ok());
+        for bad in ["/a b", "/a,b", "/a:b", "/a$b", "/a'b", "/a#b", "/a%b"] {
             assert!(plain_path(Path::new(bad)).is_err(), "{bad}");
         }
     }

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 /// Lines kept for error messages.
 const TAIL: usize = 12;
 
+/// Bytes of a line that are kept.
+const LINE_MAX: usize = 1 << 16;
+
 /// What the console has shown so far.
 #[derive(Debug, Default)]
 pub struct Console {
@@ -48,12 +51,16 @@ impl Console {
         self.take(&fresh)
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Vec<String> {
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut phases = Vec::new();
-        self.partial.extend_from_slice(bytes);
-        while let Some(end) = self.partial.iter().position(|&b| b == b'\n') {
-            let line: Vec<u8> = self.partial.drain(..=end).collect();
-            let line = printable(&line);
+        for piece in bytes.split_inclusive(|&b| b == b'\n') {
+            // A line without an end is not to take all memory; nothing that is looked for is as long.
+            let room = LINE_MAX.saturating_sub(self.partial.len());
+            self.partial.extend_from_slice(&piece[..piece.len().min(room)]);
+            if !piece.ends_with(b"\n") {
+                break;
+            }
+            let line = printable(&std::mem::take(&mut self.partial));
             if let Some(phase) = self.line(line) {
                 phases.push(phase);
             }

@@ -1,10 +1,10 @@
-//! A workload under the kernel that is booted: the guest's image and its init, in namespaces of the host.
+//! A workload under the kernel that is booted: the guest's image and its init, kept from the rest of the system.
 //!
-//! The image is unpacked to a tmpfs, which is the root of its processes; they have a loopback, process numbers and mounts of
-//! their own, and nothing of the host's disks, network and settings (`guest/init/system.c`). All of it is gone when
-//! init is.
+//! `guest/contain` does that: namespaces, a user namespace above all, a root on tmpfs, limits of memory and processes, few
+//! capabilities, a filter of system calls. All of it is gone when init is, and init is when we are, however we end.
 
 use crate::emulator::{Outcome, BOOT_SECONDS};
+use crate::users::Users;
 use crate::watch::{Limits, Watched};
 use crate::{process, Error, Result};
 use kerntune_guest::{boot_options, Collect};
@@ -12,34 +12,35 @@ use kerntune_work::{IoContext, Job, JobEnd, Progress};
 use std::path::Path;
 use std::process::Command;
 
-/// New ones of everything that a guest of its own would have.
-const NAMESPACES: [&str; 8] =
-    ["--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child=KILL", "--"];
-/// Root, image and run; standard input is the results', so that only init gets it.
-const SCRIPT: &str =
-    "mount -t tmpfs -o mode=0755 kerntune \"$1\" && cd \"$1\" && busybox cpio -idm < \"$2\" && \
-                      exec chroot . /init contained \"$3\"";
+/// The status of `guest/contain` (`EXIT_REFUSED`) if this host lacks something.
+const REFUSED: i32 = 3;
+/// Memory for a try.
+const PROBE_MB: u32 = 16;
 
 /// What runs where.
 #[derive(Debug, Clone, Copy)]
 pub struct ContainedRequest<'a> {
     /// For progress: `redis on the host, run 1 of 5`.
     pub what: &'a str,
+    /// What contains it ([`kerntune_guest::compile_contain`]).
+    pub program: &'a Path,
     /// The workload's image.
     pub initramfs: &'a Path,
     /// `training` or `measured`.
     pub run: &'a str,
+    /// In MiB, for all that runs and its files.
+    pub memory_mb: u32,
     /// Wall seconds for the whole run.
     pub time_limit_seconds: u64,
 }
 
-/// Whether namespaces can be made here, tried by doing.
+/// Whether a workload can be contained here, tried by doing. `program` is [`ContainedRequest::program`].
 ///
 /// # Errors
-/// [`Error::NotContained`] with what `unshare` says.
-pub fn can_contain() -> Result<()> {
-    let mut command = unshare();
-    command.arg("true");
+/// [`Error::NotContained`] with what this host lacks.
+pub fn can_contain(program: &Path) -> Result<()> {
+    let mut command = command(program, Users::here()?, PROBE_MB);
+    command.arg("probe");
     let (end, output) = Job::new(command).output()?;
     match end.success() {
         true => Ok(()),
@@ -57,25 +58,97 @@ pub fn run_contained(
     progress: &dyn Progress,
 ) -> Result<Outcome> {
     let directory = directory.canonicalize().at("open", directory)?;
-    let root = directory.join("root");
-    std::fs::create_dir(&root).at("create", &root)?;
-    let mut command = unshare();
-    command.args(["sh", "-c", SCRIPT, "sh"]).arg(&root).arg(request.initramfs);
-    command.arg(boot_options(request.run, Collect::default()));
+    let initramfs = request.initramfs.canonicalize().at("open", request.initramfs)?;
+    let users = Users::here()?;
+    let mut command = command(request.program, users, request.memory_mb);
+    command.arg(initramfs).args(boot_options(request.run, Collect::default()).split_whitespace());
     let limits =
         Limits { what: request.what.into(), boot_seconds: BOOT_SECONDS, seconds: request.time_limit_seconds };
-    process::run(command, &limits, &directory, progress, died)
+    let outcome = process::run(command, &limits, &directory, request.memory_mb, progress, died);
+    outcome.map_err(|error| lonely(error, users))
 }
 
-fn unshare() -> Command {
-    let mut command = Command::new("unshare");
-    command.args(NAMESPACES);
+/// Nothing of our environment is the workload's.
+fn command(program: &Path, users: Users, memory_mb: u32) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").current_dir("/");
+    command.arg(users.argument()).arg(memory_mb.to_string());
     command
 }
 
 /// It ended before init said how.
 fn died(end: &JobEnd, watched: &Watched) -> Option<Error> {
     let JobEnd::Exited(status) = end else { return None };
-    let message = || format!("it ended with {status}\n{}", watched.console.tail());
-    (!status.success()).then(|| Error::NotContained { message: message() })
+    let tail = watched.console.tail();
+    match status.code() {
+        Some(0) => None,
+        Some(REFUSED) => Some(Error::NotContained { message: tail.lines.join("; ") }),
+        _ => Some(Error::Silent { phase: watched.console.phase(), tail }),
+    }
+}
+
+/// A failure where there is one user only may come from that.
+fn lonely(error: Error, users: Users) -> Error {
+    match (error, users) {
+        (Error::Guest { reason, services, tail }, Users::One) => {
+            let reason = format!(
+                "{reason}. There is one user only in it, so what changes its user, as many servers do, cannot run: \
+                 be root, or have 65536 ids in /etc/subuid and /etc/subgid, and newuidmap (`apt-get install uidmap`)"
+            );
+            Error::Guest { reason, services, tail }
+        }
+        (error, _) => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console::Console;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+    use std::time::Instant;
+
+    fn verdict(console: &str, status: i32) -> Result<()> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("console.log");
+        std::fs::write(&path, console).unwrap();
+        let mut console = Console::follow(&path);
+        console.read();
+        let end = JobEnd::Exited(ExitStatus::from_raw(status << 8));
+        let watched = Watched { console, end, phases: Vec::new(), started: Instant::now() };
+        let limits = Limits { what: "x".into(), boot_seconds: 1, seconds: 1 };
+        watched.judge(&limits, |end| died(end, &watched))
+    }
+
+    #[test]
+    fn what_the_host_lacks_is_told_from_what_the_workload_did() {
+        verdict("kt: phase boot\nkt: done\n", 0).unwrap();
+        let refused = verdict("the kernel makes no namespaces: No space\n", 3).unwrap_err();
+        assert!(
+            matches!(&refused, Error::NotContained { message } if message.ends_with("No space")),
+            "{refused}"
+        );
+        let killed = verdict("kt: phase boot\nkt: done\n", 137).unwrap_err();
+        assert!(matches!(killed, Error::Silent { .. }), "{killed}");
+        let hog = verdict("kt: failed: step 1 was killed\nOut of memory: the workload wanted more\n", 0);
+        assert!(matches!(hog, Err(Error::OutOfMemory { .. })), "{hog:?}");
+    }
+
+    #[test]
+    fn one_user_may_be_why_a_server_failed() {
+        let failed = || verdict("kt: failed: service web ended\n", 0).unwrap_err();
+        assert!(lonely(failed(), Users::One)
+            .to_string()
+            .contains("service web ended. There is one user only"));
+        assert!(!lonely(failed(), Users::Range(1)).to_string().contains("one user"));
+    }
+
+    #[test]
+    fn nothing_of_our_environment_goes_in() {
+        let command = command(Path::new("/contain"), Users::Range(7), 512);
+        let variables: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
+        assert_eq!(variables, ["PATH"]);
+        assert!(format!("{command:?}").contains(r#""range:7" "512""#), "{command:?}");
+    }
 }

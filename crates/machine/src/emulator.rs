@@ -1,7 +1,7 @@
 //! QEMU with TCG, made to repeat.
 
 use crate::points::Point;
-use crate::recorder::{find_recorder, recorder_spec};
+use crate::recorder::{find_recorder, recorder_code, recorder_spec};
 use crate::user_binary::UserBinary;
 use crate::watch::{Limits, Watched};
 use crate::{qemu, Error, Result};
@@ -142,14 +142,14 @@ impl Emulator {
     }
 
     /// Everything besides the kernel and the image that decides what a run gives, for names of
-    /// results: QEMU's version, the recorder's bytes, the options.
+    /// results: QEMU's version, the recorder's code, the options.
     pub fn identity(&self) -> Result<String> {
-        Ok(kerntune_work::ContentHash::new("emulator/1")
+        Ok(kerntune_work::ContentHash::new("emulator/2")
             .field("qemu", qemu::version()?)
             .field("cpu", CPU)
             .field("network card", CARD)
             .field("command line", format!("{} {COMMAND_LINE}", qemu::COMMAND_LINE))
-            .file("recorder", &self.recorder)?
+            .field("recorder", recorder_code(&self.recorder)?)
             .finish())
     }
 
@@ -189,8 +189,9 @@ impl Emulator {
         }
         if request.capture.is_some() {
             let spec = directory.join(files::SPEC);
-            command
-                .args(["-plugin", &format!("{},spec={}", qemu::escape(&self.recorder), qemu::escape(&spec))]);
+            // By name: QEMU would take the beginning of a path with `=` in it for an option's name.
+            let (recorder, spec) = (qemu::escape(&self.recorder), qemu::escape(&spec));
+            command.args(["-plugin", &format!("file={recorder},spec={spec}")]);
         }
         command
     }

@@ -15,6 +15,9 @@ pub enum Error {
     /// The plugin was not built or not found.
     #[error("the recorder (libkerntune_recorder.so) is not beside the kerntune program in {looked}: run `make build`, or set KERNTUNE_RECORDER to its path")]
     NoRecorder { looked: String },
+    /// A plugin that is not ours, or of an older version.
+    #[error("{path} is not the recorder of this version of kerntune: run `make build`")]
+    NotARecorder { path: PathBuf },
     /// The kernel's code.
     #[error("cannot read the code in {path}: {reason}")]
     Code { path: PathBuf, reason: String },
@@ -48,8 +51,10 @@ pub enum Error {
     /// No KVM, or none that boots a kernel.
     #[error("there is no machine kvm here: {message}. `kerntune doctor` says what it lacks; kernels built with --arch um are timed without it (docs/uml.md), and the emulator compares any two exactly (`kerntune compare`)")]
     NoKvm { message: String },
-    /// A workload that cannot run in namespaces of the host.
-    #[error("the host does not let a workload have namespaces of its own, which takes root (`unshare`): {message}")]
+    /// A workload that cannot be kept from the rest of the host.
+    #[error(
+        "the host does not let a workload be contained (docs/suites.md says what that takes): {message}"
+    )]
     NotContained { message: String },
     /// A kernel that is a program.
     #[error("kernel {kernel} is for User-Mode Linux, and no computer boots it, nor does the emulator: here a kernel is needed that was built without --arch um")]

@@ -20,12 +20,18 @@
 //! # }
 //! ```
 
+/// Names the code of this crate and of those below it, for keys of results.
+pub const CODE: &str = env!("KERNTUNE_CODE");
+
 mod code;
 mod console;
 mod contained;
 mod cpu;
+mod debug_file;
 mod emulator;
 mod error;
+#[doc(hidden)]
+pub mod foreign;
 mod kvm;
 mod last_words;
 mod lines;
@@ -41,6 +47,7 @@ mod selection;
 mod test_program;
 mod uml;
 mod user_binary;
+mod users;
 mod watch;
 mod x86_64;
 

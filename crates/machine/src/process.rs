@@ -5,19 +5,21 @@ use crate::watch::{watch, Limits, Watched};
 use crate::{results, Error, Result};
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
+use std::thread::JoinHandle;
 
-/// Runs it to its end; everything lands in `directory`, an absolute path. `died` makes an error of how the process ended, if
-/// that is one.
+/// Runs it to its end; everything lands in `directory`, an absolute path. Results are at most as much as its memory holds.
+/// `died` makes an error of how the process ended, if that is one.
 pub(crate) fn run(
     command: Command,
     limits: &Limits,
     directory: &Path,
+    memory_mb: u32,
     progress: &dyn Progress,
     died: impl FnOnce(&JobEnd, &Watched) -> Option<Error>,
 ) -> Result<Outcome> {
@@ -25,7 +27,8 @@ pub(crate) fn run(
     let console_path = directory.join("console.log");
     let mut log = File::create(&console_path).at("create", &console_path)?;
     let (ours, theirs) = UnixStream::pair().at("make a socket for the results in", directory)?;
-    let collector = collect(ours.try_clone().at("share the socket of", directory)?, &archive)?;
+    let shared = ours.try_clone().at("share the socket of", directory)?;
+    let collector = collect(shared, &archive, u64::from(memory_mb) << 20)?;
 
     let mut unwritten = None;
     let job = Job::new(command).stdin(OwnedFd::from(theirs).into());
@@ -43,7 +46,10 @@ pub(crate) fn run(
     let collected = collector.join().unwrap_or_else(|_| Err(io::Error::other("the reader panicked")));
     let judged = watched.judge(limits, |end| died(end, &watched));
     judged.map_err(|error| error.with_last_words(&archive, &guest_files))?;
-    collected.at("write", &archive)?;
+    if !collected.at("write", &archive)? {
+        let message = format!("they are more than the {memory_mb} MB of its memory (files with holes?)");
+        return Err(Error::Results { path: archive, message });
+    }
     results::unpack(&archive, &guest_files)?;
     fs::remove_file(&archive).at("remove", &archive)?;
     let Watched { started, phases, .. } = watched;
@@ -51,8 +57,34 @@ pub(crate) fn run(
     Ok(Outcome { directory: directory.to_owned(), guest_files, recording: None, wall_seconds, phases })
 }
 
-/// Reads the result stream into a file until the guest is gone.
-fn collect(mut from: UnixStream, to: &Path) -> Result<std::thread::JoinHandle<io::Result<()>>> {
+/// Reads the result stream into a file until the guest is gone; whether all of it was below the limit.
+fn collect(mut from: UnixStream, to: &Path, limit: u64) -> Result<JoinHandle<io::Result<bool>>> {
     let mut file = File::create(to).at("create", to)?;
-    Ok(std::thread::spawn(move || io::copy(&mut from, &mut file).map(drop)))
+    Ok(std::thread::spawn(move || {
+        let copied = io::copy(&mut (&mut from).take(limit), &mut file);
+        // Else a guest that sends more would wait for us.
+        let _ = from.shutdown(Shutdown::Read);
+        Ok(copied? < limit)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_cannot_fill_the_disk_with_results() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out.tar");
+        let sent = |bytes: usize| {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let collector = collect(ours, &path, 1 << 20).unwrap();
+            let sent = theirs.write_all(&vec![7; bytes]);
+            drop(theirs);
+            let whole = collector.join().unwrap().unwrap();
+            (sent.is_ok(), whole, fs::metadata(&path).unwrap().len())
+        };
+        assert_eq!(sent(1000), (true, true, 1000));
+        assert_eq!(sent(32 << 20), (false, false, 1 << 20));
+    }
 }

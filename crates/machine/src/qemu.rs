@@ -14,12 +14,30 @@ const QEMU: &str = "qemu-system-x86_64";
 /// What every guest kernel is told: console, no address randomisation, die on panic.
 pub(crate) const COMMAND_LINE: &str = "console=ttyS0 panic=-1 nokaslr norandmaps";
 
-/// The first line of what it says of its version.
+/// What the line of its version begins with.
+const VERSION: &str = "QEMU emulator version ";
+
+/// The line in which it says its version.
 pub(crate) fn version() -> Result<String> {
-    let mut command = Command::new(QEMU);
-    command.arg("--version");
-    let (_, version) = Job::new(command).output()?;
-    Ok(version.lines().next().unwrap_or_default().to_string())
+    version_of(Path::new(QEMU))
+}
+
+fn version_of(program: &Path) -> Result<String> {
+    let out =
+        Command::new(program).arg("--version").env("LC_ALL", "C").output().map_err(|source| {
+            kerntune_work::Error::Spawn { program: program.display().to_string(), source }
+        })?;
+    let said = String::from_utf8_lossy(&out.stdout);
+    // A warning that comes one time and not the next must not be part of any result's name.
+    let line = said.lines().find(|line| line.starts_with(VERSION)).filter(|_| out.status.success());
+    line.map(|line| line.trim_end().to_string()).ok_or_else(|| Error::Qemu {
+        status: out.status.to_string(),
+        message: format!(
+            "`{} --version` does not say its version: {}",
+            program.display(),
+            String::from_utf8_lossy(&out.stderr).trim()
+        ),
+    })
 }
 
 /// QEMU, on one CPU of the host if one is given.
@@ -35,7 +53,6 @@ pub(crate) fn bare(command: &mut Command) {
 /// Memory, kernel and initial RAM disk, the lines out, and the port for results. `more` is for the kernel, `port` what the
 /// port's device is told besides.
 pub(crate) fn guest(command: &mut Command, request: &RunRequest, directory: &Path, more: &str, port: &str) {
-    let file = |name: &str| format!("file:{}", escape(&directory.join(name)));
     command.args(["-m", &request.memory_mb.to_string()]);
     command.arg("-kernel").arg(request.kernel.bzimage());
     command.arg("-initrd").arg(request.initramfs);
@@ -43,9 +60,12 @@ pub(crate) fn guest(command: &mut Command, request: &RunRequest, directory: &Pat
     let words = [COMMAND_LINE, more, &options, request.append];
     let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
     command.args(["-append", &words.join(" ")]);
-    command.args(["-serial", &file("console.log"), "-serial", &file("out-serial.tar")]);
+    // Named by options: in the short form `file:PATH` there is no way to write a comma.
+    for (id, name) in [("console", "console.log"), ("serial", "out-serial.tar"), ("out", "out.tar")] {
+        command.args(["-chardev", &format!("file,id={id},path={}", escape(&directory.join(name)))]);
+    }
+    command.args(["-serial", "chardev:console", "-serial", "chardev:serial"]);
     command.args(["-device", &format!("virtio-serial-pci{port}")]);
-    command.args(["-chardev", &format!("file,id=out,path={}", escape(&directory.join("out.tar")))]);
     command.args(["-device", &format!("virtserialport,chardev=out,name={PORT_NAME}")]);
 }
 
@@ -98,4 +118,52 @@ pub(crate) fn escape(path: &Path) -> String {
 fn died(end: &JobEnd, message: String) -> Option<Error> {
     let JobEnd::Exited(status) = end else { return None };
     (!status.success()).then(|| Error::Qemu { status: status.to_string(), message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A program that says this and ends so.
+    fn says(dir: &tempfile::TempDir, script: &str) -> PathBuf {
+        let path = dir.path().join("qemu");
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn the_version_is_the_line_that_says_it_whatever_is_around() {
+        let dir = tempfile::tempdir().unwrap();
+        let version = "QEMU emulator version 10.0.2 (Debian 1:10.0.2)";
+        let loud = says(
+            &dir,
+            &format!("echo 'warning: x' >&2; echo 'warning: y'; echo '{version}'; echo 'Copyright'"),
+        );
+        assert_eq!(version_of(&loud).unwrap(), version);
+        for bad in [
+            "echo 'libfoo.so: cannot open' >&2; exit 127",
+            "echo nothing",
+            &format!("echo '{version}'; exit 1"),
+        ] {
+            let error = version_of(&says(&dir, bad)).unwrap_err().to_string();
+            assert!(error.contains("does not say its version"), "{error}");
+        }
+        assert!(version_of(Path::new("/no/qemu")).unwrap_err().to_string().contains("/no/qemu"));
+    }
+
+    #[test]
+    fn a_comma_in_a_path_is_doubled_and_never_in_the_short_form() {
+        let kernel = crate::test_program::kernel(kerntune_kernel::Arch::X86_64);
+        let mut command = Command::new(QEMU);
+        let request = RunRequest::new(&kernel, Path::new("/a,b=c/image"), "measured");
+        guest(&mut command, &request, Path::new("/a,b=c/run"), "", "");
+        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        let paths: Vec<_> = words.iter().filter(|word| word.contains("/run/")).collect();
+        assert_eq!(paths.len(), 3, "{words:?}");
+        assert!(paths.iter().all(|word| word.contains(",path=/a,,b=c/run/")), "{words:?}");
+        // The program takes these two as they are.
+        assert!(words.contains(&"/a,b=c/image".to_string()), "{words:?}");
+    }
 }

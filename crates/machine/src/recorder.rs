@@ -5,6 +5,8 @@ use crate::emulator::CaptureRequest;
 use crate::{x86_64, Error, Result};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_trace::{Capture, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};
+use kerntune_work::IoContext;
+use object::{Object, ObjectSection};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +28,23 @@ pub fn find_recorder() -> Result<PathBuf> {
     let places = [beside.join(FILE), beside.join("../lib/kerntune").join(FILE), beside.join("..").join(FILE)];
     let found = places.iter().find(|path| path.is_file());
     found.cloned().ok_or_else(|| Error::NoRecorder { looked: beside.display().to_string() })
+}
+
+/// The section of the recorder that names its code (`recorder/src/lib.rs`).
+const CODE_SECTION: &str = ".kerntune.code";
+
+/// What names the code of the recorder at `path`: the same wherever and by whomever it was compiled.
+///
+/// # Errors
+/// [`Error::NotARecorder`] for a file that does not say it.
+pub(crate) fn recorder_code(path: &Path) -> Result<String> {
+    let bytes = std::fs::read(path).at("read", path)?;
+    let section = object::File::parse(&*bytes).ok().and_then(|file| {
+        let section = file.section_by_name(CODE_SECTION)?;
+        section.data().ok().map(<[u8]>::to_vec)
+    });
+    let code = section.and_then(|data| String::from_utf8(data).ok());
+    code.filter(|code| !code.is_empty()).ok_or_else(|| Error::NotARecorder { path: path.to_owned() })
 }
 
 /// What the recorder is told for a kernel.

@@ -1,6 +1,7 @@
 //! What the recorder is told of a binary whose user functions are traced: its pages of code and
 //! its functions.
 
+use crate::debug_file;
 use kerntune_trace::{page_hash, BinarySpec, FunctionKind, FunctionSpec, PageSpec};
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
@@ -32,7 +33,7 @@ pub enum UserBinaryError {
     #[error("--user {path} is no x86-64 ELF program or library: {reason}")]
     Elf { path: String, reason: String },
     /// Stripped.
-    #[error("--user {path} has no symbols of functions (stripped): build it with symbols, without `strip` and `-s`, or install an unstripped one")]
+    #[error("--user {path} has no symbols of functions (stripped), and there is no debug file of the same build id for it (in /usr/lib/debug/.build-id, or where .gnu_debuglink says): install its -dbgsym package, or build it with symbols, without `strip` and `-s`")]
     NoSymbols { path: String },
 }
 
@@ -44,10 +45,26 @@ pub fn load(path: &Path) -> Result<UserBinary, UserBinaryError> {
     let name = path.display().to_string();
     let bytes = std::fs::read(path)
         .map_err(|e| UserBinaryError::Read { path: name.clone(), reason: e.to_string() })?;
-    parse(&bytes, &name)
+    let found = parse(&bytes, &name);
+    if found.as_ref().is_ok_and(|binary| !binary.dynamic_only) {
+        return found;
+    }
+    // Stripped, as what distributions ship: its symbols may be in a file beside it.
+    match debug_file::of(&bytes, path, Path::new(debug_file::ROOT)) {
+        Some(symbols) => match parse_with(&bytes, &symbols, &name) {
+            Ok(binary) if !binary.dynamic_only => Ok(binary),
+            _ => found,
+        },
+        None => found,
+    }
 }
 
-fn parse(bytes: &[u8], path: &str) -> Result<UserBinary, UserBinaryError> {
+pub(crate) fn parse(bytes: &[u8], path: &str) -> Result<UserBinary, UserBinaryError> {
+    parse_with(bytes, bytes, path)
+}
+
+/// `symbols` is the file with the symbols of the one that runs: itself, or its debug file, which has the same addresses.
+fn parse_with(bytes: &[u8], symbols: &[u8], path: &str) -> Result<UserBinary, UserBinaryError> {
     let refuse = |reason: String| UserBinaryError::Elf { path: path.into(), reason };
     let failed = |error: object::read::Error| refuse(error.to_string());
     let header = FileHeader64::<Endianness>::parse(bytes).map_err(failed)?;
@@ -66,6 +83,8 @@ fn parse(bytes: &[u8], path: &str) -> Result<UserBinary, UserBinaryError> {
         })
         .collect();
     let sections = header.sections(endian, bytes).map_err(failed)?;
+    let other = FileHeader64::<Endianness>::parse(symbols).map_err(failed)?;
+    let tables = other.sections(endian, symbols).map_err(failed)?;
     let mut functions: BTreeMap<u64, Candidate> = BTreeMap::new();
     let mut dynamic_only = false;
     for (kind, dynamic) in [(elf::SHT_SYMTAB, false), (elf::SHT_DYNSYM, true)] {
@@ -73,7 +92,7 @@ fn parse(bytes: &[u8], path: &str) -> Result<UserBinary, UserBinaryError> {
             break;
         }
         dynamic_only = dynamic;
-        let table = sections.symbols(endian, bytes, kind).map_err(failed)?;
+        let table = tables.symbols(endian, symbols, kind).map_err(failed)?;
         for (index, symbol) in table.enumerate() {
             let is_code = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
             if !is_code || symbol.is_undefined(endian) {
@@ -230,6 +249,45 @@ mod tests {
         assert!(library.dynamic_only);
         assert!(library.names.iter().any(|name| name == "printf"), "no printf");
         assert!(load(Path::new("/etc/passwd")).unwrap_err().to_string().contains("no x86-64 ELF"));
+    }
+
+    #[test]
+    fn a_stripped_program_has_the_symbols_of_its_debug_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = crate::test_program::build(&dir, &["-O1", "-Wl,--build-id"]);
+        let whole = load(&program).unwrap();
+        let run = |name: &str, arguments: &[&std::ffi::OsStr]| {
+            assert!(std::process::Command::new(name).args(arguments).status().unwrap().success(), "{name}");
+        };
+        let debug = dir.path().join("program.debug");
+        run("objcopy", &["--only-keep-debug".as_ref(), program.as_os_str(), debug.as_os_str()]);
+        let mut link = std::ffi::OsString::from("--add-gnu-debuglink=");
+        link.push(&debug);
+        run("objcopy", &["--strip-all".as_ref(), &link, program.as_os_str()]);
+        let with_debug = load(&program).unwrap();
+        assert!(with_debug.names.iter().any(|name| name == "work"));
+        assert_eq!((&with_debug.names, &with_debug.spec.functions), (&whole.names, &whole.spec.functions));
+        // The pages are those of the file that runs.
+        assert_eq!(
+            with_debug.spec.pages,
+            parse_with(&std::fs::read(&program).unwrap(), &std::fs::read(&debug).unwrap(), "")
+                .unwrap()
+                .spec
+                .pages
+        );
+        // By its build id alone, below the directory that distributions use.
+        let bytes = std::fs::read(&program).unwrap();
+        let id = object::Object::build_id(&object::File::parse(&*bytes).unwrap()).unwrap().unwrap().to_vec();
+        let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let place = dir.path().join(".build-id").join(&hex[..2]);
+        std::fs::create_dir_all(&place).unwrap();
+        std::fs::rename(&debug, place.join(format!("{}.debug", &hex[2..]))).unwrap();
+        assert!(debug_file::of(&bytes, &program, dir.path()).is_some());
+        assert!(debug_file::of(&bytes, &program, Path::new("/nonexistent")).is_none());
+        // One of another build is not taken.
+        let other = crate::test_program::build(&dir, &["-O2", "-Wl,--build-id"]);
+        run("objcopy", &["--only-keep-debug".as_ref(), other.as_os_str(), debug.as_os_str()]);
+        assert!(debug_file::of(&bytes, &program, Path::new("/nonexistent")).is_none());
     }
 
     proptest! {

@@ -14,9 +14,14 @@
 //! # Ok::<(), kerntune_optimize::Error>(())
 //! ```
 
+/// Names the code of this crate and of those below it, for keys of results.
+pub const CODE: &str = env!("KERNTUNE_CODE");
+
 pub mod bolt;
 pub mod clang_autofdo;
 mod error;
+#[doc(hidden)]
+pub mod foreign;
 pub mod gcc_pgo;
 pub mod layout;
 mod proof;

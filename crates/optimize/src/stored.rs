@@ -2,7 +2,7 @@
 
 use crate::quality::Quality;
 use crate::{Error, Result};
-use kerntune_work::IoContext;
+use kerntune_work::{checked, IoContext};
 use serde::de::{DeserializeOwned, Error as _};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     serde_json::from_slice(&bytes).map_err(|source| unreadable(path, source))
 }
 
-/// Opens a result directory by its manifest, `action` in words: the directory made absolute, and what the manifest says.
+/// Opens a result directory by its manifest, `action` in words: the directory made absolute, every file of
+/// it as it was written, and what the manifest says.
 ///
 /// # Errors
 /// A directory or manifest that is missing, damaged, or of another version.
@@ -31,6 +32,7 @@ pub(crate) fn open<T: DeserializeOwned>(
         schema: String,
     }
     let dir = dir.canonicalize().at(action, dir)?;
+    checked(&dir, &[])?;
     let path = dir.join(manifest);
     check_schema(&path, &read_json::<Version>(&path)?.schema, schema)?;
     let manifest = read_json(&path)?;

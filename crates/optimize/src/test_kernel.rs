@@ -1,11 +1,14 @@
 //! A kernel for tests that has everything but a build behind it.
 
 use kerntune_kernel::{CompilerIdentity, Kernel, KernelManifest, SourceRecord, TaskLayout, SCHEMA};
+use std::fs;
 use std::path::Path;
 
 /// The kernel `id` in `dir`, of the given version.
 pub(crate) fn kernel(dir: &Path, id: &str, version: &str) -> Kernel {
     let program = "/usr/bin/clang-19".into();
+    fs::create_dir_all(dir).unwrap();
+    fs::write(dir.join("bzImage"), "image").unwrap();
     Kernel {
         dir: dir.to_owned(),
         manifest: KernelManifest {

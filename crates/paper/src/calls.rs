@@ -8,7 +8,7 @@ use kerntune_profile::{Profile, Scope};
 pub struct Calls {
     /// Calls that ended.
     pub calls: u64,
-    /// Time in it, nanoseconds of the exact machine, where an instruction takes one.
+    /// Time in it in these calls, nanoseconds of the exact machine, where an instruction takes one.
     pub self_ns: u64,
     /// Time in what it called.
     pub child_ns: u64,
@@ -22,9 +22,9 @@ impl Calls {
         for totals in profile.tables.totals(|region| scope.contains(region)) {
             let symbol = profile.tables.symbols.iter().find(|symbol| symbol.function == totals.function);
             if symbol.is_some_and(|symbol| symbol.name == function) {
-                sum.calls += totals.calls;
-                sum.self_ns += totals.net_ns.0;
-                sum.child_ns += totals.elapsed_ns.0.saturating_sub(totals.net_ns.0);
+                sum.calls += totals.ended;
+                sum.self_ns += totals.ended_net_ns.0;
+                sum.child_ns += totals.elapsed_ns.0.saturating_sub(totals.ended_net_ns.0);
             }
         }
         (sum.calls > 0).then_some(sum)

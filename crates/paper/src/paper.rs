@@ -196,6 +196,13 @@ mod tests {
             let paper = Paper::named(name).unwrap();
             assert_eq!(paper.name, *name);
             for row in paper.experiments.iter().flat_map(|experiment| &experiment.rows) {
+                if row.improvement == "*" {
+                    // The paper's misprint: 1.18 and 0.17.
+                    let is_noise =
+                        row.std_dev.is_none_or(|noise| (row.base - row.optimised).abs() <= noise + 0.005);
+                    assert!(is_noise || row.name == "getpid", "{name}, {}: no noise", row.name);
+                    continue;
+                }
                 let Some(printed) = row.improvement.strip_suffix('%') else { continue };
                 let printed: f64 = printed.trim().parse().unwrap();
                 // The paper's misprint: its figures give -0.45 %.

@@ -19,7 +19,7 @@ pub enum Error {
     #[error("{path} is damaged: {source}; remove the profile's directory and record again")]
     Manifest { path: PathBuf, source: serde_json::Error },
     /// A manifest of another version, or another program's.
-    #[error("{path} is of schema {found:?}, this kerntune reads {expected:?}; record again")]
+    #[error("{path} is of schema {found:?}, this kerntune reads {expected:?}: another version made it; record again")]
     Schema { path: PathBuf, found: String, expected: &'static str },
     /// A file is not the one that the manifest names.
     #[error("{path} is damaged: {what}; remove the profile's directory and record again")]

@@ -30,12 +30,16 @@
 //! assert_eq!(Profile::load(dir.path()).unwrap().tables, profile.tables);
 //! ```
 
+/// Names the code of this crate and of those below it, for keys of results.
+pub const CODE: &str = env!("KERNTUNE_CODE");
+
 mod difference;
 mod error;
 mod histogram;
 mod manifest;
 mod merge;
 mod parquet_file;
+mod parquet_guard;
 mod scope;
 mod shelf;
 mod store;

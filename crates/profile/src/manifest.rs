@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Value of [`Manifest::schema`].
-pub const SCHEMA_NAME: &str = "kerntune-profile/2";
+pub const SCHEMA_NAME: &str = "kerntune-profile/3";
 /// Version of the tables; the number in [`SCHEMA_NAME`].
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// `manifest.json`: where a profile comes from and what its files hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

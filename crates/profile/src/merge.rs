@@ -7,11 +7,11 @@
 //! a later profile has come last: [`Tables::within`] holds if all ran the same regions in order.
 
 use crate::{
-    Address, Block, CallArc, Carried, Edge, Error, FunctionIndex, FunctionStats, FunctionTotals,
-    HistogramBucket, IdleStats, Instructions, Manifest, ModelEvent, ModelEventStats, PathNode, PointStats,
-    Profile, RegionStats, Result, SwitchStats, Symbol, Tables, ThreadStats,
+    Address, Block, CallArc, Carried, Edge, Error, FunctionIndex, FunctionTotals, HistogramBucket, IdleStats,
+    Instructions, Manifest, ModelEvent, ModelEventStats, PathNode, PointStats, Profile, RegionStats, Result,
+    SwitchStats, Symbol, Tables, ThreadStats,
 };
-use kerntune_work::ContentHash;
+use kerntune_work::Key;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
@@ -48,7 +48,7 @@ fn manifest(parts: &[(&Profile, u64)], first: &Manifest) -> Manifest {
         words.dedup();
         words.join("+")
     };
-    let mut id = ContentHash::new("merged-profile/1");
+    let mut id = Key::new("merged-profile/2", crate::CODE);
     let mut health: BTreeMap<String, u64> = BTreeMap::new();
     for (part, weight) in all() {
         id = id.field(&part.id, weight.to_le_bytes());
@@ -58,7 +58,7 @@ fn manifest(parts: &[(&Profile, u64)], first: &Manifest) -> Manifest {
         }
     }
     Manifest {
-        id: id.finish(),
+        id: id.id(),
         workload: words(|m| &m.workload),
         machine: words(|m| &m.machine),
         model: all().all(|(m, _)| m.model == first.model).then(|| first.model.clone()).flatten(),
@@ -158,18 +158,20 @@ impl Sum {
         for row in &part.functions {
             let key = (region(row.region), function(row.function));
             let mut totals = FunctionTotals::from(row);
-            totals.calls = times(totals.calls);
+            (totals.calls, totals.ended) = (times(totals.calls), times(totals.ended));
             totals.net_ns = totals.net_ns * weight;
+            totals.ended_net_ns = totals.ended_net_ns * weight;
             totals.elapsed_ns = totals.elapsed_ns * weight;
             self.functions.entry(key).or_insert(FunctionTotals::none(key.1)).add(&totals);
         }
         for row in &part.arcs {
             let key = (region(row.region), function(row.caller), function(row.callee), row.how);
             let (region, caller, callee, how) = key;
-            let zero =
-                CallArc { region, caller, callee, how, calls: 0, elapsed_ns: crate::Nanoseconds::ZERO };
+            let elapsed_ns = crate::Nanoseconds::ZERO;
+            let zero = CallArc { region, caller, callee, how, calls: 0, ended: 0, elapsed_ns };
             let sum = self.arcs.entry(key).or_insert(zero);
             sum.calls = sum.calls.saturating_add(times(row.calls));
+            sum.ended = sum.ended.saturating_add(times(row.ended));
             sum.elapsed_ns += row.elapsed_ns * weight;
         }
         self.add_threads(part, weight, region)?;
@@ -312,19 +314,8 @@ impl Sum {
     }
 
     fn finish(self) -> Tables {
-        let function_row = |((region, _), t): ((u32, FunctionIndex), FunctionTotals)| FunctionStats {
-            region,
-            function: t.function,
-            calls: t.calls,
-            net_ns: t.net_ns,
-            elapsed_ns: t.elapsed_ns,
-            max_ns: t.max_ns,
-            min_ns: t.min_ns,
-            slowest_ns: t.slowest_ns,
-            slowest_at_ns: t.slowest_at_ns,
-        };
         Tables {
-            functions: self.functions.into_iter().map(function_row).collect(),
+            functions: self.functions.into_iter().map(|((region, _), totals)| totals.row(region)).collect(),
             model_events: (self.model_events.into_iter())
                 .map(|((region, event), (kernel, user))| ModelEventStats { region, event, kernel, user })
                 .collect(),

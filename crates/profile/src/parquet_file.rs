@@ -1,5 +1,6 @@
 //! One table as one Parquet file in memory: the only place that knows the `parquet` crate.
 
+use crate::parquet_guard;
 use crate::{
     Address, EdgeKind, FunctionIndex, How, Instructions, ModelEvent, Nanoseconds, PathKind, SwitchKind,
     ThreadKind, SCHEMA_VERSION,
@@ -112,9 +113,11 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Reads the footer; refuses another version's file.
+    /// Reads the footer; refuses another version's file, and one that asks for more than it can hold.
     pub fn open(bytes: Bytes) -> Result<Self> {
-        let file = SerializedFileReader::new(bytes)?;
+        parquet_guard::check_footer(&bytes)?;
+        let file = SerializedFileReader::new(bytes.clone())?;
+        parquet_guard::check_pages(&bytes, file.metadata())?;
         let pairs = file.metadata().file_metadata().key_value_metadata();
         let version = pairs
             .and_then(|all| all.iter().find(|pair| pair.key == VERSION_KEY))

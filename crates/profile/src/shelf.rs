@@ -2,8 +2,7 @@
 
 use crate::store::{load_manifest, MANIFEST_FILE};
 use crate::{Error, Manifest, Profile, Result};
-use kerntune_work::{IoContext, WorkDir};
-use std::fs;
+use kerntune_work::{Key, WorkDir};
 use std::path::{Path, PathBuf};
 
 /// Where profiles are in the work directory.
@@ -36,6 +35,7 @@ pub fn list(work: &WorkDir) -> Result<Listing> {
             Err(error) => listing.damaged.push(error),
         }
     }
+    listing.damaged.extend(work.damaged(ROOM)?.into_iter().map(|(_, error)| Error::from(error)));
     let key = |entry: &Entry| (entry.manifest.recorded.clone(), entry.manifest.id.clone());
     listing.entries.sort_by_key(key);
     Ok(listing)
@@ -55,11 +55,17 @@ pub fn find(work: &WorkDir, wanted: &str) -> Result<Entry> {
 }
 
 /// Puts a profile that was made of others on the shelf, under its id; one that is there already stays. Returns its path.
+///
+/// # Errors
+/// What keeps it from being written.
 pub fn keep(work: &WorkDir, profile: &Profile) -> Result<PathBuf> {
-    let staged = work.stage(ROOM, &profile.manifest.id)?;
+    let of = &profile.manifest;
+    let mut key = Key::new("made-of-profiles/1", crate::CODE).field("kernel", &of.kernel.id);
+    for source in &of.sources {
+        key = key.field("source", source);
+    }
+    let staged = work.stage_as(ROOM, &of.id, &key)?;
     if let Some(done) = staged.already() {
-        let done = done.to_owned();
-        let _ = fs::remove_dir(staged.path());
         return Ok(done);
     }
     staged.clear()?;
@@ -75,26 +81,29 @@ pub fn remove(work: &WorkDir, wanted: &str) -> Result<PathBuf> {
         path if path.contains('/') => own(work, path).ok_or_else(|| not_found(work, wanted))?,
         id => find_by_id(work, id)?,
     };
-    // Under a name that no listing shows first: an interrupted removal leaves no half profile.
-    let mut aside = path.clone().into_os_string();
-    aside.push(".partial-removed");
-    let aside = PathBuf::from(aside);
-    fs::rename(&path, &aside).at("remove", &path)?;
-    fs::remove_dir_all(&aside).at("remove", &aside)?;
+    let id = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    work.remove(ROOM, &id)?;
     Ok(path)
 }
 
 /// The work directory's profile at this path.
 fn own(work: &WorkDir, path: &str) -> Option<PathBuf> {
     let path = Path::new(path).canonicalize().ok()?;
-    work.list(ROOM).ok()?.into_iter().find(|own| own.canonicalize().is_ok_and(|own| own == path))
+    owned(work).ok()?.into_iter().find(|own| own.canonicalize().is_ok_and(|own| own == path))
+}
+
+/// What the work directory has as profiles, damaged ones too.
+fn owned(work: &WorkDir) -> Result<Vec<PathBuf>> {
+    let mut all = work.list(ROOM)?;
+    all.extend(work.damaged(ROOM)?.into_iter().map(|(path, _)| path));
+    Ok(all)
 }
 
 fn find_by_id(work: &WorkDir, wanted: &str) -> Result<PathBuf> {
     let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut found: Vec<PathBuf> = match wanted {
         "" => Vec::new(),
-        _ => work.list(ROOM)?.into_iter().filter(|path| name(path).starts_with(wanted)).collect(),
+        _ => owned(work)?.into_iter().filter(|path| name(path).starts_with(wanted)).collect(),
     };
     if let Some(exact) = found.iter().position(|path| name(path) == wanted) {
         return Ok(found.swap_remove(exact));

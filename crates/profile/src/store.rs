@@ -2,9 +2,10 @@
 
 use crate::manifest::{Manifest, TableFile, SCHEMA_NAME};
 use crate::tables::{is_rare, Tables, SCHEMA};
+use crate::shelf::ROOM;
 use crate::{Error, Profile, Result};
 use bytes::Bytes;
-use kerntune_work::{write_atomic, write_json, IoContext};
+use kerntune_work::{checked, seal, write_atomic, write_json, IoContext};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
@@ -35,6 +36,7 @@ impl Profile {
         })?;
         let manifest = Manifest { schema: SCHEMA_NAME.into(), tables: files, ..self.manifest.clone() };
         write_json(&manifest_path, &manifest)?;
+        seal(dir, ROOM, &manifest.id, &[])?;
         Ok(manifest)
     }
 
@@ -53,6 +55,9 @@ impl Profile {
 }
 
 /// Reads what a profile says of itself, without looking at its tables.
+///
+/// # Errors
+/// A directory that holds no profile of this version; a manifest that is not the one that was written.
 pub fn load_manifest(dir: &Path) -> Result<Manifest> {
     let path = dir.join(MANIFEST_FILE);
     let bytes = match fs::read(&path) {
@@ -68,13 +73,19 @@ pub fn load_manifest(dir: &Path) -> Result<Manifest> {
     if found != SCHEMA_NAME {
         return Err(Error::Schema { path, found: found.to_owned(), expected: SCHEMA_NAME });
     }
+    checked(dir, &[MANIFEST_FILE])?;
     serde_json::from_value(value).map_err(|source| Error::Manifest { path, source })
 }
 
-/// Reads every file of a profile and checks it against the manifest, and the tables against each
-/// other. What it does not refuse is as it was saved.
+/// Reads every file of a profile, what lies beside its tables too, and checks it against what was saved, and the
+/// tables against each other.
+///
+/// # Errors
+/// The first thing that is not as it was saved.
 pub fn verify(dir: &Path) -> Result<Manifest> {
-    Profile::load(dir).map(|profile| profile.manifest)
+    let profile = Profile::load(dir)?;
+    checked(dir, &[])?;
+    Ok(profile.manifest)
 }
 
 fn table_path(dir: &Path, table: &str) -> PathBuf {

@@ -1,6 +1,7 @@
 //! The tables of a profile, each declared once: the row, its columns, its file.
 
 use crate::parquet_file::{self, Cell, ColumnType, Columns, Stored};
+use crate::parquet_guard;
 use crate::{
     Address, EdgeKind, FunctionIndex, How, Instructions, ModelEvent, Nanoseconds, PathKind, SwitchKind,
     ThreadKind,
@@ -96,7 +97,7 @@ macro_rules! tables {
                             .collect();
                         Ok(rows)
                     };
-                    tables.$table = read().map_err(|source| damaged(name, source))?;
+                    tables.$table = parquet_guard::contained(read).map_err(|source| damaged(name, source))?;
                 })*
                 Ok(tables)
             }
@@ -105,24 +106,29 @@ macro_rules! tables {
 }
 
 tables! {
-    /// What a function did in a region. A call belongs to the region in which it ended, net time
-    /// to the innermost region in which it passed; the sum over all regions is the whole profile.
+    /// What a function did in a region. A call counts in the region in which it was made, its end in the one
+    /// in which it ended, net time in the innermost region in which it passed; the sum over all regions is
+    /// the whole profile.
     functions: FunctionStats {
         /// Row of [`Tables::regions`].
         region: u32,
         /// Row of [`Tables::symbols`].
         function: FunctionIndex,
-        /// Calls that ended here.
+        /// Calls that were made here.
         calls: u64,
-        /// Time in the function itself, without its callees.
+        /// Calls that ended here, wherever they were made. Some calls never end.
+        ended: u64,
+        /// Time in the function itself, without its callees, in all calls.
         net_ns: Nanoseconds,
-        /// Time between entry and exit of those calls, with callees; once per level of recursion.
+        /// Time in the function itself in the calls that ended here, from entry to exit.
+        ended_net_ns: Nanoseconds,
+        /// Time between entry and exit of the calls that ended here, with callees; once per level of recursion.
         elapsed_ns: Nanoseconds,
-        /// Greatest net time of one of those calls; 0 without calls.
+        /// Greatest net time of one call that ended here; 0 without any.
         max_ns: Nanoseconds,
-        /// Least net time of one of those calls; 0 without calls.
+        /// Least net time of one call that ended here; 0 without any.
         min_ns: Nanoseconds,
-        /// Greatest elapsed time of one of those calls: the slowest; 0 without calls.
+        /// Greatest elapsed time of one call that ended here: the slowest; 0 without any.
         slowest_ns: Nanoseconds,
         /// Virtual time at which the slowest call began, the first of several.
         slowest_at_ns: Nanoseconds,
@@ -144,7 +150,8 @@ tables! {
         module: Option<String>,
     }
 
-    /// Who called whom in a region, and how. Counted where the call ended.
+    /// Who called whom in a region, and how: a row for each arc over which a call was made, ended, or was open
+    /// while it or its callees ran.
     arcs: CallArc {
         /// Row of [`Tables::regions`].
         region: u32,
@@ -154,9 +161,11 @@ tables! {
         callee: FunctionIndex,
         /// How the callee came to run.
         how: How,
-        /// Number of such calls.
+        /// Such calls that were made here.
         calls: u64,
-        /// Elapsed time of the callee in these calls.
+        /// Such calls that ended here, wherever they were made.
+        ended: u64,
+        /// Elapsed time of the callee in the calls that ended here.
         elapsed_ns: Nanoseconds,
     }
 
@@ -263,7 +272,7 @@ tables! {
         bytes: u64,
     }
 
-    /// How the elapsed time of calls is spread: a log-scaled histogram for each arc.
+    /// How the elapsed time of calls that ended is spread: a log-scaled histogram for each arc.
     histograms: HistogramBucket {
         /// Row of [`Tables::regions`] in which the calls ended.
         region: u32,
@@ -297,7 +306,7 @@ tables! {
         function: FunctionIndex,
         /// How the function came to run; `call` for the other kinds.
         how: How,
-        /// Calls that ended here.
+        /// Calls that were made here.
         calls: u64,
         /// Time at this path itself.
         net_ns: Nanoseconds,

@@ -126,7 +126,9 @@ fn any_profile() -> impl Strategy<Value = Profile> {
                 region,
                 function: FunctionIndex(function),
                 calls,
+                ended: calls / 2,
                 net_ns: ns(net),
+                ended_net_ns: ns(if calls > 1 { net } else { 0 }),
                 elapsed_ns: ns(2 * net),
                 max_ns: ns(net.min(calls * net)),
                 min_ns: ns(net.min(calls * net) / 2),
@@ -147,8 +149,10 @@ proptest! {
         for of in [
             (|t| t.functions.iter().map(|r| r.net_ns.0).sum()) as fn(&Tables) -> u64,
             |t| t.functions.iter().map(|r| r.calls).sum(),
+            |t| t.functions.iter().map(|r| r.ended).sum(),
+            |t| t.functions.iter().map(|r| r.ended_net_ns.0).sum(),
             |t| t.functions.iter().map(|r| r.elapsed_ns.0).sum(),
-            |t| t.arcs.iter().map(|r| r.calls + r.elapsed_ns.0).sum(),
+            |t| t.arcs.iter().map(|r| r.calls + r.ended + r.elapsed_ns.0).sum(),
             |t| t.threads.iter().map(|r| r.net_ns.0 + r.switches_in).sum(),
             |t| t.regions.iter().map(|r| r.busy_ns.0 + r.operations + r.user_itlb_misses).sum(),
             |t| t.edges.iter().map(|r| r.count).sum(),
@@ -162,9 +166,9 @@ proptest! {
         ] {
             prop_assert_eq!(of(&sum.tables), weigh(&of));
         }
-        let max = |t: &Tables| t.functions.iter().filter(|r| r.calls > 0).map(|r| r.max_ns).max();
+        let max = |t: &Tables| t.functions.iter().filter(|r| r.ended > 0).map(|r| r.max_ns).max();
         prop_assert_eq!(max(&sum.tables), parts.iter().filter_map(|(p, _)| max(&p.tables)).max());
-        let min = |t: &Tables| t.functions.iter().filter(|r| r.calls > 0).map(|r| r.min_ns).min();
+        let min = |t: &Tables| t.functions.iter().filter(|r| r.ended > 0).map(|r| r.min_ns).min();
         prop_assert_eq!(min(&sum.tables), parts.iter().filter_map(|(p, _)| min(&p.tables)).min());
         // Nothing is left of a part that is taken away again by name.
         let none = difference(&sum, &sum).functions;

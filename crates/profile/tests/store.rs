@@ -3,13 +3,13 @@
 mod support;
 
 use kerntune_profile::*;
-use kerntune_work::WorkDir;
+use kerntune_work::{Key, WorkDir};
 use std::fs;
 use std::path::Path;
 use support::sample;
 
 fn put(work: &WorkDir, profile: &Profile) {
-    let staged = work.stage(ROOM, &profile.manifest.id).unwrap();
+    let staged = work.stage_as(ROOM, &profile.manifest.id, &Key::new("test/1", "")).unwrap();
     profile.save(staged.path()).unwrap();
     staged.publish().unwrap();
 }
@@ -105,8 +105,27 @@ fn damaged_and_foreign_manifests_are_refused() {
     assert!(refusal(dir.path()).contains("manifest.json is damaged"));
     fs::write(&path, text.replace(SCHEMA_NAME, "kerntune-profile/9")).unwrap();
     assert!(refusal(dir.path()).contains("is of schema \"kerntune-profile/9\""));
+    fs::write(&path, text.replace(SCHEMA_NAME, "kerntune-profile/2")).unwrap();
+    assert!(refusal(dir.path()).contains("another version made it; record again"));
     fs::write(&path, "[]").unwrap();
     assert!(refusal(dir.path()).contains("is of schema \"\""));
+}
+
+#[test]
+fn no_number_of_a_manifest_can_be_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let manifest = sample("p").save(dir.path()).unwrap();
+    let path = dir.path().join(MANIFEST_FILE);
+    let text = fs::read_to_string(&path).unwrap();
+    let (from, to) = (format!("\"busy_ns\": {}", manifest.busy_ns.0), "\"busy_ns\": 286000000".to_string());
+    assert!(text.contains(&from), "{text}");
+    fs::write(&path, text.replace(&from, &to)).unwrap();
+    assert!(refusal(dir.path()).contains("manifest.json is not the file that was written"));
+    // One that nothing vouches for: of an older version, or half copied.
+    fs::write(&path, text).unwrap();
+    Profile::load(dir.path()).unwrap();
+    fs::remove_file(dir.path().join("result.json")).unwrap();
+    assert!(refusal(dir.path()).contains("no result of this version"));
 }
 
 #[test]

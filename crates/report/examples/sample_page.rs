@@ -17,6 +17,7 @@ fn main() -> Result<(), kerntune_report::Error> {
         name: name.into(),
         result: result.into(),
         took: seconds.map(Duration::from_secs),
+        resumed: false,
     };
     let page = report(&HtmlInput {
         title: "rr: clang-autofdo against clang -O2",

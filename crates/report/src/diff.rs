@@ -10,7 +10,7 @@ use kerntune_profile::{difference_within, Difference, KernelId, PathLabel, Profi
 use serde::Serialize;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-diff/1";
+pub const SCHEMA: &str = "kerntune-diff/2";
 
 /// What of the difference is wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

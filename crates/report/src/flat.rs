@@ -1,7 +1,7 @@
 //! The flat profile of gprof: each function's own time and calls, greatest time first
 //! (McKusick, "Using gprof to Tune the 4.2BSD Kernel", 2.1.1).
 
-use crate::call_graph::{GraphOptions, Listing};
+use crate::call_graph::{GraphOptions, Listing, Propagation};
 use crate::columns::{Cell, Columns, Side};
 use crate::head::Head;
 use crate::style::Role;
@@ -13,7 +13,7 @@ use kerntune_profile::{Profile, Symbol};
 use serde::Serialize;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-flat/1";
+pub const SCHEMA: &str = "kerntune-flat/2";
 
 /// A function that is shown, and the own time of it and of all before it.
 struct Row<'a> {
@@ -46,6 +46,26 @@ fn per_call(ns: u64, calls: u64) -> Option<u64> {
     ns.saturating_add(calls / 2).checked_div(calls)
 }
 
+/// Own and total time per call. As gprof has it where times were sampled: all time by all calls. Where calls were
+/// measured, of those that ended; nothing if the total of these is not known.
+fn each_call(listing: &Listing, of: &Function) -> [Option<u64>; 2] {
+    if listing.graph.propagation == Propagation::Counts {
+        return [of.self_ns, of.total_ns()].map(|ns| per_call(ns, of.calls));
+    }
+    let total = match of.cycle {
+        None => per_call(of.elapsed_ns, of.ended),
+        Some(_) if !has_open_calls(of) => per_call(of.total_ns(), of.ended),
+        // Elapsed times within a cycle contain each other.
+        Some(_) => None,
+    };
+    [per_call(of.ended_self_ns, of.ended), total]
+}
+
+/// Whether calls were made that did not end, or ended that were made before.
+fn has_open_calls(of: &Function) -> bool {
+    (of.calls, of.self_calls, of.self_ns) != (of.ended, of.self_ended, of.ended_self_ns)
+}
+
 /// `10`, or `10+4` for ten calls by others and four by itself; nothing for none.
 pub(crate) fn called(calls: u64, self_calls: u64) -> String {
     match (calls, self_calls) {
@@ -63,31 +83,41 @@ pub fn table(profile: &Profile, options: &GraphOptions, style: Style) -> Result<
     let mut out =
         format!("Time in functions    = {}  ({} functions)\n\n", seconds(total), grouped(ran as u64));
     let unit = listing.unit(options, rows.iter().map(|row| row.cumulative_ns).max().unwrap_or(0));
-    let totals = rows.iter().filter_map(|row| per_call(row.of.total_ns(), row.of.calls));
-    let call = TimeUnit::for_largest(totals.max().unwrap_or(0));
+    let each: Vec<[Option<u64>; 2]> = rows.iter().map(|row| each_call(&listing, row.of)).collect();
+    let call = TimeUnit::for_largest(each.iter().flatten().flatten().copied().max().unwrap_or(0));
     let head = |head: &str, unit: TimeUnit| format!("{head}\n{}", unit.name());
-    let mut table = Columns::new([
-        ("%\ntime", Side::Right),
-        (head("cumulative", unit).as_str(), Side::Right),
-        (head("self", unit).as_str(), Side::Right),
-        ("calls", Side::Right),
-        (format!("self\n{}/call", call.name()).as_str(), Side::Right),
-        (format!("total\n{}/call", call.name()).as_str(), Side::Right),
-        ("name", Side::Left),
-    ]);
-    for row in &rows {
-        let each = |ns: u64| Cell::from(per_call(ns, row.of.calls).map_or("".into(), |ns| call.format(ns)));
-        table.row([
+    let measured = listing.graph.propagation == Propagation::Exact;
+    let open = measured && rows.iter().any(|row| has_open_calls(row.of));
+    let (cumulative, own) = (head("cumulative", unit), head("self", unit));
+    let per = ["self", "total"].map(|word| format!("{word}\n{}/call", call.name()));
+    let ended = open.then_some(("ended", Side::Right));
+    let heads = [("%\ntime", Side::Right), (cumulative.as_str(), Side::Right), (&own, Side::Right)];
+    let rest = [(per[0].as_str(), Side::Right), (&per[1], Side::Right), ("name", Side::Left)];
+    let mut table = Columns::with(heads.into_iter().chain([("calls", Side::Right)]).chain(ended).chain(rest));
+    for (row, each) in rows.iter().zip(each) {
+        let [own, total] = each.map(|ns| Cell::from(ns.map_or(String::new(), |ns| call.format(ns))));
+        let mut cells = vec![
             fixed(listing.percent(row.of.self_ns), 2).into(),
             unit.format(row.cumulative_ns).into(),
             unit.format(row.of.self_ns).into(),
             called(row.of.calls, row.of.self_calls).into(),
-            each(row.of.self_ns),
-            each(row.of.total_ns()),
-            listing.label(row.function).into(),
-        ]);
+        ];
+        if open {
+            let ended = match has_open_calls(row.of) {
+                true if row.of.ended + row.of.self_ended == 0 => "0".into(),
+                true => called(row.of.ended, row.of.self_ended),
+                false => String::new(),
+            };
+            cells.push(ended.into());
+        }
+        cells.extend([own, total, listing.label(row.function).into()]);
+        table.row_of(cells);
     }
     out += &table.render(style);
+    if open {
+        out += &style.paint(Role::Faint, crate::functions::ENDED);
+        out.push('\n');
+    }
     if rows.len() < ran && options.functions.is_empty() {
         let rest = format!("{} more functions (--top)\n", grouped((ran - rows.len()) as u64));
         out += &style.paint(Role::Faint, &rest);
@@ -119,6 +149,10 @@ struct JsonFunction<'a> {
     descendants_ns: u64,
     calls: u64,
     self_calls: u64,
+    ended: u64,
+    self_ended: u64,
+    ended_self_ns: u64,
+    elapsed_ns: u64,
 }
 
 /// A function that never ran.
@@ -141,6 +175,7 @@ pub fn json(profile: &Profile, options: &GraphOptions) -> Result<String> {
     let (rows, _) = rows(&listing, options);
     let function = |row: &Row| {
         let Function { self_ns, descendants_ns, calls, self_calls, .. } = *row.of;
+        let Function { ended, self_ended, ended_self_ns, elapsed_ns, .. } = *row.of;
         JsonFunction {
             index: listing.number(row.function),
             name: &listing.graph.functions[row.function].name,
@@ -152,6 +187,10 @@ pub fn json(profile: &Profile, options: &GraphOptions) -> Result<String> {
             descendants_ns,
             calls,
             self_calls,
+            ended,
+            self_ended,
+            ended_self_ns,
+            elapsed_ns,
         }
     };
     crate::to_json(&Json {

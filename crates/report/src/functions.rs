@@ -13,7 +13,11 @@ use std::cmp::Ordering;
 use std::str::FromStr;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-functions/1";
+pub const SCHEMA: &str = "kerntune-functions/2";
+
+/// What stands below a table with the column `ended`.
+pub(crate) const ENDED: &str =
+    "ended: where not as many calls ended as were made here; times of single calls are of those that ended";
 
 /// What the table is ordered by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,11 +27,11 @@ pub enum Sort {
     Net,
     /// Elapsed time, greatest first.
     Elapsed,
-    /// Calls, most first.
+    /// Calls that were made, most first.
     Calls,
     /// Greatest net time of one call, greatest first.
     Max,
-    /// Net time per call, greatest first.
+    /// Net time per call that ended, greatest first.
     Avg,
     /// Name, A to Z.
     Name,
@@ -107,35 +111,48 @@ pub fn table(profile: &Profile, options: &Options, style: Style) -> Result<Strin
     let net = largest(|totals| totals.net_ns);
     let call = largest(|totals| totals.max_ns);
     let unit = |head: &str, unit: TimeUnit| format!("{head}\n{}", unit.name());
-    let mut table = Columns::new([
-        (unit("elapsed", elapsed).as_str(), Side::Right),
-        (unit("net", net).as_str(), Side::Right),
-        ("calls", Side::Right),
-        (unit("max", call).as_str(), Side::Right),
-        (unit("avg", call).as_str(), Side::Right),
-        (unit("min", call).as_str(), Side::Right),
-        ("% real", Side::Right),
-        ("% net", Side::Right),
-        ("function", Side::Left),
-    ]);
+    // Of sampled times no end of a call is known.
+    let measured = profile.tables.functions.iter().any(|row| row.ended > 0);
+    let open = measured && functions.iter().any(|row| row.totals.has_open_calls());
+    let right = |head: &str, of: TimeUnit| (unit(head, of), Side::Right);
+    let plain = |head: &str| (head.to_string(), Side::Right);
+    let mut heads = vec![right("elapsed", elapsed), right("net", net), plain("calls")];
+    if open {
+        heads.extend([plain("ended"), right("open net", net)]);
+    }
+    heads.extend(["max", "avg", "min"].map(|head| right(head, call)));
+    heads.extend([plain("% real"), plain("% net"), ("function".into(), Side::Left)]);
+    let mut table = Columns::with(heads.iter().map(|(head, side)| (head.as_str(), *side)));
     for row in &functions {
         let totals = &row.totals;
-        // Time without a call: the call had not ended when the region did.
         let per_call =
-            |ns: Nanoseconds| Cell::from(if totals.calls == 0 { "-".into() } else { call.format(ns.get()) });
-        table.row([
+            |ns: Nanoseconds| Cell::from(if totals.ended == 0 { "-".into() } else { call.format(ns.get()) });
+        let mut cells: Vec<Cell> = vec![
             elapsed.format(totals.elapsed_ns.get()).into(),
             net.format(totals.net_ns.get()).into(),
             grouped(totals.calls).into(),
-            per_call(totals.max_ns),
-            per_call(totals.avg_ns()),
-            per_call(totals.min_ns),
+        ];
+        if open {
+            let sign = if totals.open_ns() < 0 { "-" } else { "" };
+            let open_net = format!("{sign}{}", net.format(totals.open_ns().unsigned_abs()));
+            cells.extend(match totals.has_open_calls() {
+                true => [grouped(totals.ended).into(), open_net.into()],
+                false => ["".into(), "".into()],
+            });
+        }
+        cells.extend([totals.max_ns, totals.avg_ns(), totals.min_ns].map(per_call));
+        cells.extend([
             fixed(share(totals.net_ns.get(), times.elapsed), 2).into(),
             fixed(share(totals.net_ns.get(), times.busy), 2).into(),
             printable(&row.name).into(),
         ]);
+        table.row_of(cells);
     }
     out.push_str(&table.render(style));
+    if open {
+        out.push_str(&style.paint(Role::Faint, ENDED));
+        out.push('\n');
+    }
     if functions.len() < all {
         let rest = format!("{} more functions (--top)", grouped((all - functions.len()) as u64));
         out.push_str(&style.paint(Role::Faint, &rest));
@@ -197,7 +214,9 @@ struct JsonFunction<'a> {
     name: &'a str,
     file: Option<&'a str>,
     calls: u64,
+    ended: u64,
     net_ns: u64,
+    ended_net_ns: u64,
     elapsed_ns: u64,
     max_ns: u64,
     avg_ns: u64,
@@ -222,7 +241,9 @@ pub fn json(profile: &Profile, options: &Options) -> Result<String> {
                 name: &row.name,
                 file: row.file.as_deref(),
                 calls: row.totals.calls,
+                ended: row.totals.ended,
                 net_ns: row.totals.net_ns.get(),
+                ended_net_ns: row.totals.ended_net_ns.get(),
                 elapsed_ns: row.totals.elapsed_ns.get(),
                 max_ns: row.totals.max_ns.get(),
                 avg_ns: row.totals.avg_ns().get(),

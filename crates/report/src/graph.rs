@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-graph/1";
+pub const SCHEMA: &str = "kerntune-graph/2";
 
 /// Between entries.
 const RULE: &str = "-----------------------------------------------";

@@ -6,9 +6,10 @@ use kerntune_compare::number::grouped;
 use kerntune_profile::Profile;
 
 /// Counts of [`kerntune_profile::Manifest::health`] that are not faults: how much was checked or
-/// put right, calls that were open when recording began or paused, and what has a line of its own.
-const HARMLESS: [&str; 8] = [
+/// put right, calls that were open when recording began or paused, and what is said in another line.
+const HARMLESS: [&str; 9] = [
     "clock_checks",
+    "clock_error_ns",
     "cut_blocks",
     "cut_calls",
     "unattributed_ns",
@@ -33,7 +34,10 @@ pub(crate) fn notes(profile: &Profile) -> Vec<String> {
     }
     for (what, &count) in &manifest.health {
         if count > 0 && !HARMLESS.contains(&what.as_str()) {
-            notes.push(note(what, count, manifest.events));
+            notes.push(match what.as_str() {
+                "clock_errors" => clock(count, manifest.health.get("clock_error_ns").copied()),
+                what => note(what, count, manifest.events),
+            });
         }
     }
     notes
@@ -48,6 +52,19 @@ pub(crate) fn text(profile: &Profile, style: Style) -> String {
     } else {
         format!("\n{lines}")
     }
+}
+
+/// How far the guest's clock and the recorder's count were apart, in one line.
+fn clock(times: u64, ns: Option<u64>) -> String {
+    let times = match times {
+        1 => "once".to_owned(),
+        more => format!("{} times", grouped(more)),
+    };
+    let ns = ns.map(|ns| format!(", by {} ns in all", grouped(ns))).unwrap_or_default();
+    format!(
+        "The guest's clock and the count of instructions differed {times}{ns}: run/recording.json says where, \
+         docs/measuring.md why."
+    )
 }
 
 fn note(what: &str, count: u64, events: u64) -> String {
@@ -81,9 +98,8 @@ fn note(what: &str, count: u64, events: u64) -> String {
         "strange_runs" => {
             format!("{count} runs between two branches (of {events} samples) do not fit the kernel's code.")
         }
+        "strange_lines" => format!("{count} lines of the samples were not understood, and left out."),
         "silent_cpus" => format!("{count} CPUs have no sample."),
-        "clock_errors" => format!("{count} times the guest's clock and the recorder's differed."),
-        "clock_error_ns" => format!("{count} ns is the sum of the differences between the clocks."),
         "unclosed_regions" => {
             format!("{count} regions were begun and never ended: their figures are not whole.")
         }
@@ -96,5 +112,23 @@ fn note(what: &str, count: u64, events: u64) -> String {
         }
         // A recorder newer than this list still gets its say.
         _ => format!("{}: {count}.", what.replace('_', " ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clocks_difference_is_one_line() {
+        let line = |ns| {
+            format!(
+                "The guest's clock and the count of instructions differed {ns}: run/recording.json says \
+                 where, docs/measuring.md why."
+            )
+        };
+        assert_eq!(clock(1, Some(3)), line("once, by 3 ns in all"));
+        assert_eq!(clock(5, Some(1_234)), line("5 times, by 1,234 ns in all"));
+        assert_eq!(clock(2, None), line("2 times"));
     }
 }

@@ -30,10 +30,11 @@ pub struct Options {
     pub region: Option<String>,
 }
 
-/// The calls of one caller, or of all.
+/// The calls of one caller, or of all, that ended.
 struct Calls {
     caller: String,
     calls: u64,
+    made: u64,
     elapsed_ns: u64,
     tally: Tally,
 }
@@ -57,7 +58,8 @@ fn find<'a>(profile: &'a Profile, options: &Options) -> Result<Found<'a>> {
     }
     let mut all = Calls {
         caller: String::new(),
-        calls: totals.calls,
+        calls: totals.ended,
+        made: totals.calls,
         elapsed_ns: totals.elapsed_ns.get(),
         tally: Tally::default(),
     };
@@ -67,10 +69,12 @@ fn find<'a>(profile: &'a Profile, options: &Options) -> Result<Found<'a>> {
         let caller = callers.entry(row.caller).or_insert_with(|| Calls {
             caller: caller_name(profile, &scope, row.caller, function),
             calls: 0,
+            made: 0,
             elapsed_ns: 0,
             tally: Tally::default(),
         });
-        caller.calls = caller.calls.saturating_add(row.calls);
+        caller.calls = caller.calls.saturating_add(row.ended);
+        caller.made = caller.made.saturating_add(row.calls);
         caller.elapsed_ns = caller.elapsed_ns.saturating_add(row.elapsed_ns.get());
     }
     for row in tables.histograms.iter().filter(|row| wanted(&row.region, row.function)) {
@@ -85,7 +89,8 @@ fn find<'a>(profile: &'a Profile, options: &Options) -> Result<Found<'a>> {
             region: options.region.clone(),
         });
     }
-    let mut callers: Vec<Calls> = callers.into_values().collect();
+    // Of calls that did not end there is nothing to show.
+    let mut callers: Vec<Calls> = callers.into_values().filter(|caller| caller.calls > 0).collect();
     callers.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.caller.cmp(&b.caller)));
     let symbol = tables.symbols.get(function.get() as usize);
     Ok(Found {
@@ -131,9 +136,9 @@ pub fn text(profile: &Profile, options: &Options, style: Style) -> Result<String
     let region =
         options.region.as_ref().map_or(String::new(), |name| format!(" in region {}", printable(name)));
     let mut out = format!(
-        "{}{place}: elapsed time of {} calls{region}\n\n",
+        "{}{place}: elapsed time of {}{region}\n\n",
         style.paint(Role::Head, &printable(found.name)),
-        grouped(found.all.calls),
+        ended(&found.all),
     );
     let (slowest, at) = (found.totals.slowest_ns.get(), found.totals.slowest_at_ns.get());
     let mut line = |word: &str, text: String| {
@@ -156,7 +161,7 @@ pub fn text(profile: &Profile, options: &Options, style: Style) -> Result<String
         out += &callers(&found, options).render(style);
         let shown = options.top.unwrap_or(found.callers.len());
         for caller in found.callers.iter().take(shown) {
-            let head = format!("from {}, {} calls", printable(&caller.caller), grouped(caller.calls));
+            let head = format!("from {}, {}", printable(&caller.caller), ended(caller));
             out.push_str(&format!("\n{}\n", style.paint(Role::Head, &head)));
             out += &caller.tally.table("ns", "calls").render(style);
         }
@@ -167,6 +172,14 @@ pub fn text(profile: &Profile, options: &Options, style: Style) -> Result<String
     }
     out += &health::text(profile, style);
     Ok(out)
+}
+
+/// `2,000 calls`; `12 calls that ended (14 were made)` where these are others.
+fn ended(calls: &Calls) -> String {
+    match (calls.calls, calls.made) {
+        (ended, made) if ended == made => format!("{} calls", grouped(ended)),
+        (ended, made) => format!("{} calls that ended ({} were made)", grouped(ended), grouped(made)),
+    }
 }
 
 fn callers(found: &Found, options: &Options) -> Columns {
@@ -213,6 +226,7 @@ struct JsonCalls<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     caller: Option<&'a str>,
     calls: u64,
+    made: u64,
     elapsed_ns: u64,
     percentiles: Vec<Percentile>,
     buckets: Vec<Row>,
@@ -225,6 +239,7 @@ pub fn json(profile: &Profile, options: &Options) -> Result<String> {
         JsonCalls {
             caller,
             calls: of.calls,
+            made: of.made,
             elapsed_ns: of.elapsed_ns,
             percentiles: percentiles(of, max),
             buckets: of.tally.rows(),

@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-interrupts/1";
+pub const SCHEMA: &str = "kerntune-interrupts/2";
 
 /// What of the tables is wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,7 +26,9 @@ pub struct Options {
 struct Row {
     function: String,
     count: u64,
+    ended: u64,
     per_second: f64,
+    /// Of those that ended, from here on.
     elapsed_ns: u64,
     avg_ns: u64,
     /// Of the function however it was entered.
@@ -52,6 +54,7 @@ fn find(profile: &Profile, options: &Options) -> Result<Found> {
             let row = rows.entry(arc.callee).or_insert_with(|| Row {
                 function: tables.name(arc.callee).into(),
                 count: 0,
+                ended: 0,
                 per_second: 0.0,
                 elapsed_ns: 0,
                 avg_ns: 0,
@@ -59,6 +62,7 @@ fn find(profile: &Profile, options: &Options) -> Result<Found> {
                 longest_at_ns: 0,
             });
             row.count = row.count.saturating_add(arc.calls);
+            row.ended = row.ended.saturating_add(arc.ended);
             row.elapsed_ns = row.elapsed_ns.saturating_add(arc.elapsed_ns.get());
         }
         for (function, row) in &mut rows {
@@ -70,7 +74,7 @@ fn find(profile: &Profile, options: &Options) -> Result<Found> {
             row.longest_ns = longest.slowest_ns.get();
             row.longest_at_ns = longest.slowest_at_ns.get();
             row.per_second = per_second(row.count, totals.elapsed_ns.get());
-            row.avg_ns = row.elapsed_ns.saturating_add(row.count / 2).checked_div(row.count).unwrap_or(0);
+            row.avg_ns = row.elapsed_ns.saturating_add(row.ended / 2).checked_div(row.ended).unwrap_or(0);
         }
         let mut rows: Vec<Row> = rows.into_values().collect();
         rows.sort_by(|a, b| b.elapsed_ns.cmp(&a.elapsed_ns).then_with(|| a.function.cmp(&b.function)));

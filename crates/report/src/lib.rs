@@ -62,7 +62,7 @@ mod view;
 
 pub use call_graph::{GraphOptions, Propagation, Unit};
 pub use groups::{Grouping, Groups};
-pub use style::Style;
+pub use style::{printable, printable_text, Style};
 pub use view::scope;
 
 use kerntune_profile::Profile;

@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-subsystems/1";
+pub const SCHEMA: &str = "kerntune-subsystems/2";
 
 /// What of the table is wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

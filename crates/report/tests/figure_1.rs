@@ -73,7 +73,9 @@ fn profile() -> Profile {
         region: 0,
         function: index(name),
         calls: 0,
+        ended: 0,
         net_ns: Nanoseconds(ms * 1_000_000),
+        ended_net_ns: zero,
         elapsed_ns: zero,
         max_ns: zero,
         min_ns: zero,
@@ -86,6 +88,7 @@ fn profile() -> Profile {
         callee: index(callee),
         how: How::Call,
         calls: *calls,
+        ended: 0,
         elapsed_ns: zero,
     });
     let regions = vec![region("all")];

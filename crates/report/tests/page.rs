@@ -22,6 +22,7 @@ fn full() -> String {
             name: "build base".into(),
             result: "ok".into(),
             took: Some(Duration::from_secs(243)),
+            resumed: true,
         }],
         written: "kerntune, 2025-06-01",
     })
@@ -79,7 +80,7 @@ fn the_page_is_whole() {
         "skb_release_data",
         "machines/generic.toml",
         "12 returns (of 28,060,412 events) could not be matched with a call.",
-        "4 min 03 s",
+        "resumed, 4 min 03 s more",
         "kerntune tune --workload rr",
     ] {
         assert!(markup.contains(text), "{text}");
@@ -107,7 +108,7 @@ fn text_is_never_markup() {
         after: None,
         provenance: &[Provenance { what: nasty.into(), base: nasty.into(), tuned: None }],
         commands: &words,
-        steps: &[StepLine { name: nasty.into(), result: nasty.into(), took: None }],
+        steps: &[StepLine { name: nasty.into(), result: nasty.into(), took: None, resumed: false }],
         written: nasty,
     })
     .unwrap();

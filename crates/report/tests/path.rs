@@ -165,7 +165,9 @@ fn one_call(name: &str, begin_ns: u64, took: u64) -> (FunctionStats, HistogramBu
         region: 0,
         function,
         calls: 1,
+        ended: 1,
         net_ns: Nanoseconds(took),
+        ended_net_ns: Nanoseconds(took),
         elapsed_ns: Nanoseconds(took),
         max_ns: Nanoseconds(took),
         min_ns: Nanoseconds(took),
@@ -302,7 +304,7 @@ fn json_holds_every_entry_once() {
         let of =
             |fold| -> Value { serde_json::from_str(&shown(&selection, "x", fold, json).unwrap()).unwrap() };
         let (folded, all) = (of(true), of(false));
-        assert_eq!(folded["schema"], "kerntune-path/1");
+        assert_eq!(folded["schema"], "kerntune-path/2");
         for (folded, all) in
             folded["threads"].as_array().unwrap().iter().zip(all["threads"].as_array().unwrap())
         {

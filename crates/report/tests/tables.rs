@@ -73,7 +73,9 @@ fn profile() -> Profile {
         region,
         function: f(function),
         calls,
+        ended: calls,
         net_ns: ns(net),
+        ended_net_ns: ns(net),
         elapsed_ns: ns(2 * net),
         max_ns: ns(net),
         min_ns: ns(1),
@@ -86,6 +88,7 @@ fn profile() -> Profile {
         callee: f(callee),
         how,
         calls,
+        ended: calls,
         elapsed_ns: ns(elapsed),
     };
     let thread = |region, thread, kind, pid, comm: &str, net, user, switches_in| ThreadStats {

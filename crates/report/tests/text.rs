@@ -43,7 +43,7 @@ fn functions_as_json() {
     let text = functions::json(&sample::before(), &Options::default()).unwrap();
     golden("functions.json", &text);
     let json: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(json["schema"], "kerntune-functions/1");
+    assert_eq!(json["schema"], "kerntune-functions/2");
     for key in ["elapsed_ns", "busy_ns", "idle_ns", "events", "lost_events"] {
         assert!(json[key].is_u64(), "{key}");
     }
@@ -51,13 +51,39 @@ fn functions_as_json() {
     assert_eq!(functions.len(), 14);
     for function in functions {
         assert!(function["name"].is_string());
-        for key in ["calls", "net_ns", "elapsed_ns", "max_ns", "avg_ns", "min_ns"] {
+        for key in ["calls", "ended", "net_ns", "ended_net_ns", "elapsed_ns", "max_ns", "avg_ns", "min_ns"] {
             assert!(function[key].is_u64(), "{key}");
         }
     }
     // Functions that share a name stay apart, with their files.
     let shared: Vec<_> = functions.iter().filter(|f| f["name"] == "cleanup").map(|f| &f["file"]).collect();
     assert_eq!(shared, ["net/unix/garbage.c", "fs/pipe.c"]);
+}
+
+#[test]
+fn calls_that_did_not_end_stand_apart_and_are_in_no_average() {
+    let mut profile = sample::before();
+    let row = &mut profile.tables.functions[0];
+    // One call more than ended, with more time so far than all others.
+    row.calls = row.ended + 1;
+    row.net_ns += row.net_ns * 9;
+    let function = row.function;
+    let totals = profile.tables.totals(|_| true);
+    let totals = totals.iter().find(|totals| totals.function == function).unwrap();
+    assert!(totals.min_ns <= totals.avg_ns() && totals.avg_ns() <= totals.max_ns, "{totals:?}");
+    let text = functions::table(&profile, &Options::default(), Style::PLAIN).unwrap();
+    let head = text.lines().find(|line| line.contains("ended")).unwrap();
+    assert!(head.contains("open net") || text.contains("open net"), "{text}");
+    assert!(text.contains("times of single calls are of those that ended"), "{text}");
+    let json: Value = serde_json::from_str(&functions::json(&profile, &Options::default()).unwrap()).unwrap();
+    for row in json["functions"].as_array().unwrap() {
+        let at = |key: &str| row[key].as_u64().unwrap();
+        assert!(at("min_ns") <= at("avg_ns") && at("avg_ns") <= at("max_ns"), "{row}");
+    }
+    let mut all_ended = sample::before();
+    all_ended.tables.functions.retain(|row| row.ended > 0);
+    let without = functions::table(&all_ended, &Options::default(), Style::PLAIN).unwrap();
+    assert!(!without.contains("ended"), "nothing stands apart where all calls ended");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::compare::compare;
 use crate::model::Model;
-use crate::optimize::optimize;
+use crate::optimize::{optimize, OptimizeRequest};
 use crate::recipes::RecipeOptions;
 use crate::{Result, Session};
 use kerntune_compare::{Comparison, Metric, TOTAL};
@@ -63,7 +63,8 @@ pub fn cross(
 ) -> Result<Cross> {
     let mut tuned = Vec::new();
     for workload in workloads {
-        let optimized = optimize(session, recipe, kernel.clone(), workload, options, None, exclusions)?;
+        let request = OptimizeRequest { workload, recipe, options, model, given: None, exclusions };
+        let optimized = optimize(session, kernel.clone(), &request)?;
         optimized.proof.verdict()?;
         tuned.push((workload, optimized));
     }

@@ -2,15 +2,14 @@
 //! event tags; from what users say to what the machine is asked for.
 
 use crate::{Error, Result, Session};
-use kerntune_guest::GuestImage;
+use kerntune_guest::{read_text, GuestImage};
 use kerntune_kernel::Kernel;
 use kerntune_machine::{
     load_user_binary, resolve_points, suggestions, CaptureRequest, Point, Selection, UserBinary,
 };
 use kerntune_profile::{Address, FunctionIndex, Symbol};
 use kerntune_trace::TagWindow;
-use kerntune_work::{ContentHash, IoContext, Progress};
-use std::fs;
+use kerntune_work::{Key, Progress};
 use std::path::{Path, PathBuf};
 
 /// As users say it.
@@ -124,15 +123,15 @@ fn binary(session: &Session, image: &GuestImage, word: &str) -> Result<(PathBuf,
 
 impl Resolved {
     /// Everything that decides what the recording shows.
-    pub fn name(&self, hash: ContentHash) -> Result<ContentHash> {
-        let mut hash = hash;
+    pub fn name(&self, key: Key) -> Result<Key> {
+        let mut key = key;
         for line in &self.said {
-            hash = hash.field("detail", line);
+            key = key.field("detail", line);
         }
         for (path, _) in &self.binaries {
-            hash = hash.file("user", path)?;
+            key = key.file("user", path)?;
         }
-        Ok(hash)
+        Ok(key)
     }
 
     /// Asks the machine for it.
@@ -208,7 +207,7 @@ pub fn patterns(words: &[String]) -> Result<Vec<String>> {
                 continue;
             }
         };
-        let text = fs::read_to_string(file).at("read", file)?;
+        let text = read_text("read", file)?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         patterns.extend(lines.map(str::to_string));
     }
@@ -227,6 +226,7 @@ pub(crate) fn tell_unseen(resolved: &Resolved, tables: &kerntune_profile::Tables
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn pattern_files() {

@@ -63,6 +63,12 @@ pub enum Error {
     /// What another recipe is trained by.
     #[error("{option} is not for recipe {recipe}, which takes {instead}")]
     NotOfRecipe { option: &'static str, recipe: &'static str, instead: &'static str },
+    /// A recording that says nothing of branches.
+    #[error("{} was recorded without edges, of which the counts are made; record again without --no-edges", profile.display())]
+    NoEdges { profile: std::path::PathBuf },
+    /// Wishes for single objects of a kernel that is not compiled.
+    #[error("{option} is not for recipe {recipe}, which compiles nothing; leave it out")]
+    CompilesNothing { option: &'static str, recipe: &'static str },
     /// What the recipe has no use for.
     #[error("--values is not for recipe {0}, which counts no values; leave it out")]
     NoValues(&'static str),

@@ -21,7 +21,7 @@ pub struct Changed {
     pub instructions: [u64; 2],
     /// Branches taken in it.
     pub taken_branches: [u64; 2],
-    /// Calls that ended.
+    /// Calls that were made.
     pub calls: [u64; 2],
     /// Bytes of code, cold parts left out.
     pub bytes: [u64; 2],
@@ -51,12 +51,12 @@ pub struct Explained {
     pub labels: [String; 2],
     /// What changes most first.
     pub functions: Vec<Changed>,
-    /// Kernel instructions of no function that is known.
-    pub elsewhere: [u64; 2],
+    /// Kernel instructions of no row: of no function that is known, and the one by which each return to user code
+    /// leaves the kernel, which ends the time of its function.
+    pub elsewhere: [i64; 2],
     /// Branches taken in no function of the rows: labels of assembly, functions that did not end.
     pub taken_elsewhere: [u64; 2],
-    /// Kernel instructions of all marked regions, from entry to exit: without the instruction that goes back to
-    /// user code, which `compare` counts.
+    /// Kernel instructions of all marked regions: the total of `compare`.
     pub instructions: [u64; 2],
     /// Branches taken in the kernel in all marked regions.
     pub taken_branches: [u64; 2],
@@ -131,25 +131,34 @@ fn take_apart(
     functions.sort_by(|a, b| {
         (b.change().unsigned_abs(), &a.function).cmp(&(a.change().unsigned_abs(), &b.function))
     });
-    let elsewhere = [0, 1].map(|side| {
-        let unattributed = i128::from(difference.totals[side].unattributed_ns.get());
-        u64::try_from(difference.function_rest[side] + unattributed).unwrap_or_default()
-    });
-    let sum = |side: usize| functions.iter().map(|row| row.instructions[side]).sum::<u64>();
+    let instructions = profiles.map(kernel_instructions);
+    let elsewhere = elsewhere(instructions, &functions);
     let taken =
         [0, 1].map(|side: usize| images[side].taken.values().sum::<u64>() + images[side].taken_elsewhere);
     let in_rows = |side: usize| functions.iter().map(|row| row.taken_branches[side]).sum::<u64>();
     Explained {
-        schema: "kerntune-explain/1",
+        schema: "kerntune-explain/2",
         workload: workload.to_string(),
         kernels: kernels.map(|kernel| kernel.manifest.id.clone()),
         labels: kernels.map(|kernel| kernel.manifest.label.clone()),
-        instructions: [0, 1].map(|side| sum(side) + elsewhere[side]),
+        instructions,
         taken_elsewhere: [0, 1].map(|side| taken[side] - in_rows(side)),
         taken_branches: taken,
         functions,
         elsewhere,
     }
+}
+
+/// What the rows leave of the whole.
+fn elsewhere(instructions: [u64; 2], rows: &[Changed]) -> [i64; 2] {
+    let sum = |side: usize| rows.iter().map(|row| i128::from(row.instructions[side])).sum::<i128>();
+    [0, 1].map(|side| (i128::from(instructions[side]) - sum(side)) as i64)
+}
+
+/// The outermost regions have the counters of those within them.
+fn kernel_instructions(profile: &Profile) -> u64 {
+    let outermost = profile.tables.regions.iter().filter(|region| region.depth == 0);
+    outermost.map(|region| region.kernel_instructions.get()).fold(0, u64::saturating_add)
 }
 
 fn changed(row: &FunctionDifference, images: &[Image; 2], first: bool) -> Changed {
@@ -216,6 +225,9 @@ pub fn telling(rows: &[Changed], share: f64) -> &[Changed] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kerntune_profile::{
+        Address, FunctionIndex, FunctionTotals, Instructions, KernelId, Manifest, Nanoseconds, Symbol, Tables,
+    };
 
     fn row(calls: [u64; 2], bytes: [u64; 2], cold_bytes: [u64; 2]) -> Changed {
         Changed {
@@ -243,6 +255,65 @@ mod tests {
         assert_eq!(words([1000, 1001], [100, 150], [0, 0]), ["+50 % bytes"], "a call more is no news");
         let special = [vec!["f".to_string()], vec!["f.constprop.0".to_string()]];
         assert_eq!(super::words(&row([5, 5], [64, 64], [0, 0]), &special), ["as f.constprop.0"]);
+    }
+
+    #[test]
+    fn the_total_is_that_of_compare_and_the_parts_sum_to_it() {
+        let profile = |instructions: [u64; 2], net: u64| {
+            let region = |(at, instructions): (u32, u64)| kerntune_profile::RegionStats {
+                region: at,
+                name: format!("r{at}"),
+                begin_ns: Nanoseconds(0),
+                elapsed_ns: Nanoseconds(1_000),
+                busy_ns: Nanoseconds(1_000),
+                idle_ns: Nanoseconds(0),
+                user_ns: Nanoseconds(100),
+                unattributed_ns: Nanoseconds(7),
+                operations: 1,
+                depth: at,
+                kernel_instructions: Instructions(instructions),
+                user_instructions: Instructions(90),
+                kernel_taken_branches: 1,
+                user_taken_branches: 0,
+                kernel_l1i_misses: 0,
+                user_l1i_misses: 0,
+                kernel_itlb_misses: 0,
+                user_itlb_misses: 0,
+            };
+            let function = FunctionIndex(0);
+            let symbol = Symbol {
+                function,
+                name: "f".into(),
+                address: Address(0x1000),
+                size: 16,
+                file: None,
+                module: None,
+            };
+            let totals =
+                FunctionTotals { net_ns: Nanoseconds(net), calls: 3, ..FunctionTotals::none(function) };
+            let tables = Tables {
+                // The second lies within the first, whose counters include it.
+                regions: (0..).zip(instructions).map(region).collect(),
+                functions: vec![totals.row(0)],
+                symbols: vec![symbol],
+                ..Tables::default()
+            };
+            let mut manifest = Manifest::new("p", KernelId::default(), "w", "emulator");
+            manifest.capture = kerntune_profile::Capture { functions: true, edges: true, model: true, weights: false };
+            manifest.model = Some("generic".into());
+            Profile { manifest, tables }
+        };
+        let profiles = [profile([910, 300], 893), profile([810, 200], 793)];
+        let total = profiles.each_ref().map(kernel_instructions);
+        let compared = profiles.each_ref().map(|profile| {
+            kerntune_compare::Measurement::from_profile(profile).unwrap().total.kernel_instructions
+        });
+        assert_eq!((total, total), ([910, 810], compared));
+        let difference = difference(&profiles[0], &profiles[1]);
+        let images = [Image::default(), Image::default()];
+        let rows: Vec<Changed> = difference.functions.iter().map(|row| changed(row, &images, true)).collect();
+        // 893 in `f`, 7 in no function, and 10 on the way back to user code.
+        assert_eq!(elsewhere(total, &rows), [17, 17]);
     }
 
     #[test]

@@ -66,6 +66,12 @@ pub fn bolt(counts: &PreAggregated, output: &Path) -> Result<bolt::Written> {
 
 /// Replaces the file `output` when the new one is whole.
 fn whole<T>(output: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> Result<T> {
+    if fs::metadata(output).is_ok_and(|what| !what.file_type().is_file()) {
+        // A device or a pipe cannot be replaced.
+        let mut file = BufWriter::new(OpenOptions::new().write(true).open(output).at("open", output)?);
+        let done = write(&mut file).and_then(|written| file.flush().map(|()| written));
+        return Ok(done.at("write", output)?);
+    }
     let partial = aside(output);
     let mut file = BufWriter::new(File::create(&partial).at("create", &partial)?);
     let done = write(&mut file).and_then(|written| file.flush().map(|()| written));

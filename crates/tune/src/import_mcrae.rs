@@ -5,12 +5,13 @@ use crate::run_files::{POINTS, RUN};
 use crate::{Error, Result};
 use kerntune_analyze::Input;
 use kerntune_convert::mcrae::{replay, Dump, Imported, Kind, Names, Order, Record, Troubles, FULL};
+use kerntune_guest::{read_input, read_text};
 use kerntune_kernel::Kernel;
 use kerntune_profile::{
     load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Profile, Run, Symbol, ROOM,
 };
 use kerntune_trace::files;
-use kerntune_work::{interrupt, write_json, ContentHash, IoContext, Progress, WorkDir};
+use kerntune_work::{interrupt, write_json, ContentHash, IoContext, Key, Progress, WorkDir};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -90,29 +91,32 @@ impl Import {
     }
 }
 
+/// Bytes of the largest dump that is read; the profiler's own memory has 160 KiB.
+const DUMP_MAX: u64 = 1 << 30;
+
 /// Imports a dump, or finds the profile that the same files made before.
 pub fn import(work: &WorkDir, request: &Request, progress: &dyn Progress) -> Result<Import> {
     let texts: Vec<(String, String)> = request
         .names
         .iter()
-        .map(|path| Ok((path.display().to_string(), fs::read_to_string(path).at("read names file", path)?)))
+        .map(|path| Ok((path.display().to_string(), read_text("read names file", path)?)))
         .collect::<Result<_>>()?;
     let names = Names::parse(texts.iter().map(|(file, text)| (file.as_str(), text.as_str())))?;
-    let bytes = fs::read(request.dump).at("read dump", request.dump)?;
+    let bytes = read_input("read dump", request.dump, DUMP_MAX)?;
     let dump_error = |source| Error::Dump { dump: request.dump.to_owned(), source };
     let mut dump = Dump::read(&bytes, request.order).map_err(dump_error)?;
     if let Some(limit) = request.records {
         dump.records.truncate(limit);
     }
     let records = dump.records.len();
-    let id = name(request, &texts, &dump.records);
+    let key = name(request, &texts, &dump.records);
+    let id = key.id();
     let replay_error = |source| Error::Replay { dump: request.dump.to_owned(), source };
 
-    let staged = work.stage(ROOM, &id)?;
+    let staged = work.stage(ROOM, &key)?;
     if let Some(done) = staged.already() {
         let troubles = replay(&names, &dump, std::io::sink()).map_err(replay_error)?.troubles;
-        let recorded = Recorded { path: done.to_owned(), manifest: load_manifest(done)? };
-        let _ = fs::remove_dir(staged.path());
+        let recorded = Recorded { manifest: load_manifest(&done)?, path: done };
         return Ok(Import { recorded, records, troubles });
     }
     staged.clear()?;
@@ -133,15 +137,14 @@ pub fn import(work: &WorkDir, request: &Request, progress: &dyn Progress) -> Res
 }
 
 /// The profile's name: everything that decides what it shows.
-fn name(request: &Request, texts: &[(String, String)], records: &[Record]) -> String {
-    let mut hash = ContentHash::new("mcrae/1");
+fn name(request: &Request, texts: &[(String, String)], records: &[Record]) -> Key {
+    let mut hash = Key::new("mcrae/2", crate::CODE);
     for (_, text) in texts {
         hash = hash.field("names", text);
     }
     hash.field("dump", Dump { records: records.to_vec() }.to_bytes())
         .field("workload", workload(request.dump))
         .field("kernel", request.kernel.map_or("", |kernel| &kernel.manifest.id))
-        .finish()
 }
 
 /// The dump's file name.

@@ -2,14 +2,14 @@
 
 use crate::record::Recorded;
 use crate::{Error, Result};
-use kerntune_convert::perf::{BranchStacks, Lines};
+use kerntune_convert::perf::{BranchStacks, Lines, ReadError, Strange};
 use kerntune_kernel::Kernel;
 use kerntune_optimize::quality::Image;
 use kerntune_profile::{
     load_manifest, rfc3339, Address, Block, Capture, Edge, Instructions, KernelId, Manifest, Profile, Run,
     Tables, ROOM,
 };
-use kerntune_work::{ContentHash, IoContext, Job, WorkDir};
+use kerntune_work::{ContentHash, Key, IoContext, Job, WorkDir};
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -28,6 +28,9 @@ const ALIGNMENT: u64 = 1 << 21;
 /// Least share of the runs through the image's code that must begin and end at its instructions. Some do not where the
 /// kernel patches itself as it boots; most do not if it is another image.
 const MIN_FITTING: f64 = 0.8;
+
+/// Largest share of the lines that may be none of a sample's: a file that was cut off has one, perf's warnings are a few.
+const MAX_STRANGE: f64 = 0.01;
 
 /// What to import.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +54,8 @@ pub struct Import {
     pub samples: u64,
     /// Runs of straight code between two branches that are in the profile.
     pub runs: u64,
+    /// Lines that were not understood, and left out.
+    pub strange: Strange,
 }
 
 /// Makes a profile of `request`, in the work directory; named by its content, and not made again if it is there.
@@ -61,6 +66,16 @@ pub fn import(work: &WorkDir, request: &Request) -> Result<Import> {
     let refuse = |reason: String| Error::PerfData { file: request.file.to_owned(), reason };
     let stacks = read(request.file)?;
     let manifest = &request.kernel.manifest;
+    if let Some((line, text)) = stacks.strange.first.as_ref().filter(|_| stacks.strange_share() > MAX_STRANGE)
+    {
+        return Err(refuse(format!(
+            "{} of its lines are not understood ({:.1} % of those that hold samples, {:.0} % are allowed); the first is line {line}: \
+             {text}. Give perf.data, or what `perf script --header --show-mmap-events -F cpu,ip,brstack` prints of it",
+            stacks.strange.lines,
+            stacks.strange_share() * 100.0,
+            MAX_STRANGE * 100.0
+        )));
+    }
     if stacks.samples == 0 {
         return Err(refuse(
             "no sample in it has the CPU's last branches. Record them with `perf record -b -e cycles:k -a`, on a CPU that \
@@ -68,7 +83,7 @@ pub fn import(work: &WorkDir, request: &Request) -> Result<Import> {
                 .into(),
         ));
     }
-    if let Some(release) = stacks.release.as_deref().filter(|release| !release.starts_with(&manifest.version))
+    if let Some(release) = stacks.release.as_deref().filter(|release| !is_version(release, &manifest.version))
     {
         return Err(refuse(format!(
             "it was recorded on Linux {release}, and kernel {} is {}: record on this kernel, or name that one",
@@ -77,6 +92,9 @@ pub fn import(work: &WorkDir, request: &Request) -> Result<Import> {
     }
     let image = Image::load(request.kernel)?;
     let placed = Placed::of(&stacks, &image);
+    if placed.runs == u64::MAX || placed.strange == u64::MAX {
+        return Err(refuse("the sum of its counts overflows 64 bits".into()));
+    }
     if placed.runs == 0 || placed.fitting() < MIN_FITTING {
         return Err(refuse(format!(
             "{:.1} % of the runs in kernel code begin and end at instructions of kernel {}, {:.0} % are needed: it is of another \
@@ -86,23 +104,23 @@ pub fn import(work: &WorkDir, request: &Request) -> Result<Import> {
             MIN_FITTING * 100.0
         )));
     }
-    let id = ContentHash::new("perf/1")
+    let key = Key::new("perf/2", crate::CODE)
         .file("samples", request.file)?
         .field("kernel", &manifest.id)
         .field("workload", request.workload)
-        .field("idle cpus", [u8::from(request.idle_cpus)])
-        .finish();
-    let (samples, runs) = (stacks.samples, placed.runs);
-    let staged = work.stage(ROOM, &id)?;
+        .field("idle cpus", [u8::from(request.idle_cpus)]);
+    let id = key.id();
+    let (samples, runs, strange) = (stacks.samples, placed.runs, stacks.strange.clone());
+    let staged = work.stage(ROOM, &key)?;
     if let Some(done) = staged.already() {
-        let path = done.to_owned();
+        let path = done;
         let manifest = load_manifest(&path)?;
-        return Ok(Import { recorded: Recorded { path, manifest }, samples, runs });
+        return Ok(Import { recorded: Recorded { path, manifest }, samples, runs, strange });
     }
     staged.clear()?;
     let manifest = describe(&id, request, &stacks, &placed)?;
     let manifest = Profile { manifest, tables: placed.tables }.save(staged.path())?;
-    Ok(Import { recorded: Recorded { path: staged.publish()?, manifest }, samples, runs })
+    Ok(Import { recorded: Recorded { path: staged.publish()?, manifest }, samples, runs, strange })
 }
 
 fn describe(id: &str, request: &Request, stacks: &BranchStacks, placed: &Placed) -> Result<Manifest> {
@@ -115,6 +133,7 @@ fn describe(id: &str, request: &Request, stacks: &BranchStacks, placed: &Placed)
     manifest.capture = Capture { edges: true, ..Capture::default() };
     manifest.events = stacks.samples;
     manifest.health.insert("strange_runs".into(), placed.strange);
+    manifest.health.insert("strange_lines".into(), stacks.strange.lines);
     if let Some(silent) = stacks.silent_cpus().filter(|_| !request.idle_cpus) {
         manifest.health.insert("silent_cpus".into(), silent.into());
     }
@@ -123,32 +142,49 @@ fn describe(id: &str, request: &Request, stacks: &BranchStacks, placed: &Placed)
     Ok(manifest)
 }
 
+/// Whether a kernel's release is of that version: `6.12.1-kerntune` is of 6.12.1, `6.12.117` is not.
+fn is_version(release: &str, version: &str) -> bool {
+    release.strip_prefix(version).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
 /// The samples of `file`, by way of `perf script` if they are not text yet.
 fn read(file: &Path) -> Result<BranchStacks> {
+    let refuse = |reason: String| Error::PerfData { file: file.to_owned(), reason };
+    let not_read = |error: ReadError| match error {
+        ReadError::Io(source) => {
+            kerntune_work::Error::Io { action: "read", path: file.into(), source }.into()
+        }
+        other => refuse(other.to_string()),
+    };
+    if !fs::metadata(file).at("open", file)?.is_file() {
+        return Err(refuse("it is not a regular file: save the samples in one".into()));
+    }
     let mut begin = Vec::new();
     let open = || File::open(file).at("open", file);
     open()?.take(PERF_DATA.len() as u64).read_to_end(&mut begin).at("read", file)?;
     if begin != PERF_DATA {
-        return Ok(BranchStacks::read(BufReader::new(open()?)).at("read", file)?);
+        return BranchStacks::read(BufReader::new(open()?)).map_err(not_read);
     }
     let mut command = Command::new("perf");
     command.args(["script", "--header", "--show-mmap-events", "-F", "cpu,ip,brstack", "-i"]).arg(file);
-    let (mut lines, mut said) = (Lines::default(), Vec::new());
+    let (mut lines, mut said, mut failed) = (Lines::default(), Vec::new(), None);
     let end = Job::new(command).run(
         |line| {
-            lines.line(line);
             if said.len() < 4 && !line.starts_with(['#', ' ', '[']) && !line.is_empty() {
                 said.push(line.to_string());
             }
-            true
+            failed = lines.line(line).err();
+            failed.is_none()
         },
         || true,
     )?;
+    if let Some(error) = failed {
+        return Err(not_read(error));
+    }
     if end.success() {
         return Ok(lines.finish());
     }
-    let reason = format!("`perf script` cannot read its branch records: {}", said.join(" "));
-    Err(Error::PerfData { file: file.to_owned(), reason })
+    Err(refuse(format!("`perf script` cannot read its branch records: {}", said.join(" "))))
 }
 
 /// What was sampled, at the addresses where the image was linked.
@@ -197,4 +233,26 @@ impl Placed {
 
 fn aligned(address: u64) -> u64 {
     address & !(ALIGNMENT - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_is_of_one_version() {
+        assert!(is_version("6.12.1", "6.12.1") && is_version("6.12.1-kerntune+", "6.12.1"));
+        assert!(!is_version("6.12.117", "6.12.1") && !is_version("6.12", "6.12.1"));
+    }
+
+    #[test]
+    fn devices_and_counts_that_overflow_are_refused() {
+        let zero = read(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert_eq!(zero, "/dev/zero: it is not a regular file: save the samples in one");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("samples");
+        fs::write(&file, "99999999999999999999\n 0x30/0x60/P/-/-/0\n").unwrap();
+        let error = read(&file).unwrap_err().to_string();
+        assert!(error.ends_with("line 1: the counts overflow 64 bits: 99999999999999999999"), "{error}");
+    }
 }

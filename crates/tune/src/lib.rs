@@ -16,6 +16,11 @@
 //! - [`paper`](paper::paper): a paper's experiments → its tables with ours beside them,
 //! - [`Plan`]: all of it.
 
+/// Names the code of this crate and of those below it, for keys of results.
+pub const CODE: &str = env!("KERNTUNE_CODE");
+/// Names the code of this crate alone.
+const OWN_CODE: &str = env!("KERNTUNE_CODE_OWN");
+
 pub mod auto;
 pub mod bench;
 pub mod bisect;
@@ -48,7 +53,7 @@ pub mod watch;
 
 pub use error::{Error, Result};
 pub use plan::{Plan, State, Step, StepName};
-pub use recipes::{steps, Given, RecipeOptions};
+pub use recipes::{check_options, steps, Given, RecipeOptions};
 pub use session::Session;
 pub use sound::{entries as exclusion_entries, Excluded};
 pub use tune::{tune, TuneRequest, Tuned};

@@ -2,8 +2,8 @@
 
 use crate::Result;
 use kerntune_compare::{Costs, EventCosts};
+use kerntune_guest::read_text;
 use kerntune_layout::{CacheConfig, FrontEndConfig};
-use kerntune_work::IoContext;
 use std::path::Path;
 
 /// The model used where none is named.
@@ -27,7 +27,7 @@ pub struct Model {
 pub fn find(name: &str) -> Result<Model> {
     let text = if name.ends_with(".toml") {
         let path = Path::new(name);
-        std::fs::read_to_string(path).at("read front-end model", path)?
+        read_text("read front-end model", path)?
     } else {
         FrontEndConfig::named_text(name)?.to_string()
     };

@@ -1,9 +1,9 @@
 //! The plan of a tuning: its steps, which of them are done, and where their results are.
 
 use crate::Result;
-use kerntune_work::{write_json, IoContext, WorkDir};
+use kerntune_work::{read_sealed, write_sealed, IoContext, WorkDir};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Where plans are in the work directory.
 pub const ROOM: &str = "tunes";
 const FILE: &str = "plan.json";
-const SCHEMA: &str = "kerntune-plan/1";
+const SCHEMA: &str = "kerntune-plan/2";
 
 /// The steps of all recipes. Which of them a recipe has, and in which order, its file in `recipes/` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -77,6 +77,8 @@ pub enum State {
     Found(PathBuf),
     /// Done in this call.
     Made(PathBuf, Duration),
+    /// Ended in this call, which took so long; begun in an earlier one that was stopped.
+    Resumed(PathBuf, Duration),
 }
 
 /// A step and how far it is.
@@ -96,31 +98,39 @@ struct Ledger {
     about: Vec<String>,
     /// Results of finished steps, relative to the work directory.
     results: BTreeMap<StepName, PathBuf>,
+    /// Steps that were begun and have not ended.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    begun: BTreeSet<StepName>,
 }
 
 /// A plan in the work directory.
 #[derive(Debug)]
 pub struct Plan {
     steps: Vec<StepName>,
-    root: PathBuf,
+    work: WorkDir,
     directory: PathBuf,
     ledger: Ledger,
-    made: BTreeMap<StepName, Duration>,
+    made: BTreeMap<StepName, Made>,
+}
+
+/// How a step was made in this call.
+#[derive(Debug, Clone, Copy)]
+struct Made {
+    took: Duration,
+    /// An earlier call began it.
+    resumed: bool,
 }
 
 impl Plan {
     /// Opens the plan `id` of these steps, new or taken up again. Nothing is written before the first step
-    /// ends.
+    /// begins.
     pub fn open(work: &WorkDir, id: &str, steps: Vec<StepName>, about: Vec<String>) -> Result<Self> {
         let directory = work.room(ROOM)?.join(id);
-        let ledger = match fs::read(directory.join(FILE)) {
-            // A plan is a cache of where results are; one that cannot be read is begun anew,
-            // and finds the results by their content.
-            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
-            Err(_) => Ledger::default(),
-        };
-        let ledger = Ledger { schema: SCHEMA.into(), about, results: ledger.results };
-        Ok(Self { steps, root: work.root().to_owned(), directory, ledger, made: BTreeMap::new() })
+        // A plan is a cache of where results are; one that cannot be read is begun anew, and finds the results by
+        // their keys.
+        let ledger: Ledger = read_sealed(&directory.join(FILE)).unwrap_or_default();
+        let ledger = Ledger { schema: SCHEMA.into(), about, ..ledger };
+        Ok(Self { steps, work: work.clone(), directory, ledger, made: BTreeMap::new() })
     }
 
     /// The plan's own directory: plan, comparison, report, tuned image.
@@ -131,7 +141,8 @@ impl Plan {
     /// All steps and how far they are.
     pub fn steps(&self) -> Vec<Step> {
         let state = |name| match (self.result(name), self.made.get(&name)) {
-            (Some(path), Some(took)) => State::Made(path, *took),
+            (Some(path), Some(Made { took, resumed: false })) => State::Made(path, *took),
+            (Some(path), Some(Made { took, resumed: true })) => State::Resumed(path, *took),
             (Some(path), None) => State::Found(path),
             (None, _) => State::Todo,
         };
@@ -140,8 +151,21 @@ impl Plan {
 
     /// A step's result, if it is there.
     fn result(&self, name: StepName) -> Option<PathBuf> {
-        let path = self.root.join(self.ledger.results.get(&name)?);
-        path.is_dir().then_some(path)
+        let relative = self.ledger.results.get(&name)?;
+        let mut parts = relative.components().map(|part| part.as_os_str().to_string_lossy());
+        let (kind, id) = (parts.next()?, parts.next()?);
+        let path = self.work.root().join(relative);
+        (self.work.find(&kind, &id).is_some() && path.is_dir()).then_some(path)
+    }
+
+    /// Whether every file of a step's result is as it was written.
+    fn is_sound(&self, name: StepName) -> bool {
+        let parts = |path: &PathBuf| {
+            let mut parts = path.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
+            Some((parts.next()?, parts.next()?))
+        };
+        let found = self.ledger.results.get(&name).and_then(parts);
+        found.is_some_and(|(kind, id)| self.work.sound(&kind, &id).is_some())
     }
 
     /// Makes a step, or finds that it was made. `make` returns the result's directory.
@@ -151,25 +175,33 @@ impl Plan {
         tell: &dyn Fn(StepName, Option<&Path>),
         make: impl FnOnce() -> Result<PathBuf>,
     ) -> Result<PathBuf> {
-        if let Some(path) = self.result(name) {
+        if let Some(path) = self.result(name).filter(|_| self.is_sound(name)) {
             tell(name, Some(&path));
             return Ok(path);
         }
         tell(name, None);
         let started = Instant::now();
+        let resumed = !self.ledger.begun.insert(name);
+        self.write()?;
         let path = make()?;
-        self.made.insert(name, started.elapsed());
-        let relative = path.strip_prefix(&self.root).unwrap_or(&path).to_owned();
+        self.made.insert(name, Made { took: started.elapsed(), resumed });
+        let relative = path.strip_prefix(self.work.root()).unwrap_or(&path).to_owned();
         self.ledger.results.insert(name, relative);
-        fs::create_dir_all(&self.directory).at("create", &self.directory)?;
-        write_json(&self.directory.join(FILE), &self.ledger)?;
+        self.ledger.begun.remove(&name);
+        self.write()?;
         Ok(path)
+    }
+
+    fn write(&self) -> Result<()> {
+        fs::create_dir_all(&self.directory).at("create", &self.directory)?;
+        Ok(write_sealed(&self.directory.join(FILE), &self.ledger)?)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kerntune_work::Key;
 
     fn steps() -> Vec<StepName> {
         vec![StepName::Image, StepName::BaseKernel]
@@ -179,13 +211,15 @@ mod tests {
     fn a_step_is_made_once_and_again_when_its_result_is_gone() {
         let dir = tempfile::tempdir().unwrap();
         let work = WorkDir::open(dir.path()).unwrap();
-        let result = work.room("kernels").unwrap().join("abc");
+        let key = Key::new("test/1", "");
+        let result = work.root().join("kernels").join(key.id());
         let make = |plan: &mut Plan| {
             let mut made = false;
             let path = plan.step(StepName::BaseKernel, &|_, _| {}, || {
                 made = true;
-                fs::create_dir_all(&result).unwrap();
-                Ok(result.clone())
+                let staged = work.stage("kernels", &key)?;
+                fs::write(staged.path().join("vmlinux"), "image").unwrap();
+                Ok(staged.publish()?)
             });
             assert_eq!(path.unwrap(), result);
             made
@@ -198,6 +232,51 @@ mod tests {
         fs::remove_dir_all(&result).unwrap();
         assert_eq!(again.steps()[1].state, State::Todo);
         assert!(make(&mut again));
+        // A result that is not what it was is made again, and never handed on.
+        fs::write(result.join("vmlinux"), "another").unwrap();
+        assert!(make(&mut again) && !make(&mut again));
+    }
+
+    #[test]
+    fn a_plan_that_names_another_result_is_begun_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let put = |name: &str| {
+            let staged = work.stage("kernels", &Key::new("test/1", "").field("name", name)).unwrap();
+            fs::write(staged.path().join("vmlinux"), name).unwrap();
+            staged.publish().unwrap()
+        };
+        let (right, wrong) = (put("right"), put("wrong"));
+        let mut plan = Plan::open(&work, "p", steps(), Vec::new()).unwrap();
+        plan.step(StepName::BaseKernel, &|_, _| {}, || Ok(right.clone())).unwrap();
+        let path = dir.path().join("tunes/p/plan.json");
+        let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).unwrap().replace(&name(&right), &name(&wrong));
+        fs::write(&path, text).unwrap();
+        let plan = Plan::open(&work, "p", steps(), Vec::new()).unwrap();
+        assert!(plan.steps().iter().all(|step| step.state == State::Todo));
+    }
+
+    #[test]
+    fn a_step_that_was_stopped_is_resumed() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let staged = work.stage("kernels", &Key::new("test/1", "")).unwrap();
+        fs::write(staged.path().join("vmlinux"), "image").unwrap();
+        let result = staged.publish().unwrap();
+        let open = || Plan::open(&work, "p", steps(), Vec::new()).unwrap();
+        let stopped = || Err(kerntune_work::Error::Interrupted.into());
+        open().step(StepName::Image, &|_, _| {}, stopped).unwrap_err();
+        let mut plan = open();
+        assert_eq!(plan.steps()[0].state, State::Todo);
+        for name in steps() {
+            plan.step(name, &|_, _| {}, || Ok(result.clone())).unwrap();
+        }
+        let states = plan.steps();
+        assert!(matches!(&states[0].state, State::Resumed(path, _) if *path == result), "{states:?}");
+        assert!(matches!(&states[1].state, State::Made(path, _) if *path == result), "{states:?}");
+        // Once it has ended it is as any other.
+        assert_eq!(open().steps()[0].state, State::Found(result));
     }
 
     #[test]

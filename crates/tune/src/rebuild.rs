@@ -5,7 +5,7 @@ use crate::{watch, Result};
 use kerntune_analyze::{analyze, Input, Missing};
 use kerntune_profile::{FunctionIndex, Manifest, Profile, ROOM};
 use kerntune_trace::files;
-use kerntune_work::{interrupt, ContentHash, IoContext, Progress, WorkDir};
+use kerntune_work::{interrupt, IoContext, Key, Progress, WorkDir};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -26,12 +26,12 @@ pub struct Rebuilt {
 pub fn rebuild(work: &WorkDir, directory: &Path, partial: bool, progress: &dyn Progress) -> Result<Rebuilt> {
     let old = Profile::load(directory)?;
     let run = RunFiles::open(directory)?;
-    let id = ContentHash::new("rebuilt/1")
+    let key = Key::new("rebuilt/2", crate::CODE)
         .field("profile", &old.manifest.id)
         .field("partial", partial.to_string())
-        .field("trace", trace_state(directory)?)
-        .finish();
-    let staged = work.stage(ROOM, &id)?;
+        .file("trace", &directory.join(RUN).join(files::TRACE))?;
+    let id = key.id();
+    let staged = work.stage(ROOM, &key)?;
     staged.clear()?;
     let points = points(directory, &old)?;
     let input =
@@ -79,11 +79,4 @@ fn points(directory: &Path, old: &Profile) -> Result<Vec<(String, FunctionIndex)
         row.map_or(FunctionIndex::NONE, |row| row.function)
     };
     Ok(names.into_iter().map(|name| (name.clone(), function(&name))).collect())
-}
-
-/// Tells a damaged trace from the whole one without reading it: size and time of change.
-fn trace_state(directory: &Path) -> Result<String> {
-    let path = directory.join(RUN).join(files::TRACE);
-    let state = fs::metadata(&path).at("read", &path)?;
-    Ok(format!("{} {:?}", state.len(), state.modified().ok()))
 }

@@ -13,7 +13,7 @@ use kerntune_profile::{
     load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Profile, Run, Symbol, ROOM,
 };
 use kerntune_trace::Recording;
-use kerntune_work::{interrupt, write_json, ContentHash, IoContext, Progress};
+use kerntune_work::{interrupt, write_json, ContentHash, IoContext, Key, Progress};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -73,6 +73,7 @@ pub fn record(session: &Session, request: &RecordRequest) -> Result<Recorded> {
 
 /// The same with more, or less, than every kernel function.
 pub fn record_in_detail(session: &Session, request: &RecordRequest, detail: &Detail) -> Result<Recorded> {
+    request.workload.require_run(request.run)?;
     let image = session.image(request.workload)?;
     let (functions, model) = (request.capture.functions, request.model.is_some());
     let detail = detail.resolve(session, request.kernel, &image, functions, model)?;
@@ -82,14 +83,15 @@ pub fn record_in_detail(session: &Session, request: &RecordRequest, detail: &Det
     };
     let mut number = first;
     let (id, staged) = loop {
-        let id = name(session, request, &detail, &image, number)?;
+        let key = name(session, request, &detail, &image, number)?;
+        let id = key.id();
         if may_find || session.work.find(ROOM, &id).is_none() {
-            let staged = session.work.stage(ROOM, &id)?;
+            let staged = session.work.stage(ROOM, &key)?;
             match staged.already() {
                 Some(done) if may_find => {
                     // The image does not say what its outputs must be: that may have been written since.
-                    outputs::of_recording(request.workload, request.run, done)?;
-                    return Ok(Recorded { path: done.to_owned(), manifest: load_manifest(done)? });
+                    outputs::of_recording(request.workload, request.run, &done)?;
+                    return Ok(Recorded { manifest: load_manifest(&done)?, path: done });
                 }
                 Some(_) => {} // another process was faster
                 None => break (id, staged),
@@ -123,11 +125,12 @@ fn name(
     detail: &Resolved,
     image: &GuestImage,
     number: u32,
-) -> Result<String> {
+) -> Result<Key> {
     let RecordRequest { kernel, workload, run, capture, model, .. } = request;
-    let hash = ContentHash::new("recording/1")
+    let key = Key::new("recording/2", &code())
         .field("machine", &session.machine_id)
         .field("kernel", &kernel.manifest.id)
+        .field("images", kernel.content()?)
         .field("image", &image.manifest.id)
         .field("run", run)
         .field("capture", format!("{} {}", capture.functions, capture.edges))
@@ -136,7 +139,16 @@ fn name(
         .field("network cards", workload.network_cards.to_string())
         .field("append", &workload.append)
         .field("number", number.to_string());
-    Ok(detail.name(hash)?.finish())
+    detail.name(key)
+}
+
+/// Names the code that makes a recording: what runs the guest, what reads the trace, and what is between them here.
+fn code() -> String {
+    ContentHash::new("recording-code/1")
+        .field("machine", kerntune_machine::CODE)
+        .field("analyze", kerntune_analyze::CODE)
+        .field("tune", crate::OWN_CODE)
+        .finish()
 }
 
 fn boot(

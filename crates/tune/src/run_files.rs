@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 use kerntune_trace::{files, Recording};
-use kerntune_work::IoContext;
+use kerntune_work::{checked, IoContext};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -35,6 +35,8 @@ impl RunFiles {
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(none()),
             other => other.at("read", &path)?,
         };
+        // The trace checks itself, chunk by chunk: what a damaged one costs is that chunk.
+        checked(profile, &[&format!("{RUN}/{}", files::RECORDING)])?;
         let recording: Recording = serde_json::from_slice(&bytes)
             .map_err(|source| kerntune_work::Error::Json { path: path.clone(), source })?;
         if !recording.capture.functions {

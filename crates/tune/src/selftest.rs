@@ -4,7 +4,7 @@ use crate::{Error, Result, Session};
 use kerntune_guest::{step_log, Workload};
 use kerntune_kernel::Kernel;
 use kerntune_machine::{RunRequest, BOOT_SECONDS};
-use kerntune_work::{write_json, ContentHash, IoContext};
+use kerntune_work::{write_json, IoContext, Key};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -70,20 +70,18 @@ pub struct SelfTest {
 pub fn selftest(session: &Session, kernel: &Kernel) -> Result<SelfTest> {
     let workload = Workload::parse(WORKLOAD, Path::new("selftest.toml"))?;
     let image = session.image(&workload)?;
-    let id = ContentHash::new("selftest/1")
+    let key = Key::new("selftest/2", kerntune_machine::CODE)
         .field("kernel", &kernel.manifest.id)
+        .field("images", kernel.content()?)
         .field("image", &image.manifest.id)
-        .field("machine", &session.machine_id)
-        .finish();
-    let staged = session.work.stage(ROOM, &id)?;
+        .field("machine", &session.machine_id);
+    let staged = session.work.stage(ROOM, &key)?;
     if let Some(done) = staged.already() {
         let path = done.join(FILE);
         let bytes = fs::read(&path).at("read", &path)?;
         let checks =
             serde_json::from_slice(&bytes).map_err(|e| Error::SelfTest { path, message: e.to_string() })?;
-        let dir = done.to_owned();
-        let _ = fs::remove_dir(staged.path());
-        return Ok(SelfTest { dir, image: image.manifest.id, checks });
+        return Ok(SelfTest { dir: done, image: image.manifest.id, checks });
     }
     staged.clear()?;
     let run = staged.path().join("run");

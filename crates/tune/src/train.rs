@@ -4,7 +4,7 @@ use crate::{outputs, Result, Session};
 use kerntune_guest::{Collect, GuestImage, Workload};
 use kerntune_kernel::Kernel;
 use kerntune_machine::RunRequest;
-use kerntune_work::{ContentHash, IoContext};
+use kerntune_work::{IoContext, Key};
 use std::fs;
 use std::path::PathBuf;
 
@@ -14,15 +14,16 @@ pub const ROOM: &str = "trainings";
 /// The training run's counters as they came out of the running kernel: a directory with a tree
 /// of `.gcda` files below `gcov/`. Found again if it was run before.
 pub fn train(session: &Session, kernel: &Kernel, workload: &Workload, image: &GuestImage) -> Result<PathBuf> {
-    let id = ContentHash::new("training/1")
+    workload.require_run("training")?;
+    let key = Key::new("training/2", kerntune_machine::CODE)
         .field("kernel", &kernel.manifest.id)
+        .field("images", kernel.content()?)
         .field("image", &image.manifest.id)
         .field("machine", &session.machine_id)
         .field("memory", workload.memory_mb.to_string())
         .field("network cards", workload.network_cards.to_string())
-        .field("append", &workload.append)
-        .finish();
-    let staged = session.work.stage(ROOM, &id)?;
+        .field("append", &workload.append);
+    let staged = session.work.stage(ROOM, &key)?;
     if let Some(done) = staged.already() {
         return Ok(done.join("gcov"));
     }

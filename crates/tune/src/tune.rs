@@ -3,7 +3,7 @@
 use crate::compare::{from_recordings, measure};
 use crate::model::Model;
 use crate::plan::{Plan, Step, StepName};
-use crate::recipes::{self, tuned_label, way, Job, RecipeOptions};
+use crate::recipes::{self, check_options, tuned_label, way, Job, RecipeOptions};
 use crate::record::Recorded;
 use crate::selftest::{agree, selftest};
 use crate::sound::Excluded;
@@ -67,7 +67,7 @@ pub struct Tuned {
 impl TuneRequest<'_> {
     /// The plan as far as it was made before. Makes nothing.
     pub fn plan(&self, session: &Session) -> Result<Plan> {
-        way(self.recipe).check(self.options)?;
+        check_options(self.recipe, self.options, self.object_flags, self.exclusions)?;
         let about = vec![
             format!("source {}", self.build.source),
             format!("workload {}", self.workload.name),
@@ -81,7 +81,7 @@ impl TuneRequest<'_> {
     /// they are made. The steps themselves are named by content.
     fn id(&self, session: &Session) -> Result<String> {
         let request = self.build;
-        let mut hash = ContentHash::new("tune/1")
+        let mut hash = ContentHash::new("tune/2")
             .field("source", source_state(session.work, &request.source, session)?)
             .field("compiler", format!("{:?}", request.compiler.identify()?))
             .field("extra", request.extra.join("\n"))
@@ -93,8 +93,8 @@ impl TuneRequest<'_> {
             .field("order", format!("{}, by sets", DEFAULT_ALGORITHM.name()))
             .field("model", &self.model.text)
             .field("machine", &session.machine_id)
-            // Another kerntune may do other things in a step of the same name; what is still the same it finds by content.
-            .file("kerntune", Path::new("/proc/self/exe"))?;
+            // Other code may do other things in a step of the same name; what is still the same it finds by content.
+            .field("code", crate::CODE);
         if let BaseConfig::File(path) = &request.base {
             hash = hash.file("config", path)?;
         }
@@ -132,6 +132,7 @@ pub fn tune(
     tell: &dyn Fn(StepName, Option<&Path>),
 ) -> Result<Tuned> {
     let TuneRequest { build: asked, workload, recipe, options, model, object_flags, exclusions } = *request;
+    workload.require_run("training")?;
     recipe.check_compiler(&asked.compiler)?;
     let way = way(recipe);
     let mut plan = request.plan(session)?;

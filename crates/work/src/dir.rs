@@ -1,33 +1,59 @@
-//! The work directory, staged result directories, locks and atomic files.
+//! The work directory: the one place that makes, finds, lists and removes results.
 
-use crate::{Error, IoContext, Result};
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use crate::seal::{Seal, RESULT_FILE, SUMS_FILE};
+use crate::{fault, Error, IoContext, Key, Lock, Result};
+use std::ffi::CString;
+use std::fmt;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// A directory of content-addressed results: `ROOT/<kind>/<id>`.
+/// What the name of a result in the making ends with.
+const PARTIAL: &str = ".partial";
+/// What the name of a result that is being deleted begins with.
+const REMOVED: &str = ".removed-";
+
+/// Hears what a user should know of the store: who is waited for, what is made again.
+pub type Notes = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// A directory of results: `ROOT/<kind>/<id>`.
 ///
-/// A result that is there under its name is whole: it was made under another name and renamed.
-#[derive(Debug, Clone)]
+/// A result that is there under its name is whole: it was made under another name, sealed
+/// ([`Seal`]) and renamed. Whatever has no seal, such as results of older versions, is not seen.
+#[derive(Clone)]
 pub struct WorkDir {
     root: PathBuf,
+    notes: Option<Notes>,
+}
+
+impl fmt::Debug for WorkDir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkDir").field("root", &self.root).finish_non_exhaustive()
+    }
 }
 
 impl WorkDir {
     /// Opens (and makes, if need be) the work directory at `root`.
+    ///
+    /// # Errors
+    /// A directory that cannot be made.
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
         let root = root.as_ref();
         fs::create_dir_all(root).at("create work directory", root)?;
         let root = root.canonicalize().at("resolve", root)?;
-        Ok(Self { root })
+        Ok(Self { root, notes: None })
     }
 
     /// The work directory at `root`, if there is one. For those who only look.
     pub fn open_existing(root: impl AsRef<Path>) -> Option<Self> {
         let root = root.as_ref().canonicalize().ok().filter(|path| path.is_dir())?;
-        Some(Self { root })
+        Some(Self { root, notes: None })
+    }
+
+    /// The same, with someone who hears what a user should know.
+    pub fn with_notes(self, notes: Notes) -> Self {
+        Self { notes: Some(notes), ..self }
     }
 
     /// The directory itself, absolute.
@@ -36,51 +62,237 @@ impl WorkDir {
     }
 
     /// The directory of one kind of result (`kernels`, `profiles` …), made if need be.
+    ///
+    /// # Errors
+    /// A directory that cannot be made.
     pub fn room(&self, kind: &str) -> Result<PathBuf> {
         let path = self.root.join(kind);
         fs::create_dir_all(&path).at("create", &path)?;
         Ok(path)
     }
 
-    /// Where the result `id` of `kind` is, if it was ever finished.
-    pub fn find(&self, kind: &str, id: &str) -> Option<PathBuf> {
-        let path = self.root.join(kind).join(id);
-        path.is_dir().then_some(path)
+    /// The names of the kinds that there are, sorted.
+    ///
+    /// # Errors
+    /// A work directory that cannot be listed.
+    pub fn kinds(&self) -> Result<Vec<String>> {
+        let mut kinds = Vec::new();
+        for entry in fs::read_dir(&self.root).at("list", &self.root)? {
+            let entry = entry.at("list", &self.root)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if entry.path().is_dir() && !name.starts_with('.') {
+                kinds.push(name);
+            }
+        }
+        kinds.sort();
+        Ok(kinds)
     }
 
-    /// The finished results of a kind, by name. Unfinished and foreign entries are left out.
+    /// Where the result `id` of `kind` is, if it was ever finished. What it says of itself is checked, its files are
+    /// not: whoever uses them does that ([`sound`](Self::sound), [`checked`]).
+    pub fn find(&self, kind: &str, id: &str) -> Option<PathBuf> {
+        let path = self.root.join(kind).join(id);
+        let seal = Seal::read(&path).ok()?;
+        (is_id(id) && seal.kind == kind && seal.id == id).then_some(path)
+    }
+
+    /// The result `id` of `kind`, every file of it as it was written. A result that is not is told and taken for
+    /// absent: it is made again.
+    pub fn sound(&self, kind: &str, id: &str) -> Option<PathBuf> {
+        let path = self.find(kind, id)?;
+        match Seal::read(&path).and_then(|seal| seal.check(&path)) {
+            Ok(()) => Some(path),
+            Err(error) => {
+                self.note(&format!("{error}: it is made again"));
+                None
+            }
+        }
+    }
+
+    /// The finished results of a kind, by name. Unfinished, foreign and damaged entries are left out
+    /// ([`damaged`](Self::damaged)).
+    ///
+    /// # Errors
+    /// A directory that cannot be listed.
     pub fn list(&self, kind: &str) -> Result<Vec<PathBuf>> {
-        let room = self.room(kind)?;
+        let names = self.names(kind)?;
+        Ok(names.iter().filter_map(|name| self.find(kind, name)).collect())
+    }
+
+    /// The entries of a kind that look like results and are none, with the reason.
+    ///
+    /// # Errors
+    /// A directory that cannot be listed.
+    pub fn damaged(&self, kind: &str) -> Result<Vec<(PathBuf, Error)>> {
         let mut found = Vec::new();
-        for entry in fs::read_dir(&room).at("list", &room)? {
-            let path = entry.at("list", &room)?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if path.is_dir() && !name.contains(".partial") {
-                found.push(path);
+        for name in self.names(kind)? {
+            let path = self.root.join(kind).join(&name);
+            match Seal::read(&path) {
+                Err(error) => found.push((path, error)),
+                Ok(seal) if seal.kind != kind || seal.id != name => {
+                    let what = format!("it is the result {} of {}", seal.id, seal.kind);
+                    found.push((path.clone(), Error::Changed { dir: path, what }));
+                }
+                Ok(_) => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// The names of the directories of a kind that are neither in the making nor being deleted, sorted.
+    fn names(&self, kind: &str) -> Result<Vec<String>> {
+        let room = self.root.join(kind);
+        let mut found = Vec::new();
+        let entries = match fs::read_dir(&room) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
+            other => other.at("list", &room)?,
+        };
+        for entry in entries {
+            let entry = entry.at("list", &room)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if entry.path().is_dir() && !name.starts_with('.') && !name.contains(PARTIAL) {
+                found.push(name);
             }
         }
         found.sort();
         Ok(found)
     }
 
-    /// Begins (or takes up again) the making of result `id` of `kind`.
+    /// Begins (or takes up again) the making of the result of `kind` that `key` names.
     ///
     /// Waits while another process makes the same result. What an interrupted process left in
     /// the partial directory is still there: the maker decides whether to use it or to clear it.
-    pub fn stage(&self, kind: &str, id: &str) -> Result<Staged> {
+    ///
+    /// # Errors
+    /// A directory that cannot be made, an interrupt.
+    pub fn stage(&self, kind: &str, key: &Key) -> Result<Staged> {
+        self.stage_as(kind, &key.id(), key)
+    }
+
+    /// [`stage`](Self::stage) of a result that is named otherwise than by its key.
+    ///
+    /// # Errors
+    /// As [`stage`](Self::stage); an id that is not a plain name.
+    pub fn stage_as(&self, kind: &str, id: &str, key: &Key) -> Result<Staged> {
+        let lock = self.lock(kind, id)?;
         let room = self.room(kind)?;
-        let partial = room.join(format!("{id}.partial"));
-        let lock = Lock::take(&room.join(format!(".{id}.lock")))?;
+        let partial = room.join(format!("{id}{PARTIAL}"));
+        fault::point("stage").at("create", &partial)?;
         fs::create_dir_all(&partial).at("create", &partial)?;
-        Ok(Staged { partial, whole: room.join(id), _lock: lock })
+        fault::point("staged").at("create", &partial)?;
+        Ok(Staged {
+            partial,
+            work: self.clone(),
+            kind: kind.to_owned(),
+            id: id.to_owned(),
+            key: key.clone(),
+            loose: Vec::new(),
+            _lock: lock,
+        })
+    }
+
+    /// The lock on the making of a result, and on what an unfinished one left.
+    fn lock(&self, kind: &str, id: &str) -> Result<Lock> {
+        if !is_id(id) {
+            return Err(Error::BadId { id: id.to_owned() });
+        }
+        let path = self.room(kind)?.join(format!(".{id}.lock"));
+        Lock::take(&path, &|| self.note(&format!("waiting for another process, which makes {kind}/{id}")))
+    }
+
+    /// Adds a name by which a result goes from now on.
+    ///
+    /// # Errors
+    /// A result that is not there; a file that cannot be written.
+    pub fn add_name(&self, kind: &str, id: &str, name: &str) -> Result<()> {
+        let room = self.room(kind)?;
+        let _lock = Lock::of_directory(&room)?;
+        let path = room.join(id);
+        Seal::read(&path)?.add_name(&path, name)
+    }
+
+    /// Deletes the entry `id` of `kind`, finished or not, sound or not. It is renamed first, so that it is never seen
+    /// half there. Returns whether there was one.
+    ///
+    /// # Errors
+    /// An id that is not a plain name; a directory that cannot be renamed or deleted.
+    pub fn remove(&self, kind: &str, id: &str) -> Result<bool> {
+        let _lock = self.lock(kind, id)?;
+        let room = self.room(kind)?;
+        let mut any = false;
+        for path in [room.join(id), room.join(format!("{id}{PARTIAL}"))] {
+            if path.symlink_metadata().is_ok() {
+                any = true;
+                discard(&path)?;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Tells the user something.
+    pub fn note(&self, line: &str) {
+        if let Some(notes) = &self.notes {
+            notes(line);
+        }
     }
 }
 
-/// A result directory in the making. Dropped unpublished, it stays for the next try.
+/// The directory of a result wherever it is, with some of its files as they were written; a path that ends with `/`
+/// stands for all below it. No names stand for all files.
+///
+/// # Errors
+/// What [`Seal::read`] and [`Seal::check_files`] say.
+pub fn checked(dir: &Path, files: &[&str]) -> Result<Seal> {
+    let seal = Seal::read(dir)?;
+    match files {
+        [] => seal.check(dir)?,
+        files => seal.check_files(dir, files)?,
+    }
+    Ok(seal)
+}
+
+/// Whether this can be the name of a result: one plain part of a path.
+fn is_id(id: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    !id.is_empty() && id.chars().all(plain) && !id.starts_with('.') && !id.contains(PARTIAL)
+}
+
+/// Deletes a directory of the store. It is renamed first: what an interrupted deletion leaves is seen by nobody.
+pub(crate) fn discard(path: &Path) -> Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut aside = path.to_owned();
+    for number in 0.. {
+        aside = path.with_file_name(format!("{REMOVED}{name}.{}-{number}", std::process::id()));
+        if aside.symlink_metadata().is_err() {
+            break;
+        }
+    }
+    fault::point("remove").at("remove", path)?;
+    fs::rename(path, &aside).at("remove", path)?;
+    fault::point("removed").at("remove", path)?;
+    let gone = if aside.is_dir() { fs::remove_dir_all(&aside) } else { fs::remove_file(&aside) };
+    gone.at("remove", &aside)
+}
+
+/// Whether the name is that of something in the making; the id of the result.
+pub(crate) fn partial_of(name: &str) -> Option<&str> {
+    name.split_once(PARTIAL).map(|(id, _)| id)
+}
+
+/// Whether the name is that of something that is being deleted.
+pub(crate) fn is_removed(name: &str) -> bool {
+    name.starts_with(REMOVED)
+}
+
+/// A result directory in the making. Dropped unpublished, it stays for the next try; an empty one goes.
 #[derive(Debug)]
 pub struct Staged {
     partial: PathBuf,
-    whole: PathBuf,
+    work: WorkDir,
+    kind: String,
+    id: String,
+    key: Key,
+    loose: Vec<String>,
     _lock: Lock,
 }
 
@@ -90,30 +302,84 @@ impl Staged {
         &self.partial
     }
 
-    /// The result, if another process finished it while we waited for the lock.
-    pub fn already(&self) -> Option<&Path> {
-        self.whole.is_dir().then_some(self.whole.as_path())
+    /// The result, if another process finished it while we waited for the lock, and every file of it is as it was
+    /// written.
+    pub fn already(&self) -> Option<PathBuf> {
+        self.work.sound(&self.kind, &self.id)
     }
 
     /// Empties the directory: nothing of an earlier try is of use.
+    ///
+    /// # Errors
+    /// A directory that cannot be deleted or made.
     pub fn clear(&self) -> Result<()> {
         fs::remove_dir_all(&self.partial).at("clear", &self.partial)?;
+        fault::point("cleared").at("clear", &self.partial)?;
         fs::create_dir_all(&self.partial).at("create", &self.partial)
     }
 
-    /// Gives the directory its final name, replacing what had it.
+    /// A directory at the top of the result that may change after it is published, and is not sealed.
+    pub fn loose(&mut self, name: &str) {
+        self.loose.push(name.to_owned());
+    }
+
+    /// Seals the directory and gives it its final name, in one step, also where it replaces what had the name. Other
+    /// names of the replaced result stay.
+    ///
+    /// # Errors
+    /// What keeps files from being read, written or renamed. The partial directory stays.
     pub fn publish(self) -> Result<PathBuf> {
+        let whole = self.work.root.join(&self.kind).join(&self.id);
+        let names = Seal::read(&whole).map(|seal| seal.names).unwrap_or_default();
+        Seal::make(&self.partial, &self.kind, &self.id, &self.key, &self.loose, names)?;
         sync_tree(&self.partial)?;
-        if self.whole.is_dir() {
-            fs::remove_dir_all(&self.whole).at("replace", &self.whole)?;
+        fault::point("sealed").at("publish", &whole)?;
+        put(&self.partial, &whole)?;
+        fault::point("published").at("publish", &whole)?;
+        sync_directory(whole.parent().unwrap_or(&self.work.root))?;
+        if self.partial.is_dir() {
+            discard(&self.partial)?;
         }
-        fs::rename(&self.partial, &self.whole).at("publish", &self.whole)?;
-        Ok(self.whole)
+        Ok(whole)
     }
 }
 
-/// Makes file contents durable before the rename that declares them whole. One level is enough
-/// for the small files we vouch for; bulk below (kernel objects) can be rebuilt.
+impl Drop for Staged {
+    fn drop(&mut self) {
+        // Fails where there is something in it, which is what is wanted.
+        let _ = fs::remove_dir(&self.partial);
+    }
+}
+
+/// Gives `from` the name `to`; what has that name gets the name `from`.
+fn put(from: &Path, to: &Path) -> Result<()> {
+    if to.symlink_metadata().is_err() {
+        return fs::rename(from, to).at("publish", to);
+    }
+    let path = |path: &Path| {
+        CString::new(path.as_os_str().as_bytes()).map_err(std::io::Error::from).at("publish", path)
+    };
+    let (old, new) = (path(from)?, path(to)?);
+    // SAFETY: both are strings that end with a zero and live until the call returns.
+    let done = unsafe {
+        libc::renameat2(libc::AT_FDCWD, old.as_ptr(), libc::AT_FDCWD, new.as_ptr(), libc::RENAME_EXCHANGE)
+    };
+    if done == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    match error.raw_os_error() {
+        // A file system that cannot exchange: killed between the two, the result is absent, and never half there.
+        Some(libc::EINVAL | libc::ENOSYS) => {
+            discard(to)?;
+            fs::rename(from, to).at("publish", to)
+        }
+        _ => Err(Error::Io { action: "publish", path: to.to_owned(), source: error }),
+    }
+}
+
+/// Makes the files at the top, which vouch for those below, durable before the rename that declares them whole. What
+/// is lost below is found by its hash.
 fn sync_tree(dir: &Path) -> Result<()> {
     for entry in fs::read_dir(dir).at("list", dir)? {
         let path = entry.at("list", dir)?.path();
@@ -121,102 +387,18 @@ fn sync_tree(dir: &Path) -> Result<()> {
             File::open(&path).and_then(|f| f.sync_data()).at("sync", &path)?;
         }
     }
-    Ok(())
+    sync_directory(dir)
 }
 
-/// An exclusive lock on a file, kept until dropped *and* until every child process that was
-/// started meanwhile has ended: children inherit the descriptor, so that a second run never
-/// works in a directory in which orphans of a killed run are still writing.
-#[derive(Debug)]
-pub struct Lock {
-    _file: File,
+fn sync_directory(dir: &Path) -> Result<()> {
+    File::open(dir).and_then(|f| f.sync_all()).at("sync", dir)
 }
 
-impl Lock {
-    /// Waits for the lock; an interrupt ends the wait.
-    pub fn take(path: &Path) -> Result<Self> {
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o644)
-            .open(path)
-            .at("open lock", path)?;
-        Self::wait(file)
-    }
-
-    /// The same of a directory, which nothing is put into: for files that are replaced by [`write_atomic`] and may be changed by
-    /// several at once.
-    pub fn of_directory(path: &Path) -> Result<Self> {
-        Self::wait(File::open(path).at("open", path)?)
-    }
-
-    fn wait(file: File) -> Result<Self> {
-        let fd = file.as_raw_fd();
-        // SAFETY: plain fcntl/flock on a descriptor that we own and that is open.
-        unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
-        loop {
-            // SAFETY: as above.
-            if unsafe { libc::flock(fd, libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-                return Ok(Self { _file: file });
-            }
-            crate::interrupt::check()?;
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
-    }
-}
-
-/// Writes a file aside and renames it, so that a reader sees the old or the new, never a part.
-pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let aside = dir.join(format!(".{name}.{}", std::process::id()));
-    let write = || -> std::io::Result<()> {
-        let mut file = File::create(&aside)?;
-        file.write_all(bytes)?;
-        file.sync_data()?;
-        fs::rename(&aside, path)
-    };
-    write().map_err(|source| {
-        let _ = fs::remove_file(&aside);
-        Error::Io { action: "write", path: path.to_owned(), source }
-    })
-}
-
-/// [`write_atomic`] of a value as indented JSON with a final newline.
-pub fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<()> {
-    let mut text =
-        serde_json::to_vec_pretty(value).map_err(|source| Error::Json { path: path.to_owned(), source })?;
-    text.push(b'\n');
-    write_atomic(path, &text)
+/// Whether this file of a result is the store's own.
+pub fn is_of_the_store(name: &str) -> bool {
+    name == RESULT_FILE || name == SUMS_FILE
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_partial_result_is_not_listed_and_survives_for_the_next_try() {
-        let dir = tempfile::tempdir().unwrap();
-        let work = WorkDir::open(dir.path()).unwrap();
-        let staged = work.stage("kernels", "abc").unwrap();
-        fs::write(staged.path().join("half"), "x").unwrap();
-        drop(staged);
-        assert!(work.list("kernels").unwrap().is_empty());
-        assert!(work.find("kernels", "abc").is_none());
-        let again = work.stage("kernels", "abc").unwrap();
-        assert!(again.path().join("half").exists());
-        again.publish().unwrap();
-        assert_eq!(work.list("kernels").unwrap().len(), 1);
-    }
-
-    #[test]
-    fn atomic_write_replaces() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("f");
-        write_atomic(&path, b"one").unwrap();
-        write_atomic(&path, b"two").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"two");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-    }
-}
+#[path = "dir_tests.rs"]
+mod tests;

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM as a flag that long work looks at.
+//! Ctrl-C and SIGTERM as a flag that long work looks at; a limit of file sizes as an error of whoever writes.
 
 use crate::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,6 +7,9 @@ use std::sync::{Arc, OnceLock};
 static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
 /// Takes over SIGINT and SIGTERM. A second signal ends the process at once.
+///
+/// Takes over SIGXFSZ, too, so that a write beyond the limit of file sizes fails and can be reported. A handler does not
+/// outlive exec: programs that we start get the default action.
 pub fn install() {
     let flag = FLAG.get_or_init(|| Arc::new(AtomicBool::new(false)));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -14,6 +17,7 @@ pub fn install() {
         let _ = signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(flag));
         let _ = signal_hook::flag::register(signal, Arc::clone(flag));
     }
+    let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 
 /// Whether a signal has come.

@@ -1,10 +1,10 @@
 //! Running another program: its own process group, killed with us, output line by line.
 
 use crate::{interrupt, Error, Result};
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 /// How a job ended.
@@ -25,11 +25,19 @@ impl JobEnd {
     }
 }
 
+/// How long the output of a program that has ended may stay open, and silent, before that is an error: something that the
+/// program started has it and may yet write.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// Bytes of a line that are handed on at once: what a program prints does not decide how much memory we take.
+const LINE_MAX: u64 = 1 << 20;
+
 /// A program to run.
 pub struct Job {
     command: Command,
     name: String,
     time_limit: Option<Duration>,
+    grace: Duration,
 }
 
 impl Job {
@@ -46,7 +54,7 @@ impl Job {
                 Ok(())
             });
         }
-        Self { command, name, time_limit: None }
+        Self { command, name, time_limit: None, grace: GRACE }
     }
 
     /// Gives the program an input; it has none otherwise.
@@ -61,8 +69,12 @@ impl Job {
         self
     }
 
-    /// Runs to the end. `line` sees each line of output (without its newline, invalid UTF-8
-    /// replaced) and returns false to stop the program. `tick` is called at least every 200 ms.
+    /// Runs to the end: of the program, and of both its outputs, as `$(…)` in a shell does. `line` sees each line of
+    /// output (without its newline, invalid UTF-8 replaced, a longer one in parts of `LINE_MAX` bytes) and returns false to
+    /// stop the program. `tick` is called at least every 200 ms.
+    ///
+    /// # Errors
+    /// The program cannot be started; an interrupt; an output that stays open when the program is gone, see `GRACE`.
     pub fn run(
         mut self,
         mut line: impl FnMut(&str) -> bool,
@@ -71,27 +83,17 @@ impl Job {
         let mut child =
             self.command.spawn().map_err(|source| Error::Spawn { program: self.name.clone(), source })?;
         let started = Instant::now();
-        let (tx, rx) = mpsc::sync_channel::<String>(1024);
+        let (tx, rx) = mpsc::sync_channel(1024);
         let readers = [
-            child.stdout.take().map(|s| Box::new(s) as Box<dyn std::io::Read + Send>),
-            child.stderr.take().map(|s| Box::new(s) as Box<dyn std::io::Read + Send>),
+            child.stdout.take().map(|s| Box::new(s) as Box<dyn Read + Send>),
+            child.stderr.take().map(|s| Box::new(s) as Box<dyn Read + Send>),
         ];
         for stream in readers.into_iter().flatten() {
             let tx = tx.clone();
-            std::thread::spawn(move || {
-                let mut reader = BufReader::new(stream);
-                let mut raw = Vec::new();
-                while reader.read_until(b'\n', &mut raw).is_ok_and(|n| n > 0) {
-                    let text = String::from_utf8_lossy(&raw).trim_end_matches(['\r', '\n']).to_string();
-                    if tx.send(text).is_err() {
-                        break;
-                    }
-                    raw.clear();
-                }
-            });
+            std::thread::spawn(move || send_lines(stream, &tx));
         }
         drop(tx);
-        let mut open = true;
+        let (mut open, mut exited, mut heard) = (true, None, started);
         loop {
             if interrupt::is_set() {
                 end(&mut child);
@@ -103,7 +105,14 @@ impl Job {
             }
             let wanted = if open {
                 match rx.recv_timeout(Duration::from_millis(200)) {
-                    Ok(text) => line(&text),
+                    Ok(Ok(text)) => {
+                        heard = Instant::now();
+                        line(&text)
+                    }
+                    Ok(Err(source)) => {
+                        end(&mut child);
+                        return Err(self.unread(source));
+                    }
                     Err(RecvTimeoutError::Timeout) => tick(),
                     Err(RecvTimeoutError::Disconnected) => {
                         open = false;
@@ -114,17 +123,41 @@ impl Job {
                 std::thread::sleep(Duration::from_millis(5));
                 tick()
             };
-            if !wanted {
-                end(&mut child);
-                return Ok(JobEnd::Stopped);
-            }
-            if let Ok(Some(status)) = child.try_wait() {
-                while let Ok(text) = rx.recv_timeout(Duration::from_millis(50)) {
-                    line(&text);
+            if exited.is_none() {
+                exited = match child.try_wait() {
+                    Ok(status) => status,
+                    // Without this, a caller that ignores SIGCHLD would wait for ever.
+                    Err(source) => {
+                        end(&mut child);
+                        return Err(self.unread(source));
+                    }
+                };
+                if exited.is_some() {
+                    heard = Instant::now();
                 }
-                return Ok(JobEnd::Exited(status));
+            }
+            match exited {
+                Some(status) if !open => return Ok(JobEnd::Exited(status)),
+                _ if !wanted => {
+                    end(&mut child);
+                    return Ok(exited.map_or(JobEnd::Stopped, JobEnd::Exited));
+                }
+                Some(_) if heard.elapsed() > self.grace => {
+                    end(&mut child);
+                    let reason = format!(
+                        "it ended, but a program that it started kept its output open for {} s and wrote nothing; try again, and \
+                         look with `ps` for what it left running",
+                        self.grace.as_secs()
+                    );
+                    return Err(self.unread(io::Error::other(reason)));
+                }
+                _ => {}
             }
         }
+    }
+
+    fn unread(&self, source: io::Error) -> Error {
+        Error::Io { action: "read all output of", path: self.name.clone().into(), source }
     }
 
     /// Runs and returns the output lines; for short programs.
@@ -142,20 +175,41 @@ impl Job {
     }
 }
 
-/// Ends the whole process group: first asked, then made to.
-fn end(child: &mut Child) {
-    let group = -(child.id() as i32);
-    // SAFETY: kill(2) on the process group that we made for this child.
-    unsafe { libc::kill(group, libc::SIGTERM) };
-    let asked = Instant::now();
-    while asked.elapsed() < Duration::from_secs(3) {
-        if matches!(child.try_wait(), Ok(Some(_))) {
+/// Sends each line until the stream ends, or nobody listens.
+fn send_lines(stream: impl Read, to: &SyncSender<io::Result<String>>) {
+    let mut reader = BufReader::new(stream);
+    let mut raw = Vec::new();
+    loop {
+        raw.clear();
+        let read = reader.by_ref().take(LINE_MAX).read_until(b'\n', &mut raw);
+        let item = match read {
+            Ok(0) => return,
+            Ok(_) => Ok(String::from_utf8_lossy(&raw).trim_end_matches(['\r', '\n']).to_string()),
+            Err(error) => Err(error),
+        };
+        let last = item.is_err();
+        if to.send(item).is_err() || last {
             return;
         }
-        std::thread::sleep(Duration::from_millis(20));
     }
-    // SAFETY: as above.
-    unsafe { libc::kill(group, libc::SIGKILL) };
+}
+
+/// Ends the whole process group, whose first process may be gone already: first asked, then made to.
+fn end(child: &mut Child) {
+    let group = -(child.id() as i32);
+    // SAFETY: kill(2) on the process group that we made for this child. Its number is not given to another process as long
+    // as a process is in the group, or the child has not been waited for.
+    let signal = |number| unsafe { libc::kill(group, number) } == 0;
+    let asked = Instant::now();
+    let mut left = signal(libc::SIGTERM);
+    while left && asked.elapsed() < Duration::from_secs(3) {
+        std::thread::sleep(Duration::from_millis(20));
+        let _ = child.try_wait();
+        left = signal(0);
+    }
+    if left {
+        signal(libc::SIGKILL);
+    }
     let _ = child.wait();
 }
 
@@ -186,13 +240,75 @@ mod tests {
         assert!(matches!(end, JobEnd::Exited(s) if s.code() == Some(3)));
     }
 
+    /// Lines of a job, and how it ended.
+    fn watched(job: Job) -> (Result<JobEnd>, Vec<String>) {
+        let mut lines = Vec::new();
+        let end = job.run(
+            |line| {
+                lines.push(line.to_string());
+                true
+            },
+            || true,
+        );
+        (end, lines)
+    }
+
+    /// Whether a process runs, which one that nobody has waited for does not.
+    fn runs(pid: &str) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+    }
+
+    /// Whether it is gone, or soon is: the kernel takes a moment to end what got a signal.
+    fn ends(pid: &str) -> bool {
+        (0..1000).any(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            !runs(pid)
+        })
+    }
+
     #[test]
     fn a_time_limit_ends_the_whole_group() {
-        let end = Job::new(shell("sleep 60 & sleep 60"))
-            .time_limit(Duration::from_millis(300))
-            .run(|_| true, || true)
-            .unwrap();
-        assert!(matches!(end, JobEnd::TimedOut));
+        // The second does not listen to SIGTERM, and the shell is gone before it.
+        let script = "sleep 60 & echo $!; (trap '' TERM; exec sleep 60) & echo $!; exec sleep 60";
+        let (end, pids) = watched(Job::new(shell(script)).time_limit(Duration::from_millis(300)));
+        assert!(matches!(end, Ok(JobEnd::TimedOut)));
+        assert_eq!(pids.len(), 2, "{pids:?}");
+        assert!(pids.iter().all(|pid| ends(pid)), "{pids:?}");
+    }
+
+    #[test]
+    fn output_after_a_silence_and_after_the_program_ended_is_read() {
+        let script = "echo first; (sleep 0.4; seq 1 120) & exit 0";
+        let (end, lines) = watched(Job::new(shell(script)));
+        assert!(end.unwrap().success());
+        assert_eq!((lines.len(), lines.last().map(String::as_str)), (121, Some("120")));
+    }
+
+    #[test]
+    fn an_output_that_stays_open_is_an_error_and_its_holder_is_ended() {
+        let mut job = Job::new(shell("sleep 60 & echo $!"));
+        job.grace = Duration::from_millis(300);
+        let (end, pids) = watched(job);
+        let error = end.unwrap_err().to_string();
+        assert!(error.contains("all output of sh: it ended, but a program that it started kept"), "{error}");
+        assert!(ends(&pids[0]), "{pids:?}");
+    }
+
+    #[test]
+    fn a_time_limit_holds_for_what_outlives_the_program() {
+        let job = Job::new(shell("sleep 60 & exit 0")).time_limit(Duration::from_millis(300));
+        assert!(matches!(watched(job).0, Ok(JobEnd::TimedOut)));
+    }
+
+    #[test]
+    fn a_line_without_an_end_comes_in_parts() {
+        let (end, lines) = watched(Job::new(shell("head -c 3000000 /dev/zero | tr '\\0' x")));
+        assert!(end.unwrap().success());
+        assert_eq!(
+            lines.iter().map(String::len).collect::<Vec<_>>(),
+            [1 << 20, 1 << 20, 3_000_000 - (2 << 20)]
+        );
     }
 
     #[test]

@@ -2,28 +2,40 @@
 //! content-addressed results, files that appear whole or not at all, child processes that die
 //! with us, progress, and interruption.
 //!
-//! Start from [`WorkDir`] (where results live), [`Staged`] (how a result directory is made),
-//! [`ContentHash`] (what names it), [`Job`] (how another program is run) and [`Progress`].
+//! Start from [`WorkDir`] (where results live), [`Key`] (what names one), [`Staged`] (how one is made), [`Seal`] (why it can
+//! be trusted), [`Job`] (how another program is run) and [`Progress`].
 //!
 //! ```
-//! use kerntune_work::{ContentHash, WorkDir};
+//! use kerntune_work::{checked, Key, WorkDir};
 //! let dir = tempfile::tempdir().unwrap();
 //! let work = WorkDir::open(dir.path()).unwrap();
-//! let id = ContentHash::new("example/1").field("answer", b"42").finish();
-//! let staged = work.stage("examples", &id).unwrap();
+//! let key = Key::new("example/1", "hash of the code").field("answer", b"42");
+//! let staged = work.stage("examples", &key).unwrap();
 //! std::fs::write(staged.path().join("result"), "42").unwrap();
 //! let whole = staged.publish().unwrap();
-//! assert!(whole.ends_with(&id));
+//! assert!(whole.ends_with(key.id()));
+//! checked(&whole, &[]).unwrap();
+//! std::fs::write(whole.join("result"), "43").unwrap();
+//! assert!(checked(&whole, &[]).is_err());
 //! ```
 
 mod dir;
-mod hash;
+mod fault;
+mod files;
 pub mod interrupt;
 mod job;
+mod key;
+mod lock;
 mod progress;
+mod seal;
+mod survey;
 
-pub use dir::{write_atomic, write_json, Lock, Staged, WorkDir};
-pub use hash::ContentHash;
+pub use dir::{checked, is_of_the_store, Notes, Staged, WorkDir};
+pub use files::{parse_sealed, read_sealed, write_atomic, write_json, write_sealed};
+pub use key::{ContentHash, Key};
+pub use lock::Lock;
+pub use seal::{hash_file, seal, Seal, RESULT_FILE, RESULT_SCHEMA, SUMS_FILE};
+pub use survey::{survey, Found, Reason, Survey};
 pub use job::{Job, JobEnd};
 pub use progress::{NoProgress, Progress};
 
@@ -44,6 +56,21 @@ pub enum Error {
     /// A JSON file of ours does not hold what it should.
     #[error("{path} is damaged ({source}); remove it and run the command again")]
     Json { path: PathBuf, source: serde_json::Error },
+    /// A sealed file is not what was written.
+    #[error("{path} is damaged: it is not what was written; remove it and run the command again")]
+    Seal { path: PathBuf },
+    /// A directory without `result.json`: of an older version, of nobody, or half deleted.
+    #[error("{dir} is no result of this version of kerntune: it has no {RESULT_FILE}")]
+    NotAResult { dir: PathBuf },
+    /// `result.json` of another version.
+    #[error("{path} has the schema {found}, this version of kerntune reads {RESULT_SCHEMA}")]
+    ResultSchema { path: PathBuf, found: String },
+    /// A result is not what was sealed.
+    #[error("{dir} is damaged: {what}; `kerntune gc --thorough --remove` deletes it, and the same command makes it again")]
+    Changed { dir: PathBuf, what: String },
+    /// Not the name of a result.
+    #[error("`{}` is not the name of a result", id.escape_debug())]
+    BadId { id: String },
 }
 
 /// Shorthand of this crate.

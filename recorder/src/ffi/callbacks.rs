@@ -45,6 +45,10 @@ macro_rules! callbacks {
 }
 
 callbacks! {
+    Rewrite on_rewrite => |mut now| {
+        now.recorder.on_rewrite(now.board, now.counts, now.number, &mut now.cpu);
+        Ok(())
+    },
     Clock on_clock => |mut now| {
         now.recorder.on_clock(now.board, now.number, &mut now.cpu);
         Ok(())

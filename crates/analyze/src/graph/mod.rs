@@ -25,9 +25,12 @@
 //! Nothing counts twice. Arcs within a cycle, of which the inner calls' time is part of the outer
 //! calls', are left out; an arc that enters a cycle cannot be open twice on one stack, or its
 //! caller would belong to the cycle. So the arcs into a function or cycle sum to its total in both
-//! ways, exactly in nanoseconds. (The exact sum falls short by calls that were cut off by the end of the
-//! recording or crossed the border of a region: their time is net time where it passed, but no
-//! elapsed time of any arc.) The two ways give the same totals where each function has one caller.
+//! ways, exactly in nanoseconds. The two ways give the same totals where each function has one caller.
+//!
+//! Calls that do not end (`do_exit`), or that cross the border of a region, have no elapsed time there, but their
+//! time has callers all the same. So an arc's time is taken from the tree of call paths ([`Arc::total_ns`]): what
+//! passed below the arc in the regions that were asked for. Where the tree was cut for its size, or there is none,
+//! it is the elapsed time of the calls that ended, and the sum falls short by the others.
 
 mod components;
 mod propagate;
@@ -65,6 +68,8 @@ pub struct Node {
     pub file: Option<String>,
     /// Its own time, without callees.
     pub self_ns: u64,
+    /// Its own time in the calls that ended, where that is known.
+    pub ended_self_ns: u64,
 }
 
 /// Calls of one function by another, as input. Several of one pair are added up.
@@ -76,8 +81,13 @@ pub struct Arc {
     pub callee: usize,
     /// How often; an arc that was never taken (0) still binds cycles and is shown.
     pub calls: u64,
-    /// Elapsed time of these calls, if it was measured.
+    /// How many of these calls ended; 0 if that is not known.
+    pub ended: u64,
+    /// Elapsed time of the calls that ended, if it was measured.
     pub elapsed_ns: Option<u64>,
+    /// Time that passed in these calls, whether or not they ended; their elapsed time if it is not known. Of an
+    /// arc within a cycle it is of no account.
+    pub total_ns: Option<u64>,
     /// The callee's own part of it (the cycle's, if it is in one), if that was measured too.
     pub self_ns: Option<u64>,
 }
@@ -89,14 +99,22 @@ pub struct Function {
     pub name: String,
     /// Its source file, where known.
     pub file: Option<String>,
-    /// Its own time.
+    /// Its own time, in all calls.
     pub self_ns: u64,
+    /// Its own time in the calls that ended.
+    pub ended_self_ns: u64,
     /// Time of its callees outside of its cycle, handed up by them.
     pub descendants_ns: u64,
     /// Calls by others, members of its cycle included.
     pub calls: u64,
     /// Calls by itself.
     pub self_calls: u64,
+    /// Calls by others that ended; 0 if that is not known.
+    pub ended: u64,
+    /// Calls by itself that ended.
+    pub self_ended: u64,
+    /// Elapsed time of the calls by others that ended, those by members of its cycle included.
+    pub elapsed_ns: u64,
     /// The cycle that it is a member of: index into [`CallGraph::cycles`].
     pub cycle: Option<usize>,
     /// Arcs by which it is called, its own included: indices into [`CallGraph::arcs`].
@@ -219,7 +237,9 @@ fn merged(nodes: usize, arcs: impl IntoIterator<Item = Arc>) -> Result<Vec<Arc>,
         }
         let add = |sum: &mut Arc| {
             sum.calls = sum.calls.saturating_add(arc.calls);
+            sum.ended = sum.ended.saturating_add(arc.ended);
             sum.elapsed_ns = both(sum.elapsed_ns, arc.elapsed_ns);
+            sum.total_ns = both(sum.total_ns, arc.total_ns);
             sum.self_ns = both(sum.self_ns, arc.self_ns);
         };
         merged.entry((arc.caller, arc.callee)).and_modify(add).or_insert(arc);

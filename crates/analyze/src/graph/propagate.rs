@@ -34,7 +34,13 @@ pub(super) fn propagate(
 ) -> Result<CallGraph, GraphError> {
     let mut functions: Vec<Function> = nodes
         .into_iter()
-        .map(|Node { name, file, self_ns }| Function { name, file, self_ns, ..Function::default() })
+        .map(|Node { name, file, self_ns, ended_self_ns }| Function {
+            name,
+            file,
+            self_ns,
+            ended_self_ns,
+            ..Function::default()
+        })
         .collect();
     let mut shares = Vec::with_capacity(arcs.len());
     let mut entering = vec![Vec::new(); components.members.len()];
@@ -43,8 +49,15 @@ pub(super) fn propagate(
         shares.push(Share { caller, callee, calls, ..Share::default() });
         let function = &mut functions[callee];
         function.parents.push(at);
-        let count = if caller == Some(callee) { &mut function.self_calls } else { &mut function.calls };
+        let (count, ended) = match caller == Some(callee) {
+            true => (&mut function.self_calls, &mut function.self_ended),
+            false => (&mut function.calls, &mut function.ended),
+        };
         *count = count.saturating_add(calls);
+        *ended = ended.saturating_add(arc.ended);
+        if caller != Some(callee) {
+            function.elapsed_ns = function.elapsed_ns.saturating_add(arc.elapsed_ns.unwrap_or(0));
+        }
         if let Some(caller) = caller {
             functions[caller].children.push(at);
         }
@@ -114,14 +127,14 @@ fn exactly(whole: &Cycle, entering: &[usize], arcs: &[Arc], shares: &mut [Share]
     let total = u128::from(whole.self_ns) + u128::from(whole.descendants_ns);
     for &at in entering {
         let arc = &arcs[at];
-        let elapsed = match arc.elapsed_ns {
+        let elapsed = match arc.total_ns.or(arc.elapsed_ns) {
             Some(elapsed) => elapsed,
             None if arc.calls == 0 => 0,
             None => return Err(arc.callee),
         };
         let in_proportion =
             || (u128::from(elapsed) * u128::from(whole.self_ns)).checked_div(total).unwrap_or(0) as u64;
-        // Net time of calls that had not ended may be more than the elapsed time of those that had.
+        // Where only elapsed times are known, net time of calls that had not ended may be more.
         shares[at].self_ns = arc.self_ns.unwrap_or_else(in_proportion).min(elapsed);
         shares[at].descendants_ns = elapsed - shares[at].self_ns;
     }

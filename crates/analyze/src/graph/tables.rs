@@ -21,12 +21,13 @@ impl CallGraph {
         let mut nodes: Vec<Node> = tables
             .symbols
             .iter()
-            .map(|symbol| Node { name: symbol.name.clone(), file: symbol.file.clone(), self_ns: 0 })
+            .map(|symbol| Node { name: symbol.name.clone(), file: symbol.file.clone(), ..Node::default() })
             .collect();
         for row in tables.functions.iter().filter(|row| wanted(row.region)) {
             let node = nodes.get_mut(row.function.get() as usize);
             if let Some(node) = node {
                 node.self_ns = node.self_ns.saturating_add(row.net_ns.get());
+                node.ended_self_ns = node.ended_self_ns.saturating_add(row.ended_net_ns.get());
             }
         }
         let timed = is_timed(tables);
@@ -34,13 +35,14 @@ impl CallGraph {
             caller: row.caller.known().map(|caller| caller.get() as usize),
             callee: row.callee.get() as usize,
             calls: row.calls,
+            ended: row.ended,
             elapsed_ns: timed.then(|| row.elapsed_ns.get()),
-            self_ns: None,
+            ..Arc::default()
         });
         let mut arcs = merged(nodes.len(), arcs)?;
         let components = Components::of(nodes.len(), &arcs);
         if propagation == Propagation::Exact {
-            divide(&mut arcs, tables, wanted, &components);
+            divide(&mut arcs, tables, wanted, &components, &nodes);
         }
         propagate::propagate(nodes, &arcs, &components, propagation)
     }
@@ -59,35 +61,67 @@ fn is_timed(tables: &Tables) -> bool {
     tables.arcs.is_empty() || tables.arcs.iter().any(|row| row.elapsed_ns.get() > 0)
 }
 
-/// Says of each arc which part of its time was the callee's own, from the tree of call paths:
-/// the net time of a path belongs to the arc by which its function's cycle was entered.
-fn divide(arcs: &mut [Arc], tables: &Tables, wanted: impl Fn(u32) -> bool, components: &Components) {
+/// Says of each arc what time passed in its calls, and which part of it was the callee's own, from the tree of
+/// call paths: the time at and below a path belongs to the arc by which its function's cycle was entered.
+fn divide(
+    arcs: &mut [Arc],
+    tables: &Tables,
+    wanted: impl Fn(u32) -> bool,
+    components: &Components,
+    nodes: &[Node],
+) {
     if tables.paths.is_empty() {
         return;
     }
     type Entry = (Option<usize>, usize);
     let component = |function: usize| components.of.get(function).copied();
     let mut entries: Vec<Option<Entry>> = Vec::with_capacity(tables.paths.len());
-    let mut own: BTreeMap<Entry, u64> = BTreeMap::new();
-    for row in &tables.paths {
+    // Whether the path is where its function's cycle was entered.
+    let mut enters = vec![false; tables.paths.len()];
+    let mut below: Vec<u64> = Vec::with_capacity(tables.paths.len());
+    let mut sums: BTreeMap<Entry, (u64, u64)> = BTreeMap::new();
+    let mut own = vec![0u64; nodes.len()];
+    for (row, enters) in tables.paths.iter().zip(&mut enters) {
+        let net = if wanted(row.region) { row.net_ns.get() } else { 0 };
         let entry = (row.kind == PathKind::Function && row.function != FunctionIndex::NONE).then(|| {
             let function = row.function.get() as usize;
+            if let Some(sum) = own.get_mut(function) {
+                *sum = sum.saturating_add(net);
+            }
             let parent =
                 entries.get(row.parent as usize).copied().flatten().filter(|_| row.how != How::Interrupt);
             let caller = tables.paths.get(row.parent as usize).map(|parent| parent.function.get() as usize);
-            match (parent, caller) {
-                (Some(entry), Some(caller)) if component(caller) == component(function) => entry,
-                (Some(_), Some(caller)) => (Some(caller), function),
-                _ => (None, function),
-            }
+            let (entry, is_first) = match (parent, caller) {
+                (Some(entry), Some(caller)) if component(caller) == component(function) => (entry, false),
+                (Some(_), Some(caller)) => ((Some(caller), function), true),
+                _ => ((None, function), true),
+            };
+            *enters = is_first;
+            entry
         });
         entries.push(entry);
-        if let Some(entry) = entry.filter(|_| wanted(row.region)) {
-            let sum = own.entry(entry).or_default();
-            *sum = sum.saturating_add(row.net_ns.get());
+        below.push(net);
+        if let Some(entry) = entry {
+            let sum = &mut sums.entry(entry).or_default().1;
+            *sum = sum.saturating_add(net);
         }
     }
+    // Parents come before children.
+    for at in (0..below.len()).rev() {
+        if let Some(entry) = entries[at].filter(|_| enters[at]) {
+            let sum = &mut sums.entry(entry).or_default().0;
+            *sum = sum.saturating_add(below[at]);
+        }
+        let ns = below[at];
+        if let Some(above) = below.get_mut(tables.paths[at].parent as usize) {
+            *above = above.saturating_add(ns);
+        }
+    }
+    // In a tree that was cut, time of functions is that of others above them.
+    let whole = nodes.iter().zip(&own).all(|(node, own)| node.self_ns == *own);
     for arc in arcs {
-        arc.self_ns = Some(own.get(&(arc.caller, arc.callee)).copied().unwrap_or(0));
+        let (total, own) = sums.get(&(arc.caller, arc.callee)).copied().unwrap_or_default();
+        arc.self_ns = Some(own);
+        arc.total_ns = whole.then_some(total);
     }
 }

@@ -4,11 +4,11 @@ use super::*;
 use proptest::prelude::*;
 
 fn node(name: &str, self_ns: u64) -> Node {
-    Node { name: name.into(), file: None, self_ns }
+    Node { name: name.into(), self_ns, ..Node::default() }
 }
 
 fn arc(caller: Option<usize>, callee: usize, calls: u64, elapsed_ns: Option<u64>) -> Arc {
-    Arc { caller, callee, calls, elapsed_ns, self_ns: None }
+    Arc { caller, callee, calls, ended: calls, elapsed_ns, ..Arc::default() }
 }
 
 /// 0 main calls 1 short (10 calls, 1 ns each) and 2 long (1 call); both call 3 leaf: short's

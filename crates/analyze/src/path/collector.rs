@@ -1,6 +1,6 @@
 //! Reads a trace from where a path begins to where it ends.
 
-use super::model::{EntryKind, Path, Stretch, ThreadPath};
+use super::model::{EntryKind, Operation, Path, Stretch, ThreadPath};
 use super::record::{Budget, Frame, Thread};
 use super::select::{Begins, Plan};
 use super::PathError;
@@ -250,10 +250,6 @@ impl<'a> Collector<'a> {
             Event::RegionBegin { region } => self.begin_region(region)?,
             Event::RegionEnd { region } => self.end_region(region)?,
         }
-        if self.budget.left == 0 && matches!(self.plan.begins, Begins::Operation { .. }) {
-            self.path.stopped = self.phase == Phase::Active;
-            self.phase = Phase::Done;
-        }
         Ok(())
     }
 
@@ -459,12 +455,11 @@ impl<'a> Collector<'a> {
     }
 
     fn begin_region(&mut self, region: u32) -> Result<(), PathError> {
-        let at = self.check("region", region, self.recording.regions.len())?;
+        self.check("region", region, self.recording.regions.len())?;
         self.regions.push(region);
-        if let Begins::Operation { region: name, nth } = &self.plan.begins {
-            let before = self.recording.regions.iter().take(at).filter(|r| r.name == *name);
-            let before: u64 = before.map(|r| r.operations).sum();
-            if self.phase == Phase::Waiting && self.is_wanted(region) && before + 1 == *nth {
+        if let Begins::Operation { nth, .. } = self.plan.begins {
+            if self.phase == Phase::Waiting && self.is_wanted(region) && self.seen + 1 == nth {
+                self.path.operation = Some(Operation { region, marked: false });
                 self.activate();
             }
         }
@@ -489,6 +484,7 @@ impl<'a> Collector<'a> {
         }
         self.seen += 1;
         if self.phase == Phase::Active {
+            self.path.operation = Some(Operation { region, marked: true });
             self.note(EntryKind::Operation);
             self.phase = Phase::Done;
             return;
@@ -496,6 +492,7 @@ impl<'a> Collector<'a> {
         let Begins::Operation { region: name, nth } = &self.plan.begins else { return };
         let upto = self.recording.regions.iter().take(region as usize + 1).filter(|r| r.name == *name);
         if self.seen + 1 == *nth && *nth <= upto.map(|r| r.operations).sum() {
+            self.path.operation = Some(Operation { region, marked: true });
             self.activate();
         }
     }
@@ -573,6 +570,9 @@ impl<'a> Collector<'a> {
                 first: chunks.first().map_or(0, |chunk| chunk.begin_ns),
                 last: chunks.last().map_or(0, |chunk| chunk.end_ns),
             },
+            Begins::Operation { region, nth } if self.seen == 0 && *nth > 1 => {
+                PathError::NoOperations { region: region.clone(), wanted: *nth }
+            }
             Begins::Operation { region, nth } => {
                 PathError::NoNthOperation { region: region.clone(), wanted: *nth, found: self.seen }
             }

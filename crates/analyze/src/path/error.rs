@@ -40,6 +40,12 @@ pub enum PathError {
     /// Fewer calls than the number asked for.
     #[error("there are only {found} such calls where call {wanted} was asked for")]
     NoNthCall { wanted: u64, found: u64 },
+    /// A region without operations has no second one.
+    #[error(
+        "region \"{region}\" marks no operations, so it has no operation {wanted}; \
+         without a number all of the region is shown"
+    )]
+    NoOperations { region: String, wanted: u64 },
     /// Fewer operations than the number asked for.
     #[error("there are only {found} operations marked in region \"{region}\" where operation {wanted} was asked for")]
     NoNthOperation { region: String, wanted: u64, found: u64 },

@@ -19,7 +19,7 @@ mod select;
 
 pub use error::PathError;
 pub use fold::{fold, unfolded, Line, LineKind, Spread};
-pub use model::{Entry, EntryKind, Path, Stretch, ThreadPath, Totals};
+pub use model::{Entry, EntryKind, Operation, Path, Stretch, ThreadPath, Totals};
 pub use select::{CallStart, Selection, Span};
 
 use crate::TraceFile;

@@ -22,8 +22,8 @@ pub struct Path {
     pub more: u64,
     /// Calls left out because they were deeper than [`super::Selection::depth`].
     pub hidden: u64,
-    /// Whether reading stopped at the limit, short of the selection's end.
-    pub stopped: bool,
+    /// If an operation was selected: its region, and whether it has operations at all.
+    pub operation: Option<Operation>,
     /// Chunks that were read.
     pub chunks: u64,
 }
@@ -44,6 +44,15 @@ impl Path {
     pub fn is_timeline(&self) -> bool {
         self.threads.len() > 1
     }
+}
+
+/// The operation that a path shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation {
+    /// Index into [`kerntune_trace::Recording::regions`].
+    pub region: u32,
+    /// Whether its end was marked. If not, no operation of the region was: the path is the region from begin to end.
+    pub marked: bool,
 }
 
 /// What one thread did.

@@ -59,7 +59,8 @@ impl Replay<'_> {
         self.parked[self.running] = std::mem::replace(&mut self.stack, Stack::new());
     }
 
-    /// The innermost region is about to change, or the chunk is over: all of its time goes to its books.
+    /// The innermost region is about to change, or the chunk is over: all of its time goes to its books, and
+    /// the calls that are open count as made in it.
     fn flush(&mut self) {
         self.charge_thread();
         let Self { known, books, parked, stack, pending, region, .. } = self;
@@ -74,10 +75,14 @@ impl Replay<'_> {
                 for frame in &mut stack.frames {
                     let net = std::mem::take(&mut frame.net);
                     frame.credited += net;
-                    let sum = books.accounts.get(frame.place.account);
-                    sum.net = sum.net.wrapping_add(net);
+                    let interrupted = books.accounts.interrupted(frame.place.account);
+                    interrupted.net = interrupted.net.wrapping_add(net);
                     let node = &mut books.tree.nodes[frame.place.node as usize];
                     node.net = node.net.wrapping_add(net);
+                    if !std::mem::replace(&mut frame.counted, true) {
+                        interrupted.calls += 1;
+                        node.calls += u64::from(!frame.place.folded);
+                    }
                     if known.is_user(frame.function) {
                         account.user += net;
                     }

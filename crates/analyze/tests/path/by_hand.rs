@@ -1,7 +1,7 @@
 //! Every hard case with its numbers worked out by hand.
 
 use crate::sim::{read, Sim, KERNEL};
-use kerntune_analyze::path::{CallStart, Entry, EntryKind, Path, PathError, Selection, Span};
+use kerntune_analyze::path::{CallStart, Entry, EntryKind, Operation, Path, PathError, Selection, Span};
 use kerntune_profile::FunctionIndex;
 use kerntune_trace::{Event, How};
 
@@ -286,6 +286,9 @@ fn operations_of_a_region_and_calls_in_it() {
         let path = operation(Some("rr"), nth).unwrap();
         assert_eq!((path.end_ns - path.begin_ns, functions(path)), (9, vec![function]), "operation {nth}");
     }
+    let found = |nth| operation(Some("rr"), nth).unwrap().operation;
+    assert_eq!(found(1), Some(Operation { region: 1, marked: true }));
+    assert_eq!(found(4), Some(Operation { region: 2, marked: true }));
     assert!(matches!(operation(Some("rr"), 5), Err(PathError::NoNthOperation { found: 4, .. })));
     assert_eq!(
         operation(Some("udp"), 1).unwrap_err().to_string(),
@@ -353,7 +356,13 @@ fn depth_and_limit_leave_out_and_say_so() {
     let path = sim.path(&Selection { limit: 4, ..window(0, 9_999) }).unwrap();
     // The figures are those of everything that happened, shown or not.
     assert_eq!(lines(&path, 1)[2..], ["0 syscall f0 1010..1160 10/30", "1 call f1 1015..1155 12/20"]);
-    assert!(path.more > 0 && !path.stopped);
-    let operation = Selection { limit: 4, ..Selection::default() };
-    assert!(sim.path(&operation).unwrap().stopped);
+    assert!(path.more > 0);
+    // A region without operations is shown whole, and its figures are of all of it whatever is shown.
+    let all = sim.path(&Selection::default()).unwrap();
+    let path = sim.path(&Selection { limit: 4, ..Selection::default() }).unwrap();
+    assert_eq!((path.begin_ns, path.end_ns, path.totals), (all.begin_ns, all.end_ns, all.totals));
+    assert_eq!((path.end_ns - path.begin_ns, all.totals.calls, all.more), (170, 6, 0));
+    let count = |path: &Path| path.threads.iter().map(|thread| thread.entries.len() as u64).sum::<u64>();
+    assert_eq!((count(&path), path.more), (4, count(&all) - 4));
+    assert_eq!(path.operation, Some(Operation { region: 0, marked: false }));
 }

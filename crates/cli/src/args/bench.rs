@@ -149,15 +149,24 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
     number.map(|number| number / 100.0).ok_or_else(|| "not a percentage; write it as 1% or 0.5%".into())
 }
 
+/// The same above 0.
+pub(super) fn positive_percent(text: &str) -> Result<f64, String> {
+    percent(text).and_then(|part| if part > 0.0 { Ok(part) } else { Err("it must be above 0".into()) })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::percent;
+    use super::{percent, positive_percent};
 
     #[test]
     fn percentages_have_their_sign() {
         assert_eq!((percent("1%"), percent("0.5 %")), (Ok(0.01), Ok(0.005)));
         for wrong in ["1", "%", "", "x%", "NaN%", "inf%", "1%%"] {
             assert!(percent(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(positive_percent("100000%"), Ok(1000.0));
+        for wrong in ["0%", "-1%"] {
+            assert!(positive_percent(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -5,25 +5,30 @@ mod call_graph;
 mod counters;
 mod export;
 mod import;
+mod kernel_words;
 mod package;
 mod paper;
 mod path;
 mod record;
 mod report;
+mod store;
 mod tables;
 mod tags;
 mod time;
 
-use bench::percent;
+use bench::positive_percent;
 pub use bench::{Bench, BenchCompare, BenchPredict, BenchRun, IntervalMethod, Machine, RowCorrection};
 pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use counters::Counters;
 pub use export::{ExportAutofdo, ExportBolt, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
 pub use import::{ImportFormat, ImportGmon, ImportMcrae, ImportPerf};
+pub use kernel_words::config_line;
+use kernel_words::label;
 pub use package::Package;
 pub use paper::Paper;
 pub use path::CodePath;
 pub use record::RecordDetail;
+pub use store::{Check, Gc};
 pub use report::{FunctionTable, HtmlReport, Report, ReportKind};
 pub use tables::{Diff, Histogram, Part, Subsystems, Table, Threads};
 pub use tags::Tags;
@@ -32,7 +37,7 @@ pub use time::Time;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kerntune_kernel::{Arch, ObjectFlags, Source};
 use kerntune_optimize::Recipe;
-use kerntune_tune::RecipeOptions;
+use kerntune_tune::{model, RecipeOptions};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -76,6 +81,10 @@ pub enum Command {
     Tune(Tune),
     /// Say what this machine has and lacks, with the command that mends it
     Doctor(Doctor),
+    /// Hash every file of every result: is each as it was written?
+    Check(Check),
+    /// Show what is in the work directory, how large, how old, what keeps it; delete what can go
+    Gc(Gc),
     /// Build kernels and look at those that are there
     #[command(subcommand)]
     Kernel(Kernel),
@@ -128,6 +137,9 @@ pub struct Doctor {
     pub format: Json,
 }
 
+/// The longest time that work may take, minutes.
+const MOST_MINUTES: u64 = 100_000;
+
 /// What a kernel is built from.
 // The variant of the same name has a group of its own.
 #[derive(Debug, Clone, Args)]
@@ -146,7 +158,7 @@ pub struct Build {
     #[arg(long, value_name = "FILE")]
     pub fragment: Vec<PathBuf>,
     /// One config line to merge; may be repeated
-    #[arg(long, value_name = "CONFIG_X=y")]
+    #[arg(long, value_name = "CONFIG_X=y", value_parser = config_line)]
     pub set: Vec<String>,
     /// Compiler: gcc, gcc-13, clang, clang-19 [default: gcc; clang-19 for the recipe clang-autofdo]
     #[arg(long, value_name = "PROGRAM")]
@@ -169,7 +181,7 @@ pub enum Kernel {
         #[arg(long, default_value_t, value_name = "ARCH")]
         arch: Arch,
         /// What to call it
-        #[arg(long, default_value = "base")]
+        #[arg(long, default_value = "base", value_parser = label)]
         label: String,
         /// Give every function a section of its own and keep the objects (0.5 GB), so that `kernel order` can
         /// place them
@@ -192,16 +204,16 @@ pub enum Kernel {
         #[arg(long, required_unless_present = "file", conflicts_with = "file")]
         profile: Option<String>,
         /// By which algorithm (docs/layout.md)
-        #[arg(long, default_value = "c3", value_parser = ["pettis-hansen", "c3", "cdsort"])]
+        #[arg(long, default_value = "c3", value_parser = ["pettis-hansen", "c3", "cdsort"], conflicts_with = "file")]
         algorithm: String,
         /// With a profile that has functions: give them places that suit the sets of a 32-KiB cache with 8 ways
-        #[arg(long, requires = "profile")]
+        #[arg(long, requires = "profile", conflicts_with = "file")]
         sets: bool,
         /// Place the functions of this file first: one name a line, and `@ OFFSET` where it has a place
         #[arg(long)]
         file: Option<PathBuf>,
         /// What to call it
-        #[arg(long)]
+        #[arg(long, value_parser = label)]
         label: String,
         #[command(flatten)]
         format: Json,
@@ -275,8 +287,21 @@ pub enum Workload {
 #[derive(Debug, Clone, Args)]
 pub struct Model {
     /// Front-end model for cache and TLB misses: a name (generic, skylake, zen4 …, docs/models.md) or a .toml file
-    #[arg(long, default_value = kerntune_tune::model::DEFAULT, value_name = "MODEL")]
-    pub model: String,
+    /// [default: generic]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+}
+
+impl Model {
+    /// The model.
+    pub fn find(&self) -> Result<model::Model, kerntune_tune::Error> {
+        model::find(self.model.as_deref().unwrap_or(model::DEFAULT))
+    }
+
+    /// Whether somebody named one.
+    pub fn is_asked(&self) -> bool {
+        self.model.is_some()
+    }
 }
 
 /// What a recipe leaves out.
@@ -317,7 +342,7 @@ pub struct Record {
     #[command(flatten)]
     pub format: Json,
     /// Run this in the guest instead of the workload's run, with the workload's services
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "run")]
     pub command: Vec<String>,
 }
 
@@ -392,7 +417,7 @@ pub enum Profile {
 
 #[derive(Debug, Args)]
 pub struct Optimize {
-    /// How: gcc-pgo, clang-autofdo
+    /// How: gcc-pgo, clang-autofdo, layout … (docs/recipes.md)
     #[arg(long, default_value = "gcc-pgo", value_name = "RECIPE")]
     pub recipe: String,
     /// The kernel to start from: label, beginning of an id, or directory
@@ -492,7 +517,7 @@ pub struct Tune {
     #[arg(long)]
     pub stock: bool,
     /// With auto: begin no further recipe after so many minutes, for each workload
-    #[arg(long, value_name = "MINUTES")]
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(0..=MOST_MINUTES))]
     pub budget: Option<u64>,
     #[command(flatten)]
     pub of_recipe: OfRecipe,

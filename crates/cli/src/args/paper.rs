@@ -1,11 +1,15 @@
 //! `kerntune paper`.
 
-use super::{Build, Exclude, Json, Model, OfRecipe};
-use clap::Args;
+use super::{Build, Exclude, Json, Model, OfRecipe, MOST_MINUTES};
+use clap::{ArgGroup, Args};
 use kerntune_optimize::Recipe;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("experiment").multiple(true).requires("name").args([
+    "source", "patch", "config", "fragment", "set", "compiler", "kcflags", "jobs", "recipe", "only", "budget", "values",
+    "model", "exclude", "output",
+]))]
 pub struct Paper {
     /// hpux, yuan or mckusick; without it: list them
     pub name: Option<String>,
@@ -18,7 +22,7 @@ pub struct Paper {
     #[arg(long, value_name = "WORKLOAD")]
     pub only: Vec<String>,
     /// After so many minutes show what is there, and begin nothing new; another call goes on
-    #[arg(long, value_name = "MINUTES")]
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(0..=MOST_MINUTES))]
     pub budget: Option<u64>,
     #[command(flatten)]
     pub of_recipe: OfRecipe,

@@ -1,6 +1,6 @@
 //! `kerntune time`.
 
-use super::{percent, Counters, Json};
+use super::{positive_percent, Counters, Json, MOST_MINUTES};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -19,10 +19,10 @@ pub struct Time {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub boots: Option<u32>,
     /// Boot until every row's interval is so narrow, from end to end and relative to its estimate: 1%
-    #[arg(long, value_parser = percent, value_name = "PERCENT")]
+    #[arg(long, value_parser = positive_percent, value_name = "PERCENT")]
     pub until_width: Option<f64>,
     /// With --until-width: begin no round after so many minutes
-    #[arg(long, requires = "until_width", value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, requires = "until_width", value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=MOST_MINUTES))]
     pub budget: Option<u64>,
     /// How often each row is timed in a boot [default: 5 of batched suites, which alone can do more than 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]

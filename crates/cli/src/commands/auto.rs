@@ -7,9 +7,10 @@ use crate::output::Output;
 use kerntune_compare::{number, Metric};
 use kerntune_guest::Workload;
 use kerntune_kernel::Compiler;
+use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_optimize::Recipe;
 use kerntune_tune::auto::{auto, Auto, AutoRequest, Measured, HARM};
-use kerntune_tune::{model, steps, Session};
+use kerntune_tune::{check_options, steps, Session};
 use std::time::Duration;
 
 pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Failure> {
@@ -20,7 +21,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         options.workload.iter().map(|name| workload(name)).collect::<Result<_, _>>()?;
     let held_out = held_out(options)?;
     let build = build_request(&options.build, "base", Compiler::default())?;
-    let model = model::find(&options.model.model)?;
+    let model = options.model.find()?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
     let exclusions = super::exclusions(&options.exclude)?;
@@ -29,6 +30,12 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         false => options.only.contains(recipe) || (options.stock && recipe.is_stock()),
     };
     let recipes: Vec<Recipe> = Recipe::ALL.iter().copied().filter(asked).collect();
+    let of_recipe = options.of_recipe.options();
+    let is_known = |recipe: &Recipe| check_options(*recipe, of_recipe, &[], &Exclusions::default());
+    // A recipe that does not know an option goes without; that none knows it is a mistake.
+    if let Some(Err(unknown)) = recipes.iter().map(is_known).reduce(|one, other| one.or(other)) {
+        return Err(unknown.into());
+    }
     let mut results = Vec::new();
     for workload in &tuned_for {
         let request = AutoRequest {
@@ -37,7 +44,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
             held_out: &held_out,
             model: &model,
             recipes: &recipes,
-            options: options.of_recipe.options(),
+            options: of_recipe,
             budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
             object_flags: &options.object_flags,
             exclusions: &exclusions,

@@ -64,7 +64,7 @@ fn with_objects(session: &Session, kernel: &Kernel) -> Result<Kernel, Failure> {
     if kernel.build_dir().is_some() {
         return Ok(kernel.clone());
     }
-    match request_of(kernel) {
+    match request_of(session.work, kernel) {
         Ok(request) => {
             let request = BuildRequest { keep_objects: true, ..request };
             Ok(build(session.work, &request, session.progress)?)

@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_compare::number::grouped;
 use kerntune_tune::explain::{explain, telling, Explained};
-use kerntune_tune::{model, Session};
+use kerntune_tune::Session;
 
 /// The rows that are shown make up this share of all changes.
 const SHOWN: f64 = 0.8;
@@ -14,7 +14,7 @@ const SHOWN: f64 = 0.8;
 pub fn run(global: &Global, options: &Explain, output: &Output) -> Result<Exit, Failure> {
     let work = work(global)?;
     let workload = workload(&options.workload)?;
-    let model = model::find(&options.model.model)?;
+    let model = options.model.find()?;
     let base = kerntune_kernel::find(&work, &options.base)?;
     let tuned = kerntune_kernel::find(&work, &options.tuned)?;
     let session = Session::new(&work, output.progress())?;
@@ -42,10 +42,7 @@ fn print(explained: &Explained, all: bool, output: &Output) {
     let taken = explained.taken_branches;
     output.print(&format!("  taken branches  {}{}\n", pair(taken), percent(taken)));
     let rows = if all { &explained.functions[..] } else { telling(&explained.functions, SHOWN) };
-    let signed = |[a, b]: [u64; 2]| {
-        let (sign, size) = if b < a { ("-", a - b) } else { ("+", b - a) };
-        format!("{sign}{}", grouped(size))
-    };
+    let signed = |values: [u64; 2]| change(values.map(i128::from));
     output.table(
         &["#INSTRUCTIONS", "#TAKEN", "#CALLS", "#BYTES", "FUNCTION", "WHAT HAPPENED"],
         rows.iter().map(|row| {
@@ -62,8 +59,14 @@ fn print(explained: &Explained, all: bool, output: &Output) {
     let rest = explained.functions.len() - rows.len();
     let sum = |side: usize| explained.functions[rows.len()..].iter().map(|row| row.instructions[side]).sum();
     output.print(&format!(
-        "\n{} instructions in {rest} more functions (--all), {} in no function; all of them sum to the total",
+        "\n{} instructions in {rest} more functions (--all), {} in no function or on the way back to user code; all of them sum to the total",
         signed([sum(0), sum(1)]),
-        signed(explained.elsewhere),
+        change(explained.elsewhere.map(i128::from)),
     ));
+}
+
+/// What the second has more than the first, with its sign.
+fn change([base, tuned]: [i128; 2]) -> String {
+    let sign = if tuned < base { "-" } else { "+" };
+    format!("{sign}{}", grouped(u64::try_from(tuned.abs_diff(base)).unwrap_or(u64::MAX)))
 }

@@ -4,13 +4,14 @@ use super::{build_request, bytes, work};
 use crate::args::{Global, Kernel as Command};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use kerntune_guest::read_text;
 use kerntune_kernel::{relink, BuildRequest, Compiler, FunctionOrder, Kernel, Rebuilt};
 use kerntune_optimize::layout::{prepare_order, prepare_sets, prove, Algorithm, DEFAULT_ALGORITHM, NAME};
 use kerntune_profile::Profile;
 use kerntune_tune::package::verify;
 use kerntune_tune::selftest::{differences, selftest, Check, Difference, Outcome};
 use kerntune_tune::{model, Session};
-use kerntune_work::{IoContext, WorkDir};
+use kerntune_work::WorkDir;
 use serde::Serialize;
 use std::path::Path;
 
@@ -61,9 +62,8 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
             super::bisect::run(&work, kernel, good.as_deref(), format.json, output)?;
         }
         Command::Remove { kernel } => {
-            let kernel = kerntune_kernel::find(&work, kernel)?;
-            kerntune_kernel::remove(&work, &kernel)?;
-            output.note(&format!("removed {}", kernel.dir.display()));
+            let removed = kerntune_kernel::remove(&work, kernel)?;
+            output.note(&format!("removed {}", removed.display()));
         }
     }
     Ok(Exit::Ok)
@@ -85,7 +85,7 @@ fn order(
     output: &Output,
 ) -> Result<(), Failure> {
     let (order, prepared) = match given {
-        Given::File(path) => (FunctionOrder::parse(&std::fs::read_to_string(path).at("read", path)?)?, None),
+        Given::File(path) => (FunctionOrder::parse(&read_text("read", path)?)?, None),
         Given::Profile { profile, algorithm, sets } => {
             let algorithm = Algorithm::named(algorithm).unwrap_or(DEFAULT_ALGORITHM);
             let recording = Profile::load(&kerntune_profile::find(work, profile)?.path)?;
@@ -203,6 +203,7 @@ fn verified(kernel: &Kernel, rebuilt: &Rebuilt, json: bool, output: &Output) -> 
 
 fn list(work: &WorkDir, json: bool, output: &Output) -> Result<(), Failure> {
     let kernels = kerntune_kernel::list(work)?;
+    kerntune_kernel::damaged(work)?.iter().for_each(|error| output.damaged(error));
     if json {
         let shown: Vec<Shown> =
             kernels.iter().map(|k| Shown { path: &k.dir, manifest: &k.manifest }).collect();

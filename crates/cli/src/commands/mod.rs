@@ -16,6 +16,7 @@ pub mod paper;
 pub mod profile;
 pub mod record;
 pub mod report;
+pub mod store;
 pub mod tags;
 pub mod time;
 pub mod tune;
@@ -23,16 +24,23 @@ pub mod workload;
 
 use crate::args::{Build, Exclude, Global};
 use crate::exit::Failure;
-use kerntune_guest::Workload;
+use crate::files::{check_config, check_input};
+use kerntune_guest::{read_text, Workload};
 use kerntune_kernel::{BaseConfig, BuildRequest, Compiler, Kernel, KernelManifest};
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_report::html::Provenance;
-use kerntune_work::{IoContext, WorkDir};
+use kerntune_work::WorkDir;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The work directory of this call.
 fn work(global: &Global) -> Result<WorkDir, Failure> {
-    Ok(WorkDir::open(&global.dir)?)
+    let work = WorkDir::open(&global.dir)?;
+    Ok(match global.quiet {
+        true => work,
+        false => work.with_notes(Arc::new(|line| eprintln!("kerntune: {line}"))),
+    })
 }
 
 /// A workload by name or file: in the directory `workloads/` here, or among those built in.
@@ -42,6 +50,9 @@ fn workload(name: &str) -> Result<Workload, Failure> {
 
 /// What is to be built, by `compiler` if the user named none.
 fn build_request(build: &Build, label: &str, compiler: Compiler) -> Result<BuildRequest, Failure> {
+    build.patch.iter().try_for_each(|path| check_input("--patch", path))?;
+    build.fragment.iter().try_for_each(|path| check_config("--fragment", path))?;
+    build.config.iter().try_for_each(|path| check_config("--config", path))?;
     let mut request = BuildRequest::new(build.source.clone(), label);
     if let Some(config) = &build.config {
         request.base = BaseConfig::File(config.clone());
@@ -63,7 +74,7 @@ fn exclusions(asked: &Exclude) -> Result<Exclusions, Failure> {
     let mut list = Exclusions::default();
     for what in &asked.exclude {
         if what.ends_with(".toml") {
-            list = list.and(&Exclusions::parse(&std::fs::read_to_string(what).at("read", what)?)?);
+            list = list.and(&Exclusions::parse(&read_text("read", Path::new(what))?)?);
         } else {
             list.add(what, "asked for with --exclude")?;
         }
@@ -73,9 +84,11 @@ fn exclusions(asked: &Exclude) -> Result<Exclusions, Failure> {
 
 /// What was typed, for who reads a page and wants it again.
 fn command_line() -> String {
-    let name = std::env::args().next().unwrap_or_default();
-    let name = Path::new(&name).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    std::iter::once(name).chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" ")
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    if let Some(name) = words.first_mut() {
+        *name = Path::new(name).file_name().unwrap_or_default().to_owned();
+    }
+    words.join(OsStr::new(" ")).to_string_lossy().into_owned()
 }
 
 /// A number of bytes for people.

@@ -9,8 +9,8 @@ use kerntune_kernel::Arch;
 use kerntune_optimize::gcc_pgo::Exclusion;
 use kerntune_optimize::{Proof, Recipe};
 use kerntune_tune::cross::{cross, Cross};
-use kerntune_tune::optimize::optimize;
-use kerntune_tune::{model, Given, Session};
+use kerntune_tune::optimize::{optimize, OptimizeRequest};
+use kerntune_tune::{steps, Given, Session, StepName};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -35,12 +35,12 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
     let session = Session::on(base.manifest.arch, &work, output.progress())?;
     let options_of_recipe = options.of_recipe.options();
     let exclusions = super::exclusions(&options.exclude)?;
+    let model = options.model.find()?;
     if !options.cross.is_empty() {
         let mut workloads = vec![workload];
         for name in &options.cross {
             workloads.push(super::workload(name)?);
         }
-        let model = model::find(&options.model.model)?;
         let matrix = cross(&session, recipe, &base, &workloads, options_of_recipe, &model, &exclusions)?;
         match options.format.json {
             true => output.json(&matrix),
@@ -48,13 +48,25 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
         }
         return Ok(Exit::Ok);
     }
+    if options.model.is_asked() && !steps(recipe).contains(&StepName::Order) {
+        return Err(Failure::usage(format!(
+            "--model is for --cross and for recipes that order functions, which recipe {recipe} does not; leave it out"
+        )));
+    }
     let given = match (&options.gcda, &options.profile) {
         (Some(directory), _) => Some(Given::Counters(directory.clone())),
         (None, Some(profile)) => Some(Given::Recording(kerntune_profile::find(&work, profile)?.path)),
         (None, None) => None,
     };
-    let optimized =
-        optimize(&session, recipe, base, &workload, options_of_recipe, given.as_ref(), &exclusions)?;
+    let request = OptimizeRequest {
+        workload: &workload,
+        recipe,
+        options: options_of_recipe,
+        model: &model,
+        given: given.as_ref(),
+        exclusions: &exclusions,
+    };
+    let optimized = optimize(&session, base, &request)?;
     if options.format.json {
         output.json(&Shown {
             schema: "kerntune-optimize/1",

@@ -3,6 +3,7 @@
 use super::{bytes, work};
 use crate::args::{Global, Package as Options};
 use crate::exit::{Exit, Failure};
+use crate::files::output_directory;
 use crate::output::Output;
 use kerntune_kernel::PackageManifest;
 use kerntune_tune::package::package;
@@ -22,10 +23,12 @@ struct Shown<'a> {
 pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, Failure> {
     let work = work(global)?;
     let kernel = kerntune_kernel::find(&work, &options.kernel)?;
+    if let Some(directory) = &options.output {
+        output_directory("--output", directory)?;
+    }
     let package = package(&work, &kernel, output.progress())?;
     let mut path = package.file();
     if let Some(directory) = &options.output {
-        fs::create_dir_all(directory).at("create", directory)?;
         let copy = directory.join(&package.manifest.file);
         write_atomic(&copy, &fs::read(&path).at("read", &path)?)?;
         path = copy.canonicalize().at("open", &copy)?;

@@ -3,13 +3,14 @@
 use super::{build_request, command_line, work};
 use crate::args::{Global, Paper as Options};
 use crate::exit::{Exit, Failure};
+use crate::files::OutputFile;
 use crate::output::Output;
 use kerntune_optimize::Recipe;
 use kerntune_paper::{Paper, NAMES};
 use kerntune_profile::rfc3339;
 use kerntune_report::{html, markdown, paper as report};
 use kerntune_tune::paper::{paper, PaperRequest};
-use kerntune_tune::{model, steps, Session};
+use kerntune_tune::{check_options, steps, Session};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -30,10 +31,12 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
         None => of.recipe.parse().map_err(Failure::usage)?,
     };
     let build = build_request(&options.build, "base", recipe.default_compiler())?;
-    let model = model::find(&options.model.model)?;
+    let model = options.model.find()?;
+    let page = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
     let exclusions = super::exclusions(&options.exclude)?;
+    check_options(recipe, options.of_recipe.options(), &[], &exclusions)?;
     let request = PaperRequest {
         paper: &of,
         only: &options.only,
@@ -51,14 +54,14 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
         let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();
         output.note(&format!("{workload} [{number}/{}] {name}{found}", names.len()));
     })?;
-    if let Some(path) = &options.output {
+    if let Some(file) = &page {
         let commands = [command_line()];
         let written = format!("kerntune {}, {}", env!("CARGO_PKG_VERSION"), rfc3339(SystemTime::now()));
-        let page = match path.extension() {
+        let page = match file.path().extension() {
             Some(extension) if extension == "md" => markdown::paper(&outcome, &commands, &written),
             _ => html::paper::page(&outcome, &commands, &written),
         };
-        kerntune_work::write_atomic(path, page.as_bytes())?;
+        file.write(page.as_bytes())?;
     }
     match options.format.json {
         true => output.json(&outcome),

@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_analyze::Missing;
 use kerntune_optimize::quality::Quality;
+use kerntune_optimize::Recipe;
 use kerntune_profile::{find, list, remove, Manifest, Profile};
 use kerntune_report::summary;
 use kerntune_tune::merge::merge;
@@ -65,7 +66,7 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
         Command::List { format } => {
             let listing = list(&work)?;
             for damaged in &listing.damaged {
-                output.note(&format!("kerntune: {damaged}"));
+                output.damaged(damaged);
             }
             if format.json {
                 let shown: Vec<Shown> =
@@ -146,6 +147,9 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
                 let Some(kernel) = kernel else {
                     return Err(Failure::usage("counters do not say their kernel: name it with --kernel"));
                 };
+                if let Some(other) = recipe.filter(|recipe| *recipe != Recipe::GccPgo) {
+                    return Err(Failure::usage(format!("--recipe {other}: counters are for gcc-pgo")));
+                }
                 let runs = [Some(profile), against.as_ref()];
                 let runs: Vec<PathBuf> = runs.into_iter().flatten().map(PathBuf::from).collect();
                 quality::check_counters(&work, &runs, kernel)?

@@ -11,11 +11,14 @@ use kerntune_report::summary;
 use kerntune_tune::detail::{patterns, Detail};
 use kerntune_tune::outputs::{self, StepFigures};
 use kerntune_tune::record::{record_in_detail, Capture, RecordRequest, Repeat};
-use kerntune_tune::{model, Session};
+use kerntune_tune::Session;
 
 pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, Failure> {
     let work = work(global)?;
     let mut workload = workload(&options.workload)?;
+    if options.command.first().is_some_and(String::is_empty) {
+        return Err(Failure::usage("the COMMAND after -- is empty"));
+    }
     if !options.command.is_empty() {
         let step = Step {
             region: Some("command".into()),
@@ -24,11 +27,18 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
             ..Step::default()
         };
         workload.measured = Run { warmup: Vec::new(), steps: vec![step] };
+        workload.training = Run::default();
+        workload.name = name_of(&options.command);
     }
     let kernel = kerntune_kernel::find(&work, &options.kernel)?;
     let edges = edges(options);
+    if options.model.is_asked() && !edges {
+        return Err(Failure::usage(
+            "--model: no edges are recorded, and so no misses; leave --no-edges out, or give --edges with --only and --skip",
+        ));
+    }
     let model = match edges {
-        true => Some(model::find(&options.model.model).map_err(Failure::from)?),
+        true => Some(options.model.find()?),
         false => None,
     };
     let run = if options.command.is_empty() { &options.run } else { "measured" };
@@ -70,6 +80,17 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
     Ok(Exit::Ok)
 }
 
+/// What a command's recording is filed under, which is not what the workload that lends its services is called: its words, as
+/// many as fit into a table.
+fn name_of(command: &[String]) -> String {
+    const WIDTH: usize = 60;
+    let line = command.join(" ").replace(|c: char| c.is_control(), " ");
+    match line.char_indices().nth(WIDTH) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
 /// What the workload's programs said of themselves, a line each, after the profile's own figures.
 fn told(figures: &[StepFigures]) -> String {
     let mut out = String::from("\n");
@@ -99,4 +120,16 @@ fn edges(options: &Record) -> bool {
     let detail = &options.detail;
     let chosen = !detail.only.is_empty() || !detail.skip.is_empty();
     !options.no_edges && (!chosen || options.edges || detail.weights)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_filed_under_its_own_words() {
+        let name = |words: &[&str]| name_of(&words.iter().map(|word| word.to_string()).collect::<Vec<_>>());
+        assert_eq!(name(&["sh", "-c", "ls\n\u{1b}[2J"]), "sh -c ls  [2J");
+        assert_eq!(name(&["echo", &"ü".repeat(99)]), format!("echo {}…", "ü".repeat(55)));
+    }
 }

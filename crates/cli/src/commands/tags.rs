@@ -2,10 +2,12 @@
 
 use crate::args::Tags;
 use crate::exit::{Exit, Failure};
+use crate::files::OutputFile;
 use crate::output::Output;
 use kerntune_convert::mcrae::{header, Edited, Kind, Name, Wanted};
+use kerntune_guest::read_text;
 use kerntune_kernel::Symbols;
-use kerntune_work::{write_atomic, IoContext, Lock};
+use kerntune_work::Lock;
 use serde_json::json;
 use std::fs;
 use std::io::ErrorKind;
@@ -13,12 +15,13 @@ use std::path::Path;
 
 pub fn run(options: &Tags, output: &Output) -> Result<Exit, Failure> {
     let file = options.file.display().to_string();
+    let file_of_names = OutputFile::new("FILE", &options.file)?;
     // Objects that make compiles side by side may each want their names: none must be lost, and no tag given twice.
     let directory = options.file.parent().filter(|parent| !parent.as_os_str().is_empty());
     let _alone = Lock::of_directory(directory.unwrap_or(Path::new(".")))?;
-    let text = match fs::read_to_string(&options.file) {
+    let text = match options.file.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        other => other.at("read names file", &options.file)?,
+        _ => read_text("read names file", &options.file)?,
     };
     let mut wanted: Vec<Wanted> = Vec::new();
     let mut want = |names: Vec<String>, kind| {
@@ -33,16 +36,19 @@ pub fn run(options: &Tags, output: &Output) -> Result<Exit, Failure> {
     want(options.inline.clone(), Kind::Inline);
     let edited = Edited::new(&file, &text, &wanted, options.first).map_err(Failure::usage)?;
     let tags = match &options.header {
-        Some(path) => Some((path, header(&name_of(&options.file), &edited.names).map_err(Failure::usage)?)),
+        Some(path) => Some((
+            OutputFile::new("--header", path)?,
+            header(&name_of(&options.file), &edited.names).map_err(Failure::usage)?,
+        )),
         None => None,
     };
     if edited.text != text {
-        write_atomic(&options.file, edited.text.as_bytes())?;
+        file_of_names.write(edited.text.as_bytes())?;
     }
     if let Some((path, text)) = tags {
         // Untouched if it is the same: make would compile everything again.
-        if fs::read_to_string(path).ok().as_deref() != Some(text.as_str()) {
-            write_atomic(path, text.as_bytes())?;
+        if fs::read_to_string(path.path()).ok().as_deref() != Some(text.as_str()) {
+            path.write(text.as_bytes())?;
         }
     }
     show(&edited, options, output);

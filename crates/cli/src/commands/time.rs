@@ -3,6 +3,7 @@
 use super::{counters, work, workload};
 use crate::args::{Global, Time};
 use crate::exit::{Exit, Failure};
+use crate::files::output_directory;
 use crate::output::Output;
 use kerntune_kernel::Kernel;
 use kerntune_stats::{Decision, Look, Results, ResultsRow};
@@ -19,12 +20,18 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
     if let Some(scale) = options.scale.filter(|scale| !(*scale > 0.0 && *scale <= 1e6)) {
         return Err(Failure::usage(format!("--scale is above 0 and up to 1e6, not {scale}")));
     }
+    if let Some(cpu) = options.cpu.filter(|cpu| !is_allowed(*cpu)) {
+        return Err(Failure::usage(format!(
+            "--cpu: there is no CPU {cpu} here, or none that kerntune may run on"
+        )));
+    }
     let work = work(global)?;
     let workload = workload(&options.workload)?;
     let names = std::iter::once(&options.base).chain(&options.others);
     let kernels: Vec<Kernel> =
         names.map(|name| kerntune_kernel::find(&work, name)).collect::<Result<_, _>>()?;
     let machine = machine(&kernels, options.cpu)?;
+    output_directory("--out", &options.out)?;
     let session = Session::on(kernels[0].manifest.arch, &work, output.progress())?;
     let until = options.until_width.map(|width| Until {
         width,
@@ -60,6 +67,18 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
         options.out.display()
     ));
     Ok(Exit::Ok)
+}
+
+/// Whether we may run on a CPU of the host.
+fn is_allowed(cpu: u32) -> bool {
+    // SAFETY: a plain call that fills a zeroed structure of the right type and size.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        (libc::sched_getaffinity(0, std::mem::size_of_val(&set), &mut set) == 0).then_some(set)
+    };
+    let cpu = cpu as usize;
+    // SAFETY: `cpu` is within the set.
+    set.is_none_or(|set| cpu < libc::CPU_SETSIZE as usize && unsafe { libc::CPU_ISSET(cpu, &set) })
 }
 
 /// What a look at the intervals found.

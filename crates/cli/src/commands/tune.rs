@@ -8,7 +8,8 @@ use kerntune_optimize::Recipe;
 use kerntune_profile::{rfc3339, Profile};
 use kerntune_report::comparison;
 use kerntune_report::html::{self, HtmlInput, StepLine};
-use kerntune_tune::{model, steps, tune, Session, State, Step, TuneRequest, Tuned};
+use kerntune_tune::{steps, tune, Session, State, Step, StepName, TuneRequest, Tuned};
+use serde::Serialize;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -30,7 +31,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     let recipe: Recipe = options.recipe.parse().map_err(Failure::usage)?;
     let workload = workload(workload_name)?;
     let build = build_request(&options.build, "base", recipe.default_compiler())?;
-    let model = model::find(&options.model.model)?;
+    let model = options.model.find()?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
     let exclusions = super::exclusions(&options.exclude)?;
@@ -44,7 +45,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         exclusions: &exclusions,
     };
     if options.dry_run {
-        dry_run(&request.plan(&session)?.steps(), output);
+        dry_run(&request.plan(&session)?.steps(), options.format.json, output);
         return Ok(Exit::Ok);
     }
     output.note(&format!("tuning {} for {} ({recipe})", build.source, workload.name));
@@ -85,13 +86,37 @@ fn with_exclusions(tuned: &Tuned) -> String {
     }
 }
 
-fn dry_run(steps: &[Step], output: &Output) {
+/// A step as `--dry-run --json` shows it.
+#[derive(Serialize)]
+struct Planned {
+    step: StepName,
+    what: &'static str,
+    /// Where its result is, if it is done.
+    result: Option<PathBuf>,
+}
+
+fn dry_run(steps: &[Step], json: bool, output: &Output) {
+    if json {
+        let planned = |step: &Step| Planned {
+            step: step.name,
+            what: step.name.about(),
+            result: match &step.state {
+                State::Todo => None,
+                State::Found(path) | State::Made(path, _) | State::Resumed(path, _) => Some(path.clone()),
+            },
+        };
+        let steps: Vec<Planned> = steps.iter().map(planned).collect();
+        output.json(&serde_json::json!({ "schema": "kerntune-steps/1", "steps": steps }));
+        return;
+    }
     output.table(
         &["#STEP", "WHAT", "STATE"],
         steps.iter().enumerate().map(|(at, step)| {
             let state = match &step.state {
                 State::Todo => "to do".into(),
-                State::Found(path) | State::Made(path, _) => format!("done: {}", path.display()),
+                State::Found(path) | State::Made(path, _) | State::Resumed(path, _) => {
+                    format!("done: {}", path.display())
+                }
             };
             vec![(at + 1).to_string(), step.name.to_string(), state]
         }),
@@ -106,9 +131,12 @@ fn write_page(tuned: &Tuned, workload: &str) -> Result<PathBuf, Failure> {
             let (result, took) = match &step.state {
                 State::Todo => (String::new(), None),
                 State::Found(path) => (path.display().to_string(), None),
-                State::Made(path, took) => (path.display().to_string(), Some(*took)),
+                State::Made(path, took) | State::Resumed(path, took) => {
+                    (path.display().to_string(), Some(*took))
+                }
             };
-            StepLine { name: step.name.to_string(), result, took }
+            let resumed = matches!(step.state, State::Resumed(..));
+            StepLine { name: step.name.to_string(), result, took, resumed }
         })
         .collect();
     let commands: Vec<String> = vec![super::command_line()];

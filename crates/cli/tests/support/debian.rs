@@ -23,12 +23,12 @@ impl Machine {
     /// With a fresh Debian, made by `scripts/debian-root` once and kept in the work directory.
     pub fn new() -> Self {
         let script = crate::support::checkout().join("scripts/debian-root");
-        let id = kerntune_work::ContentHash::new("debian-root/1").file("script", &script).unwrap().finish();
+        let key = kerntune_work::Key::new("debian-root/2", "").file("script", &script).unwrap();
         let work = kerntune_work::WorkDir::open(crate::support::work_dir()).unwrap();
-        let root = work.find("debian-roots", &id).unwrap_or_else(|| {
-            let staged = work.stage("debian-roots", &id).unwrap();
+        let root = work.sound("debian-roots", &key.id()).unwrap_or_else(|| {
+            let staged = work.stage("debian-roots", &key).unwrap();
             if let Some(whole) = staged.already() {
-                return whole.to_owned();
+                return whole;
             }
             staged.clear().unwrap();
             must(Command::new(&script).arg(staged.path().join("disk")));

@@ -86,6 +86,7 @@ pub fn import(files: &[Gmon], symbols: Vec<Symbol>, comm: &str) -> Result<Import
         callee: FunctionIndex(callee),
         how: How::Call,
         calls,
+        ended: 0,
         elapsed_ns: Nanoseconds::ZERO,
     };
     let tables = Tables {
@@ -165,7 +166,9 @@ fn nothing(function: u32) -> FunctionStats {
         region: 0,
         function: FunctionIndex(function),
         calls: 0,
+        ended: 0,
         net_ns: Nanoseconds::ZERO,
+        ended_net_ns: Nanoseconds::ZERO,
         elapsed_ns: Nanoseconds::ZERO,
         max_ns: Nanoseconds::ZERO,
         min_ns: Nanoseconds::ZERO,

@@ -53,8 +53,8 @@ fn plugin(host: &dyn Host, recorder: Option<&Path>) -> Check {
     };
     let recorder =
         std::path::absolute(recorder).unwrap_or_else(|_| recorder.to_owned()).display().to_string();
-    // A comma would end the option; QEMU reads two as one.
-    let option = format!("{},spec={NO_SPEC}", recorder.replace(',', ",,"));
+    // A comma would end the option, QEMU reads two as one; and a path with `=` in it would be an option's name.
+    let option = format!("file={},spec={NO_SPEC}", recorder.replace(',', ",,"));
     let argv = [QEMU, "-machine", "none", "-nodefaults", "-display", "none", "-plugin", &option];
     match host.run(&argv, SHORT, &mut |_| true) {
         Ok(ran) => match plugin_api::loaded(&ran.output, NO_SPEC) {
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_recorder_that_complains_about_its_spec_is_loaded() {
         let said = format!("kerntune-recorder: cannot read {NO_SPEC}: No such file or directory\n");
-        let host = TestHost::default().program(QEMU).answer("-plugin /r/l.so,spec=", 1, &said);
+        let host = TestHost::default().program(QEMU).answer("-plugin file=/r/l.so,spec=", 1, &said);
         let check = plugin(&host, Some(Path::new("/r/l.so")));
         assert_eq!((check.status, check.found.as_str()), (Status::Ok, "API unknown, loads /r/l.so"));
         assert_eq!(plugin(&host, None).status, Status::Missing);

@@ -87,9 +87,56 @@ fn what_the_host_lacks_is_said_with_who_needs_it() {
 }
 
 #[test]
-fn a_damaged_manifest_is_refused() {
+fn a_damaged_image_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("manifest.json"), "{\"schema\":").unwrap();
-    let error = GuestImage::open(dir.path()).unwrap_err().to_string();
-    assert!(error.contains("manifest.json is damaged"), "{error}");
+    for name in ["initramfs.cpio", "manifest.json"] {
+        std::fs::write(dir.path().join(name), "{\"schema\":").unwrap();
+    }
+    let error = || GuestImage::open(dir.path()).unwrap_err().to_string();
+    assert!(error().contains("no result of this version"), "{}", error());
+    kerntune_work::seal(dir.path(), ROOM, "aa11", &[]).unwrap();
+    assert!(error().contains("manifest.json is damaged"), "{}", error());
+    std::fs::write(dir.path().join("initramfs.cpio"), "{\"sch").unwrap();
+    assert!(error().contains("initramfs.cpio is not the file that was written"), "{}", error());
+}
+
+#[test]
+fn an_image_with_what_not_all_may_read_is_the_users_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let work = WorkDir::open(dir.path()).unwrap();
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    let open = GuestImage::build(&work, &workload(SIMPLE), &NoProgress).unwrap();
+    assert_ne!(mode(&open.initramfs) & 0o004, 0);
+    let secret = workload(&SIMPLE.replace("/etc/hostname", "/etc/shadow"));
+    let own = GuestImage::build(&work, &secret, &NoProgress).unwrap();
+    assert_eq!((mode(&own.dir), mode(&own.initramfs)), (0o700, 0o600));
+}
+
+/// busybox has no `git`; what it does have is not packed a second time.
+#[test]
+fn programs_of_shell_strings_are_packed() {
+    let dir = tempfile::tempdir().unwrap();
+    let work = WorkDir::open(dir.path()).unwrap();
+    let script = SIMPLE.replace("true", "python3 --version | grep Python; no-such-tool; kt-mark begin x");
+    let files = unpack(&GuestImage::build(&work, &workload(&script), &NoProgress).unwrap());
+    let python = host::find_program("python3").unwrap().canonicalize().unwrap();
+    assert!(files.contains_key(python.strip_prefix("/").unwrap().to_str().unwrap()));
+    assert!(files.contains_key("kt/bin/kt-mark"));
+    if host::busybox_applets().contains("grep") {
+        assert!(!files.contains_key("usr/bin/grep") && !files.contains_key("bin/grep"));
+    }
+}
+
+#[test]
+fn what_the_guests_memory_does_not_hold_is_refused_before_it_is_packed() {
+    let big = tempfile::tempdir_in("/var/tmp").unwrap();
+    File::create(big.path().join("big")).unwrap().set_len(40 << 20).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let work = WorkDir::open(dir.path()).unwrap();
+    let text = SIMPLE.replace("/etc/hostname", &big.path().display().to_string());
+    let error =
+        GuestImage::build(&work, &workload(&format!("memory_mb = 64\n{text}")), &NoProgress).unwrap_err();
+    let error = error.to_string();
+    assert!(error.starts_with("the guest image of workload test is too large: "), "{error}");
+    assert!(error.contains("`memory_mb` is 64; raise it, or pack less"), "{error}");
 }

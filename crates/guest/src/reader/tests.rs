@@ -47,8 +47,6 @@ command = \"rr\"
     assert_eq!(
         problems(text),
         [
-            "1:1: training: is missing: a workload has a training and a measured run \
-             (add [[training.step]] with a command)",
             "1:1: nme: is not a known key (did you mean `name`?)",
             "2:29: packages: must hold only strings, not an integer (put it in quotes)",
             "2:32: packages: \"redis-server\" is there twice",

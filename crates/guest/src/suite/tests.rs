@@ -125,3 +125,19 @@ fn a_step_that_asks_for_some_rows_has_no_others() {
     assert_eq!(steps.len(), 1);
     assert_eq!(words(&steps[0].command), "rr --only stat");
 }
+
+/// What is not ours has to be contained where others are on the machine, too.
+#[test]
+fn one_foreign_command_makes_a_workload_foreign() {
+    let step = "command = [\"kbx\"]\n";
+    let is_bare = |head: &str, tail: &str| {
+        let text =
+            format!("{head}[training]\n[[training.step]]\n{step}[measured]\n[[measured.step]]\n{step}{tail}");
+        Suite::of(Workload::parse(&text, Path::new("x.toml")).unwrap()).unwrap().is_bare()
+    };
+    let marked = "operations = 1\nmetrics = [{ name = \"n\", regex = '(\\d)', unit = \"x/s\", better = \"higher\" }]\n";
+    assert!(is_bare("", ""));
+    assert!(!is_bare("setup = [[\"sh\", \"-c\", \"true\"]]\n", ""));
+    assert!(!is_bare("", &format!("[[measured.step]]\nregion = \"r\"\ncommand = [\"sh\"]\n{marked}")));
+    assert!(!is_bare("", &format!("[[measured.step]]\nregion = \"r\"\ncommand = [\"/opt/kbx\"]\n{marked}")));
+}

@@ -15,7 +15,7 @@ use crate::manifest::KernelManifest;
 use crate::relink::ORDER;
 use crate::{rebuild, tools, Arch, Error, Kernel, RebuildRequest, Result};
 use control::Names;
-use kerntune_work::{write_json, ContentHash, IoContext, Job, Progress, WorkDir};
+use kerntune_work::{write_json, Key, IoContext, Job, Progress, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -139,15 +139,14 @@ pub fn package(work: &WorkDir, request: &PackageRequest, progress: &dyn Progress
     let of = KernelManifest { aliases: Vec::new(), ..kernel.manifest.clone() };
     let config = fs::read_to_string(kernel.config()).at("read", kernel.config())?;
     let names = Names::of(&of, &image::release(&kernel.bzimage())?, &config);
-    let id = package_id(request, &of, &names)?;
-    if let Some(dir) = work.find(KIND, &id) {
+    let key = package_key(request, &of, &names)?;
+    let id = key.id();
+    if let Some(dir) = work.sound(KIND, &id) {
         return Package::load(&dir);
     }
-    let staged = work.stage(KIND, &id)?;
+    let staged = work.stage(KIND, &key)?;
     if let Some(dir) = staged.already() {
-        let package = Package::load(dir)?;
-        let _ = fs::remove_dir(staged.path());
-        return Ok(package);
+        return Package::load(&dir);
     }
     staged.clear()?;
     let tree = Tree::new(staged.path().join("tree"));
@@ -193,9 +192,9 @@ pub fn package(work: &WorkDir, request: &PackageRequest, progress: &dyn Progress
     Package::load(&staged.publish()?)
 }
 
-fn package_id(request: &PackageRequest, of: &KernelManifest, names: &Names) -> Result<String> {
+fn package_key(request: &PackageRequest, of: &KernelManifest, names: &Names) -> Result<Key> {
     let about = serde_json::to_string(of).unwrap_or_default();
-    let mut hash = ContentHash::new("package/2")
+    let mut hash = Key::new("package/3", "")
         .field("kernel", about)
         .file("image", &request.kernel.bzimage())?
         .field("control", names.control(0))
@@ -206,7 +205,7 @@ fn package_id(request: &PackageRequest, of: &KernelManifest, names: &Names) -> R
     for Extra { name, path } in &request.extras {
         hash = hash.field("extra", name).file("content", path)?;
     }
-    Ok(hash.finish())
+    Ok(hash)
 }
 
 /// Fills the tree. The number of modules, and what else is installed.

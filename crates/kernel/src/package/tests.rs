@@ -39,6 +39,7 @@ fn bench(config: &str) -> Bench {
         fs::write(dir.join(name), content).unwrap();
     }
     write_json(&dir.join("kernel.json"), &manifest).unwrap();
+    kerntune_work::seal(&dir, "kernels", "647d628482bdcbc9", &[]).unwrap();
     Bench { kernel: Kernel::load(&dir).unwrap(), directory, work }
 }
 

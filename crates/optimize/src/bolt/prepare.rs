@@ -11,7 +11,7 @@ use crate::{Error, Result};
 use kerntune_convert::bolt::PreAggregated;
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_profile::{Profile, Tables};
-use kerntune_work::{write_json, ContentHash, IoContext, WorkDir};
+use kerntune_work::{write_json, Key, IoContext, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -148,16 +148,16 @@ pub fn rewrite(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<R
     held.retain(|index, _| ran.contains_key(index));
     let skip = skip_list(&symbols, &held);
     let told = ORDERS.map(|order| Bolt::arguments(order).join(" ")).join("\n");
-    let id = ContentHash::new("bolt/1")
+    let key = Key::new("bolt/2", crate::CODE)
         .field("kernel", &kernel.manifest.id)
+        .field("images", kernel.content()?)
         .field("bolt", &bolt.version)
         .field("told", told)
         .field("skip", &skip)
-        .field("counts", &text)
-        .finish();
-    let staged = work.stage(KIND, &id)?;
-    if let Some(done) = staged.already().and_then(|dir| Rewrite::load(dir).ok()) {
-        let _ = fs::remove_dir(staged.path());
+        .field("counts", &text);
+    let id = key.id();
+    let staged = work.stage(KIND, &key)?;
+    if let Some(done) = staged.already().and_then(|dir| Rewrite::load(&dir).ok()) {
         return Ok(done);
     }
     staged.clear()?;

@@ -59,6 +59,9 @@ impl Bolt {
             Error::NoPrograms { recipe: NAME, programs, package: PACKAGE.into() }
         };
         let said = Command::new(PROGRAM).arg("--version").output().map_err(|_| absent())?;
+        if !said.status.success() {
+            return Err(absent());
+        }
         let said = String::from_utf8_lossy(&said.stdout).into_owned();
         let version = said.lines().find(|line| line.contains("LLVM version")).ok_or_else(absent)?;
         Ok(Self { version: version.trim().to_string() })

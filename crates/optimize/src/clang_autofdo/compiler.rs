@@ -24,7 +24,7 @@ pub fn check_compiler(compiler: &Compiler) -> Result<()> {
     }
     let identity = compiler.identify()?;
     match clang_major(&identity) {
-        Some(major) if major >= FIRST_MAJOR => Llvm::of(compiler)?.check(),
+        Some(major) if major >= FIRST_MAJOR => Llvm::of(compiler)?.versions().map(drop),
         _ => refuse(identity.version),
     }
 }

@@ -34,18 +34,22 @@ impl Llvm {
         format!("{name}{}", self.suffix)
     }
 
-    /// Asks each program its version.
+    /// What each program says of its version.
     ///
     /// # Errors
     /// [`Error::NoPrograms`] with all that cannot be run.
-    pub fn check(&self) -> Result<()> {
-        let names = ["llvm-profgen", "llvm-profdata"].map(|name| self.program(name));
-        let runs = |name: &String| Command::new(name).arg("--version").output().is_ok();
-        let programs: Vec<String> = names.into_iter().filter(|name| !runs(name)).collect();
-        if programs.is_empty() {
-            return Ok(());
+    pub fn versions(&self) -> Result<String> {
+        let (mut said, mut absent) = (String::new(), Vec::new());
+        for name in ["llvm-profgen", "llvm-profdata"].map(|name| self.program(name)) {
+            match Command::new(&name).arg("--version").output() {
+                Ok(output) if output.status.success() => said.push_str(&String::from_utf8_lossy(&output.stdout)),
+                _ => absent.push(name),
+            }
         }
-        Err(Error::NoPrograms { recipe: NAME, programs, package: self.program("llvm") })
+        if absent.is_empty() {
+            return Ok(said);
+        }
+        Err(Error::NoPrograms { recipe: NAME, programs: absent, package: self.program("llvm") })
     }
 
     /// Makes the sample profile `output` of `counts`, which `llvm-profgen` wants in its unsymbolized form, for
@@ -112,7 +116,7 @@ mod tests {
     #[test]
     fn absent_programs_are_named_with_their_package() {
         let llvm = Llvm::of(&Compiler::Clang { llvm: "-99".into() }).unwrap();
-        let error = llvm.check().unwrap_err().to_string();
+        let error = llvm.versions().unwrap_err().to_string();
         assert!(error.contains("llvm-profgen-99 and llvm-profdata-99"), "{error}");
         assert!(error.ends_with("run `apt-get install llvm-99`"), "{error}");
         assert!(Llvm::of(&Compiler::default()).is_err());

@@ -61,3 +61,7 @@ pub(crate) const REQUIREMENTS: &[Requirement] = &[
         mend: "apt-get install llvm-19",
     },
 ];
+
+pub(crate) fn read_log(text: &str) {
+    let _ = build_log::BuildLog::parse(text);
+}

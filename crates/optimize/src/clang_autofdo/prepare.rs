@@ -10,7 +10,7 @@ use crate::{Error, Result};
 use kerntune_convert::autofdo::{SampleProfile, Unsymbolized};
 use kerntune_kernel::{Compiler, Kernel};
 use kerntune_profile::Profile;
-use kerntune_work::{write_json, ContentHash, IoContext, WorkDir};
+use kerntune_work::{write_json, Key, IoContext, WorkDir};
 use std::fs;
 
 const COUNTS: &str = "counts.txt";
@@ -38,21 +38,22 @@ pub fn prepare_profile(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> 
         .map_err(|reason| Error::NoCounts { profile: recorded.id.clone(), reason })?;
     let mut text = Vec::new();
     counts.write(&mut text).at("write", COUNTS)?;
-    let id = ContentHash::new("clang-autofdo/1")
+    let llvm = Llvm::of(&kernel.manifest.cc.parse::<Compiler>()?)?;
+    let key = Key::new("clang-autofdo/2", crate::CODE)
         .field("kernel", &kernel.manifest.id)
-        .field("counts", &text)
-        .finish();
+        .field("images", kernel.content()?)
+        .field("tools", llvm.versions()?)
+        .field("counts", &text);
+    let id = key.id();
     if let Some(profile) = work.find(KIND, &id).and_then(|dir| PreparedProfile::load(&dir).ok()) {
         return Ok(profile);
     }
-    let staged = work.stage(KIND, &id)?;
+    let staged = work.stage(KIND, &key)?;
     staged.clear()?;
     let at = |name: &str| staged.path().join(name);
     fs::write(at(COUNTS), &text).at("write", at(COUNTS))?;
     fs::create_dir(at(TREE)).at("create", at(TREE))?;
 
-    let llvm = Llvm::of(&kernel.manifest.cc.parse::<Compiler>()?)?;
-    llvm.check()?;
     let label = &kernel.manifest.label;
     let profile = at(TREE).join(PROFILE_FILE);
     llvm.profgen(&kernel.vmlinux(), &at(COUNTS), &profile, &at(LOG)).map_err(|failed| failed.on(label))?;

@@ -100,14 +100,14 @@ impl fmt::Display for Proof {
         writeln!(f, "Profile {} in kernel {}", self.profile, self.kernel)?;
         writeln!(
             f,
-            "  recorded    {} of what ran is in the profile, {} of {} functions in C",
+            "  recorded    {} of what ran is in the profile, {} of {} functions in C of the image",
             percent(share(self.attributed_bytes, self.executed_bytes)),
             self.functions_in_profile,
             self.functions_ran
         )?;
         writeln!(
             f,
-            "  functions   Clang applied samples to {}, none to {}",
+            "  applied     to {} functions of the source, inlined ones counted, and to {} not",
             self.functions_applied,
             self.functions_not_applied + self.functions_not_used.len() as u64
         )?;

@@ -37,7 +37,10 @@ fn a_profile_that_took_is_told_from_one_that_was_ignored() {
     assert!(proof.tuned.hot_in_front > 0.99, "{proof:?}");
     proof.verdict().unwrap();
     let text = proof.to_string();
-    assert!(text.contains("100.0 % of what ran is in the profile, 40 of 40 functions in C"), "{text}");
+    assert!(
+        text.contains("100.0 % of what ran is in the profile, 40 of 40 functions in C of the image"),
+        "{text}"
+    );
 
     let plain: Vec<String> = BASE_FLAGS.iter().map(|flag| flag.to_string()).collect();
     let proof = tuned(&fixture, &profile, &plain, "another");

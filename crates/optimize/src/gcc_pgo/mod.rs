@@ -39,7 +39,7 @@ pub use compiler::check_compiler;
 pub use counts::{FunctionCounts, ObjectCounts};
 pub use exclude::{Exclusion, Exclusions};
 pub use image::{ImageEvidence, Placement};
-pub use prepare::{check_profile, prepare_as_exported, prepare_profile};
+pub use prepare::{check_files, check_profile, prepare_as_exported, prepare_profile};
 pub use profile::{PreparedProfile, ProfileSummary};
 pub use proof::{prove, LostFunction, Proof, ValueEvidence};
 pub use request::{instrumented_request, tuned_request, without_counters};
@@ -68,3 +68,11 @@ pub(crate) const REQUIREMENTS: &[Requirement] = &[
         mend: "use a Linux source for an architecture with ARCH_HAS_GCOV_PROFILE_ALL, such as x86-64",
     },
 ];
+
+pub(crate) fn read_notes(bytes: &[u8]) {
+    let _ = gcno::Notes::parse(bytes);
+}
+
+pub(crate) fn read_log(text: &str) {
+    let _ = build_log::BuildLog::parse(text, "/k/build");
+}

@@ -11,7 +11,7 @@ use crate::stored::QUALITY;
 use crate::{Error, Result};
 use kerntune_convert::gcda::{summarise, CounterKind, Gcda, GcdaFunction, GcovVersion, MergeWeights};
 use kerntune_kernel::Kernel;
-use kerntune_work::{write_json, ContentHash, IoContext, WorkDir};
+use kerntune_work::{write_json, Key, IoContext, WorkDir};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -49,6 +49,31 @@ pub fn prepare_as_exported(work: &WorkDir, run: &Path, gcov: &Kernel) -> Result<
 /// As [`prepare_profile`].
 pub fn check_profile(runs: &[PathBuf], gcov: &Kernel) -> Result<Quality> {
     Ok(Counted::read(runs, gcov, true)?.quality)
+}
+
+/// Whether `run` is a directory of `.gcda` files that read; of which build they are is not asked. For who wants to know before
+/// that build is made.
+///
+/// # Errors
+/// [`Error::NothingExported`], [`Error::BadFile`].
+pub fn check_files(run: &Path) -> Result<()> {
+    read_files(run).map(drop)
+}
+
+/// All counters below a directory by their paths; at least one file.
+fn read_files(run: &Path) -> Result<Vec<(PathBuf, Gcda)>> {
+    let found = find_gcda(run)?;
+    if found.is_empty() {
+        return Err(Error::NothingExported { dir: run.to_owned() });
+    }
+    let read = |path: PathBuf| {
+        let bytes = fs::read(&path).at("read", &path)?;
+        match Gcda::parse(&bytes) {
+            Ok(gcda) => Ok((path, gcda)),
+            Err(source) => Err(Error::BadFile { file: path, source }),
+        }
+    };
+    found.into_iter().map(read).collect()
 }
 
 fn prepare(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel, complete: bool) -> Result<PreparedProfile> {
@@ -127,15 +152,17 @@ fn store(
     counts: &[ObjectCounts],
     quality: &Quality,
 ) -> Result<PreparedProfile> {
-    let mut hash = ContentHash::new("gcc-pgo/1").field("kernel", &gcov.manifest.id);
+    let mut key = Key::new("gcc-pgo/2", crate::CODE)
+        .field("kernel", &gcov.manifest.id)
+        .field("images", gcov.content()?);
     for (name, gcda) in files {
-        hash = hash.field("name", name.to_string_lossy().as_bytes()).field("gcda", gcda.to_bytes());
+        key = key.field("name", name.to_string_lossy().as_bytes()).field("gcda", gcda.to_bytes());
     }
-    let id = hash.finish();
+    let id = key.id();
     if let Some(profile) = work.find(KIND, &id).and_then(|dir| PreparedProfile::load(&dir).ok()) {
         return Ok(profile);
     }
-    let staged = work.stage(KIND, &id)?;
+    let staged = work.stage(KIND, &key)?;
     staged.clear()?;
     for (name, gcda) in files {
         let path = staged.path().join(TREE).join(name);
@@ -162,22 +189,16 @@ impl<'a> Build<'a> {
     fn of(kernel: &'a Kernel) -> Result<Self> {
         let missing = "build directory";
         let dir = kernel
-            .build_dir()
+            .kept_objects()?
             .ok_or_else(|| Error::NoObjects { kernel: kernel.manifest.label.clone(), missing })?;
         Ok(Self { kernel, dir, gcc: gcc_version(&kernel.manifest.compiler) })
     }
 
     /// The files of a run by their place in the build directory.
     fn read_run(&self, run: &Path) -> Result<Files> {
-        let found = find_gcda(run)?;
-        if found.is_empty() {
-            return Err(Error::NothingExported { dir: run.to_owned() });
-        }
         let mut files = Files::new();
-        for path in found {
+        for (path, gcda) in read_files(run)? {
             let name = self.place(run, &path)?;
-            let bytes = fs::read(&path).at("read", &path)?;
-            let gcda = Gcda::parse(&bytes).map_err(|source| Error::BadFile { file: path.clone(), source })?;
             self.check(&path, &name, &gcda)?;
             files.insert(name, gcda);
         }

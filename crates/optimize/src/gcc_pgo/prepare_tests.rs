@@ -28,6 +28,10 @@ impl Fixture {
             assert!(Command::new(program).current_dir(&build).args(args).status().unwrap().success());
         };
         run(&build.join("program"), &[]);
+        for name in ["bzImage", "objects.b3"] {
+            fs::write(dir.path().join("kernel").join(name), "").unwrap();
+        }
+        fs::copy(build.join("program"), dir.path().join("kernel/vmlinux")).unwrap();
         let identity = kerntune_kernel::Compiler::default().identify().unwrap();
         let gcov = Kernel {
             dir: dir.path().join("kernel"),

@@ -2,7 +2,7 @@
 //!
 //! The kernel's own gcov has none of the functions that GCC's `-fprofile-values` calls. Patches add
 //! them (`kernel/README.md`). They go into the source of the tuned kernel, too, where nothing of them
-//! is compiled: GCC names static functions by the path of their source, and the tree of the one has to be
+//! is compiled: GCC's checksums hold the lines of a function's source, and the tree of the one has to be
 //! that of the other.
 
 use crate::Result;

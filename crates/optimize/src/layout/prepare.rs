@@ -7,7 +7,7 @@ use crate::{Error, Result};
 use kerntune_kernel::{FunctionOrder, Kernel, Symbols};
 use kerntune_layout::order::{Algorithm, CallGraph, CdsortConfig, Order, Placement};
 use kerntune_profile::Profile;
-use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, WorkDir};
+use kerntune_work::{write_atomic, write_json, Key, IoContext, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -112,12 +112,13 @@ pub fn prepare_order(
         let reason = kerntune_convert::autofdo::NoCounts;
         return Err(Error::NoCounts { profile: recorded.id.clone(), reason });
     }
-    let id = ContentHash::new("order/1")
+    let key = Key::new("order/2", crate::CODE)
         .field("kernel", &kernel.manifest.id)
+        .field("images", kernel.content()?)
         .field("algorithm", algorithm.name())
         .field("counts", format!("{:?}", graph.functions()))
-        .field("arcs", format!("{:?}", graph.arcs()))
-        .finish();
+        .field("arcs", format!("{:?}", graph.arcs()));
+    let id = key.id();
     if let Some(done) = work.find(KIND, &id).and_then(|dir| PreparedOrder::load(&dir).ok()) {
         return Ok(done);
     }
@@ -130,19 +131,19 @@ pub fn prepare_order(
     let summary = summarise(&graph, &order, algorithm, ordered)?;
     let (kernel, recording) = (kernel.manifest.id.clone(), recorded.id.clone());
     let prepared = PreparedOrder { dir: PathBuf::new(), id, kernel, recording, order: names, summary };
-    store(work, &prepared, Some(&quality))
+    store(work, &key, &prepared, Some(&quality))
 }
 
-/// Writes an order under its id, unless it is there.
+/// Writes an order under the id of its key, unless it is there.
 pub(super) fn store(
     work: &WorkDir,
+    key: &Key,
     prepared: &PreparedOrder,
     quality: Option<&Quality>,
 ) -> Result<PreparedOrder> {
     let PreparedOrder { id, kernel, recording, order, summary, .. } = prepared.clone();
-    let staged = work.stage(KIND, &id)?;
-    if let Some(done) = staged.already().and_then(|dir| PreparedOrder::load(dir).ok()) {
-        let _ = fs::remove_dir(staged.path());
+    let staged = work.stage(KIND, key)?;
+    if let Some(done) = staged.already().and_then(|dir| PreparedOrder::load(&dir).ok()) {
         return Ok(done);
     }
     staged.clear()?;

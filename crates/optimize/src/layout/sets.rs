@@ -8,7 +8,7 @@ use kerntune_kernel::{FunctionOrder, Kernel, Symbols, ORDER_END, ORDER_START};
 use kerntune_layout::order::{by_sets, At, Loop, LoopBlock, TRIES};
 use kerntune_layout::CacheConfig;
 use kerntune_profile::{Profile, Tables};
-use kerntune_work::{ContentHash, Progress, WorkDir};
+use kerntune_work::{Key, Progress, WorkDir};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What is gained has to be more than this share of the misses; else the order stays as it is.
@@ -100,12 +100,12 @@ pub fn prepare_sets(
     let offset = |(number, offset): &(usize, u64)| (units[*number].functions[0].0.to_string(), *offset);
     let placed = FunctionOrder::new(in_units.chain(rest))?.with_offsets(placed.starts.iter().map(offset));
     let mut prepared = order.clone();
-    prepared.id =
-        ContentHash::new("order-by-sets/2").field("order", placed.text()).field("of", &order.id).finish();
+    let key = Key::new("order-by-sets/3", crate::CODE).field("order", placed.text()).field("of", &order.id);
+    prepared.id = key.id();
     prepared.order = placed;
     prepared.summary.algorithm = format!("{}, by sets", order.summary.algorithm);
     prepared.summary.set_misses = Some([now, then]);
-    store(work, &prepared, order.quality()?.as_ref())
+    store(work, &key, &prepared, order.quality()?.as_ref())
 }
 
 /// Functions that are moved as one.

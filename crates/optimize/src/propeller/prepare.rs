@@ -11,7 +11,7 @@ use crate::{Error, Result};
 use kerntune_convert::propeller::{list_text, read_map, ListedFunction, MappedFunction};
 use kerntune_kernel::{Function, Kernel, Symbols};
 use kerntune_profile::{Profile, Tables};
-use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, WorkDir};
+use kerntune_work::{write_atomic, write_json, Key, IoContext, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -171,15 +171,16 @@ pub fn prepare_blocks(
         return Err(Error::FewBlocks { kernel: label.clone(), listed, ran, left_out });
     }
     let list = list_text(&listed);
-    let id = ContentHash::new("blocks/1")
+    let key = Key::new("blocks/2", crate::CODE)
         .field("kernel", &kernel.manifest.id)
+        .field("images", kernel.content()?)
         .field("profile", &profile.id)
-        .field("list", &list)
-        .finish();
+        .field("list", &list);
+    let id = key.id();
     if let Some(done) = work.find(KIND, &id).and_then(|dir| PreparedBlocks::load(&dir).ok()) {
         return Ok(done);
     }
-    let staged = work.stage(KIND, &id)?;
+    let staged = work.stage(KIND, &key)?;
     staged.clear()?;
     let at = |name: &str| staged.path().join(name);
     fs::create_dir(at(TREE)).at("create", at(TREE))?;

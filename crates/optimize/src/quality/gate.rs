@@ -12,7 +12,7 @@ use super::Image;
 use crate::{Error, Recipe, Result};
 use kerntune_kernel::Kernel;
 use kerntune_profile::{Capture, Carried, KernelId, Manifest, Profile, RegionStats, Tables};
-use kerntune_work::{ContentHash, WorkDir};
+use kerntune_work::{Key, WorkDir};
 
 pub(super) const SCHEMA: &str = "kerntune-quality/1";
 
@@ -137,11 +137,11 @@ pub fn carry(
     }
     let old = &recording.manifest;
     let tables = carried(&recording.tables, recorded, kernel)?.map(|(tables, _)| tables).unwrap_or_default();
-    let id = ContentHash::new("carried-profile/1")
+    let id = Key::new("carried-profile/2", crate::CODE)
         .field("profile", &old.id)
         .field("kernel", &kernel.manifest.id)
         .field("at least", at_least.to_le_bytes())
-        .finish();
+        .id();
     let executed = quality.executed.unwrap_or(quality.counted);
     let manifest = Manifest {
         id,

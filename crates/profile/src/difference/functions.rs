@@ -173,7 +173,7 @@ fn row(source: &str, symbols: [Vec<String>; 2], entries: &[Entry]) -> FunctionDi
         let Some(mut more) = entry.totals else { continue };
         if one && source_name(entry.name).1 {
             // A cold part is entered by a jump: its time counts, its entries are no calls.
-            more.calls = 0;
+            more = more.without_calls();
         }
         totals[entry.side].get_or_insert(FunctionTotals::none(more.function)).add(&more);
     }

@@ -24,7 +24,7 @@ pub enum PathLabel {
 /// What happened at a path in one profile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PathFigures {
-    /// Calls that ended.
+    /// Calls that were made.
     pub calls: i128,
     /// Nanoseconds at the path itself.
     pub net_ns: i128,

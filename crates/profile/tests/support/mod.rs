@@ -53,7 +53,9 @@ pub fn sample(id: &str) -> Profile {
         region,
         function: f(function),
         calls,
+        ended: calls,
         net_ns: ns(net),
+        ended_net_ns: ns(net),
         elapsed_ns: ns(elapsed),
         max_ns: ns(max),
         min_ns: ns(min),
@@ -77,6 +79,7 @@ pub fn sample(id: &str) -> Profile {
         callee: f(callee),
         how,
         calls: 2,
+        ended: 2,
         elapsed_ns: ns(90),
     };
     let path = |path, parent, kind, function, net| PathNode {

@@ -157,6 +157,8 @@ fn single(profile: &Profile) -> Result<String> {
         format!("elapsed, {}", names[0]),
         format!("net, {}", names[1]),
         "calls".into(),
+        "ended".into(),
+        format!("open net, {}", names[1]),
         format!("max, {}", names[2]),
         format!("avg, {}", names[2]),
         format!("min, {}", names[2]),
@@ -171,10 +173,14 @@ fn single(profile: &Profile) -> Result<String> {
     out.push_str("</tr>\n</thead>\n<tbody>\n");
     for FunctionRow { name, totals, .. } in &functions {
         let _ = write!(out, "<tr><th class=\"first\" scope=\"row\"><code>{}</code></th>", Escaped(name));
-        let per_call = |ns: u64| (totals.calls > 0).then_some(ns);
+        let per_call = |ns: u64| (totals.ended > 0).then_some(ns);
         cell(&mut out, "", Some(totals.elapsed_ns.get()), |ns| units[0].format(ns));
         cell(&mut out, "", Some(totals.net_ns.get()), |ns| units[1].format(ns));
         cell(&mut out, "", Some(totals.calls), grouped);
+        cell(&mut out, "", Some(totals.ended), grouped);
+        let open = totals.open_ns();
+        let sign = if open < 0 { "-" } else { "" };
+        let _ = write!(out, "<td data-v=\"{open}\">{sign}{}</td>", units[1].format(open.unsigned_abs()));
         for ns in [totals.max_ns, totals.avg_ns(), totals.min_ns] {
             cell(&mut out, "", per_call(ns.get()), |ns| units[2].format(ns));
         }

@@ -28,8 +28,10 @@ pub(super) fn join(before: &Profile, after: &Profile) -> Result<Vec<Joined>> {
             let (name, is_cold_part) = source_name(&row.name);
             // The cold part of a function is entered by a jump: its time counts, its entries are
             // not calls of the function.
-            let totals =
-                FunctionTotals { calls: if is_cold_part { 0 } else { row.totals.calls }, ..row.totals };
+            let totals = match is_cold_part {
+                true => row.totals.without_calls(),
+                false => row.totals,
+            };
             let none = FunctionTotals::none(totals.function);
             sides.entry(name.into()).or_default()[side].get_or_insert(none).add(&totals);
         }

@@ -64,6 +64,8 @@ pub struct StepLine {
     pub result: String,
     /// How long it took; none if it was done before.
     pub took: Option<Duration>,
+    /// Whether an earlier call began it, whose time is not in `took`.
+    pub resumed: bool,
 }
 
 /// The page, complete.

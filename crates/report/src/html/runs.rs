@@ -147,9 +147,15 @@ pub(super) fn steps(steps: &[StepLine]) -> String {
     for step in steps {
         let took = step.took.map_or("done before".into(), |took| {
             let seconds = took.as_secs();
-            match seconds {
+            let time = match seconds {
                 0..=99 => format!("{:.1} s", took.as_secs_f64()),
                 _ => format!("{} min {:02} s", seconds / 60, seconds % 60),
+            };
+            // What an earlier call did is not in the time.
+            if step.resumed {
+                format!("resumed, {time} more")
+            } else {
+                time
             }
         });
         let _ = writeln!(

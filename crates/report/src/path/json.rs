@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use std::cell::Cell;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-path/1";
+pub const SCHEMA: &str = "kerntune-path/2";
 
 #[derive(Serialize)]
 struct Json<'a> {
@@ -33,7 +33,6 @@ struct Json<'a> {
     itlb_misses: u64,
     more: u64,
     hidden: u64,
-    stopped: bool,
     stretches: Vec<JsonStretch>,
     threads: Vec<JsonThread<'a>>,
 }
@@ -84,7 +83,6 @@ pub fn json(shown: &Shown) -> Result<String> {
         itlb_misses: totals.weights.itlb_misses,
         more: path.more,
         hidden: path.hidden,
-        stopped: path.stopped,
         stretches: path.stretches.iter().map(stretch).collect(),
         threads: path.threads.iter().map(|thread| of_thread(shown, thread)).collect(),
     };

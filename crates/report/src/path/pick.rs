@@ -21,12 +21,12 @@ pub struct Picked {
 pub fn worst(profile: &Profile, function: FunctionIndex, region: Option<&str>) -> Result<Picked> {
     let scope = scope(profile, region)?;
     let totals = profile.tables.totals(|region| scope.contains(region));
-    let total = totals.iter().find(|total| total.function == function && total.calls > 0);
+    let total = totals.iter().find(|total| total.function == function && total.ended > 0);
     let total = total.ok_or_else(|| no_calls(profile, function, region))?;
     let took = total.slowest_ns.get();
     let start =
         CallStart::At { function, begin_ns: total.slowest_at_ns.get(), elapsed_ns: Some(took..=took) };
-    Ok(Picked { start, why: format!("the slowest of {}", calls(total.calls)) })
+    Ok(Picked { start, why: format!("the slowest of {}", calls(total.ended)) })
 }
 
 /// A call of a function that took as long as half of its calls at most do: the first one in the

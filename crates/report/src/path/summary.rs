@@ -26,6 +26,15 @@ pub(super) fn head(shown: &Shown, style: Style) -> String {
     let mut out = style.paint(Role::Head, &format!("Path of {}", printable(shown.title))) + "\n\n";
     let mut line = |head: &str, value: String| out += &format!("{head:<20} = {value}\n");
     let part = |ns: u64| format!("{:>15}  ({:>6}%)", exact(ns), fixed(share(ns, wall), 2));
+    let entries = || path.threads.iter().flat_map(|thread| &thread.entries);
+    if path.more > 0 {
+        let shown = entries().count() as u64;
+        let all = grouped(shown.saturating_add(path.more));
+        let until = entries().filter_map(|entry| entry.begin_ns).max().unwrap_or(path.begin_ns);
+        let until = exact(until.saturating_sub(path.begin_ns));
+        let first = format!("the first {} of {all} (--top), {until} into the path", grouped(shown));
+        line("Entries shown", format!("{first}; the figures below are of all of it"));
+    }
     if !path.threads.is_empty() {
         let all: Vec<String> = path.threads.iter().map(|thread| shown.thread(thread.thread)).collect();
         let more = if all.len() > 6 { format!(" and {} more", all.len() - 6) } else { String::new() };
@@ -106,9 +115,7 @@ pub(super) fn tail(shown: &Shown, style: Style) -> String {
         out += &style.paint(Role::Faint, &text);
         out.push('\n');
     };
-    if path.stopped {
-        line("… and so on: no more entries were read (--top); the selection goes on after this".into());
-    } else if path.more > 0 {
+    if path.more > 0 {
         line(format!("… {} more entries (--top)", grouped(path.more)));
     }
     if path.hidden > 0 {

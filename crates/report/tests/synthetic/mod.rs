@@ -409,15 +409,18 @@ impl Machine {
             region: self.region,
             function: FunctionIndex(frame.function),
             calls: 0,
+            ended: 0,
             net_ns: zero,
+            ended_net_ns: zero,
             elapsed_ns: zero,
             max_ns: zero,
             min_ns: Nanoseconds(u64::MAX),
             slowest_ns: zero,
             slowest_at_ns: zero,
         });
-        row.calls += 1;
+        (row.calls, row.ended) = (row.calls + 1, row.ended + 1);
         row.net_ns += Nanoseconds(frame.net);
+        row.ended_net_ns += Nanoseconds(frame.net);
         row.elapsed_ns += Nanoseconds(elapsed);
         row.max_ns = row.max_ns.max(Nanoseconds(frame.net));
         row.min_ns = row.min_ns.min(Nanoseconds(frame.net));
@@ -576,7 +579,8 @@ impl Machine {
         }
         let arc = |((region, caller, callee, how), (calls, ns)): ((u32, u32, u32, How), (u64, u64))| {
             let (caller, callee) = (FunctionIndex(caller), FunctionIndex(callee));
-            kerntune_profile::CallArc { region, caller, callee, how, calls, elapsed_ns: Nanoseconds(ns) }
+            let (ended, elapsed_ns) = (calls, Nanoseconds(ns));
+            kerntune_profile::CallArc { region, caller, callee, how, calls, ended, elapsed_ns }
         };
         let bucket =
             |((region, caller, function, bucket), (count, at)): ((u32, u32, u32, u32), (u64, u64))| {

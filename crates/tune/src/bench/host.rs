@@ -1,13 +1,13 @@
 //! The running system: the suite's programs, here and now, under the kernel that is booted.
 //!
 //! Programs of ours run as they are. What has services and files to set up, such as a server, runs as in a guest, from the
-//! guest's image, in namespaces of its own ([`kerntune_machine::run_contained`]).
+//! guest's image, where it can change nothing of the host ([`kerntune_machine::run_contained`]).
 
 use super::lines::{self, Line};
 use super::measured::measured;
 use super::{common, directory, empty_row, something, without, Error, Selected};
 use crate::Result;
-use kerntune_guest::{compile, Command, GuestImage, Suite, SuiteRow, Workload};
+use kerntune_guest::{compile, compile_contain, Command, GuestImage, Suite, SuiteRow, Workload};
 use kerntune_machine::{can_contain, run_contained, ContainedRequest, Error as MachineError};
 use kerntune_profile::rfc3339;
 use kerntune_stats::{Counter, Kernel as KernelName, Results, ResultsRow, Skipped, Value, RESULTS_SCHEMA};
@@ -64,7 +64,7 @@ fn reasons(work: &WorkDir, suite: &Suite) -> Result<BTreeMap<String, String>> {
         return Ok(all(reason.into()));
     }
     if !suite.is_bare() {
-        return match can_contain() {
+        return match can_contain(&compile_contain(work)?) {
             Ok(()) => Ok(BTreeMap::new()),
             Err(error @ MachineError::NotContained { .. }) => Ok(all(error.to_string())),
             Err(error) => Err(error.into()),
@@ -173,14 +173,16 @@ impl Run<'_> {
         Ok(lines.into_iter().flat_map(|line| line.uncounted).collect())
     }
 
-    /// The same from its image, in namespaces.
+    /// The same from its image, contained.
     fn contained(&self, image: &GuestImage, rows: &mut [ResultsRow]) -> Result<BTreeMap<Counter, String>> {
         let Self { work, workload, progress, .. } = *self;
         let directory = directory(work, MACHINE)?;
         let request = ContainedRequest {
             what: self.what,
+            program: &compile_contain(work)?,
             initramfs: &image.initramfs,
             run: "measured",
+            memory_mb: workload.memory_mb,
             time_limit_seconds: workload.time_limit_seconds,
         };
         let outcome = run_contained(&request, &directory, progress)?;

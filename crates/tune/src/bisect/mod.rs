@@ -15,7 +15,7 @@ pub use verdict::{judge, ROOM as VERDICTS};
 use crate::selftest::{selftest, Patience};
 use crate::{Error, Result, Session};
 use kerntune_kernel::{Kernel, Mixer};
-use kerntune_work::{write_json, ContentHash, IoContext};
+use kerntune_work::{write_json, IoContext, Key};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::Instant;
@@ -59,20 +59,19 @@ pub struct Bisected {
 pub fn bisect(session: &Session, bad: &Kernel, good: &Kernel) -> Result<Bisected> {
     let right = selftest(session, good)?;
     let name = |what: &str| {
-        ContentHash::new(what)
+        let key = Key::new(what, crate::CODE)
             .field("bad", &bad.manifest.id)
+            .field("bad images", bad.content()?)
             .field("good", &good.manifest.id)
-            .field("image", &right.image)
-            .field("machine", &session.machine_id)
+            .field("good images", good.content()?);
+        Ok::<Key, Error>(key.field("image", &right.image).field("machine", &session.machine_id))
     };
-    let staged = session.work.stage(ROOM, &name("bisect/1").finish())?;
+    let staged = session.work.stage(ROOM, &name("bisect/2")?)?;
     if let Some(done) = staged.already() {
         let path = done.join(FILE);
         let bytes = fs::read(&path).at("read", &path)?;
         let found = serde_json::from_slice(&bytes);
-        let found = found.map_err(|source| kerntune_work::Error::Json { path, source })?;
-        let _ = fs::remove_dir(staged.path());
-        return Ok(found);
+        return Ok(found.map_err(|source| kerntune_work::Error::Json { path, source })?);
     }
     staged.clear()?;
     // Linked kernels take turns here: each is gone when its verdict is there.
@@ -81,7 +80,7 @@ pub fn bisect(session: &Session, bad: &Kernel, good: &Kernel) -> Result<Bisected
     let names = mixer.objects().to_vec();
     let (mut mixes, mut patience) = (0, Patience::default());
     let mut attempt = |parts: &[usize]| -> Result<Option<Failure>> {
-        let mut hash = name("mix/1");
+        let mut hash = name("mix/2")?;
         for object in parts.iter().filter_map(|at| names.get(*at)) {
             hash = hash.field("object", object);
         }
@@ -89,7 +88,7 @@ pub fn bisect(session: &Session, bad: &Kernel, good: &Kernel) -> Result<Bisected
         let label =
             format!("mix {mixes} ({} of {} objects of {})", parts.len(), names.len(), bad.manifest.label);
         let mut made = false;
-        let failure = verdict::remembered(session, &hash.finish(), |directory| {
+        let failure = verdict::remembered(session, &hash, |directory| {
             made = true;
             if mixed.is_dir() {
                 fs::remove_dir_all(&mixed).at("remove", &mixed)?;

@@ -4,7 +4,7 @@ use super::Failure;
 use crate::selftest::{answers, selftest, Check, Patience};
 use crate::{Result, Session};
 use kerntune_kernel::Kernel;
-use kerntune_work::{write_json, ContentHash, IoContext};
+use kerntune_work::{write_json, IoContext, Key};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -24,16 +24,15 @@ struct Stored {
 /// The verdict `id`, made if it is not there; `make` gets a directory, which is kept.
 pub(super) fn remembered(
     session: &Session,
-    id: &str,
+    key: &Key,
     make: impl FnOnce(&Path) -> Result<Option<Failure>>,
 ) -> Result<Option<Failure>> {
-    let staged = session.work.stage(ROOM, id)?;
+    let staged = session.work.stage(ROOM, key)?;
     if let Some(done) = staged.already() {
         let path = done.join(FILE);
         let bytes = fs::read(&path).at("read", &path)?;
         let stored: Stored =
             serde_json::from_slice(&bytes).map_err(|source| kerntune_work::Error::Json { path, source })?;
-        let _ = fs::remove_dir(staged.path());
         return Ok(stored.failure);
     }
     staged.clear()?;
@@ -49,14 +48,15 @@ pub(super) fn remembered(
 /// Those of `base`; what keeps a kernel from being tried.
 pub fn judge(session: &Session, kernel: &Kernel, base: &Kernel) -> Result<Option<Failure>> {
     let right = selftest(session, base)?;
-    let id = |of: &str| {
-        let hash = ContentHash::new("verdict/1").field("kernel", &kernel.manifest.id).field("image", of);
-        hash.field("machine", &session.machine_id).finish()
-    };
+    let key = Key::new("verdict/2", crate::CODE)
+        .field("kernel", &kernel.manifest.id)
+        .field("images", kernel.content()?)
+        .field("image", &right.image)
+        .field("machine", &session.machine_id);
     // Answers have a place of their own; only a run that breaks off is remembered here.
     let mut checks = None;
-    let broke = match session.work.find(ROOM, &id(&right.image)) {
-        Some(_) => remembered(session, &id(&right.image), |_| Ok(None))?,
+    let broke = match session.work.sound(ROOM, &key.id()) {
+        Some(_) => remembered(session, &key, |_| Ok(None))?,
         None => match selftest(session, kernel) {
             Ok(done) => {
                 checks = Some(done.checks);
@@ -64,7 +64,7 @@ pub fn judge(session: &Session, kernel: &Kernel, base: &Kernel) -> Result<Option
             }
             Err(error) => {
                 let failure = Failure::of_run(error)?;
-                remembered(session, &id(&right.image), |_| Ok(Some(failure)))?
+                remembered(session, &key, |_| Ok(Some(failure)))?
             }
         },
     };

@@ -1,6 +1,6 @@
 //! Recipe `bolt`: the training run of the base kernel itself is recorded, and its image rewritten.
 
-use super::{not_of, record_training, tell, Given, Job, Make, RecipeOptions, Way};
+use super::{check_recording, not_of, record_training, tell, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
 use crate::{Error, Result, Session};
 use kerntune_kernel::{repack, BuildRequest, Kernel, Rewritten};
@@ -20,6 +20,13 @@ impl Way for Bolt {
         match options.values {
             true => Err(Error::NoValues(Recipe::Bolt.name())),
             false => Ok(()),
+        }
+    }
+
+    fn check_given(&self, given: &Given) -> Result<()> {
+        match given {
+            Given::Recording(directory) => check_recording(directory),
+            Given::Counters(_) => Err(not_of(Recipe::Bolt, "--gcda", "--profile")),
         }
     }
 

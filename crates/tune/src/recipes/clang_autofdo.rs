@@ -1,6 +1,6 @@
 //! Recipe `clang-autofdo`: the training run of the base kernel itself is recorded.
 
-use super::{not_of, record_training, tell, Compiles, Given, Job, Make, RecipeOptions, Way};
+use super::{check_recording, not_of, record_training, tell, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
 use crate::{Error, Result, Session};
 use kerntune_kernel::{BuildRequest, ImportedSource, Kernel};
@@ -28,6 +28,13 @@ impl Way for ClangAutofdo {
             return Err(Error::NoValues(self.recipe.name()));
         }
         Ok(())
+    }
+
+    fn check_given(&self, given: &Given) -> Result<()> {
+        match given {
+            Given::Recording(directory) => check_recording(directory),
+            Given::Counters(_) => Err(not_of(self.recipe, "--gcda", "--profile")),
+        }
     }
 
     fn base(&self, session: &Session, request: &BuildRequest) -> Result<BuildRequest> {

@@ -7,7 +7,7 @@ use crate::train::train;
 use crate::{Result, Session};
 use kerntune_kernel::{BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{
-    instrumented_request, prepare_profile, prove, tuned_request, without_counters, Exclusions,
+    check_files, instrumented_request, prepare_profile, prove, tuned_request, without_counters, Exclusions,
     PreparedProfile, Values,
 };
 use kerntune_optimize::{Proof, Recipe};
@@ -22,6 +22,13 @@ impl Way for GccPgo {
 
     fn check(&self, _: RecipeOptions) -> Result<()> {
         Ok(())
+    }
+
+    fn check_given(&self, given: &Given) -> Result<()> {
+        match given {
+            Given::Counters(directory) => Ok(check_files(directory)?),
+            Given::Recording(_) => Err(not_of(Recipe::GccPgo, "--profile", "--gcda")),
+        }
     }
 
     fn base(&self, _: &Session, request: &BuildRequest) -> Result<BuildRequest> {

@@ -1,7 +1,7 @@
 //! Recipe `layout`, alone or after one that compiles: the objects are linked in the order that a recording of
 //! themselves asks for.
 
-use super::{not_of, record_run, tell, Compiles, Given, Job, Make, RecipeOptions, Way};
+use super::{check_recording, not_of, record_run, tell, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
 use crate::record::Capture;
 use crate::sound::sound;
@@ -39,6 +39,14 @@ impl Way for Layout {
             Some(after) => after.check(options),
             None if options.values => Err(Error::NoValues(self.recipe.name())),
             None => Ok(()),
+        }
+    }
+
+    fn check_given(&self, given: &Given) -> Result<()> {
+        match (self.after, given) {
+            (Some(after), given) => after.check_given(given),
+            (None, Given::Recording(directory)) => check_recording(directory),
+            (None, Given::Counters(_)) => Err(not_of(Recipe::Layout, "--gcda", "--profile")),
         }
     }
 

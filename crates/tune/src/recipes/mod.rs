@@ -19,6 +19,7 @@ use kerntune_optimize::clang_autofdo::Link;
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_optimize::quality::Quality;
 use kerntune_optimize::{Proof, Recipe};
+use kerntune_profile::load_manifest;
 use std::path::{Path, PathBuf};
 
 /// What is there already in place of a training run.
@@ -84,6 +85,9 @@ pub(crate) trait Way {
 
     /// Whether all that is asked for in `options` is this recipe's.
     fn check(&self, options: RecipeOptions) -> Result<()>;
+
+    /// Whether a profile can be made of `given`, as far as that can be told before anything is built.
+    fn check_given(&self, given: &Given) -> Result<()>;
 
     /// What the base kernel is built from, where `request` was asked for.
     fn base(&self, session: &Session, request: &BuildRequest) -> Result<BuildRequest>;
@@ -162,6 +166,33 @@ pub(crate) fn way(recipe: Recipe) -> &'static dyn Way {
             const BY_LLD: ClangAutofdo = ClangAutofdo { recipe: Recipe::StockLldOrder, link: Link::Objects };
             &stock::Autofdo { like: BY_LLD, movable: true }
         }
+    }
+}
+
+/// Refuses what `recipe` would ignore.
+///
+/// # Errors
+/// [`Error::NoValues`], [`Error::CompilesNothing`].
+pub fn check_options(
+    recipe: Recipe,
+    options: RecipeOptions,
+    object_flags: &[ObjectFlags],
+    exclusions: &Exclusions,
+) -> Result<()> {
+    way(recipe).check(options)?;
+    let about_objects =
+        [("--object-flags", !object_flags.is_empty()), ("--exclude", !exclusions.entries().is_empty())];
+    match about_objects.into_iter().find(|(_, asked)| *asked && recipe == Recipe::Bolt) {
+        Some((option, _)) => Err(Error::CompilesNothing { option, recipe: recipe.name() }),
+        None => Ok(()),
+    }
+}
+
+/// A recording that counts can be made of.
+fn check_recording(directory: &Path) -> Result<()> {
+    match load_manifest(directory)?.capture.edges {
+        true => Ok(()),
+        false => Err(Error::NoEdges { profile: directory.to_owned() }),
     }
 }
 

@@ -41,6 +41,10 @@ impl Way for Propeller {
         self.after.check(options)
     }
 
+    fn check_given(&self, given: &Given) -> Result<()> {
+        self.after.check_given(given)
+    }
+
     fn base(&self, session: &Session, request: &BuildRequest) -> Result<BuildRequest> {
         self.after.base(session, request)
     }

@@ -27,6 +27,10 @@ impl Way for Gcov {
         }
     }
 
+    fn check_given(&self, given: &Given) -> Result<()> {
+        GccPgo.check_given(given)
+    }
+
     fn base(&self, session: &Session, request: &BuildRequest) -> Result<BuildRequest> {
         GccPgo.base(session, request)
     }
@@ -69,6 +73,10 @@ impl Way for Autofdo {
 
     fn check(&self, options: RecipeOptions) -> Result<()> {
         self.like.check(options)
+    }
+
+    fn check_given(&self, given: &Given) -> Result<()> {
+        self.like.check_given(given)
     }
 
     fn base(&self, session: &Session, request: &BuildRequest) -> Result<BuildRequest> {

@@ -3,9 +3,9 @@
 use crate::args::{BenchCompare, IntervalMethod, RowCorrection};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use kerntune_guest::read_text;
 use kerntune_report::bench;
 use kerntune_stats::{Comparison, Correction, Method, Options, Results, Set};
-use kerntune_work::IoContext;
 use std::path::PathBuf;
 
 pub fn run(asked: &BenchCompare, output: &Output) -> Result<Exit, Failure> {
@@ -43,7 +43,7 @@ pub fn run(asked: &BenchCompare, output: &Output) -> Result<Exit, Failure> {
 fn joined<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<Set, Failure> {
     let mut files = Vec::new();
     for path in paths {
-        let text = std::fs::read_to_string(path).at("read", path)?;
+        let text = read_text("read", path)?;
         let origin = path.display().to_string();
         let results = Results::parse(&origin, &text)?;
         files.push((origin, results));

@@ -3,9 +3,9 @@
 use crate::args::BenchPredict;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use kerntune_guest::read_text;
 use kerntune_report::prediction;
 use kerntune_stats::{Options, Prediction, Recipe, Results};
-use kerntune_work::IoContext;
 use std::path::PathBuf;
 
 pub fn run(asked: &BenchPredict, output: &Output) -> Result<Exit, Failure> {
@@ -32,7 +32,7 @@ pub fn run(asked: &BenchPredict, output: &Output) -> Result<Exit, Failure> {
 /// Files two by two, each with its name.
 fn pairs(paths: &[PathBuf]) -> Result<Vec<[(String, Results); 2]>, Failure> {
     let read = |path: &PathBuf| -> Result<(String, Results), Failure> {
-        let text = std::fs::read_to_string(path).at("read", path)?;
+        let text = read_text("read", path)?;
         let origin = path.display().to_string();
         let results = Results::parse(&origin, &text)?;
         Ok((origin, results))

@@ -3,15 +3,15 @@
 use crate::args::{BenchRun, Global, Machine};
 use crate::commands::{counters, work, workload};
 use crate::exit::{Exit, Failure};
+use crate::files::OutputFile;
 use crate::output::Output;
 use kerntune_compare::number::figure;
 use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
 use kerntune_stats::{Results, Skipped};
 use kerntune_tune::bench::{self, emulator, host, timed, Selected};
-use kerntune_tune::{model, Session};
-use kerntune_work::{write_json, WorkDir};
-use std::path::Path;
+use kerntune_tune::Session;
+use kerntune_work::WorkDir;
 
 /// Runs of each suite on the host.
 const RUNS: u32 = 5;
@@ -22,11 +22,7 @@ pub fn run(global: &Global, options: &BenchRun, output: &Output) -> Result<Exit,
     if options.scale.is_some_and(|scale| !(scale > 0.0 && scale <= 1e6)) {
         return Err(Failure::usage("--scale is above 0 and up to 1e6"));
     }
-    let place = options.output.as_deref().and_then(Path::parent);
-    if let Some(missing) = place.filter(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()) {
-        // Said now, and not when there are results to lose.
-        return Err(Failure::usage(format!("--output: there is no directory {}", missing.display())));
-    }
+    let file = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
     let suites = options.suites.iter().map(|name| suite(name)).collect::<Result<_, _>>()?;
     let selection = bench::select(suites, &options.row).map_err(kerntune_tune::Error::from)?;
     let work = work(global)?;
@@ -35,8 +31,8 @@ pub fn run(global: &Global, options: &BenchRun, output: &Output) -> Result<Exit,
         Machine::Kvm | Machine::Uml => in_guest(&work, options, selection, output)?,
         Machine::Host => on_host(&work, options, selection, output)?,
     };
-    if let Some(path) = &options.output {
-        write_json(path, &results)?;
+    if let Some(file) = &file {
+        file.write_json(&results)?;
     }
     match (options.format.json, options.machine) {
         (true, _) => output.json(&results),
@@ -84,6 +80,10 @@ fn only(options: &BenchRun, machine: Machine) -> Result<(), Failure> {
             "--iterations is for kvm and uml; elsewhere a row is timed once in each run",
         ),
         (
+            options.model.is_asked() && machine != Machine::Emulator,
+            "--model is for the emulator; other machines have caches of their own",
+        ),
+        (
             options.counters.are_asked() && !matches!(machine, Machine::Kvm | Machine::Host),
             "--counters is for kvm and host; the emulator counts by itself, and User-Mode Linux has no counters",
         ),
@@ -109,7 +109,7 @@ fn on_emulator(
 ) -> Result<Results, Failure> {
     only(options, Machine::Emulator)?;
     let kernel = kernel(work, options)?;
-    let model = model::find(&options.model.model)?;
+    let model = options.model.find()?;
     let checked = emulator::check(&kernel, selection)?;
     say(&checked.1, kerntune_tune::record::MACHINE, output);
     let session = Session::new(work, output.progress())?;

@@ -4,19 +4,20 @@ use super::{left_out, vmlinux};
 use crate::args::{ExportAutofdo, Global};
 use crate::commands::work;
 use crate::exit::{Exit, Failure};
+use crate::files::OutputFile;
 use crate::output::Output;
 use kerntune_convert::autofdo::Unsymbolized;
 use kerntune_profile::{find, Profile};
-use kerntune_work::write_atomic;
 
 pub fn run(global: &Global, options: &ExportAutofdo, output: &Output) -> Result<Exit, Failure> {
+    let file = OutputFile::new("OUTPUT", &options.output)?;
     let work = work(global)?;
     let entry = find(&work, &options.profile)?;
     let profile = Profile::load(&entry.path)?;
     let counts = Unsymbolized::of(&profile.tables).map_err(Failure::usage)?;
     let mut text = Vec::new();
     counts.write(&mut text).map_err(Failure::usage)?;
-    write_atomic(&options.output, &text)?;
+    file.write(&text)?;
     left_out(counts.outside_bytes, counts.executed_bytes, output);
     let image = vmlinux(&work, &profile);
     output.note(&format!("{} ranges, {} branches", counts.ranges(), counts.branches()));

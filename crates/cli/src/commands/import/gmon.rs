@@ -6,13 +6,14 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_convert::gcda::ByteOrder;
 use kerntune_convert::gmon::{self, Gmon, Target};
+use kerntune_guest::read_input;
 use kerntune_kernel::Symbols;
 use kerntune_profile::{
     load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Nanoseconds, Profile, Run, Symbol,
     ROOM,
 };
 use kerntune_report::summary;
-use kerntune_work::{ContentHash, IoContext};
+use kerntune_work::{IoContext, Key};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -22,19 +23,19 @@ pub fn run(global: &Global, options: &ImportGmon, output: &Output) -> Result<Exi
     let work = work(global)?;
     let target = target(&options.image)?;
     let symbols = symbols(&options.image)?;
-    let mut hash = ContentHash::new("import-gmon/1").file("image", &options.image)?;
+    let mut hash = Key::new("import-gmon/2", kerntune_tune::CODE).file("image", &options.image)?;
     let mut files = Vec::new();
     for path in &options.files {
-        let bytes = std::fs::read(path).at("read", path)?;
+        let bytes = read_input("read", path, GMON_MAX)?;
         hash = hash.field("gmon", &bytes);
         files.push(Gmon::parse(&bytes, target).map_err(|error| at(path, error))?);
     }
     let name = options.image.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let imported = gmon::import(&files, symbols, &name).map_err(|error| at(&options.image, error))?;
-    let id = hash.finish();
-    let staged = work.stage(ROOM, &id)?;
+    let id = hash.id();
+    let staged = work.stage(ROOM, &hash)?;
     let path = match staged.already() {
-        Some(done) => done.to_owned(),
+        Some(done) => done,
         None => {
             staged.clear()?;
             let kernel = KernelId { id: String::new(), label: name, version: String::new() };
@@ -70,6 +71,9 @@ pub fn run(global: &Global, options: &ImportGmon, output: &Output) -> Result<Exi
 fn at(path: &Path, error: gmon::Error) -> Failure {
     Failure::usage(format!("{}: {error}", path.display()))
 }
+
+/// Bytes of the largest `gmon.out` that is read: of a kernel it has a few MiB.
+const GMON_MAX: u64 = 1 << 30;
 
 /// Byte order and width from the first bytes of the image: a gmon.out does not say them.
 fn target(image: &Path) -> Result<Target, Failure> {

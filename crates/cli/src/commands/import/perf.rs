@@ -19,6 +19,13 @@ pub fn run(global: &Global, options: &ImportPerf, output: &Output) -> Result<Exi
     };
     let import = import(&work, &request)?;
     let recorded = &import.recorded;
+    if let Some((line, text)) = &import.strange.first {
+        output.note(&format!(
+            "kerntune: {}: {} lines were not understood, and left out; the first is line {line}: {text}",
+            options.file.display(),
+            import.strange.lines
+        ));
+    }
     if options.format.json {
         output.print(&summary::json(&Profile::load(&recorded.path)?)?);
     } else {

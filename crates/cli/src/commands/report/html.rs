@@ -2,6 +2,7 @@
 
 use crate::args::HtmlReport;
 use crate::exit::{Exit, Failure};
+use crate::files::OutputFile;
 use crate::output::Output;
 use kerntune_analyze::timeline::{detail, overview};
 use kerntune_analyze::{Error, TraceFile};
@@ -18,6 +19,7 @@ pub fn run(
     options: &HtmlReport,
     output: &Output,
 ) -> Result<Exit, Failure> {
+    let file = OutputFile::new("--output", &options.output)?;
     let region = options.region.as_deref();
     // A profile without a trace has a page without a timeline.
     let files = match RunFiles::open(directory) {
@@ -41,7 +43,7 @@ pub fn run(
         timeline: timeline.as_ref(),
         written: concat!("kerntune ", env!("CARGO_PKG_VERSION")),
     })?;
-    kerntune_work::write_atomic(&options.output, page.as_bytes())?;
+    file.write(page.as_bytes())?;
     output.note(&format!("wrote {} ({} KiB)", options.output.display(), page.len().div_ceil(1024)));
     Ok(Exit::Ok)
 }

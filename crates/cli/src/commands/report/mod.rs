@@ -23,6 +23,18 @@ pub fn run(global: &Global, options: &Report, output: &Output) -> Result<Exit, F
             "options of a report come after its name: kerntune report PROFILE KIND --region NAME",
         ));
     }
+    let of_table = outer.top.is_some() || outer.region.is_some() || outer.sort != "net";
+    if options.kind.is_none() && outer.format.json && of_table {
+        return Err(Failure::usage(
+            "--json shows the summary, for which --top, --sort and --region mean nothing: kerntune report PROFILE functions --json",
+        ));
+    }
+    let sorted = match &options.kind {
+        None => Some(outer),
+        Some(ReportKind::Functions(table)) => Some(table),
+        Some(_) => None,
+    };
+    sorted.map(|table| table.sort.parse::<functions::Sort>()).transpose()?;
     let work = work(global)?;
     let entry = find(&work, &options.profile)?;
     let profile = Profile::load(&entry.path)?;

@@ -3,13 +3,13 @@
 use crate::args::CodePath;
 use crate::exit::Failure;
 use crate::output::Output;
-use kerntune_analyze::path::{collect, CallStart, Selection, Span};
+use kerntune_analyze::path::{collect, CallStart, Operation, Selection, Span};
 use kerntune_analyze::TraceFile;
 use kerntune_compare::number::grouped;
 use kerntune_profile::{Profile, Tables};
 use kerntune_report::names;
 use kerntune_report::path::{json, text, typical, worst, Picked, Shown};
-use kerntune_trace::{files, RecorderSpec};
+use kerntune_trace::{files, RecorderSpec, Recording};
 use kerntune_tune::run_files::{RunFiles, POINTS, RUN};
 use std::path::Path;
 
@@ -26,6 +26,10 @@ pub fn run(profile: &Profile, dir: &Path, options: &CodePath, output: &Output) -
     };
     let trace = TraceFile::open(&files.trace, &files.recording).map_err(Failure::recording)?;
     let path = collect(&trace, profile.tables.symbols.len(), &selection)?;
+    let title = match path.operation {
+        Some(operation) => of_operation(operation, &files.recording, options.nth),
+        None => title,
+    };
     let points = points(dir, &profile.tables);
     let shown = Shown {
         profile,
@@ -76,8 +80,27 @@ fn selected(profile: &Profile, options: &CodePath) -> Result<(Span, String), Fai
         let title = format!("everything from {} to {} ns", grouped(begin_ns), grouped(end_ns));
         return Ok((Span::Window { begin_ns, end_ns }, title));
     }
-    let title = format!("operation {}{within}", grouped(options.nth));
-    Ok((Span::Operation { region: options.region.clone(), nth: options.nth }, title))
+    // What is found is only known when it is read.
+    Ok((Span::Operation { region: options.region.clone(), nth: options.nth }, String::new()))
+}
+
+/// `operation 2 in region tcp_rr`, or that there is none to tell from the others.
+fn of_operation(operation: Operation, recording: &Recording, nth: u64) -> String {
+    let region = recording.regions.get(operation.region as usize).map_or("?", |region| &region.name);
+    let same = recording.regions.iter().filter(|other| other.name == region).count();
+    match (operation.marked, same) {
+        (true, _) => format!("operation {} in region {region}", grouped(nth)),
+        (false, _) if nth > 1 => {
+            format!("region {region}: all of the one after {} marked operations", grouped(nth - 1))
+        }
+        (false, 1) => format!("region {region}: all of it, as it marks no operations"),
+        (false, same) => {
+            format!(
+                "region {region}: all of the first of {}, as they mark no operations",
+                grouped(same as u64)
+            )
+        }
+    }
 }
 
 /// Names of the inline points, from what the recorder was asked for: `function+offset`.

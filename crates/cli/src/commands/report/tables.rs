@@ -3,10 +3,11 @@
 use crate::args::{Diff, Histogram, Part, Subsystems, Table, Threads};
 use crate::exit::Failure;
 use crate::output::Output;
+use kerntune_guest::read_text;
 use kerntune_profile::{find, Profile};
 use kerntune_report::{diff, histogram, idle, interrupts, subsystems, switches, threads};
 use kerntune_report::{Grouping, Groups};
-use kerntune_work::{IoContext, WorkDir};
+use kerntune_work::WorkDir;
 
 /// Rows shown in text where no number is asked for.
 const TOP: usize = 40;
@@ -34,7 +35,7 @@ pub fn subsystems(profile: &Profile, options: &Subsystems, output: &Output) -> R
     let grouping = match &options.groups {
         None => Grouping::Directory(options.depth.map(usize::from)),
         Some(file) => {
-            let text = std::fs::read_to_string(file).at("read", file)?;
+            let text = read_text("read", file)?;
             Grouping::File(Groups::parse(&text, &file.display().to_string())?)
         }
     };

@@ -31,8 +31,8 @@ kt.viewOf = (index) => {
     const { functions: t, arcs: a, histograms: h } = data.groups[number];
     for (let i = 0; i < t.f.length; i++) {
       let row = functions.get(t.f[i]);
-      if (!row) functions.set(t.f[i], row = { f: t.f[i], calls: 0, net: 0, elapsed: 0, max: 0, min: Infinity, slowest: -1, at: 0 });
-      if (t.calls[i] > 0) {
+      if (!row) functions.set(t.f[i], row = { f: t.f[i], calls: 0, ended: 0, net: 0, elapsed: 0, max: 0, min: Infinity, slowest: -1, at: 0 });
+      if (t.ended[i] > 0) {
         row.max = Math.max(row.max, t.max[i]);
         row.min = Math.min(row.min, t.min[i]);
         if (t.slowest[i] > row.slowest || (t.slowest[i] === row.slowest && t.at[i] < row.at)) {
@@ -41,14 +41,16 @@ kt.viewOf = (index) => {
         }
       }
       row.calls += t.calls[i];
+      row.ended += t.ended[i];
       row.net += t.net[i];
       row.elapsed += t.elapsed[i];
     }
     for (let i = 0; i < a.from.length; i++) {
       const key = a.from[i] + " " + a.to[i] + " " + a.h[i];
       let arc = arcs.get(key);
-      if (!arc) arcs.set(key, arc = { from: a.from[i], to: a.to[i], how: data.hows[a.h[i]], calls: 0, elapsed: 0 });
+      if (!arc) arcs.set(key, arc = { from: a.from[i], to: a.to[i], how: data.hows[a.h[i]], calls: 0, ended: 0, elapsed: 0 });
       arc.calls += a.calls[i];
+      arc.ended += a.ended[i];
       arc.elapsed += a.elapsed[i];
     }
     for (let i = 0; i < h.f.length; i++) {

@@ -125,7 +125,7 @@ kt.icicle = () => {
       lines.push(["itself", weight.unit(tree.own[c][node]) + ", " + kt.percent(tree.own[c][node], whole)]);
       if (c !== 0) lines.push(["time", kt.ns(tree.all[0][node]) + ", itself " + kt.ns(tree.own[0][node])]);
       if (tree.parent[node] >= 0) lines.push(["of its caller", kt.percent(tree.all[c][node], tree.all[c][tree.parent[node]])]);
-      if (tree.calls[node] > 0) lines.push(["per call", weight.unit(tree.all[c][node] / tree.calls[node])]);
+      if (tree.calls[node] > 0) lines.push(["per call made", weight.unit(tree.all[c][node] / tree.calls[node])]);
       const how = kt.data.hows[tree.how[node]];
       if (tree.f[node] >= 0) lines.push(["came to run by", how === "jump" ? "jump (tail call)" : how]);
       const source = kt.module(tree.f[node]) || kt.file(tree.f[node]);

@@ -7,7 +7,7 @@ kt.neighbours = () => {
     const rows = sorted.slice(0, sorted.length > MOST ? MOST - 1 : MOST).map((arc) => ({ ...arc, f: arc[end] }));
     const rest = sorted.slice(rows.length);
     if (rest.length > 0) {
-      rows.push({ f: kt.OTHERS, label: rest.length + " others", how: "call", calls: rest.reduce((s, a) => s + a.calls, 0), elapsed: rest.reduce((s, a) => s + a.elapsed, 0) });
+      rows.push({ f: kt.OTHERS, label: rest.length + " others", how: "call", calls: rest.reduce((s, a) => s + a.calls, 0), ended: rest.reduce((s, a) => s + a.ended, 0), elapsed: rest.reduce((s, a) => s + a.elapsed, 0) });
     }
     return rows;
   };
@@ -60,7 +60,7 @@ kt.neighbours = () => {
       group.append(kt.svg("text", { x: x + 7, y: y - 3, class: "name" }, kt.cut(name, letters)));
       const how = r.how === "call" ? "" : (r.how === "jump" ? "tail call" : r.how) + ", ";
       group.append(kt.svg("text", { x: x + 7, y: y + 11, class: "small" }, kt.cut(how + words(r) + ", " + share(r, rows), Math.floor((room - 10) / 5.6))));
-      group.append(kt.svg("title", {}, `${name}\n${kt.grouped(r.calls)} calls (${r.how}), ${kt.ns(r.elapsed)} elapsed, ${kt.ns(r.calls ? r.elapsed / r.calls : 0)} each\n${kt.file(r.f)}`));
+      group.append(kt.svg("title", {}, `${name}\n${kt.grouped(r.calls)} calls (${r.how}), ${kt.ns(r.elapsed)} elapsed, ${kt.ns(r.ended ? r.elapsed / r.ended : 0)} each\n${kt.file(r.f)}`));
       if (r.f >= 0) {
         group.setAttribute("aria-label", `${isLeft ? "caller" : "callee"} ${name}, ${words(r)}`);
         group.addEventListener("click", () => kt.set({ fn: r.f }));
@@ -90,7 +90,7 @@ kt.neighbours = () => {
     const place = byId("one-facts");
     if (!row) { place.textContent = "Not called in this region."; return; }
     const busy = kt.view.about.busy;
-    place.replaceChildren(`${kt.module(fn) || kt.file(fn) || "source path not known"} · ${kt.grouped(row.calls)} calls · elapsed ${kt.ns(row.elapsed)} (${kt.percent(row.elapsed, busy)} of busy) · net ${kt.ns(row.net)} (${kt.percent(row.net, busy)})`);
+    place.replaceChildren(`${kt.module(fn) || kt.file(fn) || "source path not known"} · ${kt.grouped(row.calls)} calls${row.ended === row.calls ? "" : " (" + kt.grouped(row.ended) + " ended)"} · elapsed ${kt.ns(row.elapsed)} (${kt.percent(row.elapsed, busy)} of busy) · net ${kt.ns(row.net)} (${kt.percent(row.net, busy)})`);
     if (row.slowest < 0) return;
     place.append(` · slowest ${kt.ns(row.slowest)} at ${kt.moment(row.at)} `);
     const known = kt.windowOf && kt.windowOf(row.at, fn);

@@ -1,14 +1,15 @@
 // The flat table: all functions of the view, sorted and filtered; as many rows as can be read.
 kt.table = () => {
   const table = byId("flat"), body = table.tBodies[0], filter = byId("filter"), SHOWN = 400;
-  const average = (row) => (row.calls ? row.elapsed / row.calls : 0);
+  const average = (row) => (row.ended ? row.elapsed / row.ended : 0);
   const columns = [
     { head: "function", key: (row) => kt.name(row.f), text: true },
     { head: "net", key: (row) => row.net, show: kt.ns },
     { head: "% net", key: (row) => row.net, show: (net) => kt.percent(net, kt.view.about.busy), bar: true },
-    { head: "calls", key: (row) => row.calls, show: kt.count },
+    { head: "calls", key: (row) => row.calls, show: kt.count, title: "calls that were made" },
+    { head: "ended", key: (row) => row.ended, show: kt.count, title: "calls that ended" },
     { head: "elapsed", key: (row) => row.elapsed, show: kt.ns },
-    { head: "average", key: average, show: kt.ns, title: "elapsed time per call" },
+    { head: "average", key: average, show: kt.ns, title: "elapsed time per call that ended" },
     { head: "slowest", key: (row) => Math.max(0, row.slowest), show: kt.ns, title: "greatest elapsed time of one call" },
   ];
   let by = 1, descending = true;

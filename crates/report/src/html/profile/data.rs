@@ -94,6 +94,7 @@ struct TreeColumns {
 struct FunctionColumns {
     f: Vec<i64>,
     calls: Vec<u64>,
+    ended: Vec<u64>,
     net: Vec<u64>,
     elapsed: Vec<u64>,
     max: Vec<u64>,
@@ -108,6 +109,7 @@ struct ArcColumns {
     to: Vec<i64>,
     h: Vec<u8>,
     calls: Vec<u64>,
+    ended: Vec<u64>,
     elapsed: Vec<u64>,
 }
 
@@ -277,6 +279,7 @@ fn function_columns(rows: &[FunctionTotals], numbers: &Numbers) -> FunctionColum
     FunctionColumns {
         f: rows.iter().map(|row| numbers.of(row.function.get())).collect(),
         calls: column(|row| row.calls),
+        ended: column(|row| row.ended),
         net: column(|row| row.net_ns.get()),
         elapsed: column(|row| row.elapsed_ns.get()),
         max: column(|row| row.max_ns.get()),
@@ -287,20 +290,22 @@ fn function_columns(rows: &[FunctionTotals], numbers: &Numbers) -> FunctionColum
 }
 
 fn arc_columns(tables: &Tables, groups: &Groups, numbers: &Numbers, out: &mut [Group]) {
-    let mut arcs: BTreeMap<(u32, i64, i64, How), (u64, u64)> = BTreeMap::new();
+    let mut arcs: BTreeMap<(u32, i64, i64, How), [u64; 3]> = BTreeMap::new();
     for arc in &tables.arcs {
         let Some(group) = groups.group(arc.region) else { continue };
         let caller = arc.caller.known().map_or(NONE, |f| numbers.of(f.get()));
         let sums = arcs.entry((group, caller, numbers.of(arc.callee.get()), arc.how)).or_default();
-        sums.0 = sums.0.saturating_add(arc.calls);
-        sums.1 = sums.1.saturating_add(arc.elapsed_ns.get());
+        for (sum, figure) in sums.iter_mut().zip([arc.calls, arc.ended, arc.elapsed_ns.get()]) {
+            *sum = sum.saturating_add(figure);
+        }
     }
-    for ((group, from, to, how), (calls, elapsed)) in arcs {
+    for ((group, from, to, how), [calls, ended, elapsed]) in arcs {
         let Some(Group { arcs, .. }) = out.get_mut(group as usize) else { continue };
         arcs.from.push(from);
         arcs.to.push(to);
         arcs.h.push(how as u8);
         arcs.calls.push(calls);
+        arcs.ended.push(ended);
         arcs.elapsed.push(elapsed);
     }
 }

@@ -58,7 +58,7 @@ pub fn windows(profile: &Profile, region: Option<&str>) -> Vec<Choice> {
     }
 
     let mut totals = tables.totals(is_wanted);
-    totals.retain(|row| row.calls > 0 && row.slowest_ns.get() > 0);
+    totals.retain(|row| row.ended > 0 && row.slowest_ns.get() > 0);
     let mut functions = BTreeSet::new();
     let mut slowest = Vec::new();
     for weight in [

@@ -1,0 +1,156 @@
+//! `kerntune check` and `kerntune gc`: whether every result is as it was written, and what can go.
+
+use super::{bytes, work};
+use crate::args::{Check, Gc, Global};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use kerntune_work::{survey, Found, Reason, Survey, WorkDir};
+use serde_json::{json, Value};
+use std::path::Path;
+use std::time::Duration;
+
+const SCHEMA: &str = "kerntune-store/1";
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Hashes every file of every result.
+pub fn check(global: &Global, options: &Check, output: &Output) -> Result<Exit, Failure> {
+    let work = work(global)?;
+    let seen = look(&work, true, output)?;
+    let damaged: Vec<&Found> =
+        seen.found.iter().filter(|found| matches!(found.reason, Some(Reason::Damaged(_)))).collect();
+    let results = seen.found.iter().filter(|found| found.reason.is_none());
+    let (count, size) = results.fold((0u64, 0u64), |(n, sum), found| (n + 1, sum + found.bytes));
+    if options.format.json {
+        output.json(&document(&work, &seen, count, size, 0));
+    } else {
+        for found in &damaged {
+            output.print(&format!("{}/{}: {}", found.kind, found.name, why(found)));
+        }
+        output.print(&match damaged.len() {
+            0 => format!("{count} results, {}: every file is as it was written", bytes(size)),
+            n => format!("{n} damaged, {count} results ({}) as they were written", bytes(size)),
+        });
+        let rest = seen.found.iter().filter(|found| found.reason.is_some()).count() - damaged.len();
+        if rest + damaged.len() > 0 {
+            output.note(&format!(
+                "{} can go: `kerntune gc --thorough` shows it; what is damaged is made again when it is needed",
+                if rest == 0 { "what is damaged".into() } else { format!("{} entries", rest + damaged.len()) }
+            ));
+        }
+    }
+    Ok(if damaged.is_empty() { Exit::Ok } else { Exit::Findings })
+}
+
+/// Shows what there is and what can go; deletes the latter if asked to.
+pub fn gc(global: &Global, options: &Gc, output: &Output) -> Result<Exit, Failure> {
+    let work = work(global)?;
+    let seen = look(&work, options.thorough, output)?;
+    let patience = DAY * u32::try_from(options.older_than).unwrap_or(u32::MAX);
+    let can_go = |found: &&Found| match &found.reason {
+        None => false,
+        Some(Reason::Unfinished) => !found.in_use && found.age >= patience,
+        Some(_) => !found.in_use,
+    };
+    let going: Vec<&Found> = seen.found.iter().filter(can_go).collect();
+    let mut freed = 0;
+    if options.remove {
+        for found in &going {
+            if Survey::delete(&work, found)? {
+                freed += found.bytes;
+            }
+        }
+    }
+    if options.format.json {
+        let results = seen.found.iter().filter(|found| found.reason.is_none());
+        let (count, size) = results.fold((0, 0), |(n, sum), found| (n + 1, sum + found.bytes));
+        output.json(&document(&work, &seen, count, size, freed));
+        return Ok(Exit::Ok);
+    }
+    output.table(
+        &["KIND", "NAME", "#SIZE", "#AGE", "WHY IT CAN GO, OR WHAT KEEPS IT"],
+        seen.found.iter().map(|found| {
+            vec![found.kind.clone(), found.name.clone(), bytes(found.bytes), age(found.age), why(found)]
+        }),
+    );
+    let sum: u64 = going.iter().map(|found| found.bytes).sum();
+    match (going.len(), options.remove) {
+        (0, _) => output.note("nothing can go"),
+        (n, false) => output.note(&format!("{n} entries can go, {}: `kerntune gc --remove`", bytes(sum))),
+        (n, true) => output.note(&format!("removed {n} entries, {}", bytes(freed))),
+    }
+    Ok(Exit::Ok)
+}
+
+fn look(work: &WorkDir, thorough: bool, output: &Output) -> Result<Survey, Failure> {
+    output.progress().begin(if thorough { "hashing every file" } else { "looking" }, None);
+    let seen = survey(work, thorough, &mut |path: &Path| output.progress().note(&path.display().to_string()));
+    output.progress().end();
+    Ok(seen?)
+}
+
+fn why(found: &Found) -> String {
+    let reason = match &found.reason {
+        Some(Reason::HalfDeleted) => "a deletion that was interrupted".to_string(),
+        Some(Reason::HalfWritten) => "a file that was being written when its process ended".into(),
+        Some(Reason::Unfinished) => "interrupted work; the same command resumes it".into(),
+        Some(Reason::NoResult) => "made by an older version of kerntune, which this one does not read".into(),
+        Some(Reason::Damaged(what)) => what.clone(),
+        None => match found.kept_by.as_slice() {
+            [] => "a result that nothing else was made of".into(),
+            [first] => format!("kept by {first}"),
+            [first, rest @ ..] => format!("kept by {first} and {} more", rest.len()),
+        },
+    };
+    if found.in_use {
+        return format!("in use now; {reason}");
+    }
+    reason
+}
+
+fn age(age: Duration) -> String {
+    let hours = age.as_secs() / 3_600;
+    match hours {
+        0 => format!("{} min", age.as_secs() / 60),
+        1..=47 => format!("{hours} h"),
+        _ => format!("{} d", hours / 24),
+    }
+}
+
+fn document(work: &WorkDir, seen: &Survey, results: u64, size: u64, freed: u64) -> Value {
+    let entries: Vec<Value> = seen
+        .found
+        .iter()
+        .map(|found| {
+            let state = match &found.reason {
+                None => "whole",
+                Some(Reason::HalfDeleted) => "half-deleted",
+                Some(Reason::HalfWritten) => "half-written",
+                Some(Reason::Unfinished) => "unfinished",
+                Some(Reason::NoResult) => "older-version",
+                Some(Reason::Damaged(_)) => "damaged",
+            };
+            let what = match &found.reason {
+                Some(Reason::Damaged(what)) => Some(what),
+                _ => None,
+            };
+            json!({
+                "kind": found.kind,
+                "name": found.name,
+                "state": state,
+                "what": what,
+                "bytes": found.bytes,
+                "age_seconds": found.age.as_secs(),
+                "in_use": found.in_use,
+                "kept_by": found.kept_by,
+            })
+        })
+        .collect();
+    json!({
+        "schema": SCHEMA,
+        "directory": work.root(),
+        "results": results,
+        "bytes": size,
+        "freed_bytes": freed,
+        "entries": entries,
+    })
+}

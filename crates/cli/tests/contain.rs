@@ -1,0 +1,295 @@
+//! Hostile workloads on the machine `host`: none of the host's is changed, and nothing of theirs outlives the run.
+//!
+//! `guest/hostile.c` is what runs, under the kernel that is booted. Who may not contain here gets a reason, and no run.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{fails, said};
+use tempfile::TempDir;
+
+/// Who is neither root nor anybody else here, and has no ids in /etc/subuid.
+const NOBODY: u32 = 54_321;
+
+/// A directory that everybody may enter and whose files an image may hold, with the program in it.
+fn hostile() -> TempDir {
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let source = support::checkout().join("guest/hostile.c");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-std=gnu11", "-O2", "-static", "-Wall", "-Wextra", "-Werror", "-o"]);
+    let output = gcc.arg(directory.path().join("hostile")).arg(source).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    directory
+}
+
+/// A workload of these steps of it, each with a pattern of what it has to print; its file.
+fn workload(directory: &TempDir, memory_mb: u32, steps: &[(&str, &str)]) -> String {
+    let program = directory.path().join("hostile").display().to_string();
+    let mut text =
+        format!("description = \"x\"\nbinaries = [\"busybox\", \"{program}\"]\nmemory_mb = {memory_mb}\n");
+    for run in ["training", "measured"] {
+        text += &format!("[{run}]\n");
+        for (number, (arguments, expect)) in steps.iter().enumerate() {
+            text += &format!(
+                "[[{run}.step]]\nregion = \"{run}-{number}\"\noperations = 1\n\
+                 command = [\"busybox\", \"sh\", \"-c\", \"{program} {arguments} && echo rate 1\"]\n\
+                 fail = [\"ESCAPED.*\"]\nexpect = ['{expect}']\n\
+                 metrics = [{{ name = \"n\", regex = 'rate (\\d)', unit = \"requests/s\", better = \"higher\" }}]\n"
+            );
+        }
+    }
+    support::workload(directory, &text)
+}
+
+fn on_host(file: &str) -> Command {
+    support::kerntune(["bench", "run", file, "--machine", "host", "--runs", "1", "--json"])
+}
+
+fn is_root() -> bool {
+    fs::read_to_string("/proc/self/status").unwrap().contains("Uid:\t0\t0\t")
+}
+
+/// What there is of the host's that a workload may not change, as text.
+fn host() -> Vec<(String, String)> {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_else(|error| error.kind().to_string());
+    let mut state: Vec<(String, String)> = [
+        "/proc/self/mountinfo",
+        "/proc/swaps",
+        "/proc/sysvipc/shm",
+        "/proc/sys/fs/file-max",
+        "/proc/sys/kernel/core_pattern",
+        "/proc/sys/kernel/domainname",
+        "/proc/sys/kernel/hostname",
+        "/proc/sys/kernel/modprobe",
+        "/proc/sys/kernel/printk",
+        "/proc/sys/kernel/sysrq",
+        "/proc/sys/net/ipv4/ip_forward",
+        "/proc/sys/vm/overcommit_memory",
+        "/proc/sys/vm/swappiness",
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+    ]
+    .map(|path| (path.to_owned(), read(path)))
+    .into();
+    let names = |text: String| -> BTreeSet<String> {
+        text.lines().filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect()
+    };
+    state.push(("modules".into(), format!("{:?}", names(read("/proc/modules")))));
+    state.push(("network".into(), format!("{:?}", names(read("/proc/net/dev")))));
+    for device in ["/dev/null", "/dev/zero", "/dev/urandom"] {
+        let meta = fs::metadata(device).unwrap();
+        let text = format!("{:o} {} {} {}", meta.mode(), meta.uid(), meta.rdev(), meta.mtime());
+        state.push((device.into(), text));
+    }
+    state.push(("keys".into(), read("/proc/keys").contains("kt_hostile").to_string()));
+    state
+}
+
+/// Cgroups of ours below the first two levels.
+fn groups() -> Vec<String> {
+    let below = |path: &Path| -> Vec<std::path::PathBuf> {
+        fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    };
+    let first = below(Path::new("/sys/fs/cgroup"));
+    let all = first.iter().flat_map(|path| below(path)).chain(first.clone());
+    all.map(|path| path.display().to_string()).filter(|path| path.contains("/kerntune.")).collect()
+}
+
+/// Processes of any user's with this word among their arguments.
+fn processes(word: &str) -> Vec<u32> {
+    let numbers = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let has = |process: &u32| {
+        let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        line.split(|&byte| byte == 0).any(|argument| argument == word.as_bytes())
+    };
+    numbers.filter(has).collect()
+}
+
+/// Waits for it; the limit is for what never comes.
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < Duration::from_secs(300), "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// All attempts and the host's things that they are made on; the closure runs the workload.
+fn attempts(directory: &TempDir, run: impl FnOnce(&str)) {
+    let canary = directory.path().join("canary");
+    fs::write(&canary, "as it was").unwrap();
+    fs::set_permissions(&canary, fs::Permissions::from_mode(0o666)).unwrap();
+    let written = fs::metadata(&canary).unwrap().mtime_nsec();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap();
+    let name = format!("kerntune-test-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let socket = UnixListener::bind_addr(&address).unwrap();
+    let mut victim = Command::new("sleep").arg("10000").spawn().unwrap();
+    let all =
+        format!("try {} {} {} {name}", canary.display(), victim.id(), port.local_addr().unwrap().port());
+    let mark = format!("mark-{}", canary.display()).replace('/', "-");
+    let steps = [
+        (all.as_str(), "(?s)(kept .*){96}made shared memory: 1.*(kept .*){28}tried all"),
+        ("dump", "no dump"),
+        (&format!("stay {mark}"), "rate"),
+    ];
+    let file = workload(directory, 256, &steps);
+    let before = host();
+    run(&file);
+    for (before, after) in before.iter().zip(host()) {
+        assert_eq!(*before, after);
+    }
+    assert_eq!(fs::read_to_string(&canary).unwrap(), "as it was");
+    assert_eq!(fs::metadata(&canary).unwrap().mtime_nsec(), written);
+    assert!(victim.try_wait().unwrap().is_none(), "the host's process was ended");
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    port.set_nonblocking(true).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    assert!(port.accept().is_err() && socket.accept().is_err(), "somebody was connected");
+    assert_eq!(processes(&mark), [0; 0], "left behind");
+}
+
+#[test]
+fn a_hostile_workload_changes_nothing_of_the_host() {
+    let directory = hostile();
+    attempts(&directory, |file| {
+        let output = on_host(file).output().unwrap();
+        if !is_root() && output.status.code() == Some(3) {
+            assert!(said(&output).contains("does not let a workload be contained"), "{}", said(&output));
+            return;
+        }
+        assert!(output.status.success(), "{}", said(&output));
+    });
+}
+
+/// Contained in a namespace of one user, or refused with the reason.
+#[test]
+fn so_it_is_for_who_is_not_root() {
+    if !is_root() {
+        return; // the test before is this one
+    }
+    let directory = hostile();
+    let (home, work) = (directory.path().join("home"), directory.path().join("work"));
+    fs::create_dir(&home).unwrap();
+    fs::create_dir(&work).unwrap();
+    let program = home.join("kerntune");
+    fs::copy(env!("CARGO_BIN_EXE_kerntune"), &program).unwrap();
+    chown(&work, Some(NOBODY), Some(NOBODY)).unwrap();
+    let user = NOBODY.to_string();
+    let run = |file: &str| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", &user, "--regid", &user, "--clear-groups"]).arg(&program);
+        command.args(["bench", "run", file, "--machine", "host", "--runs", "1", "--json"]);
+        command.env("KERNTUNE_DIR", &work).env("HOME", &work).current_dir(&work);
+        command
+    };
+    let mut contained = true;
+    attempts(&directory, |file| {
+        let output = run(file).output().unwrap();
+        contained = output.status.success();
+        if !contained {
+            assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+            assert!(said(&output).contains("does not let a workload be contained"), "{}", said(&output));
+        }
+    });
+    if contained {
+        // What needs other users is told why it has none.
+        let text = "description = \"x\"\nbinaries = [\"busybox\"]\n[training]\n[[training.step]]\ncommand = [\"busybox\"]\n\
+                    [measured]\n[[measured.step]]\nregion = \"x\"\noperations = 1\n\
+                    command = [\"busybox\", \"chown\", \"33:33\", \"/tmp\"]\n\
+                    metrics = [{ name = \"n\", regex = '(\\d)', unit = \"requests/s\", better = \"higher\" }]\n";
+        let file = support::workload(&directory, text);
+        fails(&mut run(&file), 5, &["There is one user only in it", "/etc/subuid"]);
+    }
+}
+
+#[test]
+fn what_a_hostile_workload_takes_is_bounded() {
+    if !is_root() {
+        return; // bounds of all processes together are cgroups, which few others have
+    }
+    let directory = hostile();
+    let file = workload(
+        &directory,
+        1024,
+        &[("forks", "40[0-9][0-9] processes: "), ("disk", "^[1-5]?[0-9]?[0-9] MB: No space left")],
+    );
+    let output = on_host(&file).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let file = workload(&directory, 128, &[("memory", "rate")]);
+    fails(&mut on_host(&file), 5, &["ran out of memory", "128 MB", "memory_mb"]);
+    assert_eq!(groups(), [""; 0]);
+}
+
+/// The run, and its workload's process that ignores all signals and has left its session.
+fn running(directory: &TempDir, mark: &str) -> Child {
+    let file = workload(directory, 256, &[(&format!("stay {mark} && sleep 10000"), "rate")]);
+    let run = on_host(&file).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the workload runs", || !processes(mark).is_empty());
+    run
+}
+
+fn signal(signal: &str, process: u32) {
+    assert!(Command::new("kill").args([signal, &process.to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn nothing_outlives_the_run_however_that_ends() {
+    if !is_root() {
+        return; // whether others may contain is seen above
+    }
+    let directory = hostile();
+    let mark = format!("stay-{}", std::process::id());
+    let gone = || until("the workload is gone", || processes(&mark).is_empty());
+
+    let mut killed = running(&directory, &mark);
+    signal("-KILL", killed.id());
+    killed.wait().unwrap();
+    gone();
+    until("its cgroups are gone", || groups().is_empty());
+
+    let stopped = running(&directory, &mark);
+    signal("-TERM", stopped.id());
+    assert_eq!(stopped.wait_with_output().unwrap().status.code(), Some(130));
+    gone();
+
+    let unwatched = running(&directory, &mark);
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", unwatched.id())).unwrap();
+    let watcher = children.split_whitespace().next().unwrap().parse().unwrap();
+    signal("-KILL", watcher);
+    gone();
+    let output = unwatched.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+}
+
+#[test]
+fn a_host_that_cannot_contain_says_why_and_runs_nothing() {
+    if !is_root() {
+        return;
+    }
+    let directory = hostile();
+    let file = workload(&directory, 64, &[("dump", "no dump")]);
+    let kerntune = on_host(&file);
+    let within = |command: &[&str]| {
+        let mut outer = Command::new(command[0]);
+        outer.args(&command[1..]).arg(kerntune.get_program()).args(kerntune.get_args());
+        outer.current_dir(support::checkout()).env("KERNTUNE_DIR", support::work_dir());
+        outer
+    };
+    // Root without a right, and a container, whose /proc is not seen whole.
+    let mut powerless = within(&["setpriv", "--bounding-set", "-setuid"]);
+    fails(&mut powerless, 3, &["does not let a workload be contained", "CAP_SETUID"]);
+    let hidden = "mount -t tmpfs none /proc/sys && exec \"$@\"";
+    let mut container = within(&["unshare", "--mount", "sh", "-c", hidden, "sh"]);
+    fails(&mut container, 3, &["does not let a workload be contained", "cannot mount a /proc"]);
+}

@@ -1,0 +1,188 @@
+//! Where results go: standard output that does not take them, and names that are none for a terminal. No kernel is
+//! needed.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// `kerntune` in an empty directory.
+fn kerntune(directory: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kerntune"));
+    command.current_dir(directory).env_remove("KERNTUNE_DIR").args(arguments);
+    command
+}
+
+fn full() -> File {
+    OpenOptions::new().write(true).open("/dev/full").unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Commands whose results are there without a kernel.
+const COMMANDS: [&[&str]; 8] = [
+    &["workload", "list"],
+    &["workload", "list", "--json"],
+    &["bench", "list"],
+    &["kernel", "list", "--json"],
+    &["profile", "list", "--json"],
+    &["paper"],
+    &["--help"],
+    &["--version"],
+];
+
+#[test]
+fn results_that_find_no_room_are_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    for arguments in COMMANDS {
+        let output = kerntune(&directory, arguments).stdout(full()).output().unwrap();
+        assert_eq!(output.status.code(), Some(8), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(
+            stderr(&output),
+            "kerntune: cannot write results to standard output: No space left on device (os error 28)\n",
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_nobody_got_is_no_answer() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("bad.toml"), "description = 1\n").unwrap();
+    let check = ["workload", "check", "bad.toml"];
+    assert_eq!(kerntune(&directory, &check).output().unwrap().status.code(), Some(1));
+    assert_eq!(kerntune(&directory, &check).stdout(full()).output().unwrap().status.code(), Some(8));
+    // A failure stays what it is.
+    let missing = ["workload", "check", "none.toml"];
+    assert_eq!(kerntune(&directory, &missing).stdout(full()).output().unwrap().status.code(), Some(2));
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_failure() {
+    let directory = tempfile::tempdir().unwrap();
+    for arguments in COMMANDS {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(theirs);
+        let output = kerntune(&directory, arguments).stdout(OwnedFd::from(ours)).output().unwrap();
+        assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()), "{arguments:?}");
+    }
+}
+
+#[test]
+fn messages_that_nobody_takes_change_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    // A remark on standard error, and none on standard output.
+    let output = kerntune(&directory, &["kernel", "list"]).stderr(full()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let output = kerntune(&directory, &["kernel", "show", "nobody"]).stderr(full()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let limited = |arguments: &str| {
+        let script = format!("ulimit -f 0; exec \"$KERNTUNE\" {arguments}");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).current_dir(&directory).env("KERNTUNE", env!("CARGO_BIN_EXE_kerntune"));
+        command.stderr(Stdio::piped()).output().unwrap()
+    };
+    let output = limited("workload list > list");
+    assert_eq!(output.status.code(), Some(8), "{}", stderr(&output));
+    assert!(stderr(&output).contains("File too large"), "{}", stderr(&output));
+    let output = limited("tags names read write");
+    assert_eq!(output.status.code(), Some(6), "{}", stderr(&output));
+    assert!(stderr(&output).contains("names: File too large"), "{}", stderr(&output));
+    assert!(!directory.path().join("names").exists());
+}
+
+#[test]
+fn names_from_files_do_not_steer_the_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("workloads")).unwrap();
+    let step = "command = [\"rr\"]\n";
+    let workload = format!(
+        "description = \"red \\u001b[31m, bell \\u0007, C1 \\u009b2J, back \\u202e, line\\nnext\"\n[training]\n[[training.step]]\n{step}\
+         [measured]\n[[measured.step]]\n{step}"
+    );
+    fs::write(directory.path().join("workloads/evil.toml"), workload).unwrap();
+    fs::write(directory.path().join("workloads/worse.toml"), "\u{1b}[2J = 1\n").unwrap();
+    let escaped = "red \\u001b[31m, bell \\u0007, C1 \\u009b2J, back \\u202e, line\\u000anext";
+    let is_safe = |text: &[u8]| {
+        let text = String::from_utf8(text.to_vec()).unwrap();
+        assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'), "{text:?}");
+        text
+    };
+    for color in ["always", "never"] {
+        let output = kerntune(&directory, &["workload", "list", "--color", color]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert!(is_safe(&output.stdout).contains(escaped), "{color}");
+        assert!(is_safe(&output.stderr).contains("worse.toml"), "{color}");
+    }
+    // JSON is the same text for who reads it.
+    let output = kerntune(&directory, &["workload", "list", "--json"]).output().unwrap();
+    let list: serde_json::Value = serde_json::from_str(&is_safe(&output.stdout)).unwrap();
+    let evil = list.as_array().unwrap().iter().find(|workload| workload["name"] == "evil").unwrap();
+    assert_eq!(evil["description"], "red \u{1b}[31m, bell \u{7}, C1 \u{9b}2J, back \u{202e}, line\nnext");
+}
+
+#[test]
+fn what_a_list_leaves_out_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    for kind in ["kernels", "profiles"] {
+        fs::create_dir_all(directory.path().join(".kerntune").join(kind).join("foreign\u{1b}[2J")).unwrap();
+    }
+    for list in [["kernel", "list"], ["profile", "list"]] {
+        for more in [&[][..], &["--json"], &["--quiet"]] {
+            let arguments = [&list[..], more].concat();
+            let output = kerntune(&directory, &arguments).output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+            let line = stderr(&output).lines().find(|line| line.starts_with("damaged: ")).map(String::from);
+            let line = line.unwrap_or_else(|| panic!("{arguments:?}: {}", stderr(&output)));
+            assert!(line.contains("foreign\\u001b[2J"), "{arguments:?}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_and_a_read_only_one_are_said_and_nothing_is_half_written() {
+    // A file system of 16 KiB, in a mount namespace of its own.
+    let script = r#"
+        set -e
+        mount -t tmpfs -o size=16k kerntune-test "$SMALL"
+        mkdir "$SMALL/work"
+        head -c 12000 /dev/zero > "$SMALL/fill"
+        status() { set +e; "$KERNTUNE" "$@" 2>> "$SMALL/../said"; echo "$1 $2 ended with $?"; set -e; }
+        echo mine/2 > "$SMALL/names"
+        status tags "$SMALL/names" $(seq -f 'function_%g' 1 300)
+        cat "$SMALL/names"
+        ls -A "$SMALL"
+        mount -o remount,ro "$SMALL"
+        status tags "$SMALL/names" function
+        status profile list
+        status kernel list
+    "#;
+    let directory = tempfile::tempdir().unwrap();
+    let small = directory.path().join("small");
+    fs::create_dir(&small).unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", script]).env("SMALL", &small);
+    command.env("KERNTUNE", env!("CARGO_BIN_EXE_kerntune")).env("KERNTUNE_DIR", small.join("work"));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = fs::read_to_string(directory.path().join("said")).unwrap();
+    let expected = format!(
+        "tags {0}/names ended with 6\nmine/2\nfill\nnames\nwork\ntags {0}/names ended with 2\nprofile list ended with 0\n\
+         kernel list ended with 0\n",
+        small.display()
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{said}");
+    // An empty list is one also where nothing can be written.
+    let [messages, notes]: [Vec<&str>; 2] = [true, false]
+        .map(|message| said.lines().filter(|line| line.starts_with("kerntune: ") == message).collect());
+    assert_eq!(messages.len(), 2, "one message for each that fails:\n{said}");
+    assert!(notes.len() == 2 && notes.iter().all(|note| note.starts_with("no ")), "{said}");
+}

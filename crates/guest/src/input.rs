@@ -1,0 +1,65 @@
+//! Files that users name: whole, but neither endless nor larger than such a file can be.
+
+use kerntune_work::{Error, IoContext, Result};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+/// Bytes of the largest text that is read as a setting or a list: workloads, models, orders, results.
+pub const TEXT_MAX: u64 = 64 << 20;
+
+/// The bytes of a regular file, or of a link to one. `action` is what is done, as in errors: "read workload".
+///
+/// # Errors
+/// It cannot be read; it is no regular file, or has more than `max` bytes.
+pub fn read_input(action: &'static str, path: &Path, max: u64) -> Result<Vec<u8>> {
+    // Looked at before it is opened: to open a pipe that nobody writes to would wait for ever.
+    if !path.metadata().at(action, path)?.is_file() {
+        return Err(refused(action, path, "it is not a regular file".into()));
+    }
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(max + 1).read_to_end(&mut bytes)).at(action, path)?;
+    if bytes.len() as u64 > max {
+        return Err(refused(
+            action,
+            path,
+            format!("it has more than {} MiB, which no such file has", max >> 20),
+        ));
+    }
+    Ok(bytes)
+}
+
+/// The text of such a file, of at most [`TEXT_MAX`] bytes.
+///
+/// # Errors
+/// As for [`read_input`]; it is not UTF-8.
+pub fn read_text(action: &'static str, path: &Path) -> Result<String> {
+    String::from_utf8(read_input(action, path, TEXT_MAX)?)
+        .map_err(|_| refused(action, path, "it is not UTF-8 text".into()))
+}
+
+fn refused(action: &'static str, path: &Path, reason: String) -> Error {
+    Error::Io { action, path: path.to_owned(), source: io::Error::new(ErrorKind::InvalidData, reason) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_and_giants_are_no_input() {
+        let refused = |path: &Path| read_text("read workload", path).unwrap_err().to_string();
+        assert_eq!(
+            refused(Path::new("/dev/zero")),
+            "cannot read workload /dev/zero: it is not a regular file"
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let giant = dir.path().join("giant.toml");
+        File::create(&giant).unwrap().set_len(3 << 30).unwrap();
+        assert!(refused(&giant).ends_with("it has more than 64 MiB, which no such file has"));
+        std::fs::write(&giant, b"\xff").unwrap();
+        assert!(refused(&giant).ends_with("it is not UTF-8 text"));
+        std::fs::write(&giant, "text").unwrap();
+        assert_eq!(read_text("read workload", &giant).unwrap(), "text");
+    }
+}

@@ -1,0 +1,42 @@
+//! The version in a kernel's key is raised with the code that makes kernels.
+//!
+//! A kernel takes minutes to build, so its key holds a version that is raised by hand instead of a hash of the code. This
+//! test fails whenever the code changes, so that nobody forgets to think about it.
+
+use std::path::{Path, PathBuf};
+
+/// What decides the bytes of a kernel, given source, configuration and compiler.
+const FILES: [&str; 17] = [
+    "arch.rs",
+    "build.rs",
+    "build_tree.rs",
+    "compiler.rs",
+    "config.rs",
+    "configure.rs",
+    "kbuild.rs",
+    "link_script.rs",
+    "mix.rs",
+    "object_flags.rs",
+    "order.rs",
+    "patch.rs",
+    "patch_set.rs",
+    "relink.rs",
+    "repack.rs",
+    "request.rs",
+    "tools.rs",
+];
+
+/// Of those files, for the rules kernel/3, configure/2, relink/2, repack/2 and source-patched/2.
+const HASH: &str = "893ece08eb36c1e9";
+
+#[test]
+fn the_version_is_raised_with_the_code() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let files: Vec<PathBuf> = FILES.iter().map(|name| source.join(name)).collect();
+    let now = kerntune_code::of_files(&source, &files);
+    assert_eq!(
+        now, HASH,
+        "the code that makes kernels changed. If a kernel comes out otherwise, raise RULE in src/build.rs (or the rule \
+         in configure.rs, relink.rs, repack.rs, patch.rs). Then write the new hash into this test."
+    );
+}

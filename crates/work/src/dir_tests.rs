@@ -1,0 +1,162 @@
+use super::*;
+
+fn work() -> (tempfile::TempDir, WorkDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let work = WorkDir::open(dir.path()).unwrap();
+    (dir, work)
+}
+
+fn key(value: &str) -> Key {
+    Key::new("thing/1", "c0de").field("value", value)
+}
+
+fn put_one(work: &WorkDir, value: &str, text: &str) -> PathBuf {
+    let staged = work.stage("things", &key(value)).unwrap();
+    fs::write(staged.path().join("file"), text).unwrap();
+    fs::create_dir_all(staged.path().join("below")).unwrap();
+    fs::write(staged.path().join("below/other"), text).unwrap();
+    staged.publish().unwrap()
+}
+
+#[test]
+fn a_partial_result_is_not_listed_and_survives_for_the_next_try() {
+    let (_dir, work) = work();
+    let staged = work.stage("things", &key("a")).unwrap();
+    fs::write(staged.path().join("half"), "x").unwrap();
+    drop(staged);
+    assert!(work.list("things").unwrap().is_empty());
+    assert!(work.find("things", &key("a").id()).is_none());
+    let again = work.stage("things", &key("a")).unwrap();
+    assert!(again.path().join("half").exists());
+    again.publish().unwrap();
+    assert_eq!(work.list("things").unwrap().len(), 1);
+}
+
+#[test]
+fn a_directory_that_stayed_empty_goes() {
+    let (_dir, work) = work();
+    let staged = work.stage("things", &key("a")).unwrap();
+    let path = staged.path().to_owned();
+    assert!(path.is_dir());
+    drop(staged);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_result_of_another_version_or_of_nobody_is_not_seen() {
+    let (dir, work) = work();
+    let old = dir.path().join("things").join(key("a").id());
+    fs::create_dir_all(&old).unwrap();
+    fs::write(old.join("file"), "of before there were seals").unwrap();
+    assert!(work.find("things", &key("a").id()).is_none());
+    assert!(work.list("things").unwrap().is_empty());
+    assert_eq!(work.damaged("things").unwrap().len(), 1);
+    // Made again, it takes the place of the old one.
+    let made = put_one(&work, "a", "new");
+    assert_eq!(fs::read(made.join("file")).unwrap(), b"new");
+    assert!(work.damaged("things").unwrap().is_empty());
+}
+
+#[test]
+fn whatever_changes_in_a_result_is_found() {
+    type Change = fn(&Path);
+    let changes: [(&str, Change); 7] = [
+        ("file is not the file", |p| fs::write(p.join("file"), "forged").unwrap()),
+        ("below/other is not the file", |p| fs::write(p.join("below/other"), "").unwrap()),
+        ("file is missing", |p| fs::remove_file(p.join("file")).unwrap()),
+        ("more was added", |p| fs::write(p.join("more"), "").unwrap()),
+        ("symbolic links", |p| std::os::unix::fs::symlink("file", p.join("link")).unwrap()),
+        ("BLAKE3SUMS is not the list", |p| fs::write(p.join(SUMS_FILE), "").unwrap()),
+        ("BLAKE3SUMS is missing", |p| fs::remove_file(p.join(SUMS_FILE)).unwrap()),
+    ];
+    for (said, change) in changes {
+        let (_dir, work) = work();
+        let path = put_one(&work, "a", "text");
+        checked(&path, &[]).unwrap();
+        change(&path);
+        let error = checked(&path, &[]).unwrap_err().to_string();
+        assert!(error.contains(said), "{said}: {error}");
+        assert!(work.sound("things", &key("a").id()).is_none());
+        // The next maker finds nothing, and replaces it.
+        assert!(work.stage("things", &key("a")).unwrap().already().is_none());
+        put_one(&work, "a", "text");
+        assert!(work.sound("things", &key("a").id()).is_some());
+    }
+}
+
+#[test]
+fn a_result_under_the_name_of_another_is_not_taken_for_it() {
+    let (dir, work) = work();
+    let path = put_one(&work, "a", "text");
+    let other = dir.path().join("things").join(key("b").id());
+    fs::rename(&path, &other).unwrap();
+    assert!(work.find("things", &key("b").id()).is_none());
+    assert!(work.list("things").unwrap().is_empty());
+}
+
+#[test]
+fn publishing_over_a_result_leaves_no_moment_without_one() {
+    let (dir, work) = work();
+    let path = put_one(&work, "a", "one");
+    work.add_name("things", &key("a").id(), "mine").unwrap();
+    assert_eq!(put_one(&work, "a", "two"), path);
+    assert_eq!(fs::read(path.join("file")).unwrap(), b"two");
+    assert_eq!(Seal::read(&path).unwrap().names, ["mine"]);
+    let left: Vec<_> = fs::read_dir(dir.path().join("things")).unwrap().flatten().map(|e| e.file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains("removed")), "{left:?}");
+}
+
+#[test]
+fn only_plain_names_are_removed_and_an_interrupted_removal_blocks_nothing() {
+    let (dir, work) = work();
+    fs::create_dir_all(dir.path().join("elsewhere")).unwrap();
+    for bad in ["../elsewhere", "..", ".", "", "a/b", "/etc", ".hidden"] {
+        assert!(matches!(work.remove("things", bad), Err(Error::BadId { .. })), "{bad}");
+    }
+    assert!(dir.path().join("elsewhere").is_dir());
+    put_one(&work, "a", "text");
+    // What a removal that was killed leaves.
+    fs::create_dir(dir.path().join("things").join(format!("{REMOVED}{}.1-0", key("a").id()))).unwrap();
+    assert!(work.remove("things", &key("a").id()).unwrap());
+    assert!(!work.remove("things", &key("a").id()).unwrap());
+    put_one(&work, "a", "text");
+    assert_eq!(work.list("things").unwrap().len(), 1);
+}
+
+#[test]
+fn a_result_made_of_links_to_another_leaves_that_one_alone() {
+    let (_dir, work) = work();
+    let first = put_one(&work, "a", "text");
+    let staged = work.stage("things", &key("b")).unwrap();
+    for name in ["file", RESULT_FILE, SUMS_FILE] {
+        fs::hard_link(first.join(name), staged.path().join(name)).unwrap();
+    }
+    fs::write(staged.path().join("more"), "text").unwrap();
+    let second = staged.publish().unwrap();
+    checked(&first, &[]).unwrap();
+    checked(&second, &[]).unwrap();
+}
+
+#[test]
+fn what_is_loose_may_change() {
+    let (_dir, work) = work();
+    let mut staged = work.stage("things", &key("a")).unwrap();
+    fs::create_dir(staged.path().join("build")).unwrap();
+    fs::write(staged.path().join("file"), "text").unwrap();
+    staged.loose("build");
+    let path = staged.publish().unwrap();
+    fs::write(path.join("build/object"), "x").unwrap();
+    checked(&path, &[]).unwrap();
+    fs::remove_dir_all(path.join("build")).unwrap();
+    checked(&path, &["file"]).unwrap();
+}
+
+#[test]
+fn b3sums_lines_are_those_of_the_tool() {
+    // `printf text | b3sum`
+    let (_dir, work) = work();
+    let path = put_one(&work, "a", "text");
+    let sums = fs::read_to_string(path.join(SUMS_FILE)).unwrap();
+    let hash = blake3::hash(b"text").to_hex();
+    assert_eq!(sums, format!("{hash}  below/other\n{hash}  file\n"));
+}

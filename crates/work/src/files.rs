@@ -1,0 +1,121 @@
+//! Files that appear whole or not at all.
+
+use crate::{fault, Error, IoContext, Result};
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+/// Writes a file aside and renames it, so that a reader sees the old or the new, never a part.
+///
+/// # Errors
+/// Whatever keeps the file from being written; what was written aside is removed.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let aside = dir.join(format!(".{name}.{}", std::process::id()));
+    let write = || -> std::io::Result<()> {
+        let mut file = File::create(&aside)?;
+        fault::point("write")?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        fault::point("written")?;
+        fs::rename(&aside, path)?;
+        fault::point("renamed")
+    };
+    write().map_err(|source| {
+        let _ = fs::remove_file(&aside);
+        Error::Io { action: "write", path: path.to_owned(), source }
+    })
+}
+
+/// [`write_atomic`] of a value as indented JSON with a final newline.
+///
+/// # Errors
+/// As [`write_atomic`].
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    write_atomic(path, &to_json(path, value)?)
+}
+
+fn to_json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>> {
+    let mut text =
+        serde_json::to_vec_pretty(value).map_err(|source| Error::Json { path: path.to_owned(), source })?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// What encloses the value of a sealed file. All of it together is JSON.
+const BEGIN: &str = "{\n\"blake3\": \"";
+const OF: &str = "\",\n\"of\": ";
+const END: &str = "}\n";
+
+/// [`write_json`] of `{"blake3": …, "of": VALUE}`: the value with the hash of its text.
+///
+/// # Errors
+/// As [`write_atomic`].
+pub fn write_sealed(path: &Path, value: &impl Serialize) -> Result<()> {
+    let text = to_json(path, value)?;
+    let hash = blake3::hash(&text).to_hex();
+    let parts = [BEGIN.as_bytes(), hash.as_bytes(), OF.as_bytes(), &text, END.as_bytes()];
+    write_atomic(path, &parts.concat())
+}
+
+/// Reads what [`write_sealed`] wrote.
+///
+/// # Errors
+/// [`Error::Seal`] if the file is not what was written.
+pub fn read_sealed<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let bytes = fs::read(path).at("read", path)?;
+    parse_sealed(&bytes, path)
+}
+
+/// The value in the bytes of a sealed file; `path` is for the message.
+///
+/// # Errors
+/// As [`read_sealed`].
+pub fn parse_sealed<T: DeserializeOwned>(bytes: &[u8], path: &Path) -> Result<T> {
+    let text = sealed_text(bytes).ok_or_else(|| Error::Seal { path: path.to_owned() })?;
+    serde_json::from_slice(text).map_err(|source| Error::Json { path: path.to_owned(), source })
+}
+
+/// The text of the value, if its hash is the one that stands before it.
+fn sealed_text(bytes: &[u8]) -> Option<&[u8]> {
+    let rest = bytes.strip_prefix(BEGIN.as_bytes())?.strip_suffix(END.as_bytes())?;
+    let (hash, rest) = rest.split_at_checked(64)?;
+    let text = rest.strip_prefix(OF.as_bytes())?;
+    (blake3::hash(text).to_hex().as_bytes() == hash).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn atomic_write_replaces() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        write_atomic(&path, b"one").unwrap();
+        write_atomic(&path, b"two").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn no_bit_of_a_sealed_file_can_change() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f.json");
+        let value = vec![("busy".to_string(), 86), ("idle".to_string(), 14)];
+        write_sealed(&path, &value).unwrap();
+        assert_eq!(read_sealed::<Vec<(String, i32)>>(&path).unwrap(), value);
+        let whole = fs::read(&path).unwrap();
+        for at in 0..whole.len() * 8 {
+            let mut bytes = whole.clone();
+            bytes[at / 8] ^= 1 << (at % 8);
+            assert!(parse_sealed::<Vec<(String, i32)>>(&bytes, &path).is_err(), "bit {at}");
+        }
+        for length in 0..whole.len() {
+            assert!(parse_sealed::<Vec<(String, i32)>>(&whole[..length], &path).is_err(), "{length} bytes");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Locks between processes.
+
+use crate::{interrupt, Error, IoContext, Result};
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// After so long a wait it is said.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// An exclusive lock on a file, kept until dropped *and* until every child process that was
+/// started meanwhile has ended: children inherit the descriptor, so that a second run never
+/// works in a directory in which orphans of a killed run are still writing.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Waits for the lock; an interrupt ends the wait. `waiting` is called once if it takes longer than a moment.
+    ///
+    /// # Errors
+    /// A file that cannot be opened, a file system without locks, an interrupt.
+    pub fn take(path: &Path, waiting: &dyn Fn()) -> Result<Self> {
+        Self::wait(open(path)?, path, waiting)
+    }
+
+    /// The same of a directory, which nothing is put into: for files that are replaced by
+    /// [`write_atomic`](crate::write_atomic) and may be changed by several at once.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn of_directory(path: &Path) -> Result<Self> {
+        Self::wait(File::open(path).at("open", path)?, path, &|| {})
+    }
+
+    /// The lock if nobody has it.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn try_take(path: &Path) -> Result<Option<Self>> {
+        let file = open(path)?;
+        Ok(attempt(&file, path)?.then_some(Self { _file: file }))
+    }
+
+    fn wait(file: File, path: &Path, waiting: &dyn Fn()) -> Result<Self> {
+        let fd = file.as_raw_fd();
+        // SAFETY: plain fcntl on a descriptor that we own and that is open.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
+        let began = Instant::now();
+        let mut said = false;
+        while !attempt(&file, path)? {
+            interrupt::check()?;
+            if !said && began.elapsed() > QUIET {
+                said = true;
+                waiting();
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(Self { _file: file })
+    }
+}
+
+fn open(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o644);
+    options.open(path).at("open lock", path)
+}
+
+/// Whether the lock was to be had.
+fn attempt(file: &File, path: &Path) -> Result<bool> {
+    loop {
+        // SAFETY: flock on a descriptor that `file` keeps open.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+            return Ok(true);
+        }
+        let error = std::io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EWOULDBLOCK) => return Ok(false),
+            Some(libc::EINTR) => {}
+            _ => return Err(Error::Io { action: "lock", path: path.to_owned(), source: error }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_second_one_waits_and_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("l");
+        let first = Lock::take(&path, &|| panic!("nobody has it")).unwrap();
+        assert!(Lock::try_take(&path).unwrap().is_none());
+        let held = Cell::new(Some(first));
+        let said = Cell::new(0);
+        Lock::take(&path, &|| {
+            said.set(said.get() + 1);
+            held.take();
+        })
+        .unwrap();
+        assert_eq!(said.get(), 1);
+    }
+
+    #[test]
+    fn an_error_that_is_not_another_holder_is_an_error() {
+        // flock(2): a descriptor opened with O_PATH is refused with EBADF, as other file systems refuse with ENOLCK.
+        let dir = tempfile::tempdir().unwrap();
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(dir.path()).unwrap();
+        let error = Lock::wait(file, dir.path(), &|| {}).unwrap_err().to_string();
+        assert!(error.starts_with("cannot lock "), "{error}");
+    }
+}

@@ -1,0 +1,305 @@
+//! What is kept beside a result so that it can be trusted: `result.json`, which says what it is and what it was made
+//! of, and `BLAKE3SUMS`, the hash of each of its files.
+
+use crate::files::{parse_sealed, write_atomic, write_sealed};
+use crate::{Error, IoContext, Key, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The version of `result.json` that is written and read.
+pub const RESULT_SCHEMA: &str = "kerntune-result/1";
+/// Says what a result is.
+pub const RESULT_FILE: &str = "result.json";
+/// The hash of each file of a result, as `b3sum --check` reads it.
+pub const SUMS_FILE: &str = "BLAKE3SUMS";
+
+/// What a result says of itself; sealed, so that no part of it can change unseen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seal {
+    schema: String,
+    /// `kernels`, `profiles` …
+    pub kind: String,
+    /// Its name: the id of the key, or, for a result that names itself, the id it was given.
+    pub id: String,
+    /// The version of kerntune that made it.
+    pub kerntune: String,
+    /// When it was finished, in seconds since 1970.
+    pub made: u64,
+    /// The kind of thing and the version of the key's fields.
+    pub rule: String,
+    /// The code that computed it; empty where the rule's version says it.
+    pub code: String,
+    /// What went in.
+    pub key: Vec<(String, String)>,
+    /// Other names that it goes by. The only thing that may change later.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Directories of it that may change: what they hold is checked by whoever uses it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loose: Vec<String>,
+    /// Number of files.
+    pub files: u64,
+    /// Bytes of all files together.
+    pub bytes: u64,
+    /// BLAKE3 of `BLAKE3SUMS`.
+    pub sums: String,
+    /// BLAKE3 over path and target of each symbolic link; empty without any.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub links: String,
+}
+
+impl Seal {
+    /// Reads what the result in `dir` says of itself.
+    ///
+    /// # Errors
+    /// [`Error::NotAResult`] if nothing does; [`Error::Seal`] if it is not what was written.
+    pub fn read(dir: &Path) -> Result<Self> {
+        let path = dir.join(RESULT_FILE);
+        let bytes = match fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::NotAResult { dir: dir.to_owned() })
+            }
+            other => other.at("read", &path)?,
+        };
+        let seal: Self = parse_sealed(&bytes, &path)?;
+        if seal.schema != RESULT_SCHEMA {
+            return Err(Error::ResultSchema { path, found: seal.schema });
+        }
+        Ok(seal)
+    }
+
+    /// Seals the directory as it is now.
+    pub(crate) fn make(
+        dir: &Path,
+        kind: &str,
+        id: &str,
+        key: &Key,
+        loose: &[String],
+        names: Vec<String>,
+    ) -> Result<Self> {
+        let content = Content::of(dir, loose)?;
+        let sums = content.sums();
+        let path = dir.join(SUMS_FILE);
+        // Never in place: a directory may have been made of links to another result's files.
+        write_atomic(&path, sums.as_bytes())?;
+        let seal = Self {
+            schema: RESULT_SCHEMA.into(),
+            kind: kind.into(),
+            id: id.into(),
+            kerntune: env!("CARGO_PKG_VERSION").into(),
+            made: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            rule: key.rule().into(),
+            code: key.code().into(),
+            key: key.fields().to_vec(),
+            names,
+            loose: loose.to_vec(),
+            files: content.files.len() as u64,
+            bytes: content.bytes,
+            sums: blake3::hash(sums.as_bytes()).to_hex().to_string(),
+            links: content.links(),
+        };
+        write_sealed(&dir.join(RESULT_FILE), &seal)?;
+        Ok(seal)
+    }
+
+    /// Its key.
+    pub fn key(&self) -> Key {
+        Key::kept(self.rule.clone(), self.code.clone(), self.key.clone())
+    }
+
+    /// Adds a name by which the result in `dir` goes from now on.
+    pub(crate) fn add_name(mut self, dir: &Path, name: &str) -> Result<()> {
+        if !self.names.iter().any(|known| known == name) {
+            self.names.push(name.to_owned());
+            write_sealed(&dir.join(RESULT_FILE), &self)?;
+        }
+        Ok(())
+    }
+
+    /// The hashes of the files of the result in `dir`, by path relative to it.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] if the list is not the one that was sealed.
+    pub fn sums(&self, dir: &Path) -> Result<BTreeMap<String, String>> {
+        let path = dir.join(SUMS_FILE);
+        let changed = |what: String| Error::Changed { dir: dir.to_owned(), what };
+        let text = match fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(changed(format!("{SUMS_FILE} is missing")))
+            }
+            other => other.at("read", &path)?,
+        };
+        if blake3::hash(&text).to_hex().as_str() != self.sums {
+            return Err(changed(format!("{SUMS_FILE} is not the list that was written")));
+        }
+        let text = String::from_utf8_lossy(&text);
+        let line = |line: &str| line.split_once("  ").map(|(hash, path)| (path.to_owned(), hash.to_owned()));
+        Ok(text.lines().filter_map(line).collect())
+    }
+
+    /// Hashes every file of the result in `dir`.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] with the first file that is missing, was added, or is not what was written.
+    pub fn check(&self, dir: &Path) -> Result<()> {
+        let expected = self.sums(dir)?;
+        let changed = |what: String| Error::Changed { dir: dir.to_owned(), what };
+        let found = Content::of(dir, &self.loose)?;
+        for (path, hash) in &expected {
+            match found.files.get(path) {
+                None => return Err(changed(format!("{path} is missing"))),
+                Some(other) if other != hash => {
+                    return Err(changed(format!("{path} is not the file that was written")))
+                }
+                Some(_) => {}
+            }
+        }
+        if let Some(path) = found.files.keys().find(|path| !expected.contains_key(*path)) {
+            return Err(changed(format!("{path} was added")));
+        }
+        if found.links() != self.links {
+            return Err(changed("its symbolic links are others".into()));
+        }
+        Ok(())
+    }
+
+    /// Hashes some files of the result in `dir`; a path that ends with `/` stands for all below it.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn check_files(&self, dir: &Path, wanted: &[&str]) -> Result<()> {
+        let changed = |what: String| Error::Changed { dir: dir.to_owned(), what };
+        let sums = self.sums(dir)?;
+        for wanted in wanted {
+            let mut any = false;
+            let is_wanted = |path: &str| path == *wanted || (wanted.ends_with('/') && path.starts_with(wanted));
+            for (path, hash) in sums.iter().filter(|(path, _)| is_wanted(path)) {
+                any = true;
+                let file = dir.join(path);
+                if !file.is_file() {
+                    return Err(changed(format!("{path} is missing")));
+                }
+                if hash_file(&file)? != *hash {
+                    return Err(changed(format!("{path} is not the file that was written")));
+                }
+            }
+            if !any && !wanted.ends_with('/') {
+                return Err(changed(format!("{wanted} is missing")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Seals a directory that is not made by a work directory, as a result of `kind` that names itself; `loose` are
+/// directories of it that may change.
+///
+/// # Errors
+/// What keeps files from being read or written.
+pub fn seal(dir: &Path, kind: &str, id: &str, loose: &[&str]) -> Result<()> {
+    let loose: Vec<String> = loose.iter().map(ToString::to_string).collect();
+    Seal::make(dir, kind, id, &Key::new("named-by-itself/1", ""), &loose, Vec::new()).map(drop)
+}
+
+/// What a directory holds.
+#[derive(Default)]
+struct Content {
+    files: BTreeMap<String, String>,
+    links: BTreeMap<String, String>,
+    bytes: u64,
+}
+
+impl Content {
+    fn of(dir: &Path, loose: &[String]) -> Result<Self> {
+        let mut content = Self::default();
+        let (mut paths, mut open) = (Vec::new(), vec![dir.to_owned()]);
+        while let Some(directory) = open.pop() {
+            for entry in fs::read_dir(&directory).at("list", &directory)? {
+                let entry = entry.at("list", &directory)?;
+                let path = entry.path();
+                let name = path.strip_prefix(dir).unwrap_or(&path).to_string_lossy().into_owned();
+                let kind = entry.file_type().at("look at", &path)?;
+                if name == RESULT_FILE || name == SUMS_FILE || loose.contains(&name) {
+                    continue;
+                } else if kind.is_dir() {
+                    open.push(path);
+                } else if kind.is_symlink() {
+                    let target = fs::read_link(&path).at("read", &path)?;
+                    content.links.insert(name, target.to_string_lossy().into_owned());
+                } else if kind.is_file() {
+                    content.bytes += entry.metadata().at("look at", &path)?.len();
+                    paths.push((name, path));
+                } else {
+                    let what = format!("{name} is neither file, directory nor symbolic link");
+                    return Err(Error::Changed { dir: dir.to_owned(), what });
+                }
+            }
+        }
+        content.files = hash_all(paths)?;
+        Ok(content)
+    }
+
+    fn sums(&self) -> String {
+        self.files.iter().map(|(path, hash)| format!("{hash}  {path}\n")).collect()
+    }
+
+    fn links(&self) -> String {
+        if self.links.is_empty() {
+            return String::new();
+        }
+        let text: String = self.links.iter().map(|(path, target)| format!("{path}\0{target}\n")).collect();
+        blake3::hash(text.as_bytes()).to_hex().to_string()
+    }
+}
+
+/// Hashes files, a share of them on each processor.
+fn hash_all(paths: Vec<(String, PathBuf)>) -> Result<BTreeMap<String, String>> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = paths.len().div_ceil(workers).max(64);
+    let hash = |(name, path): &(String, PathBuf)| Ok((name.clone(), hash_file(path)?));
+    std::thread::scope(|scope| {
+        let running: Vec<_> = paths
+            .chunks(share)
+            .map(|share| scope.spawn(move || share.iter().map(hash).collect::<Result<Vec<_>>>()))
+            .collect();
+        let mut all = BTreeMap::new();
+        for worker in running {
+            // A worker that panicked left nothing to go on with.
+            all.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        Ok(all)
+    })
+}
+
+/// What tells whether a file was touched since it was hashed: no program can set the time of the last change.
+type State = (u64, u64, u64, i64, i64);
+
+/// The BLAKE3 of a file, 64 hex digits. A file that this process hashed before and that nobody touched is not read
+/// again.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn hash_file(path: &Path) -> Result<String> {
+    static KNOWN: OnceLock<Mutex<HashMap<PathBuf, (State, String)>>> = OnceLock::new();
+    let file = File::open(path).at("read", path)?;
+    let m = file.metadata().at("look at", path)?;
+    let state = (m.dev(), m.ino(), m.len(), m.ctime(), m.ctime_nsec());
+    // A map of hashes is whole also where a thread that held it panicked.
+    let known = || KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, hash)) = known().get(path).filter(|(then, _)| *then == state) {
+        return Ok(hash.clone());
+    }
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(file).at("read", path)?;
+    let hash = hasher.finalize().to_hex().to_string();
+    // Small files cost less to hash than to remember: a source tree has ninety thousand.
+    if m.len() > 64 << 10 {
+        known().insert(path.to_owned(), (state, hash.clone()));
+    }
+    Ok(hash)
+}

@@ -1,0 +1,286 @@
+//! What is in a work directory: how large, how old, what keeps it, and what can go.
+
+use crate::dir::{discard, is_removed, partial_of};
+use crate::{read_sealed, IoContext, Lock, Result, Seal, WorkDir};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// What is no result: plans of tunings, which name results, and the runs of boots that are being timed.
+const PLANS: &str = "tunes";
+const PLAN: &str = "plan.json";
+const RUNS: &str = "timings";
+
+/// Why something can go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// A deletion that was interrupted.
+    HalfDeleted,
+    /// A file that was being written when its process was killed.
+    HalfWritten,
+    /// An interrupted making. The same command would take it up again.
+    Unfinished,
+    /// Not sealed: of an older version of kerntune, which this one does not read.
+    NoResult,
+    /// Not what was sealed, with what is wrong.
+    Damaged(String),
+}
+
+/// One entry of a work directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// `kernels`, `profiles` …
+    pub kind: String,
+    /// The name within the kind: the id of a result.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Bytes on the disk.
+    pub bytes: u64,
+    /// Since it was last written to.
+    pub age: Duration,
+    /// Why it can go; None for a result that this version of kerntune reads.
+    pub reason: Option<Reason>,
+    /// Whether a process works in it now.
+    pub in_use: bool,
+    /// The version of the code that computed it, as its key says.
+    pub code: String,
+    /// Other results that were made of it, and names that it goes by.
+    pub kept_by: Vec<String>,
+}
+
+/// All entries, by kind and name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// One for each.
+    pub found: Vec<Found>,
+}
+
+/// Looks at every entry; `thorough` hashes every file of every result, which takes as long as reading them.
+/// `on_progress` hears of each result before it is looked at.
+///
+/// # Errors
+/// A directory that cannot be listed.
+pub fn survey(work: &WorkDir, thorough: bool, on_progress: &mut dyn FnMut(&Path)) -> Result<Survey> {
+    let mut found = Vec::new();
+    let mut seals: BTreeMap<(String, String), Seal> = BTreeMap::new();
+    for kind in work.kinds()? {
+        let room = work.root().join(&kind);
+        for entry in fs::read_dir(&room).at("list", &room)? {
+            crate::interrupt::check()?;
+            let path = entry.at("list", &room)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let Some(kept) = Kept::of(&kind, &name, &path) else { continue };
+            on_progress(&path);
+            let mut reason = kept.reason(&kind, &name);
+            if let (None, Some(seal), true) = (&reason, &kept.seal, thorough) {
+                reason = seal.check(&path).err().map(|error| Reason::Damaged(error.to_string()));
+            }
+            let lock = room.join(format!(".{}.lock", partial_of(&name).unwrap_or(&name)));
+            let in_use = lock.is_file() && Lock::try_take(&lock)?.is_none();
+            let (bytes, age) = size(&path);
+            let code = kept.seal.as_ref().map(|seal| seal.code.clone()).unwrap_or_default();
+            found.push(Found {
+                kind: kind.clone(),
+                name: name.clone(),
+                path,
+                bytes,
+                age,
+                reason,
+                in_use,
+                code,
+                kept_by: Vec::new(),
+            });
+            if let Some(seal) = kept.seal {
+                seals.insert((kind.clone(), name), seal);
+            }
+        }
+    }
+    let users = users(work, &seals);
+    for entry in &mut found {
+        if let Some(users) = users.get(&entry.name) {
+            entry.kept_by = users.iter().cloned().collect();
+        }
+    }
+    found.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
+    Ok(Survey { found })
+}
+
+impl Survey {
+    /// Deletes an entry. One that a process works in stays.
+    ///
+    /// # Errors
+    /// What keeps it from being deleted.
+    pub fn delete(work: &WorkDir, entry: &Found) -> Result<bool> {
+        if entry.in_use {
+            return Ok(false);
+        }
+        match &entry.reason {
+            Some(Reason::HalfDeleted) => discard(&entry.path)?,
+            Some(Reason::HalfWritten) => fs::remove_file(&entry.path).at("remove", &entry.path)?,
+            Some(Reason::Unfinished) => {
+                let lock = entry.path.with_file_name(format!(".{}.lock", partial_of(&entry.name).unwrap_or("")));
+                let Some(_lock) = Lock::try_take(&lock)? else { return Ok(false) };
+                discard(&entry.path)?;
+            }
+            _ => return work.remove(&entry.kind, &entry.name),
+        }
+        Ok(true)
+    }
+}
+
+/// What an entry says of itself.
+struct Kept {
+    seal: Option<Seal>,
+    error: Option<crate::Error>,
+    reason: Option<Reason>,
+}
+
+impl Kept {
+    /// None for what is neither a result nor left over: locks that may be taken, notes of a kind.
+    fn of(kind: &str, name: &str, path: &Path) -> Option<Self> {
+        let because = |reason| Some(Self { seal: None, error: None, reason: Some(reason) });
+        if is_removed(name) {
+            because(Reason::HalfDeleted)
+        } else if is_half_written(name) {
+            because(Reason::HalfWritten)
+        } else if name.starts_with('.') || !path.is_dir() {
+            None
+        } else if partial_of(name).is_some() || kind == RUNS {
+            because(Reason::Unfinished)
+        } else if kind == PLANS {
+            let plan = read_sealed::<serde_json::Value>(&path.join(PLAN));
+            Some(Self { seal: None, error: None, reason: plan.is_err().then_some(Reason::NoResult) })
+        } else {
+            match Seal::read(path) {
+                Ok(seal) => Some(Self { seal: Some(seal), error: None, reason: None }),
+                Err(error) => Some(Self { seal: None, error: Some(error), reason: None }),
+            }
+        }
+    }
+
+    fn reason(&self, kind: &str, name: &str) -> Option<Reason> {
+        match (&self.reason, &self.seal, &self.error) {
+            (Some(reason), ..) => Some(reason.clone()),
+            (None, Some(seal), _) if seal.kind == kind && seal.id == name => None,
+            (None, Some(seal), _) => Some(Reason::Damaged(format!("it is {}/{}", seal.kind, seal.id))),
+            (None, None, Some(crate::Error::NotAResult { .. } | crate::Error::ResultSchema { .. })) => {
+                Some(Reason::NoResult)
+            }
+            (None, None, None) => None,
+            (None, None, error) => {
+                Some(Reason::Damaged(error.as_ref().map(ToString::to_string).unwrap_or_default()))
+            }
+        }
+    }
+}
+
+/// `.NAME.PID`, which [`crate::write_atomic`] writes first, of a process that is no more.
+fn is_half_written(name: &str) -> bool {
+    let Some((_, process)) = name.strip_prefix('.').and_then(|rest| rest.rsplit_once('.')) else { return false };
+    match process.parse::<i32>() {
+        // SAFETY: signal 0 sends nothing; it asks whether the process is there.
+        Ok(process) if process > 0 => unsafe { libc::kill(process, 0) != 0 },
+        _ => false,
+    }
+}
+
+/// For each id who was made of it or calls it by a name.
+fn users(work: &WorkDir, seals: &BTreeMap<(String, String), Seal>) -> BTreeMap<String, BTreeSet<String>> {
+    let ids: BTreeSet<&str> = seals.keys().map(|(_, id)| id.as_str()).collect();
+    let mut users: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut add = |id: &str, user: String| {
+        users.entry(id.to_owned()).or_default().insert(user);
+    };
+    for ((kind, id), seal) in seals {
+        for (_, value) in &seal.key {
+            if ids.contains(value.as_str()) && value != id {
+                add(value, format!("{kind}/{id}"));
+            }
+        }
+        for name in &seal.names {
+            add(id, format!("the name {name}"));
+        }
+    }
+    // Plans name results by path.
+    let plans = work.root().join(PLANS);
+    for entry in fs::read_dir(plans).into_iter().flatten().flatten() {
+        let Ok(text) = fs::read_to_string(entry.path().join(PLAN)) else { continue };
+        for id in text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| ids.contains(word)) {
+            add(id, format!("tunes/{}", entry.file_name().to_string_lossy()));
+        }
+    }
+    users
+}
+
+/// Bytes on the disk below a path, and how long ago the newest of it was written.
+fn size(path: &Path) -> (u64, Duration) {
+    use std::os::unix::fs::MetadataExt;
+    let (mut bytes, mut newest) = (0, SystemTime::UNIX_EPOCH);
+    let mut open = vec![path.to_owned()];
+    while let Some(path) = open.pop() {
+        let Ok(meta) = path.symlink_metadata() else { continue };
+        bytes += meta.blocks() * 512;
+        newest = newest.max(meta.modified().unwrap_or(SystemTime::UNIX_EPOCH));
+        if meta.is_dir() {
+            open.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+        }
+    }
+    (bytes, SystemTime::now().duration_since(newest).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Key;
+
+    fn put(work: &WorkDir, kind: &str, key: &Key) -> PathBuf {
+        let staged = work.stage(kind, key).unwrap();
+        fs::write(staged.path().join("file"), "text").unwrap();
+        staged.publish().unwrap()
+    }
+
+    #[test]
+    fn what_can_go_and_what_keeps_the_rest() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let kernel = Key::new("kernel/3", "").field("source", "s");
+        let kernel_path = put(&work, "kernels", &kernel);
+        work.add_name("kernels", &kernel.id(), "base").unwrap();
+        let profile = Key::new("recording/2", "c").field("kernel", kernel.id());
+        let profile_path = put(&work, "profiles", &profile);
+        let old = dir.path().join("profiles/0123456789abcdef");
+        fs::create_dir(&old).unwrap();
+        let half = work.stage("profiles", &Key::new("x/1", "")).unwrap();
+        fs::write(half.path().join("f"), "").unwrap();
+        let gone = dir.path().join("profiles/.removed-aa.1-0");
+        fs::create_dir(&gone).unwrap();
+        fs::write(dir.path().join("profiles/.notes.json.4194305"), "").unwrap();
+
+        let of = |survey: &Survey, name: &str| {
+            survey.found.iter().find(|found| found.name.contains(name)).unwrap().clone()
+        };
+        let seen = survey(&work, false, &mut |_| {}).unwrap();
+        assert_eq!(of(&seen, &kernel.id()).reason, None);
+        let users = of(&seen, &kernel.id()).kept_by;
+        assert_eq!(users, [format!("profiles/{}", profile.id()), "the name base".to_owned()]);
+        assert_eq!(of(&seen, "0123456789abcdef").reason, Some(Reason::NoResult));
+        assert_eq!(of(&seen, ".removed-aa").reason, Some(Reason::HalfDeleted));
+        assert_eq!(of(&seen, ".notes.json").reason, Some(Reason::HalfWritten));
+        let unfinished = of(&seen, ".partial");
+        assert!(unfinished.reason == Some(Reason::Unfinished) && unfinished.in_use);
+        assert!(!Survey::delete(&work, &unfinished).unwrap());
+        drop(half);
+
+        fs::write(profile_path.join("file"), "tex!").unwrap();
+        let seen = survey(&work, true, &mut |_| {}).unwrap();
+        assert!(matches!(of(&seen, &profile.id()).reason, Some(Reason::Damaged(_))));
+        for entry in seen.found.iter().filter(|entry| entry.reason.is_some()) {
+            assert!(Survey::delete(&work, entry).unwrap(), "{entry:?}");
+        }
+        let left = survey(&work, true, &mut |_| {}).unwrap();
+        assert_eq!(left.found.len(), 1);
+        assert_eq!(left.found[0].path, kernel_path);
+    }
+}

@@ -1,0 +1,210 @@
+//! Blocks that QEMU leaves before their end: what of them counts, in each way to record.
+
+use crate::plan::{Action, Callback, Hook};
+use crate::recorder::{Board, Cpu, Recorder, Register};
+use crate::translate::Insn;
+use iced_x86::{Decoder, DecoderOptions};
+use kerntune_trace::{Capture, FunctionKind, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};
+use std::collections::HashMap;
+
+const USER: u64 = 0x40_1100;
+/// Where another process has the page of [`USER`].
+const MOVED: u64 = 0x7fff_f7fd_e000;
+const KERNEL: u64 = 0xffff_ffff_8100_0000;
+const STACK: u64 = 0xffff_c900_0000_1000;
+
+#[derive(Default)]
+struct Registers {
+    registers: HashMap<u8, u64>,
+    memory: HashMap<u64, u64>,
+    /// Pages of code that are mapped.
+    code: Vec<u64>,
+}
+
+impl Cpu for Registers {
+    fn register(&mut self, register: Register) -> u64 {
+        self.registers.get(&(register as u8)).copied().unwrap_or(0)
+    }
+    fn read(&mut self, address: u64, into: &mut [u8]) -> bool {
+        if into.len() == 1 {
+            return self.code.contains(&(address & !0xfff));
+        }
+        let Some(value) = self.memory.get(&address) else { return false };
+        into.copy_from_slice(&value.to_le_bytes());
+        true
+    }
+}
+
+struct Machine {
+    recorder: Recorder,
+    board: Board,
+    counts: Vec<u64>,
+    cpu: Registers,
+    _directory: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new(edges: bool) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let spec = RecorderSpec {
+            version: VERSION,
+            output: directory.path().display().to_string(),
+            capture: Capture { functions: !edges, edges, weights: false },
+            functions: vec![FunctionSpec {
+                address: KERNEL + 0x10_0000,
+                size: 16,
+                kind: FunctionKind::Plain,
+                skip: false,
+                conditional: false,
+            }],
+            binaries: vec![],
+            points: vec![],
+            tags: None,
+            task: TaskOffsets { pid: 0, tgid: 4, comm: 8 },
+            model: None,
+        };
+        let mut cpu = Registers::default();
+        cpu.registers.insert(Register::Rsp as u8, STACK);
+        cpu.code = vec![USER & !0xfff, MOVED];
+        let recorder = Recorder::new(&spec).unwrap();
+        Self { recorder, board: Board::default(), counts: vec![0; 64], cpu, _directory: directory }
+    }
+
+    /// Runs the hooks of a block of this code up to its instruction number `done`, that one's included.
+    fn run(&mut self, at: u64, code: &[u8], done: usize) {
+        let mut insns = Vec::new();
+        let mut decoder = Decoder::with_ip(64, code, at, DecoderOptions::NONE);
+        while decoder.can_decode() {
+            let start = decoder.position();
+            let address = decoder.ip();
+            let length = decoder.decode().len();
+            let mut insn = Insn { address, length, ..Insn::default() };
+            insn.bytes[..length].copy_from_slice(&code[start..start + length]);
+            insns.push(insn);
+        }
+        let mut hooks = Vec::new();
+        self.recorder.translate(&insns, at >> 12, &mut self.cpu, &mut hooks);
+        for Hook { at, action } in hooks {
+            if at.is_none_or(|at| at <= done) {
+                self.act(action);
+            }
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        let Self { recorder, board, counts, cpu, .. } = self;
+        match action {
+            Action::Store { field, value } => *place(board, field) = value,
+            Action::Add { field, value } => *place(board, field) += value,
+            Action::Count { block } => counts[block as usize] += 1,
+            Action::Call { callback: Callback::Announce, number, .. } => recorder.on_announce(board, number),
+            Action::Call { callback: Callback::Rewrite, number, .. } => {
+                recorder.on_rewrite(board, counts, number, cpu);
+            }
+            Action::CallUnless { field, value, callback: Callback::Jump, number, .. } => {
+                if *place(board, field) != value {
+                    recorder.on_jump(board, number);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The CPU takes an exception that points at `address`.
+    fn exception(&mut self, address: u64, code: Option<u64>) {
+        let words = code.into_iter().chain([address, 0x33, 0x202, 0x7ffe_0000, 0x2b]);
+        self.cpu.memory = (STACK..).step_by(8).zip(words).collect();
+        let Self { recorder, board, counts, cpu, .. } = self;
+        recorder.on_interrupt(board, counts, 0, true, cpu);
+    }
+}
+
+fn place(board: &mut Board, offset: usize) -> &mut u64 {
+    match offset {
+        o if o == std::mem::offset_of!(Board, kernel) => &mut board.kernel,
+        o if o == std::mem::offset_of!(Board, user) => &mut board.user,
+        o if o == std::mem::offset_of!(Board, block) => &mut board.block,
+        o if o == std::mem::offset_of!(Board, next) => &mut board.next,
+        _ => &mut board.call,
+    }
+}
+
+/// User instructions after `code` at [`USER`] ran to an exception at its instruction at `offset`.
+fn counted(code: &[u8], offset: u64, error: Option<u64>) -> [u64; 2] {
+    [false, true].map(|edges| {
+        let mut machine = Machine::new(edges);
+        machine.run(USER, code, 99);
+        machine.exception(USER + offset, error);
+        machine.board.user
+    })
+}
+
+#[test]
+fn an_instruction_that_is_refused_when_it_is_translated_counts() {
+    assert_eq!(counted(&[0x90, 0x90, 0x0f, 0x0b], 2, None), [3; 2], "ud2");
+    assert_eq!(counted(&[0x90, 0x90, 0xfa], 2, Some(0)), [3; 2], "cli");
+    assert_eq!(counted(&[0x90, 0x0f, 0x30], 1, Some(0)), [2; 2], "wrmsr");
+    assert_eq!(counted(&[0x90, 0xcd, 0x80], 1, Some(0x402)), [2; 2], "int 0x80");
+}
+
+#[test]
+fn an_instruction_that_faults_does_not_count() {
+    assert_eq!(counted(&[0x90, 0x90, 0xf7, 0xf1], 2, None), [2; 2], "div");
+    assert_eq!(counted(&[0x90, 0xf7, 0xf1, 0x90], 1, None), [1; 2], "div in the middle");
+    assert_eq!(counted(&[0x90, 0x8b, 0x00], 1, Some(6)), [1; 2], "mov");
+    assert_eq!(counted(&[0x90, 0xe4, 0x80], 1, Some(0)), [1; 2], "in");
+    assert_eq!(counted(&[0x90, 0xf3, 0xaa], 1, Some(6)), [1; 2], "rep stosb");
+    assert_eq!(counted(&[0x90, 0xcc], 2, None), [2; 2], "int3 points behind itself");
+}
+
+#[test]
+fn a_block_is_known_where_another_process_has_its_page() {
+    for edges in [false, true] {
+        let mut machine = Machine::new(edges);
+        // Translated for one process at `USER`, executed by another in `MOVED`.
+        machine.run(USER, &[0x90, 0x90, 0xc6, 0x07, 0x01, 0x90, 0x90, 0xc3], 99);
+        machine.exception(MOVED | 0x102, Some(6));
+        assert_eq!(machine.board.user, 2);
+    }
+}
+
+#[test]
+fn a_fetch_fault_is_in_no_block() {
+    for edges in [false, true] {
+        let mut machine = Machine::new(edges);
+        // `nop; nop; jmp rdi` to the same place in a page that is not there.
+        machine.run(USER, &[0x90, 0x90, 0xff, 0xe7], 99);
+        machine.exception(0x5000_0101, Some(0x14));
+        assert_eq!(machine.board.user, 3);
+    }
+}
+
+#[test]
+fn a_block_that_writes_to_itself_goes_on_with_one_instruction() {
+    for (edges, base) in [(false, USER), (true, USER), (false, KERNEL), (true, KERNEL)] {
+        // `mov byte [rdi], 0x90` at 2, with seven more behind it.
+        let code = [0x90, 0x90, 0xc6, 0x07, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3];
+        let mut machine = Machine::new(edges);
+        let total = |machine: &Machine| machine.board.user + machine.board.kernel;
+        machine.cpu.registers.insert(Register::Rdi as u8, base + 7);
+        machine.run(base, &code, 2);
+        assert_eq!(total(&machine), 10);
+        machine.run(base + 2, &code[2..5], 99);
+        assert_eq!(total(&machine), 3, "edges {edges}, {base:#x}");
+        assert_eq!(machine.recorder.taken, [0, 0]);
+        machine.run(base + 5, &code[5..], 99);
+        assert_eq!(total(&machine), 10);
+        assert_eq!(machine.recorder.taken, [0, 0]);
+    }
+}
+
+#[test]
+fn one_instruction_that_writes_elsewhere_is_a_block_like_others() {
+    let code = [0x90, 0x90, 0xc6, 0x07, 0x90, 0x90, 0x75, 0xfa];
+    let mut machine = Machine::new(false);
+    machine.cpu.registers.insert(Register::Rdi as u8, USER + 0x2000);
+    machine.run(USER, &code, 99);
+    // The jump back to the store, and the timer is due after one instruction.
+    machine.run(USER + 2, &code[2..5], 99);
+    assert_eq!(machine.board.user, 5 + 1);
+}

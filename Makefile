@@ -11,7 +11,7 @@ CARGO_HOME ?= $(HOME)/.cargo
 export PATH := $(CARGO_HOME)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test bench check install uninstall clean
+.PHONY: help setup build demo test attack bench check install uninstall clean
 .NOTPARALLEL:
 
 help: ## show this
@@ -32,6 +32,9 @@ test: setup build ## all tests, those on real kernels included
 	$(CARGO) test --release --locked --workspace --lib --bins
 	$(CARGO) test --release --locked --workspace --doc
 	$(CARGO) test --release --locked --workspace --test '*'
+
+attack: setup build ## kills, full disks, changed and foreign files, hostile workloads: the whole of it (docs/store.md)
+	@scripts/attack
 
 bench: setup build ## what recording costs, and how fast the parts of kerntune are
 	@# All at once: packages built one by one would be built again with other features.

@@ -1,0 +1,65 @@
+//! Readers of foreign formats.
+
+use kerntune_convert::autofdo::SampleProfile;
+use kerntune_convert::gcda::{summarise, ByteOrder, Gcda, MergeWeights};
+use kerntune_convert::gmon::{import, Gmon, Target};
+use kerntune_convert::perf::BranchStacks;
+use kerntune_convert::propeller::read_map;
+use kerntune_profile::{Address, FunctionIndex, Symbol};
+
+/// Counters of one object, merged with themselves.
+pub fn gcda(bytes: &[u8]) {
+    let Ok(gcda) = Gcda::parse(bytes) else { return };
+    assert_eq!(gcda.to_bytes(), bytes, "what was read is written again");
+    let _ = (gcda.sum_max(), gcda.total(), summarise([&gcda]));
+    if let Ok(twice) = Gcda::merge(&gcda, &gcda, MergeWeights::EQUAL) {
+        assert_eq!(Gcda::parse(&twice.to_bytes()).expect("what we write is read"), twice);
+    }
+}
+
+/// Notes of one object.
+pub fn gcno(bytes: &[u8]) {
+    kerntune_optimize::foreign::gcno(bytes);
+}
+
+/// `gmon.out` of either format and of every kind of target, and the profile that it comes to.
+pub fn gmon(bytes: &[u8]) {
+    for byte_order in [ByteOrder::Little, ByteOrder::Big] {
+        for wide in [false, true] {
+            let target = Target { byte_order, wide };
+            let Ok(gmon) = Gmon::parse(bytes, target) else { continue };
+            let again = gmon.to_bytes(target);
+            assert_eq!(Gmon::parse(&again, target).expect("what we write is read").to_bytes(target), again);
+            let symbol = |at: u32| Symbol {
+                function: FunctionIndex(at),
+                name: at.to_string(),
+                address: Address(u64::from(at) << 12),
+                size: 1 << 12,
+                file: None,
+                module: None,
+            };
+            let _ = import(&[gmon], (0..4).map(symbol).collect(), "attack");
+        }
+    }
+}
+
+/// LLVM's map of basic blocks, as it stands in a kernel's image.
+pub fn block_map(bytes: &[u8]) {
+    let Ok(map) = read_map(bytes) else { return };
+    // Each function takes some bytes, and each block some more: what is read never outgrows what was given.
+    let blocks: usize = map.iter().map(|function| 1 + function.blocks.len()).sum();
+    assert!(blocks <= bytes.len());
+}
+
+/// What `perf script` prints.
+pub fn perf_text(bytes: &[u8]) {
+    let Ok(stacks) = BranchStacks::read(bytes) else { return };
+    let _ = (stacks.silent_cpus(), stacks.strange_share());
+    let lines = bytes.split(|byte| *byte == b'\n').count() as u64;
+    assert!(stacks.sample_lines + stacks.strange.lines <= lines);
+}
+
+/// A sample profile as `llvm-profdata` prints it.
+pub fn autofdo_text(bytes: &[u8]) {
+    let _ = SampleProfile::parse(&String::from_utf8_lossy(bytes));
+}

@@ -1,0 +1,79 @@
+//! Damaged input for everything that reads foreign bytes.
+//!
+//! A [`Target`] is a reader with inputs that it takes: what comes back does not matter, but it must come back, without a
+//! panic and without memory that the input does not justify. Two things call it: `tests/mutations.rs` with [`mutate`]d
+//! seeds, a fixed number of them, and the fuzzers in `fuzz/`, for as long as one likes.
+//!
+//! ```
+//! let gcda = kerntune_attack::target("gcda").unwrap();
+//! (gcda.run)(b"\x61\x64\x63\x67 and so on");
+//! ```
+
+mod convert;
+mod elf;
+mod mutate;
+mod profile;
+mod seeds;
+mod text;
+mod trace;
+
+pub use mutate::mutate;
+
+/// A reader of foreign bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name, also that of the fuzz target.
+    pub name: &'static str,
+    /// Inputs that it takes, or nearly.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// Reads an input.
+    ///
+    /// # Panics
+    /// What this is to find.
+    pub run: fn(&[u8]),
+}
+
+/// All targets.
+pub fn targets() -> Vec<Target> {
+    let target = |name, seeds, run| Target { name, seeds, run };
+    vec![
+        target("autofdo_text", seeds::autofdo_text, convert::autofdo_text),
+        target("bench_results", seeds::bench_results, text::bench_results),
+        target("block_map", seeds::block_map, convert::block_map),
+        target("build_id", seeds::build_id, elf::build_id),
+        target("chunk", seeds::chunk, trace::chunk),
+        target("console", seeds::console, text::console),
+        target("function_order", seeds::function_order, text::function_order),
+        target("gcda", seeds::gcda, convert::gcda),
+        target("gcno", seeds::gcno, convert::gcno),
+        target("gmon", seeds::gmon, convert::gmon),
+        target("guest_elf", seeds::elf, elf::guest),
+        target("json_manifests", seeds::json_manifests, text::json_manifests),
+        target("kernel_config", seeds::kernel_config, text::kernel_config),
+        target("kernel_elf", seeds::elf, elf::kernel),
+        target("mcrae", seeds::mcrae, trace::mcrae),
+        target("model", seeds::model, text::model),
+        target("paper", seeds::paper, text::paper),
+        target("perf_text", seeds::perf_text, convert::perf_text),
+        target("profile", seeds::profile, profile::table),
+        target("step_output", seeds::step_output, text::step_output),
+        target("tool_output", seeds::tool_output, text::tool_output),
+        target("trace_file", seeds::trace_file, trace::whole),
+        target("user_elf", seeds::elf, elf::user),
+        target("workload", seeds::workload, text::workload),
+    ]
+}
+
+/// Gives one input to a target.
+///
+/// # Panics
+/// There is no target of that name; and what the target does.
+pub fn run(name: &str, bytes: &[u8]) {
+    let target = target(name).unwrap_or_else(|| panic!("there is no target {name}"));
+    (target.run)(bytes);
+}
+
+/// The target of that name.
+pub fn target(name: &str) -> Option<Target> {
+    targets().into_iter().find(|target| target.name == name)
+}

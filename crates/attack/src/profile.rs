@@ -1,0 +1,45 @@
+//! A profile's directory with one damaged table for which its manifest vouches.
+
+use kerntune_profile::{load_manifest, Profile, MANIFEST_FILE, SCHEMA};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+thread_local! {
+    /// For each table a whole profile, in which it alone is damaged.
+    static DIRECTORIES: RefCell<BTreeMap<&'static str, TempDir>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// The first byte says which table, the others are its file.
+pub fn table(bytes: &[u8]) {
+    let Some((which, bytes)) = bytes.split_first() else { return };
+    let table = SCHEMA[usize::from(*which) % SCHEMA.len()].name;
+    DIRECTORIES.with_borrow_mut(|directories| {
+        let directory = directories.entry(table).or_insert_with(|| {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            crate::seeds::example_profile().save(directory.path()).expect("the example is written");
+            directory
+        });
+        damage(directory.path(), table, bytes);
+        let _ = Profile::load(directory.path());
+    });
+}
+
+fn damage(dir: &Path, table: &str, bytes: &[u8]) {
+    let path = dir.join(format!("{table}.parquet"));
+    fs::write(&path, bytes).expect("the damaged table is written");
+    let mut manifest = load_manifest(dir).expect("the manifest is read");
+    let entry = manifest.tables.entry(table.to_owned()).or_insert_with(|| kerntune_profile::TableFile {
+        rows: 0,
+        bytes: 0,
+        blake3: String::new(),
+    });
+    entry.bytes = bytes.len() as u64;
+    entry.blake3 = blake3::hash(bytes).to_hex().to_string();
+    let text = serde_json::to_vec(&manifest).expect("a manifest is JSON");
+    fs::write(dir.join(MANIFEST_FILE), text).expect("the manifest is written");
+    // Sealed again: it is the readers behind the seal that are tried.
+    kerntune_work::seal(dir, "profiles", &manifest.id, &[]).expect("the directory is sealed");
+}

@@ -1,0 +1,286 @@
+//! Inputs that the readers take: what compilers and programs here make, and what our own writers write.
+
+#[path = "../../profile/tests/support/mod.rs"]
+mod sample;
+
+use kerntune_profile::{Profile, SCHEMA};
+use kerntune_trace::{
+    Capture, ChunkIndex, ChunkState, Health, How, ModeCounters, OpenStack, Recording, Region, Thread,
+    TraceHeader, VERSION,
+};
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::{fs, io};
+
+/// Has every kind of counter that GCC makes of a program of this size.
+const PROGRAM: &str = "#include <string.h>\n#include <stdlib.h>\n\
+    static int add(int a) { return a + 1; }\nstatic int twice(int a) { return a * 2; }\n\
+    int main(int argc, char **argv) {\n  int (*f[2])(int) = { add, twice };\n  int sum = 0;\n  char buf[64];\n\
+    for (int i = 0; i < 100; i++) { sum = f[i & argc & 1](sum) / (1 + i % 7);\n    memset(buf, sum, (i & 31) + argc); }\n\
+    return sum + buf[0] > 1000000 ? 1 : 0; }\n";
+
+/// What compiling and running the program made.
+#[derive(Default)]
+struct Made {
+    gcda: Vec<u8>,
+    gcno: Vec<u8>,
+    gmon: Vec<u8>,
+    /// The program with all its symbols, and without.
+    programs: Vec<Vec<u8>>,
+}
+
+fn made() -> &'static Made {
+    static MADE: OnceLock<Made> = OnceLock::new();
+    MADE.get_or_init(|| make().unwrap_or_else(|error| panic!("the seeds need gcc: {error}")))
+}
+
+fn make() -> io::Result<Made> {
+    let dir = tempfile::tempdir()?;
+    let here = dir.path();
+    fs::write(here.join("p.c"), PROGRAM)?;
+    let run = |program: &Path, arguments: &[&str]| -> io::Result<()> {
+        let status = Command::new(program).args(arguments).current_dir(here).status()?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(io::Error::other(format!("{} {arguments:?}: {status}", program.display()))),
+        }
+    };
+    let gcc = Path::new("gcc");
+    let counted =
+        ["-O1", "-fprofile-generate", "-ftest-coverage", "-fprofile-update=single", "-o", "counted"];
+    run(gcc, &[&counted[..], &["p.c"]].concat())?;
+    run(&here.join("counted"), &[])?;
+    run(gcc, &["-pg", "-o", "timed", "p.c"])?;
+    run(&here.join("timed"), &[])?;
+    run(gcc, &["-O1", "-g", "-Wl,--build-id", "-o", "plain", "p.c"])?;
+    run(gcc, &["-O1", "-s", "-o", "stripped", "p.c"])?;
+    run(gcc, &["-O1", "-c", "-o", "object.o", "p.c"])?;
+    let mut made = Made { gmon: fs::read(here.join("gmon.out"))?, ..Made::default() };
+    for entry in fs::read_dir(here)? {
+        let path = entry?.path();
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("gcda") => made.gcda = fs::read(path)?,
+            Some("gcno") => made.gcno = fs::read(path)?,
+            _ => {}
+        }
+    }
+    for name in ["plain", "stripped", "object.o"] {
+        made.programs.push(fs::read(here.join(name))?);
+    }
+    Ok(made)
+}
+
+pub fn gcda() -> Vec<Vec<u8>> {
+    vec![made().gcda.clone()]
+}
+
+pub fn gcno() -> Vec<Vec<u8>> {
+    vec![made().gcno.clone()]
+}
+
+pub fn gmon() -> Vec<Vec<u8>> {
+    vec![made().gmon.clone()]
+}
+
+pub fn elf() -> Vec<Vec<u8>> {
+    made().programs.clone()
+}
+
+/// Whole files, and notes as a kernel shows them.
+pub fn build_id() -> Vec<Vec<u8>> {
+    let mut notes = Vec::new();
+    for (kind, text) in [(0x100u32, &b"Linux\0"[..]), (3, b"GNU\0")] {
+        notes.extend([text.len() as u32, 20, kind].map(u32::to_le_bytes).concat());
+        notes.extend(text);
+        notes.resize(notes.len().next_multiple_of(4), 0);
+        notes.extend([0xab; 20]);
+    }
+    [elf(), vec![notes]].concat()
+}
+
+/// Two functions, one of three blocks and one without, and one in two pieces.
+pub fn block_map() -> Vec<Vec<u8>> {
+    let mut plain = vec![2, 0];
+    plain.extend(0xffff_ffff_8100_0000u64.to_le_bytes());
+    plain.extend([3, 0, 0, 16, 8, 3, 2, 0x80, 1, 1, 1, 0, 0, 8, 2, 0]);
+    plain.extend(0xffff_ffff_8100_0200u64.to_le_bytes());
+    plain.push(0);
+    let mut pieces = vec![2, 8, 2];
+    pieces.extend(0x1000u64.to_le_bytes());
+    pieces.extend([1, 0, 0, 4, 0]);
+    pieces.extend(0x9000u64.to_le_bytes());
+    pieces.extend([1, 5, 0, 7, 1]);
+    vec![plain, pieces]
+}
+
+pub fn perf_text() -> Vec<Vec<u8>> {
+    vec![b"# os release : 6.12.117\n# nrcpus online : 4\n\
+        \x20swapper 0 [000] 0.0: PERF_RECORD_MMAP -1/0: [0xffffffff9a000000(0x1000000) @ 0xffffffff9a000000]: x [kernel.kallsyms]_text\n\
+        \x20[002]  ffffffff9a000190  0x30/0x60/P/-/-/7  0x10/0x20/M/-/-/0\n [000]\n        ffffffff9a000190\n\
+        \x200x30/0x60/P/-/-/0 0x50/0x40/P/-/-/0\n3\n 0 0x30/0x60/P/-/-/0 0x10/0x20/P/-/-/0 0x0/0x8/P/-/-/0\n\n"
+        .to_vec()]
+}
+
+pub fn autofdo_text() -> Vec<Vec<u8>> {
+    vec![b"work:224000:100\n 0: 100\n 0.3: 2500 leaf:2500\n 0.512: 2500\n 65532: 100\n 0.4: small:32500\n  0: 2500\n  \
+        0.1: 0\n  3: deeper:7\n   1: 7000\n !CFGChecksum: 4711\nleaf:0:2500\nns::odd:12:3\n 1: 12\n"
+        .to_vec()]
+}
+
+/// A chunk's state and events, and a trace's beginning.
+pub fn chunk() -> Vec<Vec<u8>> {
+    let frames = vec![(1, How::Call), (2, How::Call)];
+    let stacks = vec![OpenStack { thread: 1, running: true, frames }];
+    let mut state = Vec::new();
+    ChunkState { user: false, regions: vec![0], stacks }.write(&mut state);
+    let mut events = Vec::new();
+    for number in 0..40 {
+        let event = match number % 3 {
+            0 => kerntune_trace::Event::Enter { function: number, how: How::Call },
+            1 => kerntune_trace::Event::Idle { ns: 1_000 },
+            _ => kerntune_trace::Event::Operation,
+        };
+        kerntune_trace::encode::event(&mut events, u64::from(number) * 100, event);
+    }
+    let file = kerntune_trace::TraceFileWriter::new(Vec::new(), TraceHeader { wide: false });
+    let file = file.and_then(|writer| writer.finish()).map(|(bytes, _)| bytes).unwrap_or_default();
+    vec![state, events, file]
+}
+
+/// Flags, a damaged place, and events.
+pub fn trace_file() -> Vec<Vec<u8>> {
+    let events = chunk().swap_remove(1);
+    [[0u8, 0], [1, 0], [4, 7], [7, 99]].map(|head| [&head[..], events.as_slice()].concat()).to_vec()
+}
+
+/// A names file and a dump, in records and in text.
+pub fn mcrae() -> Vec<Vec<u8>> {
+    let names = "a/2\nb/4\nc/6\nswtch/8!\nother/10!\np/12=\n";
+    let records: Vec<u8> = (0..60u32)
+        .flat_map(|at| {
+            let tag = [2, 4, 5, 3, 6, 7, 8, 9, 12][at as usize % 9];
+            let time = (at * 37).to_le_bytes();
+            [tag, 0, time[0], time[1], time[2]]
+        })
+        .collect();
+    let text = "2 10\n4 12\n5 20\n3 40 # out of a\n";
+    vec![
+        [names.as_bytes(), b"\0", records.as_slice()].concat(),
+        [names.as_bytes(), b"\0", text.as_bytes()].concat(),
+        records,
+    ]
+}
+
+/// A small profile with rows in all tables.
+pub fn example_profile() -> Profile {
+    sample::sample("attack")
+}
+
+/// Each table's file, with the number of the table before it.
+pub fn profile() -> Vec<Vec<u8>> {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    example_profile().save(dir.path()).expect("the example is written");
+    let file = |(at, table): (usize, &kerntune_profile::TableSchema)| {
+        let bytes = fs::read(dir.path().join(format!("{}.parquet", table.name))).ok()?;
+        Some([&[at as u8][..], &bytes].concat())
+    };
+    SCHEMA.iter().enumerate().filter_map(file).collect()
+}
+
+pub fn workload() -> Vec<Vec<u8>> {
+    let shipped = kerntune_guest::SHIPPED.iter().map(|(_, text)| text.as_bytes().to_vec());
+    shipped.chain([include_bytes!("../../guest/fixtures/every-key.toml").to_vec()]).collect()
+}
+
+pub fn model() -> Vec<Vec<u8>> {
+    vec![
+        include_bytes!("../../../machines/zen4.toml").to_vec(),
+        include_bytes!("../../../machines/generic.toml").to_vec(),
+    ]
+}
+
+pub fn paper() -> Vec<Vec<u8>> {
+    vec![
+        include_bytes!("../../../papers/hpux.toml").to_vec(),
+        b"[[exclude]]\npath = \"arch/x86/boot\"\nreason = \"runs before\"\nfrom = \"6.1\"\n".to_vec(),
+    ]
+}
+
+pub fn bench_results() -> Vec<Vec<u8>> {
+    vec![include_bytes!("../../stats/tests/fixtures/results.json").to_vec()]
+}
+
+pub fn json_manifests() -> Vec<Vec<u8>> {
+    let profile = serde_json::to_vec_pretty(&example_profile().manifest);
+    let region = Region {
+        name: "all".into(),
+        begin_ns: 0,
+        elapsed_ns: 100,
+        idle_ns: 0,
+        operations: 0,
+        depth: 0,
+        closed: true,
+        kernel: ModeCounters::default(),
+        user: ModeCounters::default(),
+        model_events: Vec::new(),
+    };
+    let recording = Recording {
+        version: VERSION,
+        capture: Capture { functions: true, edges: false, weights: false },
+        kernel_functions: 8,
+        regions: vec![region],
+        threads: vec![Thread { task: 1, pid: 1, tgid: 1, comm: "init".into() }],
+        chunks: Vec::<ChunkIndex>::new(),
+        events: 0,
+        health: Health::default(),
+        notes: vec!["a note".into()],
+    };
+    let image = br#"{"schema":"kerntune.guest/1","id":"1","workload":"rr","files":[{"path":"/init","size":9}],"bytes":512}"#;
+    vec![
+        profile.expect("a manifest is JSON"),
+        serde_json::to_vec(&recording).expect("a recording is JSON"),
+        include_bytes!("../seeds/kernel.json").to_vec(),
+        image.to_vec(),
+    ]
+}
+
+pub fn function_order() -> Vec<Vec<u8>> {
+    vec![b"# mine\nvfs_write\ntcp_v4_rcv\n\nvfs_read\n".to_vec()]
+}
+
+pub fn kernel_config() -> Vec<Vec<u8>> {
+    vec![
+        b"# a comment\nCONFIG_NET=y\n# CONFIG_SMP is not set\nCONFIG_LOCALVERSION=\"-x\"\nCONFIG_HZ=250\n".to_vec(),
+        b"savedcmd_arch/x86/kernel/asm-offsets.s := gcc -Wp,-MMD,x.d -DA=\"$(pound)\" -S -o x.s ../asm-offsets.c\n".to_vec(),
+        b"\t.ascii \"->KERNTUNE_pid $1234 x\"\n\t.ascii \"->KERNTUNE_tgid $1238 x\"\n\t.ascii \"->KERNTUNE_comm $1800 x\"\n"
+            .to_vec(),
+        b"# kerntune sources 1\n100\tnet/a.c\n200\t-\n300\tnet/b.c\n".to_vec(),
+    ]
+}
+
+pub fn console() -> Vec<Vec<u8>> {
+    vec![b"[    0.1] Linux version 6.12\r\nkt: phase boot\r\nkt: phase measured step 1 rr\r\n\x1b[2Jhello\r\n\
+        [    1.0] Out of memory: Killed process 77\r\n[    1.1] Kernel panic - not syncing: Attempted to kill init!\r\n\
+        kt: failed service redis: not ready\r\nkt: done\r\n[    2.0] reboot: Power down\r\n"
+        .to_vec()]
+}
+
+pub fn step_output() -> Vec<Vec<u8>> {
+    vec![b"Document Length:        4 bytes\n\nConcurrency Level:      100\nComplete requests:      1000\n\
+        Failed requests:        0\nRequests per second:    4672.92 [#/sec] (mean)\n"
+        .to_vec()]
+}
+
+pub fn tool_output() -> Vec<Vec<u8>> {
+    vec![
+        b"BOLT-INFO: setting --alt-inst-has-padlen=0\nBOLT-INFO: setting --alt-inst-feature-size=4\n\
+          BOLT-WARNING: do_it(*2) size exceeds allocated space by 24 bytes\nBOLT-INFO: 12 out of 900 functions in the binary (1%) have\n\
+          BOLT-INFO: 3 out of 12 functions were overwritten.\n"
+            .to_vec(),
+        b"../net/a.c:10:5: warning: '/k/build/net/a.gcda' profile count data file not found [-Wmissing-profile]\n\
+          ../net/b.c:1:1: error: coverage mismatch; ../net/c.c:3:1: optimized: indirect call f -> g transformed\n\
+          warning: net/d.c: profile data may be out of date: of 1 function, 1 has mismatched data\n"
+            .to_vec(),
+    ]
+}

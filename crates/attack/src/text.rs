@@ -1,0 +1,99 @@
+//! Readers of text: settings, manifests, and what other programs print.
+
+use kerntune_guest::{last_lines, Better, Metric, Plan, Said, Step, Workload};
+use kerntune_layout::FrontEndConfig;
+use std::borrow::Cow;
+use std::path::Path;
+
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+/// A workload file, without asking the host.
+pub fn workload(bytes: &[u8]) {
+    let text = text(bytes);
+    match Workload::parse(&text, Path::new("attack.toml")) {
+        Ok(workload) => {
+            let plan = Plan::of(&workload);
+            assert!(plan.text().ends_with('\n'));
+            kerntune_guest::foreign::shell_words(&workload);
+        }
+        Err(error) => assert!(!error.to_string().contains('\u{1b}'), "escapes in a message"),
+    }
+}
+
+/// A front-end model.
+pub fn model(bytes: &[u8]) {
+    let Ok(model) = FrontEndConfig::parse(&text(bytes)) else { return };
+    assert_eq!(FrontEndConfig::parse(&model.to_toml()).expect("what we write is read"), model);
+}
+
+/// A paper's figures, and a list of objects to leave out.
+pub fn paper(bytes: &[u8]) {
+    let text = text(bytes);
+    let _ = kerntune_paper::Paper::parse(&text, "attack.toml");
+    let _ = kerntune_optimize::gcc_pgo::Exclusions::parse(&text);
+}
+
+/// Results of a benchmark.
+pub fn bench_results(bytes: &[u8]) {
+    let Ok(results) = kerntune_stats::Results::parse("attack", &text(bytes)) else { return };
+    for row in &results.rows {
+        let _ = (row.name(), row.spread());
+    }
+}
+
+/// Manifests of profiles, kernels, images, and recordings.
+pub fn json_manifests(bytes: &[u8]) {
+    let _ = serde_json::from_slice::<kerntune_profile::Manifest>(bytes);
+    let _ = serde_json::from_slice::<kerntune_kernel::KernelManifest>(bytes);
+    let _ = serde_json::from_slice::<kerntune_guest::Manifest>(bytes);
+    if let Ok(recording) = serde_json::from_slice::<kerntune_trace::Recording>(bytes) {
+        // The trace that it describes is not there, or shorter.
+        let trace: &[u8] = b"";
+        let _ = kerntune_analyze::TraceFile::open(&trace, &recording);
+    }
+}
+
+/// A list of functions in order.
+pub fn function_order(bytes: &[u8]) {
+    let Ok(order) = kerntune_kernel::FunctionOrder::parse(&text(bytes)) else { return };
+    let _ = (order.text(), order.id());
+}
+
+/// A kernel's configuration, and what Kbuild leaves for us.
+pub fn kernel_config(bytes: &[u8]) {
+    kerntune_kernel::parsers::text(&text(bytes));
+}
+
+/// A guest's console, in pieces.
+pub fn console(bytes: &[u8]) {
+    kerntune_machine::foreign::console(bytes);
+    for line in text(bytes).lines() {
+        let _ = Said::parse(line);
+    }
+    assert!(!last_lines(&text(bytes)).contains('\u{1b}'));
+}
+
+/// What a step prints, judged.
+pub fn step_output(bytes: &[u8]) {
+    let step = Step {
+        fail: vec!["Failed requests: +[1-9]".into()],
+        expect: vec!["Complete requests: +1000".into()],
+        metrics: vec![Metric {
+            name: "rps".into(),
+            regex: r"Requests per second: +(\S+)".into(),
+            unit: "requests/s".into(),
+            better: Better::Higher,
+        }],
+        ..Step::default()
+    };
+    if let Ok(figures) = step.judge(&text(bytes)) {
+        assert!(figures.iter().all(|figure| figure.value.is_finite()));
+    }
+}
+
+/// Logs of BOLT and of compilers.
+pub fn tool_output(bytes: &[u8]) {
+    kerntune_optimize::foreign::logs(&text(bytes));
+}

@@ -1,0 +1,221 @@
+//! Traces: the bytes of a chunk, whole files, and McRae's dumps.
+
+use kerntune_analyze::path::{collect, Selection, Span};
+use kerntune_analyze::{analyze, Analysis, Input, TraceFile};
+use kerntune_convert::mcrae::{replay, Dump, Names, Order};
+use kerntune_profile::{Address, FunctionIndex, Symbol};
+use kerntune_trace::{
+    counts::Counts, encode, Capture, ChunkHeader, ChunkState, Decoder, Event, Health, How, ModeCounters,
+    OpenStack, Recording, Region, Thread, TraceFileWriter, TraceHeader, VERSION,
+};
+use std::ops::ControlFlow;
+
+const FUNCTIONS: u32 = 12;
+const THREADS: u32 = 4;
+
+/// Names that exist, so that most inputs get past the checks of numbers.
+fn tame(event: Event) -> Event {
+    match event {
+        Event::Enter { function, how } => Event::Enter { function: function % FUNCTIONS, how },
+        Event::Switch { thread } => Event::Switch { thread: thread % THREADS },
+        Event::RegionBegin { .. } | Event::RegionEnd { .. } => Event::Operation,
+        Event::Point { .. } => Event::Point { point: 0 },
+        Event::Idle { ns } => Event::Idle { ns: ns % 1_000_000 },
+        other => other,
+    }
+}
+
+fn trace(pieces: &[&[u8]], wide: bool) -> (Vec<u8>, Recording) {
+    let mut writer = TraceFileWriter::new(Vec::new(), TraceHeader { wide }).expect("memory");
+    let (mut now, mut total) = (0u64, 0u64);
+    for (sequence, piece) in pieces.iter().enumerate() {
+        let mut raw = Vec::new();
+        let frames = piece.iter().take(3).map(|byte| (u32::from(*byte) % FUNCTIONS, How::Call)).collect();
+        let thread = u32::from(piece.first().copied().unwrap_or(0)) % THREADS;
+        let stacks = vec![OpenStack { thread, running: true, frames }];
+        ChunkState { user: false, regions: if sequence > 0 { vec![0] } else { vec![] }, stacks }
+            .write(&mut raw);
+        let state = raw.len();
+        let begin = now;
+        let mut events = 0;
+        if sequence == 0 {
+            put(&mut raw, wide, 0, Event::RegionBegin { region: 0 });
+            events += 1;
+        }
+        let mut decoder = Decoder::with_width(piece, wide);
+        while let Ok(Some((delta, event))) = decoder.next() {
+            let (delta, event) = (delta % 100_000, tame(event));
+            now += delta;
+            if let Event::Idle { ns } = event {
+                now += ns;
+            }
+            put(&mut raw, wide, delta, event);
+            events += 1;
+        }
+        if events == 0 {
+            put(&mut raw, wide, 0, Event::Operation);
+            events = 1;
+        }
+        total += u64::from(events);
+        let header = ChunkHeader {
+            vcpu: 0,
+            sequence: sequence as u32,
+            events,
+            begin,
+            end: now,
+            state: state as u32,
+            payload: (raw.len() - state) as u32,
+            compressed: 0,
+        };
+        writer.chunk(header, &raw).expect("memory");
+    }
+    let (bytes, chunks) = writer.finish().expect("memory");
+    let thread = |pid| Thread { task: 1 + u64::from(pid), pid, tgid: pid, comm: format!("t{pid}") };
+    let region = Region {
+        name: "all".into(),
+        begin_ns: 0,
+        elapsed_ns: now,
+        idle_ns: 0,
+        operations: 0,
+        depth: 0,
+        closed: false,
+        kernel: ModeCounters::default(),
+        user: ModeCounters::default(),
+        model_events: Vec::new(),
+    };
+    let recording = Recording {
+        version: VERSION,
+        capture: Capture { functions: true, edges: false, weights: wide },
+        kernel_functions: FUNCTIONS - 4,
+        regions: vec![region],
+        threads: (0..THREADS).map(thread).collect(),
+        chunks,
+        events: total,
+        health: Health::default(),
+        notes: Vec::new(),
+    };
+    (bytes, recording)
+}
+
+fn put(raw: &mut Vec<u8>, wide: bool, delta: u64, event: Event) {
+    match wide {
+        true => encode::wide_event(raw, delta, kerntune_trace::Weights::NONE, event),
+        false => encode::event(raw, delta, event),
+    }
+}
+
+/// Net times of a region's functions, user and unattributed time against its threads' time.
+fn adds_up(analysis: &Analysis) {
+    let tables = &analysis.tables;
+    let functions: u64 = tables.functions.iter().map(|row| row.net_ns.get()).sum();
+    let regions: u64 = tables.regions.iter().map(|row| row.unattributed_ns.get()).sum();
+    let paths: u64 = tables.paths.iter().map(|row| row.net_ns.get()).sum();
+    let threads: u64 = tables.threads.iter().map(|row| row.net_ns.get()).sum();
+    assert_eq!(paths, threads);
+    assert!(functions + regions <= threads);
+}
+
+/// A whole trace of any events, cut into chunks anywhere, some of them damaged: the analysis ends with a result or an
+/// error, a result is the same for one thread and three, and its times add up.
+pub fn whole(bytes: &[u8]) {
+    let [flags, damage, rest @ ..] = bytes else { return };
+    let wide = flags & 1 == 1;
+    let pieces: Vec<&[u8]> = rest.chunks((rest.len() / (1 + usize::from(flags >> 1) % 5)).max(1)).collect();
+    let (mut trace, recording) = trace(&pieces, wide);
+    let chunks = trace.len() - 16;
+    if *damage != 0 && chunks > 0 {
+        let at = 16 + usize::from(*damage) * 31 % chunks;
+        trace[at] ^= 1 << (damage % 8);
+    }
+    let symbol = |number| Symbol {
+        function: FunctionIndex(number),
+        name: format!("f{number}"),
+        address: Address(0),
+        size: 0,
+        file: None,
+        module: None,
+    };
+    let symbols: Vec<Symbol> = (0..FUNCTIONS).map(symbol).collect();
+    let source = trace.as_slice();
+    for partial in [false, true] {
+        let points = [("p".to_string(), FunctionIndex(1))];
+        let input =
+            Input { partial, threads: 1, points: &points, ..Input::new(&source, &recording, &symbols) };
+        let go = &mut |_| ControlFlow::Continue(());
+        let one = analyze(&input, go);
+        let three = analyze(&Input { threads: 3, ..input }, go);
+        match (one, three) {
+            (Ok(one), Ok(three)) => {
+                adds_up(&one);
+                assert_eq!(one, three);
+            }
+            (Err(_), Err(_)) => {}
+            (one, three) => panic!("{:?} against {:?}", one.err(), three.err()),
+        }
+    }
+    if let Ok(trace) = TraceFile::open(&source, &recording) {
+        let end = recording.chunks.last().map_or(0, |chunk| chunk.end_ns);
+        let _ = collect(
+            &trace,
+            FUNCTIONS as usize,
+            &Selection { span: Span::Window { begin_ns: 0, end_ns: end }, ..Selection::default() },
+        );
+    }
+}
+
+/// Everything that reads the bytes inside a chunk.
+pub fn chunk(bytes: &[u8]) {
+    let _ = TraceHeader::parse(bytes);
+    let _ = ChunkHeader::parse(bytes);
+    let _ = Counts::parse(bytes);
+    if let Ok(state) = ChunkState::parse(bytes) {
+        let mut again = Vec::new();
+        state.write(&mut again);
+        assert_eq!(ChunkState::parse(&again), Ok(state));
+    }
+    for wide in [false, true] {
+        let mut decoder = Decoder::with_width(bytes, wide);
+        while let Ok(Some(_)) = decoder.next() {}
+    }
+}
+
+/// Names for those inputs that have none of their own.
+const NAMES: &str = "a/2\nb/4\nc/6\nswtch/8!\nother/10!\np/12=\n";
+
+/// Names files and dumps of McRae's profiler, and the analysis of what they come to.
+pub fn mcrae(bytes: &[u8]) {
+    // A names file, a NUL, a dump; or a dump.
+    let (text, rest) =
+        bytes.iter().position(|&byte| byte == 0).map_or((&[][..], bytes), |at| bytes.split_at(at));
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    let names = Names::parse([("names", text)]).unwrap_or_default();
+    let names = match names.all() {
+        [] => Names::parse([("names", NAMES)]).unwrap_or_default(),
+        _ => names,
+    };
+    for order in [Order::Little, Order::Big] {
+        let Ok(dump) = Dump::read(rest, order) else { continue };
+        let Ok(imported) = replay(&names, &dump, Vec::new()) else { continue };
+        let mut symbols: Vec<Symbol> = Vec::new();
+        for (name, tag) in imported.functions.into_iter().chain([("[unknown code]".into(), 0)]) {
+            let function = FunctionIndex(symbols.len() as u32);
+            symbols.push(Symbol {
+                function,
+                name,
+                address: Address(tag.into()),
+                size: 2,
+                file: None,
+                module: None,
+            });
+        }
+        let points: Vec<_> = imported.points.into_iter().map(|name| (name, FunctionIndex::NONE)).collect();
+        let trace = imported.trace.as_slice();
+        let input =
+            Input { points: &points, threads: 1, ..Input::new(&trace, &imported.recording, &symbols) };
+        let analysis = analyze(&input, &mut |_| ControlFlow::Continue(())).expect("what we write is read");
+        for what in ["stack_mismatches", "running_mismatches", "clock_mismatches", "region_mismatch_ns"] {
+            assert_eq!(analysis.health.get(what).copied().unwrap_or(0), 0, "{what}");
+        }
+        assert_eq!(analysis.health.get("unmatched_exits").copied().unwrap_or(0), 0);
+    }
+}

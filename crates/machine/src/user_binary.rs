@@ -245,9 +245,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stripped = crate::test_program::build(&dir, &["-s"]);
         assert!(matches!(load(&stripped), Err(UserBinaryError::NoSymbols { .. })));
-        let library = load(Path::new("/lib/x86_64-linux-gnu/libc.so.6")).unwrap();
+        // One of our own: a library of the system may have a debug file on this machine or not.
+        let library = load(&crate::test_program::build(&dir, &["-O1", "-shared", "-fPIC", "-s"])).unwrap();
         assert!(library.dynamic_only);
-        assert!(library.names.iter().any(|name| name == "printf"), "no printf");
+        let has = |name: &str| library.names.iter().any(|known| known == name);
+        assert!(has("work") && !has("helper"), "{:?}", library.names);
         assert!(load(Path::new("/etc/passwd")).unwrap_err().to_string().contains("no x86-64 ELF"));
     }
 

@@ -167,7 +167,10 @@ impl Field {
     fn places(&self, operation: &Operation) -> u64 {
         let output = self.with_fault(operation, "count");
         assert!(output.status.success(), "{}: {}", operation.name, said(&output));
-        String::from_utf8_lossy(&output.stderr).lines().filter(|line| line.starts_with("fault point ")).count() as u64
+        String::from_utf8_lossy(&output.stderr)
+            .lines()
+            .filter(|line| line.starts_with("fault point "))
+            .count() as u64
     }
 
     /// Nothing is damaged, and the command comes to its end.
@@ -276,7 +279,11 @@ fn a_full_disk_is_said_and_leaves_nothing_half() {
                 refused += 1;
                 assert!(text.contains("No space left"), "{} at {place}: {text}", operation.name);
             }
-            field.recovers(&operation, expected.as_deref(), &format!("a disk that was full at place {place}"));
+            field.recovers(
+                &operation,
+                expected.as_deref(),
+                &format!("a disk that was full at place {place}"),
+            );
         }
     }
     println!("{refused} commands refused by a full disk");
@@ -288,8 +295,11 @@ fn no_change_of_a_stored_file_gives_another_figure() {
     let [one, _] = field.begin();
     let profile = field.work().join("profiles").join(&one);
     let merged = field.id(&["profile", "merge", &one, &one, "--json"]);
-    let reports: [&[&str]; 3] =
-        [&["report", &one, "--json"], &["report", &one, "functions", "--json"], &["report", &one, "graph", "--json"]];
+    let reports: [&[&str]; 3] = [
+        &["report", &one, "--json"],
+        &["report", &one, "functions", "--json"],
+        &["report", &one, "graph", "--json"],
+    ];
     let expected: Vec<String> = reports.iter().map(|report| field.run(report)).collect();
     let mut files: Vec<PathBuf> = Vec::new();
     let mut open = vec![profile.clone()];
@@ -349,10 +359,13 @@ fn two_at_once_make_one_result() {
         let arguments = ["import", "mcrae", "names", "one.dump", "--json"];
         let start = || field.kerntune(&arguments).stdout(Stdio::piped()).spawn().unwrap();
         let running: Vec<_> = (0..4).map(|_| start()).collect();
-        let outputs: Vec<Output> = running.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+        let outputs: Vec<Output> =
+            running.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
         let first = String::from_utf8_lossy(&outputs[0].stdout).into_owned();
         assert!(outputs.iter().all(|output| output.status.success()));
-        assert!(outputs.iter().all(|output| steady(&String::from_utf8_lossy(&output.stdout)) == steady(&first)));
+        assert!(outputs
+            .iter()
+            .all(|output| steady(&String::from_utf8_lossy(&output.stdout)) == steady(&first)));
         assert_eq!(leftovers(&field.work()), Vec::<PathBuf>::new());
         field.run(&["check"]);
     }

@@ -47,8 +47,18 @@ fn rr_gets_faster_and_a_second_call_finds_everything() {
     let optimized = json(["optimize", "--kernel", base, "--workload", "rr", "--recipe", RECIPE, "--json"]);
     assert_eq!(optimized["tuned"], result["tuned"]["id"]);
     // Functions are placed for the cache of the model: in one of 128 KiB and one way they lie elsewhere.
-    let other =
-        ["optimize", "--kernel", base, "--workload", "rr", "--recipe", RECIPE, "--model", "pa-risc-720", "--json"];
+    let other = [
+        "optimize",
+        "--kernel",
+        base,
+        "--workload",
+        "rr",
+        "--recipe",
+        RECIPE,
+        "--model",
+        "pa-risc-720",
+        "--json",
+    ];
     assert_ne!(json(other)["tuned"], result["tuned"]["id"]);
     let proof = &optimized["proof"];
     assert_eq!(proof["schema"], "kerntune-proof-layout/1");

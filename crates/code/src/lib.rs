@@ -77,8 +77,8 @@ fn read(path: &Path) -> String {
 
 /// The Rust files below a directory, but for those that hold tests alone.
 fn list(directory: &Path, files: &mut Vec<PathBuf>) {
-    let entries =
-        fs::read_dir(directory).unwrap_or_else(|error| panic!("cannot list {}: {error}", directory.display()));
+    let entries = fs::read_dir(directory)
+        .unwrap_or_else(|error| panic!("cannot list {}: {error}", directory.display()));
     for entry in entries.flatten() {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -1,7 +1,7 @@
 //! The C programs that run in the guest: carried as source, compiled by the host's compiler.
 
 use crate::{Error, Result};
-use kerntune_work::{Key, IoContext, Job, WorkDir};
+use kerntune_work::{IoContext, Job, Key, WorkDir};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -77,7 +77,8 @@ mod tests {
         for name in ["kernel", "arch/x86/boot", "scripts"] {
             fs::create_dir_all(build.join(name)).unwrap();
         }
-        let files = ["kernel/fork.o", "kernel/fork.gcno", "vmlinux.o", "arch/x86/boot/main.o", "scripts/kallsyms.o"];
+        let files =
+            ["kernel/fork.o", "kernel/fork.gcno", "vmlinux.o", "arch/x86/boot/main.o", "scripts/kallsyms.o"];
         for name in files {
             fs::write(build.join(name), "object").unwrap();
         }

@@ -1,7 +1,7 @@
 //! Patches of `kernel/patches` that recipes need, compiled in so that an installed kerntune needs no checkout.
 
 use crate::Result;
-use kerntune_work::{Key, IoContext, WorkDir};
+use kerntune_work::{IoContext, Key, WorkDir};
 use std::fs;
 use std::path::PathBuf;
 

@@ -8,7 +8,8 @@ use crate::mix::{no_objects, restore};
 use crate::object_flags::make_flags;
 use crate::store::{KIND, MANIFEST};
 use crate::{
-    foreign, kept, link_script, sources, Compiler, Error, FunctionOrder, Kernel, KernelManifest, Result, Symbols,
+    foreign, kept, link_script, sources, Compiler, Error, FunctionOrder, Kernel, KernelManifest, Result,
+    Symbols,
 };
 use kerntune_work::{write_atomic, write_json, IoContext, Key, Progress, Staged, WorkDir};
 use std::fs;

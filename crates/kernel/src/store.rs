@@ -158,11 +158,7 @@ impl Kernel {
 /// Every kernel of the work directory, oldest first. Unfinished builds are left out, damaged ones too
 /// ([`damaged`]).
 pub fn list(work: &WorkDir) -> Result<Vec<Kernel>> {
-    let mut kernels: Vec<Kernel> = work
-        .list(KIND)?
-        .iter()
-        .filter_map(|dir| Kernel::peek(dir).ok())
-        .collect();
+    let mut kernels: Vec<Kernel> = work.list(KIND)?.iter().filter_map(|dir| Kernel::peek(dir).ok()).collect();
     kernels.sort_by(|a, b| (&a.manifest.built, &a.manifest.id).cmp(&(&b.manifest.built, &b.manifest.id)));
     Ok(kernels)
 }
@@ -237,8 +233,8 @@ pub fn remove(work: &WorkDir, name: &str) -> Result<PathBuf> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use kerntune_work::Key;
     use crate::{CompilerIdentity, SourceRecord, TaskLayout};
+    use kerntune_work::Key;
 
     pub(crate) fn manifest(id: &str, label: &str, built: &str) -> KernelManifest {
         KernelManifest {

@@ -40,7 +40,14 @@ impl Uml {
     pub fn run(self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
         able(request)?;
         let directory = directory.canonicalize().at("open", directory)?;
-        process::run(command(self, request, &directory), &request.limits(), &directory, request.memory_mb, progress, died)
+        process::run(
+            command(self, request, &directory),
+            &request.limits(),
+            &directory,
+            request.memory_mb,
+            progress,
+            died,
+        )
     }
 }
 

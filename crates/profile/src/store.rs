@@ -1,8 +1,8 @@
 //! A profile as a directory: one Parquet file per table, and the manifest that vouches for them.
 
 use crate::manifest::{Manifest, TableFile, SCHEMA_NAME};
-use crate::tables::{is_rare, Tables, SCHEMA};
 use crate::shelf::ROOM;
+use crate::tables::{is_rare, Tables, SCHEMA};
 use crate::{Error, Profile, Result};
 use bytes::Bytes;
 use kerntune_work::{checked, seal, write_atomic, write_json, IoContext};

@@ -9,7 +9,7 @@ use kerntune_profile::{
     load_manifest, rfc3339, Address, Block, Capture, Edge, Instructions, KernelId, Manifest, Profile, Run,
     Tables, ROOM,
 };
-use kerntune_work::{ContentHash, Key, IoContext, Job, WorkDir};
+use kerntune_work::{ContentHash, IoContext, Job, Key, WorkDir};
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::path::Path;

@@ -102,7 +102,8 @@ fn publishing_over_a_result_leaves_no_moment_without_one() {
     assert_eq!(put_one(&work, "a", "two"), path);
     assert_eq!(fs::read(path.join("file")).unwrap(), b"two");
     assert_eq!(Seal::read(&path).unwrap().names, ["mine"]);
-    let left: Vec<_> = fs::read_dir(dir.path().join("things")).unwrap().flatten().map(|e| e.file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(dir.path().join("things")).unwrap().flatten().map(|e| e.file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().contains("removed")), "{left:?}");
 }
 

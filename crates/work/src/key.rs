@@ -147,6 +147,9 @@ mod tests {
         let key = Key::new("t/1", "").field("long", &long).field("binary", [0xff, 0]);
         assert!(key.fields().iter().all(|(_, value)| value.starts_with(HASHED)), "{key:?}");
         let text = key.fields()[0].1.clone();
-        assert_ne!(Key::new("t/1", "").field("long", text).id(), Key::new("t/1", "").field("long", &long).id());
+        assert_ne!(
+            Key::new("t/1", "").field("long", text).id(),
+            Key::new("t/1", "").field("long", &long).id()
+        );
     }
 }

@@ -32,12 +32,12 @@ mod survey;
 
 pub use dir::{checked, is_of_the_store, Notes, Staged, WorkDir};
 pub use files::{parse_sealed, read_sealed, write_atomic, write_json, write_sealed};
+pub use job::{Job, JobEnd};
 pub use key::{ContentHash, Key};
 pub use lock::Lock;
+pub use progress::{NoProgress, Progress};
 pub use seal::{hash_file, seal, Seal, RESULT_FILE, RESULT_SCHEMA, SUMS_FILE};
 pub use survey::{survey, Found, Reason, Survey};
-pub use job::{Job, JobEnd};
-pub use progress::{NoProgress, Progress};
 
 use std::path::PathBuf;
 

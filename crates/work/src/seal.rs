@@ -177,7 +177,8 @@ impl Seal {
         let sums = self.sums(dir)?;
         for wanted in wanted {
             let mut any = false;
-            let is_wanted = |path: &str| path == *wanted || (wanted.ends_with('/') && path.starts_with(wanted));
+            let is_wanted =
+                |path: &str| path == *wanted || (wanted.ends_with('/') && path.starts_with(wanted));
             for (path, hash) in sums.iter().filter(|(path, _)| is_wanted(path)) {
                 any = true;
                 let file = dir.join(path);

@@ -120,7 +120,8 @@ impl Survey {
             Some(Reason::HalfDeleted) => discard(&entry.path)?,
             Some(Reason::HalfWritten) => fs::remove_file(&entry.path).at("remove", &entry.path)?,
             Some(Reason::Unfinished) => {
-                let lock = entry.path.with_file_name(format!(".{}.lock", partial_of(&entry.name).unwrap_or("")));
+                let lock =
+                    entry.path.with_file_name(format!(".{}.lock", partial_of(&entry.name).unwrap_or("")));
                 let Some(_lock) = Lock::try_take(&lock)? else { return Ok(false) };
                 discard(&entry.path)?;
             }
@@ -178,7 +179,9 @@ impl Kept {
 
 /// `.NAME.PID`, which [`crate::write_atomic`] writes first, of a process that is no more.
 fn is_half_written(name: &str) -> bool {
-    let Some((_, process)) = name.strip_prefix('.').and_then(|rest| rest.rsplit_once('.')) else { return false };
+    let Some((_, process)) = name.strip_prefix('.').and_then(|rest| rest.rsplit_once('.')) else {
+        return false;
+    };
     match process.parse::<i32>() {
         // SAFETY: signal 0 sends nothing; it asks whether the process is there.
         Ok(process) if process > 0 => unsafe { libc::kill(process, 0) != 0 },

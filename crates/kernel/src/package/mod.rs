@@ -15,7 +15,7 @@ use crate::manifest::KernelManifest;
 use crate::relink::ORDER;
 use crate::{rebuild, tools, Arch, Error, Kernel, RebuildRequest, Result};
 use control::Names;
-use kerntune_work::{write_json, Key, IoContext, Job, Progress, WorkDir};
+use kerntune_work::{write_json, IoContext, Job, Key, Progress, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 use kerntune_convert::bolt::PreAggregated;
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_profile::{Profile, Tables};
-use kerntune_work::{write_json, Key, IoContext, WorkDir};
+use kerntune_work::{write_json, IoContext, Key, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;

@@ -42,7 +42,9 @@ impl Llvm {
         let (mut said, mut absent) = (String::new(), Vec::new());
         for name in ["llvm-profgen", "llvm-profdata"].map(|name| self.program(name)) {
             match Command::new(&name).arg("--version").output() {
-                Ok(output) if output.status.success() => said.push_str(&String::from_utf8_lossy(&output.stdout)),
+                Ok(output) if output.status.success() => {
+                    said.push_str(&String::from_utf8_lossy(&output.stdout))
+                }
                 _ => absent.push(name),
             }
         }

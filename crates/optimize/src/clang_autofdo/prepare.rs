@@ -10,7 +10,7 @@ use crate::{Error, Result};
 use kerntune_convert::autofdo::{SampleProfile, Unsymbolized};
 use kerntune_kernel::{Compiler, Kernel};
 use kerntune_profile::Profile;
-use kerntune_work::{write_json, Key, IoContext, WorkDir};
+use kerntune_work::{write_json, IoContext, Key, WorkDir};
 use std::fs;
 
 const COUNTS: &str = "counts.txt";

@@ -11,7 +11,7 @@ use crate::stored::QUALITY;
 use crate::{Error, Result};
 use kerntune_convert::gcda::{summarise, CounterKind, Gcda, GcdaFunction, GcovVersion, MergeWeights};
 use kerntune_kernel::Kernel;
-use kerntune_work::{write_json, Key, IoContext, WorkDir};
+use kerntune_work::{write_json, IoContext, Key, WorkDir};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;

@@ -7,7 +7,7 @@ use crate::{Error, Result};
 use kerntune_kernel::{FunctionOrder, Kernel, Symbols};
 use kerntune_layout::order::{Algorithm, CallGraph, CdsortConfig, Order, Placement};
 use kerntune_profile::Profile;
-use kerntune_work::{write_atomic, write_json, Key, IoContext, WorkDir};
+use kerntune_work::{write_atomic, write_json, IoContext, Key, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 use kerntune_convert::propeller::{list_text, read_map, ListedFunction, MappedFunction};
 use kerntune_kernel::{Function, Kernel, Symbols};
 use kerntune_profile::{Profile, Tables};
-use kerntune_work::{write_atomic, write_json, Key, IoContext, WorkDir};
+use kerntune_work::{write_atomic, write_json, IoContext, Key, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};

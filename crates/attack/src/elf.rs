@@ -21,6 +21,11 @@ pub fn build_id(bytes: &[u8]) {
     kerntune_kernel::parsers::build_id(bytes);
 }
 
+/// Where a source line's code is.
+pub fn source_lines(bytes: &[u8]) {
+    kerntune_machine::foreign::source_lines(bytes, "p.c", 8);
+}
+
 /// What the recorder is told of a traced program.
 pub fn user(bytes: &[u8]) {
     kerntune_machine::foreign::user_binary(bytes);

@@ -272,6 +272,24 @@ pub fn step_output() -> Vec<Vec<u8>> {
         .to_vec()]
 }
 
+/// What a guest sends: its files in an archive.
+pub fn results() -> Vec<Vec<u8>> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, text) in [("gcov/work/kernel/fork.gcda", "counters"), ("./status", "done"), ("out/1", "x")] {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, name, text.as_bytes()).expect("written into memory");
+    }
+    vec![builder.into_inner().expect("written into memory")]
+}
+
+pub fn suite_lines() -> Vec<Vec<u8>> {
+    vec![b"{\"row\":\"getpid\",\"operations\":4,\"nanoseconds\":100}\n{\"row\":\"nop\",\"iteration\":1,\"operations\":1,\
+        \"nanoseconds\":1,\"counters\":{\"cycles\":10},\"uncounted\":{\"l1i_misses\":\"No such file or directory\"}}\n"
+        .to_vec()]
+}
+
 pub fn tool_output() -> Vec<Vec<u8>> {
     vec![
         b"BOLT-INFO: setting --alt-inst-has-padlen=0\nBOLT-INFO: setting --alt-inst-feature-size=4\n\

@@ -93,6 +93,22 @@ pub fn step_output(bytes: &[u8]) {
     }
 }
 
+/// What a suite's program prints.
+pub fn suite_lines(bytes: &[u8]) {
+    kerntune_tune::foreign::suite_lines(&text(bytes));
+}
+
+/// What a guest sends. Nothing of it gets out of the directory for it.
+pub fn results(bytes: &[u8]) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let archive = dir.path().join("out.tar");
+    std::fs::write(&archive, bytes).expect("written");
+    kerntune_machine::foreign::results(&archive, &dir.path().join("out"));
+    let beside = std::fs::read_dir(dir.path()).expect("listed").count();
+    assert!(beside <= 2, "something was unpacked elsewhere");
+    assert_eq!(std::fs::read(&archive).expect("read"), bytes, "the archive was overwritten");
+}
+
 /// Logs of BOLT and of compilers.
 pub fn tool_output(bytes: &[u8]) {
     kerntune_optimize::foreign::logs(&text(bytes));

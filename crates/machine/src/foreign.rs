@@ -1,7 +1,8 @@
 //! Readers of this crate that have no other door: for tests with damaged input alone.
 
 use crate::console::Console;
-use crate::user_binary;
+use crate::{lines, results, user_binary};
+use kerntune_kernel::Symbols;
 use std::path::Path;
 
 /// A guest's console, which comes in pieces.
@@ -16,4 +17,16 @@ pub fn console(bytes: &[u8]) {
 /// A program whose functions are traced.
 pub fn user_binary(bytes: &[u8]) {
     let _ = user_binary::parse(bytes, "attack");
+}
+
+/// A kernel's debug information, asked for a line.
+pub fn source_lines(bytes: &[u8], file: &str, line: u64) {
+    if let Ok(symbols) = Symbols::parse(bytes, Path::new("attack")) {
+        let _ = lines::addresses_in(bytes, file, line, &symbols);
+    }
+}
+
+/// What a guest sends, unpacked into `directory`.
+pub fn results(archive: &Path, directory: &Path) {
+    let _ = results::unpack(archive, directory);
 }

@@ -42,9 +42,18 @@ impl From<gimli::Error> for LineError {
 ///
 /// `file` is a path from the top of the source tree or the end of one.
 pub fn addresses(elf: &Path, file: &str, line: u64, symbols: &Symbols) -> Result<Vec<u64>, LineError> {
-    let damaged = |error: &dyn std::fmt::Display| LineError::Damaged(error.to_string());
-    let bytes = std::fs::read(elf).map_err(|e| damaged(&e))?;
-    let object: ElfFile64 = ElfFile64::parse(&*bytes).map_err(|e| damaged(&e))?;
+    let bytes = std::fs::read(elf).map_err(|e| LineError::Damaged(e.to_string()))?;
+    addresses_in(&bytes, file, line, symbols)
+}
+
+/// The same of an ELF file's contents.
+pub(crate) fn addresses_in(
+    elf: &[u8],
+    file: &str,
+    line: u64,
+    symbols: &Symbols,
+) -> Result<Vec<u64>, LineError> {
+    let object: ElfFile64 = ElfFile64::parse(elf).map_err(|e| LineError::Damaged(e.to_string()))?;
     if object.section_by_name(".debug_line").is_none() {
         return Err(LineError::NoDebugInfo);
     }

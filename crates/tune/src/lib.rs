@@ -30,6 +30,7 @@ pub mod detail;
 mod error;
 pub mod explain;
 pub mod export;
+pub mod foreign;
 pub mod import_mcrae;
 pub mod import_perf;
 pub mod merge;

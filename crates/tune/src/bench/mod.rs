@@ -6,7 +6,7 @@
 pub mod emulator;
 mod error;
 pub mod host;
-mod lines;
+pub(crate) mod lines;
 mod measured;
 pub mod timed;
 

@@ -216,7 +216,7 @@ mod tests {
             ("clang-19", "CFLAGS_GCOV=-fprofile-arcs -ftest-coverage"),
         ] {
             let by = compiler.parse().unwrap();
-            let [first, second] = ["k", "a-longer-name=of/a.place"].map(|place| {
+            let [first, second] = ["k", "a-longer-name@of/a.place"].map(|place| {
                 let place = dir.path().join(compiler).join(place);
                 objects(&work, source.dir(), &place, &by, &[flags])
             });

@@ -13,6 +13,7 @@
 /// Names the code of the recorder and of the crates below it, for the keys of recordings; read from the file of the
 /// plugin by `kerntune_machine`.
 #[used]
+#[expect(unsafe_code, reason = "a section of its own, which nothing else is put into")]
 #[link_section = ".kerntune.code"]
 pub static CODE: [u8; 16] = code();
 
@@ -27,6 +28,7 @@ mod blocks;
 mod calls;
 mod clock;
 mod edges;
+#[expect(unsafe_code, reason = "the border to QEMU, which is C")]
 mod ffi;
 mod finish;
 mod follow;

@@ -4,6 +4,8 @@
 //! `KERNTUNE_ATTACK_MUTATIONS` is how many inputs each target gets (2,000), `KERNTUNE_ATTACK_TARGET` chooses one target. An input
 //! at which a target fails is left in the directory for temporary files, and its name is in the message.
 
+#![expect(unsafe_code, reason = "an allocator that counts")]
+
 use kerntune_attack::{mutate, targets, Target};
 use kerntune_stats::Rng;
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -32,7 +32,7 @@ impl Output {
 
     /// How reports are dressed.
     pub fn style(&self) -> Style {
-        let terminal = std::io::stdout().is_terminal();
+        let terminal = io::stdout().is_terminal();
         let color = match self.color {
             When::Always => true,
             When::Never => false,
@@ -135,12 +135,8 @@ pub fn parsed(error: &clap::Error) -> Exit {
 }
 
 fn terminal_width() -> Option<usize> {
-    // SAFETY: a plain ioctl into a zeroed structure of the right type.
-    let size = unsafe {
-        let mut size: libc::winsize = std::mem::zeroed();
-        (libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) == 0).then_some(size)
-    };
-    size.map(|s| s.ws_col.into()).filter(|&columns: &usize| columns > 0)
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    size.map(|size| size.ws_col.into()).filter(|&columns: &usize| columns > 0)
 }
 
 /// A line on standard error. If nobody takes it, there is nobody to tell.

@@ -98,7 +98,7 @@ fn an_order_of_ones_own(tuned: &str) {
     let output = order("# mine\nvfs_write\ntcp_v4_rcv\nvfs_read\n").output().unwrap();
     assert!(output.status.success(), "{}", support::said(&output));
     let kernel: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let map = std::path::Path::new(kernel["path"].as_str().unwrap()).join("System.map");
+    let map = Path::new(kernel["path"].as_str().unwrap()).join("System.map");
     let map = std::fs::read_to_string(map).unwrap();
     let place = |name: &str| map.lines().position(|line| line.ends_with(&format!(" {name}"))).unwrap();
     let wanted = ["__kerntune_order_start", "vfs_write", "tcp_v4_rcv", "vfs_read", "__kerntune_order_end"];

@@ -5,7 +5,6 @@ use crate::perf_event;
 pub(crate) use crate::perf_event::Counter;
 use kerntune_work::{Job, JobEnd};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -142,15 +141,7 @@ impl Host for ThisMachine {
     }
 
     fn free_bytes(&self, path: &Path) -> io::Result<u64> {
-        let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
-        let mut space = std::mem::MaybeUninit::<libc::statvfs>::uninit();
-        // SAFETY: a NUL-terminated path and room for the answer, which is read only on success.
-        let space = unsafe {
-            if libc::statvfs(path.as_ptr(), space.as_mut_ptr()) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-            space.assume_init()
-        };
+        let space = rustix::fs::statvfs(path)?;
         Ok(space.f_bavail.saturating_mul(space.f_frsize))
     }
 

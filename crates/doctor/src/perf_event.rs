@@ -1,8 +1,10 @@
 //! `perf_event_open(2)`, as far as is needed to see whether it works. The only system call here
 //! that the libc crate has no types for.
 
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::io::Read;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// What is counted.
@@ -39,6 +41,7 @@ const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 const FLAG_CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 
+#[expect(unsafe_code, reason = "no library here has this system call")]
 /// Counts this thread for a few milliseconds of work.
 pub(crate) fn count(counter: Counter, with_kernel: bool) -> io::Result<u64> {
     let (kind, config) = match counter {
@@ -46,7 +49,7 @@ pub(crate) fn count(counter: Counter, with_kernel: bool) -> io::Result<u64> {
         Counter::Cycles => (TYPE_HARDWARE, HARDWARE_CPU_CYCLES),
     };
     let kernel = if with_kernel { 0 } else { EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR };
-    let size = std::mem::size_of::<Attributes>() as u32;
+    let size = size_of::<Attributes>() as u32;
     let attributes = Attributes { kind, size, config, flags: kernel, ..Attributes::default() };
     let (this_thread, any_cpu, no_group): (libc::pid_t, libc::c_int, libc::c_int) = (0, -1, -1);
     // SAFETY: `attributes` is a perf_event_attr of the size it states and outlives the call; the
@@ -70,13 +73,8 @@ pub(crate) fn count(counter: Counter, with_kernel: bool) -> io::Result<u64> {
         std::hint::spin_loop();
     }
     let mut value = [0_u8; 8];
-    // SAFETY: reads at most 8 bytes into 8 bytes.
-    let read = unsafe { libc::read(file.as_raw_fd(), value.as_mut_ptr().cast(), value.len()) };
-    match read {
-        8 => Ok(u64::from_ne_bytes(value)),
-        ..0 => Err(io::Error::last_os_error()),
-        _ => Err(io::ErrorKind::UnexpectedEof.into()),
-    }
+    File::from(file).read_exact(&mut value)?;
+    Ok(u64::from_ne_bytes(value))
 }
 
 #[cfg(test)]
@@ -85,6 +83,6 @@ mod tests {
 
     #[test]
     fn the_attributes_have_the_size_of_their_first_version() {
-        assert_eq!(std::mem::size_of::<Attributes>(), 64);
+        assert_eq!(size_of::<Attributes>(), 64);
     }
 }

@@ -222,7 +222,7 @@ pub(crate) fn missing(program: &str, needed_by: &str) -> Error {
 fn kind_of(path: &Path) -> Option<(u8, u16)> {
     use std::io::Read;
     let mut head = [0u8; 20];
-    std::fs::File::open(path).ok()?.read_exact(&mut head).ok()?;
+    File::open(path).ok()?.read_exact(&mut head).ok()?;
     if !elf::is_elf(&head) {
         return None;
     }

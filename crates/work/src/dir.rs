@@ -2,10 +2,10 @@
 
 use crate::seal::{Seal, RESULT_FILE, SUMS_FILE};
 use crate::{fault, Error, IoContext, Key, Lock, Result};
-use std::ffi::CString;
+use rustix::fs::{renameat_with, RenameFlags, CWD};
+use rustix::io::Errno;
 use std::fmt;
 use std::fs::{self, File};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -356,25 +356,14 @@ fn put(from: &Path, to: &Path) -> Result<()> {
     if to.symlink_metadata().is_err() {
         return fs::rename(from, to).at("publish", to);
     }
-    let path = |path: &Path| {
-        CString::new(path.as_os_str().as_bytes()).map_err(std::io::Error::from).at("publish", path)
-    };
-    let (old, new) = (path(from)?, path(to)?);
-    // SAFETY: both are strings that end with a zero and live until the call returns.
-    let done = unsafe {
-        libc::renameat2(libc::AT_FDCWD, old.as_ptr(), libc::AT_FDCWD, new.as_ptr(), libc::RENAME_EXCHANGE)
-    };
-    if done == 0 {
-        return Ok(());
-    }
-    let error = std::io::Error::last_os_error();
-    match error.raw_os_error() {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::EXCHANGE) {
+        Ok(()) => Ok(()),
         // A file system that cannot exchange: killed between the two, the result is absent, and never half there.
-        Some(libc::EINVAL | libc::ENOSYS) => {
+        Err(Errno::INVAL | Errno::NOSYS) => {
             discard(to)?;
             fs::rename(from, to).at("publish", to)
         }
-        _ => Err(Error::Io { action: "publish", path: to.to_owned(), source: error }),
+        Err(error) => Err(Error::Io { action: "publish", path: to.to_owned(), source: error.into() }),
     }
 }
 

@@ -5,6 +5,8 @@
 //! with "No space left on device", `KERNTUNE_FAULT=count` prints the number of places to standard error at the end of
 //! the last one. Without the variable a place costs one load.
 
+use rustix::io::Errno;
+use rustix::process::{getpid, kill_process, Signal};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
@@ -40,12 +42,8 @@ pub(crate) fn point(name: &str) -> io::Result<()> {
     let Some(fault) = asked() else { return Ok(()) };
     let passed = PASSED.fetch_add(1, Ordering::Relaxed) + 1;
     match fault {
-        Fault::Kill(at) if passed == at => {
-            // SAFETY: kill(2) of this process; nothing runs after it.
-            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
-            Ok(())
-        }
-        Fault::Full(at) if passed >= at => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
+        Fault::Kill(at) if passed == at => Ok(kill_process(getpid(), Signal::KILL)?),
+        Fault::Full(at) if passed >= at => Err(io::Error::from_raw_os_error(Errno::NOSPC.raw_os_error())),
         Fault::Count => {
             eprintln!("fault point {passed}: {name}");
             Ok(())

@@ -1,6 +1,9 @@
 //! Running another program: its own process group, killed with us, output line by line.
 
 use crate::{interrupt, Error, Result};
+use rustix::process::{
+    kill_process_group, set_parent_process_death_signal, test_kill_process_group, Pid, Signal,
+};
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -42,18 +45,15 @@ pub struct Job {
 
 impl Job {
     /// Wraps a command. Output and error output are both read by us, merged in arrival order.
+    #[expect(unsafe_code, reason = "what is done between fork and exec is promised to be signal-safe")]
     pub fn new(mut command: Command) -> Self {
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
-        // SAFETY: only async-signal-safe calls between fork and exec.
-        unsafe {
-            command.pre_exec(|| {
-                // SIGTERM and not SIGKILL: make then ends its own children and removes half-made targets.
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
-                Ok(())
-            });
-        }
+        // SIGTERM and not SIGKILL: make then ends its own children and removes half-made targets.
+        let ends_with_us = || Ok(set_parent_process_death_signal(Some(Signal::TERM))?);
+        // SAFETY: one system call, which allocates nothing and takes no lock.
+        unsafe { command.pre_exec(ends_with_us) };
         Self { command, name, time_limit: None, grace: GRACE }
     }
 
@@ -196,19 +196,18 @@ fn send_lines(stream: impl Read, to: &SyncSender<io::Result<String>>) {
 
 /// Ends the whole process group, whose first process may be gone already: first asked, then made to.
 fn end(child: &mut Child) {
-    let group = -(child.id() as i32);
-    // SAFETY: kill(2) on the process group that we made for this child. Its number is not given to another process as long
-    // as a process is in the group, or the child has not been waited for.
-    let signal = |number| unsafe { libc::kill(group, number) } == 0;
+    // The process group that we made for this child. Its number is not given to another process as long as a process is in
+    // the group, or the child has not been waited for.
+    let group = Pid::from_child(child);
     let asked = Instant::now();
-    let mut left = signal(libc::SIGTERM);
+    let mut left = kill_process_group(group, Signal::TERM).is_ok();
     while left && asked.elapsed() < Duration::from_secs(3) {
         std::thread::sleep(Duration::from_millis(20));
         let _ = child.try_wait();
-        left = signal(0);
+        left = test_kill_process_group(group).is_ok();
     }
     if left {
-        signal(libc::SIGKILL);
+        let _ = kill_process_group(group, Signal::KILL);
     }
     let _ = child.wait();
 }

@@ -1,8 +1,9 @@
 //! Locks between processes.
 
 use crate::{interrupt, Error, IoContext, Result};
+use rustix::fs::{flock, FlockOperation};
+use rustix::io::{fcntl_setfd, Errno, FdFlags};
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -46,9 +47,7 @@ impl Lock {
     }
 
     fn wait(file: File, path: &Path, waiting: &dyn Fn()) -> Result<Self> {
-        let fd = file.as_raw_fd();
-        // SAFETY: plain fcntl on a descriptor that we own and that is open.
-        unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
+        fcntl_setfd(&file, FdFlags::empty()).map_err(std::io::Error::from).at("lock", path)?;
         let began = Instant::now();
         let mut said = false;
         while !attempt(&file, path)? {
@@ -72,15 +71,13 @@ fn open(path: &Path) -> Result<File> {
 /// Whether the lock was to be had.
 fn attempt(file: &File, path: &Path) -> Result<bool> {
     loop {
-        // SAFETY: flock on a descriptor that `file` keeps open.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-            return Ok(true);
-        }
-        let error = std::io::Error::last_os_error();
-        match error.raw_os_error() {
-            Some(libc::EWOULDBLOCK) => return Ok(false),
-            Some(libc::EINTR) => {}
-            _ => return Err(Error::Io { action: "lock", path: path.to_owned(), source: error }),
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            Err(Errno::WOULDBLOCK) => return Ok(false),
+            Err(Errno::INTR) => {}
+            Err(error) => {
+                return Err(Error::Io { action: "lock", path: path.to_owned(), source: error.into() })
+            }
         }
     }
 }
@@ -110,7 +107,11 @@ mod tests {
     fn an_error_that_is_not_another_holder_is_an_error() {
         // flock(2): a descriptor opened with O_PATH is refused with EBADF, as other file systems refuse with ENOLCK.
         let dir = tempfile::tempdir().unwrap();
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(dir.path()).unwrap();
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(rustix::fs::OFlags::PATH.bits() as i32)
+            .open(dir.path())
+            .unwrap();
         let error = Lock::wait(file, dir.path(), &|| {}).unwrap_err().to_string();
         assert!(error.starts_with("cannot lock "), "{error}");
     }

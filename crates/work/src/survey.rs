@@ -2,6 +2,8 @@
 
 use crate::dir::{discard, is_removed, partial_of};
 use crate::{read_sealed, IoContext, Lock, Result, Seal, WorkDir};
+use rustix::io::Errno;
+use rustix::process::{test_kill_process, Pid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -182,11 +184,9 @@ fn is_half_written(name: &str) -> bool {
     let Some((_, process)) = name.strip_prefix('.').and_then(|rest| rest.rsplit_once('.')) else {
         return false;
     };
-    match process.parse::<i32>() {
-        // SAFETY: signal 0 sends nothing; it asks whether the process is there.
-        Ok(process) if process > 0 => unsafe { libc::kill(process, 0) != 0 },
-        _ => false,
-    }
+    // A process of another user cannot be asked, and is there.
+    let process = process.parse().ok().and_then(Pid::from_raw);
+    process.is_some_and(|process| test_kill_process(process) == Err(Errno::SRCH))
 }
 
 /// For each id who was made of it or calls it by a name.

@@ -65,7 +65,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     Ok(Exit::Ok)
 }
 
-fn held_out(options: &Tune) -> Result<Vec<kerntune_guest::Workload>, Failure> {
+fn held_out(options: &Tune) -> Result<Vec<Workload>, Failure> {
     options.held_out.iter().map(|name| workload(name)).collect()
 }
 

@@ -71,14 +71,9 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
 
 /// Whether we may run on a CPU of the host.
 fn is_allowed(cpu: u32) -> bool {
-    // SAFETY: a plain call that fills a zeroed structure of the right type and size.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        (libc::sched_getaffinity(0, std::mem::size_of_val(&set), &mut set) == 0).then_some(set)
-    };
     let cpu = cpu as usize;
-    // SAFETY: `cpu` is within the set.
-    set.is_none_or(|set| cpu < libc::CPU_SETSIZE as usize && unsafe { libc::CPU_ISSET(cpu, &set) })
+    let allowed = rustix::thread::sched_getaffinity(None);
+    allowed.map_or(true, |set| cpu < rustix::thread::CpuSet::MAX_CPU && set.is_set(cpu))
 }
 
 /// What a look at the intervals found.

@@ -64,7 +64,7 @@ pub(crate) fn configure(
         BaseConfig::Ours => None,
         BaseConfig::File(path) => Some((path, read(path)?)),
     };
-    let mut hash = Key::new("configure/2", "")
+    let mut hash = Key::new("configure/3", "")
         .field("source", source.hash())
         .field("compiler", format!("{} {}", compiler.program, compiler.version))
         .field("base", base.as_ref().map_or(request.arch.base_fragment(), |(_, text)| text))

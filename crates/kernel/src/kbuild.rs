@@ -10,6 +10,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Programs of which Kbuild looks for a version to write into every configuration, and the option without which nothing else is
+/// done with them. Where it is not set they stay unseen, so that a kernel does not depend on what else is installed.
+const UNUSED: [(&str, &str); 2] = [("RUSTC", "CONFIG_RUST=y"), ("PAHOLE", "CONFIG_DEBUG_INFO_BTF=y")];
+
 /// Divides the attempts at one build in its log.
 const ATTEMPT: &str = "=== kerntune: make";
 
@@ -40,6 +44,9 @@ impl Kbuild<'_> {
         command.arg("-C").arg(self.tree.top()).arg(format!("O={}", build.display()));
         // Set and empty: no `+` in the version for a git tree with changes.
         command.args(["V=0", "LOCALVERSION="]).args(self.arch.make_args()).args(self.compiler.make_args());
+        let config = fs::read_to_string(build.join(".config")).unwrap_or_default();
+        let unused = UNUSED.iter().filter(|(_, option)| !config.lines().any(|line| line == *option));
+        command.args(unused.map(|(program, _)| format!("{program}=unseen-by-kerntune")));
         command.args(self.make_vars.iter().map(|(name, value)| format!("{name}={value}")));
         command.args(args);
 
@@ -177,6 +184,27 @@ mod tests {
             assert_eq!(*told.0.lock().unwrap(), ["begin compile Some(3)", "2", "3", "end"]);
             let log = fs::read_to_string(&kbuild.log).unwrap();
             assert!(log.contains(&format!("X is a b in {}", kbuild.tree.build().display())), "{log}");
+        });
+    }
+
+    #[test]
+    fn what_no_option_asks_for_is_not_looked_at() {
+        let recipe = "\t@echo 'rustc is $(RUSTC), pahole is $(PAHOLE).'\n";
+        with_makefile(&format!("{recipe}RUSTC = rustc\nPAHOLE = pahole\n"), |kbuild| {
+            let said = || {
+                kbuild.make("look", &["it".into()], None, &NoProgress).unwrap();
+                fs::read_to_string(&kbuild.log)
+                    .unwrap()
+                    .lines()
+                    .rfind(|line| line.contains("rustc is"))
+                    .unwrap()
+                    .to_string()
+            };
+            assert_eq!(said(), "rustc is unseen-by-kerntune, pahole is unseen-by-kerntune.");
+            fs::create_dir_all(kbuild.tree.build()).unwrap();
+            let config = kbuild.tree.build().join(".config");
+            fs::write(&config, "CONFIG_DEBUG_INFO_BTF=y\n# CONFIG_RUST is not set\n").unwrap();
+            assert_eq!(said(), "rustc is unseen-by-kerntune, pahole is pahole.");
         });
     }
 

@@ -44,9 +44,9 @@ bench: setup build ## what recording costs, and how fast the parts of kerntune a
 	target/release/examples/trace_readers
 	target/release/examples/fetch_cost
 
-check: ## formatting and lints (needs rustfmt and clippy)
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+check: ## formatting, lints, documentation, scripts, spelling (installs linters)
+	@scripts/setup checks
+	@CARGO=$(CARGO) scripts/check
 
 install: build ## install below PREFIX (/usr/local)
 	install -D -m 755 $(KERNTUNE) $(DESTDIR)$(PREFIX)/bin/kerntune

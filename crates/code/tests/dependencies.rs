@@ -1,0 +1,76 @@
+//! What the workspace depends on: licences that go with ours, and no library twice without a reason.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+/// Licences that ask for no more than a notice.
+const LICENCES: [&str; 10] = [
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "CC0-1.0",
+    "MIT",
+    "MIT-0",
+    "Unicode-3.0",
+    "Zlib",
+];
+
+/// Libraries that are there in several versions, and who needs which. An entry that is no longer needed fails the test.
+const TWICE: [(&str, &str); 5] = [
+    ("getrandom", "parquet's ahash has 0.3, tempfile 0.4"),
+    ("hashbrown", "parquet has 0.16, indexmap 0.17"),
+    ("linux-raw-sys", "goes with rustix"),
+    ("rustix", "comfy-table's crossterm has 0.38"),
+    ("syn", "derive macros of two generations; no code of it is in the program"),
+];
+
+/// What Cargo resolves for the machines that we run on.
+fn packages() -> Vec<Value> {
+    let target = "x86_64-unknown-linux-gnu";
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--locked", "--format-version", "1", "--filter-platform", target])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let nodes = all["resolve"]["nodes"].as_array().unwrap();
+    let used: BTreeSet<&str> = nodes.iter().filter_map(|node| node["id"].as_str()).collect();
+    let of_others =
+        |package: &&Value| used.contains(package["id"].as_str().unwrap()) && !package["source"].is_null();
+    all["packages"].as_array().unwrap().iter().filter(of_others).cloned().collect()
+}
+
+/// Whether an expression of SPDX, or its older form with slashes, leaves a choice that we can take.
+fn is_free(expression: &str) -> bool {
+    let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
+    plain.split(" OR ").any(|choice| choice.split(" AND ").all(|part| LICENCES.contains(&part.trim())))
+}
+
+#[test]
+fn every_licence_goes_with_ours() {
+    let packages = packages();
+    assert!(packages.len() > 50);
+    for package in packages {
+        let licence = package["license"].as_str().unwrap_or("none");
+        assert!(is_free(licence), "{} {}: {licence}", package["name"], package["version"]);
+    }
+    assert!(is_free("(MIT OR Apache-2.0) AND Unicode-3.0") && is_free("Unlicense/MIT"));
+    assert!(!is_free("GPL-3.0-only") && !is_free("MIT AND GPL-2.0-only") && !is_free("none"));
+}
+
+#[test]
+fn no_library_is_there_twice_without_a_reason() {
+    let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for package in packages() {
+        let text = |key: &str| package[key].as_str().unwrap().to_string();
+        versions.entry(text("name")).or_default().insert(text("version"));
+    }
+    versions.retain(|_, versions| versions.len() > 1);
+    let known: BTreeSet<&str> = TWICE.iter().map(|(name, _)| *name).collect();
+    let found: BTreeSet<&str> = versions.keys().map(String::as_str).collect();
+    assert_eq!(found, known, "{versions:?}");
+}

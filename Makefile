@@ -11,12 +11,12 @@ CARGO_HOME ?= $(HOME)/.cargo
 export PATH := $(CARGO_HOME)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test attack bench check install uninstall clean
+.PHONY: help setup build demo test test-fast attack bench check install uninstall clean
 .NOTPARALLEL:
 
 help: ## show this
 	@echo "make TARGET, where TARGET is one of"
-	@sed -n 's/^\([a-z]*\):[^#]*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 setup: ## install what is missing (Debian packages, Rust); asks for root through sudo
 	@scripts/setup
@@ -32,6 +32,10 @@ test: setup build ## all tests, those on real kernels included
 	$(CARGO) test --release --locked --workspace --lib --bins
 	$(CARGO) test --release --locked --workspace --doc
 	$(CARGO) test --release --locked --workspace --test '*'
+
+test-fast: ## the tests that need no kernel
+	$(CARGO) test --release --locked --workspace --exclude kerntune-cli --lib --bins --tests -- --skip in_any_directory
+	$(CARGO) test --release --locked -p kerntune-cli --bins
 
 attack: setup build ## kills, full disks, changed and foreign files, hostile workloads: the whole of it (docs/store.md)
 	@scripts/attack

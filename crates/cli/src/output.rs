@@ -3,8 +3,7 @@
 use crate::args::{Global, When};
 use crate::exit::{Exit, Failure};
 use crate::progress::Shown;
-use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
-use kerntune_report::{printable, printable_text, Style};
+use kerntune_report::{plain_table, printable_text, Style};
 use kerntune_work::{NoProgress, Progress};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
@@ -71,19 +70,7 @@ impl Output {
 
     /// A result as a plain table; columns whose head begins with `#` are numbers.
     pub fn table(&self, heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
-        let mut table = Table::new();
-        table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header(heads.iter().map(|head| head.trim_start_matches('#')));
-        for row in rows {
-            table.add_row(row.iter().map(|cell| printable(cell)));
-        }
-        for (at, column) in table.column_iter_mut().enumerate() {
-            column.set_padding((0, 2));
-            if heads.get(at).is_some_and(|head| head.starts_with('#')) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        self.print(&table.trim_fmt());
+        self.print(&plain_table(heads, rows));
     }
 
     /// A remark for people.

@@ -19,11 +19,9 @@ const LICENCES: [&str; 10] = [
 ];
 
 /// Libraries that are there in several versions, and who needs which. An entry that is no longer needed fails the test.
-const TWICE: [(&str, &str); 5] = [
+const TWICE: [(&str, &str); 3] = [
     ("getrandom", "parquet's ahash has 0.3, tempfile 0.4"),
     ("hashbrown", "parquet has 0.16, indexmap 0.17"),
-    ("linux-raw-sys", "goes with rustix"),
-    ("rustix", "comfy-table's crossterm has 0.38"),
     ("syn", "derive macros of two generations; no code of it is in the program"),
 ];
 

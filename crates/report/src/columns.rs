@@ -1,6 +1,6 @@
 //! Aligned columns of text.
 
-use crate::style::{Role, Style};
+use crate::style::{printable, Role, Style};
 
 /// Which side of its column a text stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,19 @@ impl From<&str> for Cell {
     fn from(text: &str) -> Self {
         Cell(text.into(), Role::Plain)
     }
+}
+
+/// A plain table of anybody's texts; columns whose head begins with `#` are numbers, on the right side. What steers a terminal is
+/// escaped.
+pub fn plain_table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut columns = Columns::with(heads.iter().map(|head| match head.strip_prefix('#') {
+        Some(number) => (number, Side::Right),
+        None => (*head, Side::Left),
+    }));
+    for row in rows {
+        columns.row_of(row.iter().map(|cell| printable(cell).into()).collect());
+    }
+    columns.render(Style::PLAIN)
 }
 
 /// A table under construction. The last column may be cut, the others never are.
@@ -142,6 +155,12 @@ mod tests {
         table.gap();
         table.row(["1".into(), "".into(), Cell("x".into(), Role::Good)]);
         table
+    }
+
+    #[test]
+    fn a_plain_table_has_numbers_on_the_right_and_nothing_that_steers() {
+        let rows = [["a\nb", "1"], ["c", "100"]].map(|row| row.map(String::from).to_vec());
+        assert_eq!(plain_table(&["NAME", "#N"], rows), "NAME        N\na\\u000ab    1\nc         100\n");
     }
 
     #[test]

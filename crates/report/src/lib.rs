@@ -61,6 +61,7 @@ mod unit;
 mod view;
 
 pub use call_graph::{GraphOptions, Propagation, Unit};
+pub use columns::plain_table;
 pub use groups::{Grouping, Groups};
 pub use style::{printable, printable_text, Style};
 pub use view::scope;

@@ -84,6 +84,10 @@ impl Tree {
         let mut path = path.to_owned();
         for _ in 0..LINKS_MAX {
             let real = self.directories_of(&path, needed_by)?;
+            // The root is there, and an archive has no name for it.
+            if real.parent().is_none() {
+                return Ok(real);
+            }
             if let Some(dir) = crate::reader::HIDDEN.iter().find(|dir| real.starts_with(dir)) {
                 let why = format!("{dir} of the guest is its own; keep it in another directory");
                 return Err(unpackable(&real, needed_by, &why));
@@ -199,6 +203,15 @@ mod tests {
             assert_eq!(tree.get(Path::new("/bin")), Some(&Node::Link { target: "usr/bin".into() }));
             assert!(matches!(tree.get(Path::new("/usr/bin")), Some(Node::Dir { .. })));
         }
+    }
+
+    #[test]
+    fn the_root_is_no_node_however_it_is_written() {
+        let mut tree = Tree::default();
+        for root in ["/", "/.", "/usr/.."] {
+            assert_eq!(tree.take(Path::new(root), "test").unwrap(), Path::new("/"));
+        }
+        assert!(!tree.nodes().contains_key(Path::new("/")));
     }
 
     #[test]

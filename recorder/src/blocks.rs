@@ -1,18 +1,7 @@
 //! What is known of each translated block.
 
-use crate::translate::Refusal;
+use crate::translate::{Flow, Refusal};
 use std::collections::HashMap;
-
-/// How a block ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
-    /// With a branch; going elsewhere than on is a taken branch.
-    Branch(kerntune_trace::counts::EdgeKind),
-    /// With any other instruction: another block may go on after it.
-    Straight,
-    /// With something after which going elsewhere is no branch (`iretq`, `sysret`, `rep movs` …).
-    Opaque,
-}
 
 /// One translated block.
 #[derive(Debug, Clone)]

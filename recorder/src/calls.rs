@@ -1,8 +1,10 @@
 //! Calls, returns and switches: the shadow stacks and their events.
 
+use crate::board::Board;
+use crate::cpu::{Cpu, Register};
 use crate::marks::text;
 use crate::plan::Landing;
-use crate::recorder::{Board, Cpu, Recorder, Register};
+use crate::recorder::Recorder;
 use crate::threads::Return;
 use crate::translate;
 use crate::Failure;

@@ -1,7 +1,8 @@
 //! What is written when the run is over.
 
-use crate::blocks::{BlockInfo, Flow};
+use crate::blocks::BlockInfo;
 use crate::recorder::Recorder;
+use crate::translate::Flow;
 use crate::Failure;
 use kerntune_trace::counts::{Block, Counts, Edge};
 use kerntune_trace::{files, Recording, VERSION};

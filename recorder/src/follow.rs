@@ -1,8 +1,9 @@
 //! Following control from block to block: taken branches, the front-end model, blocks cut short.
 
-use crate::blocks::Flow;
-use crate::recorder::{Board, Cpu, Recorder, Register};
-use crate::translate;
+use crate::board::Board;
+use crate::cpu::{Cpu, Register};
+use crate::recorder::Recorder;
+use crate::translate::{self, Flow};
 use kerntune_layout::{BranchKind, FrontEnd, Mode, TakenBranch};
 use kerntune_trace::counts::EdgeKind;
 use kerntune_trace::Weights;

@@ -1,7 +1,9 @@
 //! Blocks that QEMU leaves before their end: what of them counts, in each way to record.
 
+use crate::board::Board;
+use crate::cpu::{Cpu, Register};
 use crate::plan::{Action, Callback, Hook};
-use crate::recorder::{Board, Cpu, Recorder, Register};
+use crate::recorder::Recorder;
 use crate::translate::Insn;
 use iced_x86::{Decoder, DecoderOptions};
 use kerntune_trace::{Capture, FunctionKind, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};

@@ -25,8 +25,10 @@ const fn code() -> [u8; 16] {
 }
 
 mod blocks;
+mod board;
 mod calls;
 mod clock;
+mod cpu;
 mod edges;
 #[expect(unsafe_code, reason = "the border to QEMU, which is C")]
 mod ffi;
@@ -47,8 +49,10 @@ mod translate;
 mod user;
 mod writer;
 
+pub use board::Board;
+pub use cpu::{Cpu, Register};
 pub use plan::{Action, Callback, Hook};
-pub use recorder::{Board, Cpu, Recorder, Register};
+pub use recorder::Recorder;
 pub use translate::Insn;
 
 /// Why the recorder cannot start or go on.

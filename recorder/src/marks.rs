@@ -1,7 +1,9 @@
 //! What programs say: marks, points, event tags. What the clock says.
 
+use crate::board::Board;
 use crate::clock::Check;
-use crate::recorder::{Board, Cpu, Recorder, Register};
+use crate::cpu::{Cpu, Register};
+use crate::recorder::Recorder;
 use crate::regions::Snapshot;
 use crate::Failure;
 use kerntune_layout::FrontEnd;

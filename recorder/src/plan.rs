@@ -23,11 +23,11 @@
 //! Labels of assembly code are functions only if they are called: they do not end frames. Interrupts
 //! save the flag and bring it back, as the kernel does for user code.
 
-use crate::blocks::{BlockInfo, Flow};
+use crate::blocks::BlockInfo;
+use crate::board::Board;
 use crate::functions::Functions;
-use crate::recorder::Board;
 use crate::tags;
-use crate::translate::{self, Ending, Insn};
+use crate::translate::{self, Ending, Flow, Insn};
 use crate::user::{Binaries, Page};
 use iced_x86::Instruction;
 use kerntune_trace::counts::EdgeKind;

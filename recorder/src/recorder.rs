@@ -1,7 +1,9 @@
 //! What the watched instructions mean.
 
 use crate::blocks::{BlockInfo, Blocks};
+use crate::board::Board;
 use crate::clock::{Clock, Differences};
+use crate::cpu::Cpu;
 use crate::edges::Edges;
 use crate::functions::Functions;
 use crate::plan::{Block, Hook, Planner};
@@ -16,73 +18,6 @@ use kerntune_layout::{FrontEnd, FrontEndConfig};
 use kerntune_trace::{Event, Health, RecorderSpec, Weights, VERSION};
 use std::collections::HashMap;
 use std::path::PathBuf;
-
-/// Counters that translated code updates by itself, one set per virtual CPU.
-// QEMU multiplies by the size, by a shift if it can.
-#[repr(C, align(64))]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Board {
-    /// Kernel instructions of all blocks begun.
-    pub kernel: u64,
-    /// User instructions of all blocks begun.
-    pub user: u64,
-    /// Number of the last block that said it, see [`Recorder::running`].
-    pub block: u64,
-    /// Address that follows the last completed block; 0 where going elsewhere is no branch. Kept only
-    /// where branches are followed.
-    pub next: u64,
-    /// The call flag, see [`crate::plan`].
-    pub call: u64,
-}
-
-impl Board {
-    pub(crate) fn total(&self) -> u64 {
-        self.kernel + self.user
-    }
-}
-
-/// General registers, in the order of their encoding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Register {
-    Rax,
-    Rcx,
-    Rdx,
-    Rbx,
-    Rsp,
-    Rbp,
-    Rsi,
-    Rdi,
-    R8,
-    R9,
-    R10,
-    R11,
-    R12,
-    R13,
-    R14,
-    R15,
-}
-
-impl Register {
-    /// All of them.
-    pub const ALL: [Self; 16] = {
-        use Register::*;
-        [Rax, Rcx, Rdx, Rbx, Rsp, Rbp, Rsi, Rdi, R8, R9, R10, R11, R12, R13, R14, R15]
-    };
-
-    /// The same register as the decoder calls it.
-    pub fn decoded(register: iced_x86::Register) -> Option<Self> {
-        let number = register.is_gpr64().then(|| register.number())?;
-        Self::ALL.get(number).copied()
-    }
-}
-
-/// The virtual CPU, where it stopped.
-pub trait Cpu {
-    /// A register's value.
-    fn register(&mut self, register: Register) -> u64;
-    /// Reads memory at a virtual address; false if it is not mapped.
-    fn read(&mut self, address: u64, into: &mut [u8]) -> bool;
-}
 
 /// Pairs of blocks for which edges are counted: 2^20, in 16 MiB.
 const EDGE_BITS: u32 = 20;

@@ -7,8 +7,10 @@
 
 mod program;
 
+use crate::board::Board;
+use crate::cpu::{Cpu, Register};
 use crate::plan::{Action, Callback, Hook};
-use crate::recorder::{Board, Cpu, Recorder, Register};
+use crate::recorder::Recorder;
 use crate::translate::{is_kernel, Ending, Insn};
 use iced_x86::{Decoder, DecoderOptions};
 use kerntune_trace::{

@@ -2,8 +2,7 @@
 //!
 //! Knows x86-64; another architecture is another file like this one.
 
-use crate::blocks::Flow;
-use crate::recorder::{Cpu, Register};
+use crate::cpu::{Cpu, Register};
 use iced_x86::{
     Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
     InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register as Segment, UsedMemory,
@@ -55,6 +54,17 @@ pub enum Ending {
     ReadClock,
     /// Anything else.
     Other,
+}
+
+/// How a block ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// With a branch; going elsewhere than on is a taken branch.
+    Branch(EdgeKind),
+    /// With any other instruction: another block may go on after it.
+    Straight,
+    /// With something after which going elsewhere is no branch (`iretq`, `sysret`, `rep movs` …).
+    Opaque,
 }
 
 /// What the end of a block is.

@@ -6,6 +6,7 @@ mod exit;
 mod files;
 mod output;
 mod progress;
+mod stderr;
 
 use args::{Arguments, Command};
 use clap::Parser;

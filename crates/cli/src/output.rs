@@ -3,6 +3,7 @@
 use crate::args::{Global, When};
 use crate::exit::{Exit, Failure};
 use crate::progress::Shown;
+use crate::stderr::say;
 use kerntune_report::{plain_table, printable_text, Style};
 use kerntune_work::{NoProgress, Progress};
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -124,9 +125,4 @@ pub fn parsed(error: &clap::Error) -> Exit {
 fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
     size.map(|size| size.ws_col.into()).filter(|&columns: &usize| columns > 0)
-}
-
-/// A line on standard error. If nobody takes it, there is nobody to tell.
-pub fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "{}", printable_text(text, false));
 }

@@ -1,6 +1,6 @@
 //! Progress on a terminal as a bar, elsewhere as lines.
 
-use crate::output::say;
+use crate::stderr::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kerntune_report::{printable, printable_text};
 use kerntune_work::Progress;

@@ -1,14 +1,11 @@
 //! Two kernels, one workload, and the base kernel once more.
 
-use crate::{Costs, Error, Measurement, Metric, OperationCounters, Result};
+use crate::{Costs, Error, Measurement, Metric, OperationCounters, Result, TOTAL};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-comparison/1";
-
-/// The `operation` of the rows that sum up all outermost regions.
-pub const TOTAL: &str = "total";
 
 /// Which kernel, as people and scripts need it; the kernel's own record has the rest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

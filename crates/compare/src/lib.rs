@@ -48,8 +48,8 @@ mod metric;
 pub mod number;
 mod verdict;
 
-pub use comparison::{Comparison, KernelRef, Labels, Missing, Row, Run, UnequalWork, SCHEMA, TOTAL};
-pub use measurement::{Measurement, ModelEvents, OperationCounters, RegionFigures};
+pub use comparison::{Comparison, KernelRef, Labels, Missing, Row, Run, UnequalWork, SCHEMA};
+pub use measurement::{Measurement, ModelEvents, OperationCounters, RegionFigures, TOTAL};
 pub use metric::{Costs, EventCosts, Metric};
 pub use verdict::{Outcome, Verdict};
 

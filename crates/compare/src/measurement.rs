@@ -1,8 +1,11 @@
 //! The exact counters of one run.
 
-use crate::{Error, Result, TOTAL};
+use crate::{Error, Result};
 use kerntune_profile::{ModelEvent, Profile, Tables};
 use serde::{Deserialize, Serialize};
+
+/// The `operation` of the rows that sum up all outermost regions.
+pub const TOTAL: &str = "total";
 
 /// One stretch between a begin and an end mark, as a recording or a profile has it. Counters
 /// are of kernel code.

@@ -60,11 +60,6 @@ impl Report {
         self.ready
     }
 
-    /// For people: a summary, then one aligned line per check, then what mends the rest.
-    pub fn text(&self, color: bool) -> String {
-        crate::text::render(self, color)
-    }
-
     /// For programs, indented, with a final newline.
     ///
     /// # Errors

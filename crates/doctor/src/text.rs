@@ -9,18 +9,21 @@ const RED: &str = "\x1b[31m";
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
-pub(crate) fn render(report: &Report, color: bool) -> String {
-    let mut text = summary(report, color);
-    let width = report.checks.iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
-    let mut group = None;
-    for check in &report.checks {
-        if group != Some(check.group) {
-            group = Some(check.group);
-            let _ = write!(text, "\n{}\n", paint(check.group.title(), BOLD, color));
+impl Report {
+    /// For people: a summary, then one aligned line per check, then what mends the rest.
+    pub fn text(&self, color: bool) -> String {
+        let mut text = summary(self, color);
+        let width = self.checks.iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
+        let mut group = None;
+        for check in &self.checks {
+            if group != Some(check.group) {
+                group = Some(check.group);
+                let _ = write!(text, "\n{}\n", paint(check.group.title(), BOLD, color));
+            }
+            row(&mut text, check, width, color);
         }
-        row(&mut text, check, width, color);
+        text
     }
-    text
 }
 
 fn summary(report: &Report, color: bool) -> String {

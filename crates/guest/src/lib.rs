@@ -33,6 +33,7 @@ mod host;
 mod image;
 mod input;
 mod libraries;
+mod load;
 mod locate;
 mod output;
 mod plan;
@@ -49,6 +50,7 @@ pub use check::check;
 pub use error::{Error, Result};
 pub use image::{GuestImage, Manifest, PackedFile, ROOM, SCHEMA};
 pub use input::{read_input, read_text, TEXT_MAX};
+pub use load::SHIPPED;
 pub use locate::{locate, similar};
 pub use output::{last_lines, Complaint, Figure};
 pub use plan::{step_log, Plan};
@@ -57,5 +59,5 @@ pub use programs::{compile, compile_contain};
 pub use said::{boot_options, Collect, Said, PORT_NAME};
 pub use suite::{Suite, SuiteRow, Unit, AGGREGATE};
 pub use workload::{
-    Better, Command, Metric, Probe, Ready, Run, Service, Step, Workload, LIMIT_SECONDS, RUNS, SHIPPED,
+    Better, Command, Metric, Probe, Ready, Run, Service, Step, Workload, LIMIT_SECONDS, RUNS,
 };

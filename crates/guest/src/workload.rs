@@ -1,32 +1,12 @@
 //! The workload: what runs in the kernel.
 
-use crate::input::read_text;
-use crate::reader;
 use crate::{Error, Result};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The runs that a workload may have, in the order in which `tune` uses them. The second each one has.
 pub const RUNS: [&str; 2] = ["training", "measured"];
-
-/// The workloads that come with kerntune: name and file text.
-pub const SHIPPED: [(&str, &str); 14] = [
-    ("apache", include_str!("../../../workloads/apache.toml")),
-    ("batched", include_str!("../../../workloads/batched.toml")),
-    ("kbx", include_str!("../../../workloads/kbx.toml")),
-    ("mariadb", include_str!("../../../workloads/mariadb.toml")),
-    ("mckusick", include_str!("../../../workloads/mckusick.toml")),
-    ("memcached", include_str!("../../../workloads/memcached.toml")),
-    ("netperf", include_str!("../../../workloads/netperf.toml")),
-    ("nginx", include_str!("../../../workloads/nginx.toml")),
-    ("osbench", include_str!("../../../workloads/osbench.toml")),
-    ("paths", include_str!("../../../workloads/paths.toml")),
-    ("postgresql", include_str!("../../../workloads/postgresql.toml")),
-    ("redis", include_str!("../../../workloads/redis.toml")),
-    ("rr", include_str!("../../../workloads/rr.toml")),
-    ("tagged", include_str!("../../../workloads/tagged.toml")),
-];
 
 /// A program and its arguments. The first word is a name searched in the guest's PATH or an
 /// absolute path; what is not one of our programs comes from the host.
@@ -139,45 +119,6 @@ pub enum Better {
 }
 
 impl Workload {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// The file cannot be read, or [`Error::Invalid`] with every problem in it.
-    pub fn load(path: &Path) -> Result<Self> {
-        Self::parse(&read_text("read workload", path)?, path)
-    }
-
-    /// Reads a text; `path` names it in errors and gives the default name. Looks at nothing but the
-    /// text: what the host lacks is found by [`crate::check`] or when the image is built.
-    pub fn parse(text: &str, path: &Path) -> Result<Self> {
-        reader::read(text, path)
-            .map(|read| read.workload)
-            .map_err(|problems| Error::Invalid { path: path.to_owned(), problems })
-    }
-
-    /// Finds a workload: a path (with a `/` or ending in `.toml`), or a name that is looked for as
-    /// `NAME.toml` in `dirs` and then among [`SHIPPED`].
-    pub fn find(name_or_path: &str, dirs: &[PathBuf]) -> Result<Self> {
-        if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
-            return Self::load(Path::new(name_or_path));
-        }
-        let file = format!("{name_or_path}.toml");
-        if let Some(path) = dirs.iter().map(|dir| dir.join(&file)).find(|path| path.is_file()) {
-            return Self::load(&path);
-        }
-        if let Some((_, text)) = SHIPPED.iter().find(|(name, _)| *name == name_or_path) {
-            return Self::parse(text, Path::new(&file));
-        }
-        let mut searched: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
-        searched.push("the shipped workloads".into());
-        let known: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
-        Err(Error::NotFound {
-            name: name_or_path.to_owned(),
-            searched: searched.join(", "),
-            known: known.join(", "),
-        })
-    }
-
     /// The runs that it has, with their names, in the order of [`RUNS`].
     pub fn runs(&self) -> Vec<(&'static str, &Run)> {
         let mut runs = vec![(RUNS[0], &self.training), (RUNS[1], &self.measured)];
@@ -217,25 +158,7 @@ impl Workload {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shipped_workloads_are_good_and_found_by_name() {
-        for (name, _) in SHIPPED {
-            let workload = Workload::find(name, &[]).unwrap();
-            assert_eq!(workload.name, name);
-            assert_ne!(workload.training, workload.measured, "training is not measuring");
-        }
-    }
-
-    #[test]
-    fn a_directory_comes_before_the_shipped_ones() {
-        let dir = tempfile::tempdir().unwrap();
-        let (_, rr) = SHIPPED.iter().find(|(name, _)| *name == "rr").unwrap();
-        let text = rr.replacen("description = \"", "description = \"mine: ", 1);
-        std::fs::write(dir.path().join("rr.toml"), text).unwrap();
-        let found = Workload::find("rr", &[dir.path().to_owned()]).unwrap();
-        assert!(found.description.starts_with("mine: "));
-    }
+    use std::path::Path;
 
     #[test]
     fn a_workload_without_training_says_so_to_who_needs_it() {
@@ -248,11 +171,5 @@ mod tests {
             workload.require_run("training").unwrap_err().to_string(),
             "workload mine has no run `training`; add [[training.step]] with a command to its file, or choose another workload"
         );
-    }
-
-    #[test]
-    fn an_unknown_name_says_where_it_looked() {
-        let error = Workload::find("rrr", &["/nowhere".into()]).unwrap_err().to_string();
-        assert!(error.contains("/nowhere") && error.contains("redis, rr"), "{error}");
     }
 }

@@ -1,23 +1,22 @@
 //! From a request to a kernel in the work directory.
 
+use crate::aside::restore;
 use crate::build_tree::{BuildTree, CWD};
 use crate::configure::{configure, FinalConfig};
-use crate::kbuild::Kbuild;
+use crate::kbuild::{make_args, Kbuild};
 use crate::manifest::{rfc3339, SCHEMA};
-use crate::mix::restore;
 use crate::object_flags::make_flags;
 use crate::sources::{self, Sources};
 use crate::spent::Spent;
-use crate::store::{DOOMED, KIND, MANIFEST};
+use crate::store::{known_as, DOOMED, KIND, MANIFEST};
 use crate::{
-    link_script, relink, tools, BuildRequest, CompilerIdentity, FunctionOrder, ImportedSource, Kernel,
+    borrowed, link_script, tools, BuildRequest, CompilerIdentity, FunctionOrder, ImportedSource, Kernel,
     KernelManifest, Result, SourceRecord, Symbols, TaskLayout,
 };
 use kerntune_work::{
     interrupt, write_atomic, write_json, ContentHash, IoContext, Key, Progress, Staged, WorkDir,
 };
 use std::fs;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -119,16 +118,6 @@ fn finished(work: &WorkDir, id: &str, request: &BuildRequest) -> Result<Option<K
         }
     }
     known_as(work, kernel, &request.label).map(Some)
-}
-
-/// The kernel, listed under this name too from now on.
-pub(crate) fn known_as(work: &WorkDir, mut kernel: Kernel, label: &str) -> Result<Kernel> {
-    let of = &mut kernel.manifest;
-    if of.label != label && !of.aliases.iter().any(|alias| alias == label) {
-        work.add_name(KIND, &of.id, label)?;
-        of.aliases.push(label.to_string());
-    }
-    Ok(kernel)
 }
 
 fn keeps_objects(request: &BuildRequest) -> bool {
@@ -254,7 +243,7 @@ impl<'a> Attempt<'a> {
         if self.request.movable {
             let args = make_args(jobs, &flags, &[link_script::FILE]);
             kbuild.make("make the linker script", &args, None, progress)?;
-            relink::place(&build, &FunctionOrder::default())?;
+            borrowed::place(&build, &FunctionOrder::default())?;
         }
         let mut targets = self.request.arch.targets().to_vec();
         if self.request.modules && self.config.has("CONFIG_MODULES=y") {
@@ -370,15 +359,6 @@ impl<'a> Attempt<'a> {
         let kernel = Kernel::load(&dir)?;
         Ok(finished(self.work, &self.id, self.request)?.unwrap_or(kernel))
     }
-}
-
-/// What follows the variables on make's command line.
-pub(crate) fn make_args(jobs: Option<NonZeroUsize>, flags: &[String], targets: &[&str]) -> Vec<String> {
-    let jobs = jobs.or_else(|| std::thread::available_parallelism().ok());
-    let mut args = vec![format!("-j{}", jobs.map_or(1, |n| n.get()))];
-    args.extend(flags.iter().cloned());
-    args.extend(targets.iter().map(ToString::to_string));
-    args
 }
 
 /// Where a kernel's objects are when it is published.

@@ -7,6 +7,9 @@ use std::fmt;
 use std::process::Command;
 use std::str::FromStr;
 
+/// The compiler's flag for [`BuildRequest::movable`](crate::BuildRequest::movable).
+pub(crate) const FUNCTION_SECTIONS: &str = "-ffunction-sections";
+
 /// A compiler as the user names it: `gcc`, `gcc-13`, `/opt/gcc/bin/gcc`, `clang`, `clang-19`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Compiler {

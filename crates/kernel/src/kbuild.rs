@@ -7,6 +7,7 @@ use kerntune_work::{IoContext, Job, JobEnd, Progress};
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -85,6 +86,15 @@ impl Kbuild<'_> {
         let found = diagnose(output);
         Error::Make { step: what.to_string(), first: found.first, hint: found.hint, log: self.log.clone() }
     }
+}
+
+/// What follows the variables on make's command line.
+pub(crate) fn make_args(jobs: Option<NonZeroUsize>, flags: &[String], targets: &[&str]) -> Vec<String> {
+    let jobs = jobs.or_else(|| std::thread::available_parallelism().ok());
+    let mut args = vec![format!("-j{}", jobs.map_or(1, |n| n.get()))];
+    args.extend(flags.iter().cloned());
+    args.extend(targets.iter().map(ToString::to_string));
+    args
 }
 
 /// The objects made so far, each counted once however often an interruption made it anew.

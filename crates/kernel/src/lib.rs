@@ -30,6 +30,8 @@
 //! ```
 
 mod arch;
+mod aside;
+mod borrowed;
 mod build;
 mod build_id;
 mod build_tree;
@@ -54,6 +56,7 @@ mod package;
 pub mod parsers;
 mod patch;
 mod patch_set;
+mod raw_symbols;
 mod rebuild;
 mod relink;
 mod repack;
@@ -63,6 +66,7 @@ mod sources;
 mod spent;
 mod store;
 mod stubs;
+mod symbol_groups;
 mod symbols;
 mod task;
 mod tools;

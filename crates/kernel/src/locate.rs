@@ -4,7 +4,7 @@
 //! settles nearly all. What stays ambiguous stays without a path.
 
 use crate::objects::Object;
-use crate::symbols::Raw;
+use crate::raw_symbols::Raw;
 use std::collections::HashMap;
 
 /// Binding of local symbols in [`Raw`].

@@ -1,5 +1,6 @@
 //! What is written beside a kernel: its provenance.
 
+use crate::compiler::FUNCTION_SECTIONS;
 use crate::{Arch, CompilerIdentity, ObjectFlags, TaskLayout};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -79,7 +80,7 @@ pub struct KernelManifest {
 impl KernelManifest {
     /// All of `KCFLAGS`.
     pub(crate) fn flags(&self) -> Vec<String> {
-        let movable = self.movable.then(|| crate::request::FUNCTION_SECTIONS.to_string());
+        let movable = self.movable.then(|| FUNCTION_SECTIONS.to_string());
         self.kcflags.iter().cloned().chain(movable).collect()
     }
 }

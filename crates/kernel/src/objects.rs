@@ -1,6 +1,6 @@
 //! The objects that a kernel was linked from, in link order, with the source file of each.
 
-use crate::symbols::{read, Raw};
+use crate::raw_symbols::{read, Raw};
 use kerntune_work::IoContext;
 use object::read::archive::ArchiveFile;
 use object::ReadCache;

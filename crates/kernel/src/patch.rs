@@ -9,12 +9,26 @@ use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
+impl ImportedSource {
+    /// The same with patches applied, in order, to a copy in the work directory.
+    ///
+    /// # Errors
+    /// [`Error::Patch`] with the first hunk that does not fit.
+    pub fn patched(self, work: &WorkDir, patches: &[PathBuf], progress: &dyn Progress) -> Result<Self> {
+        if patches.is_empty() {
+            return Ok(self);
+        }
+        let (dir, hash) = patched(work, &self, patches, progress)?;
+        self.in_copy(dir, hash)
+    }
+}
+
 /// Makes the tree of `source` with `patches` applied, in order: once, as `sources/<hash>` of the
 /// work directory.
 ///
 /// Files that no patch names share their storage with those of an unpacked tarball; a directory of
 /// the user's is copied, because editors write in place.
-pub(crate) fn patched(
+fn patched(
     work: &WorkDir,
     source: &ImportedSource,
     patches: &[PathBuf],

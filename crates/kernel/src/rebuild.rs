@@ -1,11 +1,12 @@
 //! A kernel built again from what its manifest says, to see that the same comes out.
 
-use crate::build::{make_args, Attempt, Inputs};
+use crate::borrowed::Objects;
+use crate::build::{Attempt, Inputs};
 use crate::build_tree::{BuildTree, CWD};
 use crate::configure::FinalConfig;
-use crate::kbuild::Kbuild;
+use crate::kbuild::{make_args, Kbuild};
 use crate::object_flags::make_flags;
-use crate::relink::{Objects, ORDER};
+use crate::relink::ORDER;
 use crate::store::KIND;
 use crate::{find, Arch, BuildRequest, Error, FunctionOrder, Kernel, Result};
 use kerntune_work::{write_atomic, IoContext, Progress, Staged, WorkDir};

@@ -5,12 +5,11 @@
 //! the kernel's configuration, `vmlinux` is what make is told not to make (`-o`). Of an image that nobody has touched
 //! comes the `bzImage` that the build made, byte for byte.
 
-use crate::build::{known_as, make_args};
 use crate::build_tree::BuildTree;
-use crate::kbuild::Kbuild;
+use crate::kbuild::{make_args, Kbuild};
 use crate::manifest::rfc3339;
 use crate::object_flags::make_flags;
-use crate::store::{DOOMED, KIND, MANIFEST};
+use crate::store::{known_as, DOOMED, KIND, MANIFEST};
 use crate::{sources, BuildRequest, Error, ImportedSource, Kernel, KernelManifest, Result};
 use kerntune_work::{write_json, IoContext, Key, Progress, WorkDir};
 use std::fs;

@@ -1,12 +1,10 @@
 //! What a kernel is to be built from.
 
+use crate::compiler::FUNCTION_SECTIONS;
 use crate::{foreign, Arch, Compiler, Error, Kernel, ObjectFlags, Result, Source};
 use kerntune_work::WorkDir;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-
-/// The compiler's flag for [`BuildRequest::movable`].
-pub(crate) const FUNCTION_SECTIONS: &str = "-ffunction-sections";
 
 /// What the configuration starts from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

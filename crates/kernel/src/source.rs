@@ -1,6 +1,6 @@
 //! Where kernel source comes from, and what names its content.
 
-use crate::{patch, tools, Error, Result};
+use crate::{tools, Error, Result};
 use kerntune_work::{checked, ContentHash, IoContext, Job, Key, Progress, WorkDir};
 use std::fmt;
 use std::fs;
@@ -113,15 +113,8 @@ impl ImportedSource {
         Ok(Self { origin: source.clone(), dir, hash, version, patched: false })
     }
 
-    /// The same with patches applied, in order, to a copy in the work directory.
-    ///
-    /// # Errors
-    /// [`Error::Patch`] with the first hunk that does not fit.
-    pub fn patched(self, work: &WorkDir, patches: &[PathBuf], progress: &dyn Progress) -> Result<Self> {
-        if patches.is_empty() {
-            return Ok(self);
-        }
-        let (dir, hash) = patch::patched(work, &self, patches, progress)?;
+    /// The same with another tree: a copy of it in the work directory that has patches.
+    pub(crate) fn in_copy(self, dir: PathBuf, hash: String) -> Result<Self> {
         let version = read_version(&dir)?;
         Ok(Self { dir, hash, version, patched: true, ..self })
     }

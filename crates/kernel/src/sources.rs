@@ -1,7 +1,6 @@
 //! `sources.tsv`: the source file of every function of a kernel, which its symbol table does not say.
 
-use crate::symbols::Symbols;
-use crate::{locate, objects, Error, Result};
+use crate::{locate, objects, raw_symbols, Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -30,7 +29,7 @@ impl Sources {
     pub fn of_build(build: &Path, source: &Path) -> Result<Self> {
         let objects = objects::linked(build, source)?;
         let vmlinux = build.join("vmlinux");
-        let raw = Symbols::raw(&vmlinux)?;
+        let raw = raw_symbols::load(&vmlinux)?;
         let mut paths: BTreeMap<u64, Option<String>> = BTreeMap::new();
         for (symbol, object) in raw.iter().zip(locate::locate(&raw, &objects)) {
             let path = object.map(|object| object.source.clone());

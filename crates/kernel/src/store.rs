@@ -205,6 +205,16 @@ pub fn find(work: &WorkDir, name: &str) -> Result<Kernel> {
     }
 }
 
+/// The kernel, listed under this name too from now on.
+pub(crate) fn known_as(work: &WorkDir, mut kernel: Kernel, label: &str) -> Result<Kernel> {
+    let of = &mut kernel.manifest;
+    if of.label != label && !of.aliases.iter().any(|alias| alias == label) {
+        work.add_name(KIND, &of.id, label)?;
+        of.aliases.push(label.to_string());
+    }
+    Ok(kernel)
+}
+
 /// Deletes the kernel of the work directory that is called `name`: by label, by id or the beginning of one. A damaged
 /// one is deleted by its whole id. Returns its directory.
 ///

@@ -4,7 +4,8 @@
 //! `spurious_entries_start`): each pushes its vector and jumps to the common entry. Here each becomes a
 //! function of its own, `asm_common_interrupt:0x23`, so that what a device costs is seen by its vector.
 
-use crate::symbols::{Group, Raw};
+use crate::raw_symbols::Raw;
+use crate::symbol_groups::Group;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
 
 const LABELS: [&str; 2] = ["irq_entries_start", "spurious_entries_start"];

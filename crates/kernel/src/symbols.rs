@@ -1,11 +1,11 @@
 //! The functions of a kernel, from the symbol table of its `vmlinux`.
 
+use crate::raw_symbols::{read, CodeSection, Raw};
 use crate::sources::Sources;
+use crate::symbol_groups::{group, Group};
 use crate::{stubs, Error, Result};
 use kerntune_work::IoContext;
-use object::elf::{self, FileHeader64};
-use object::read::elf::{FileHeader, SectionHeader, Sym};
-use object::{Endianness, ReadCache, ReadRef};
+use object::{ReadCache, ReadRef};
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
@@ -74,14 +74,6 @@ impl Symbols {
         Ok(Self::from_raw(raw, &sections, code))
     }
 
-    /// Every symbol in code of an ELF file, in the order of its symbol table.
-    pub(crate) fn raw(vmlinux: &Path) -> Result<Vec<Raw>> {
-        let file = File::open(vmlinux).at("open", vmlinux)?;
-        let (raw, _) = read(&ReadCache::new(file))
-            .map_err(|e| Error::Elf { path: vmlinux.to_owned(), reason: e.to_string() })?;
-        Ok(raw)
-    }
-
     /// Puts in the paths of source files where they are known.
     pub(crate) fn set_files(&mut self, sources: &Sources) {
         for function in &mut self.functions {
@@ -134,9 +126,9 @@ impl Symbols {
         for symbol in &raw {
             addresses.entry(symbol.name.clone()).or_insert(symbol.address);
         }
-        let mut groups = stubs::split(group(raw, sections), code);
+        let groups = stubs::split(group(raw, sections), code);
         let parts = Parts::of(&groups);
-        let mut functions: Vec<Function> = groups.iter_mut().map(Group::take_function).collect();
+        let mut functions: Vec<Function> = groups.into_iter().map(function).collect();
         for (index, parent) in parts.parents.iter().enumerate() {
             functions[index].part_of = *parent;
             if let Some(parent) = *parent {
@@ -152,179 +144,22 @@ impl Symbols {
     }
 }
 
-/// A symbol in an executable section.
-#[derive(Debug, Clone)]
-pub(crate) struct Raw {
-    pub name: String,
-    pub address: u64,
-    pub size: u64,
-    pub section: usize,
-    pub typed: bool,
-    /// 0 global, 1 weak, 2 local.
-    pub binding: u8,
-    /// Which `STT_FILE` symbol it follows, for local ones.
-    pub scope: Option<(usize, String)>,
-}
-
-pub(crate) struct CodeSection {
-    name: String,
-    start: u64,
-    end: u64,
-    /// In the file.
-    offset: u64,
-}
-
-pub(crate) type Read = (Vec<Raw>, HashMap<usize, CodeSection>);
-
-/// The symbols in executable sections, and these sections by index.
-pub(crate) fn read<'data, R: ReadRef<'data>>(data: R) -> Result<Read, object::read::Error> {
-    let header = FileHeader64::<Endianness>::parse(data)?;
-    let endian = header.endian()?;
-    let sections = header.sections(endian, data)?;
-    let mut code = HashMap::new();
-    for (index, section) in sections.enumerate() {
-        let flags = section.sh_flags(endian);
-        let wanted = u64::from(elf::SHF_EXECINSTR | elf::SHF_ALLOC);
-        if flags & wanted == wanted {
-            let name = String::from_utf8_lossy(sections.section_name(endian, section)?).into_owned();
-            let start = section.sh_addr(endian);
-            let end = start.saturating_add(section.sh_size(endian));
-            let offset = section.sh_offset(endian);
-            code.insert(index.0, CodeSection { name, start, end, offset });
-        }
+/// The function at an address.
+fn function(group: Group) -> Function {
+    let mut symbols = group.symbols.into_iter();
+    let first = symbols.next().expect("a group is made from at least one symbol");
+    let mut aliases: Vec<String> = symbols.map(|s| s.name).filter(|n| *n != first.name).collect();
+    aliases.sort();
+    aliases.dedup();
+    Function {
+        name: first.name,
+        aliases,
+        address: first.address,
+        size: group.size,
+        file: first.scope.map(|(_, name)| name),
+        part_of: None,
+        is_code_label: !first.typed,
     }
-    let table = sections.symbols(endian, data, elf::SHT_SYMTAB)?;
-    let mut raw = Vec::new();
-    let mut scope: Option<(usize, String)> = None;
-    for (index, symbol) in table.enumerate() {
-        let name = || {
-            Ok::<_, object::read::Error>(
-                String::from_utf8_lossy(table.symbol_name(endian, symbol)?).into_owned(),
-            )
-        };
-        let kind = symbol.st_type();
-        if kind == elf::STT_FILE {
-            // The linker's own symbols follow one without a name.
-            scope = Some((index.0, name()?)).filter(|(_, n)| !n.is_empty());
-            continue;
-        }
-        if kind != elf::STT_FUNC && kind != elf::STT_NOTYPE {
-            continue;
-        }
-        let Some(section) = table.symbol_section(endian, symbol, index)?.filter(|s| code.contains_key(&s.0))
-        else {
-            continue;
-        };
-        let binding = match symbol.st_bind() {
-            elf::STB_LOCAL => 2,
-            elf::STB_WEAK => 1,
-            _ => 0,
-        };
-        raw.push(Raw {
-            name: name()?,
-            address: symbol.st_value(endian),
-            size: symbol.st_size(endian),
-            section: section.0,
-            typed: kind == elf::STT_FUNC,
-            binding,
-            scope: scope.clone().filter(|_| binding == 2),
-        });
-    }
-    Ok((raw, code))
-}
-
-/// Preambles, local labels, and marks of the linker script and of `asm` macros: no functions.
-fn is_mark(symbol: &Raw) -> bool {
-    let name = symbol.name.as_str();
-    if name.is_empty() || name.starts_with('.') || name.starts_with("__pfx_") || name.starts_with("__cfi_") {
-        return true;
-    }
-    if symbol.typed || symbol.size != 0 {
-        return false;
-    }
-    let bounds = ["_start", "_end", "_begin"];
-    matches!(
-        name,
-        "_text" | "_stext" | "_etext" | "_sinittext" | "_einittext" | "_end" | "__init_begin" | "__init_end"
-    ) || name.starts_with("__") && bounds.iter().any(|b| name.ends_with(b))
-        || name.starts_with("$x")
-        || name.starts_with("$d")
-}
-
-/// The symbols at one address; the first is the one that names it.
-pub(crate) struct Group {
-    symbols: Vec<Raw>,
-    pub size: u64,
-}
-
-impl Group {
-    /// One symbol at its address.
-    pub fn of(symbol: Raw) -> Self {
-        Self { size: symbol.size, symbols: vec![symbol] }
-    }
-
-    /// The symbol that names it.
-    pub fn first(&self) -> &Raw {
-        &self.symbols[0]
-    }
-
-    fn take_function(&mut self) -> Function {
-        let mut symbols = std::mem::take(&mut self.symbols).into_iter();
-        let first = symbols.next().expect("a group is made from at least one symbol");
-        let mut aliases: Vec<String> = symbols.map(|s| s.name).filter(|n| *n != first.name).collect();
-        aliases.sort();
-        aliases.dedup();
-        Function {
-            name: first.name,
-            aliases,
-            address: first.address,
-            size: self.size,
-            file: first.scope.map(|(_, name)| name),
-            part_of: None,
-            is_code_label: !first.typed,
-        }
-    }
-}
-
-/// Merges aliases, drops marks and inner labels, completes sizes; sorted by address.
-fn group(mut raw: Vec<Raw>, sections: &HashMap<usize, CodeSection>) -> Vec<Group> {
-    let rank = |s: &Raw| (!s.typed, s.size == 0, s.binding, s.name.len());
-    raw.sort_by(|a, b| {
-        (a.section, a.address, rank(a), &a.name).cmp(&(b.section, b.address, rank(b), &b.name))
-    });
-    let mut groups: Vec<Group> = Vec::new();
-    for at_one in raw.chunk_by(|a, b| (a.section, a.address) == (b.section, b.address)) {
-        let symbols: Vec<Raw> = at_one.iter().filter(|s| !is_mark(s)).cloned().collect();
-        let size = symbols.iter().map(|s| s.size).max().unwrap_or(0);
-        let (section, address) = (at_one[0].section, at_one[0].address);
-        let bounds = sections.get(&section).map_or((0, 0), |s| (s.start, s.end));
-        // A mark ends an unsized function before it; it is kept as an empty group for that.
-        groups.push(Group { symbols: if address < bounds.1 { symbols } else { vec![] }, size });
-    }
-    let starts: Vec<(usize, u64)> = raw
-        .chunk_by(|a, b| (a.section, a.address) == (b.section, b.address))
-        .map(|c| (c[0].section, c[0].address))
-        .collect();
-    // The furthest end of a sized function so far, to know labels inside of it.
-    let mut inside = (usize::MAX, 0u64);
-    for (at, group) in groups.iter_mut().enumerate() {
-        let (section, address) = starts[at];
-        if inside.0 != section {
-            inside = (section, 0);
-        }
-        if group.size != 0 {
-            inside.1 = inside.1.max(address.saturating_add(group.size));
-        } else if address < inside.1 && group.symbols.iter().all(|s| !s.typed) {
-            group.symbols.clear();
-        } else {
-            let next = starts.get(at + 1).filter(|n| n.0 == section).map(|n| n.1);
-            let end = next.or_else(|| sections.get(&section).map(|s| s.end)).unwrap_or(address);
-            group.size = end.saturating_sub(address);
-        }
-    }
-    groups.retain(|g| !g.symbols.is_empty());
-    groups.sort_by_key(|g| g.symbols[0].address);
-    groups
 }
 
 /// `foo.cold` and `foo.cold.3` → `foo`.

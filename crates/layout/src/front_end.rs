@@ -3,18 +3,9 @@
 use crate::config::{FrontEndConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES};
 use crate::deeper::{Deeper, DeeperCounts, DeeperEvent, TakenBranch};
 use crate::lru::LruSets;
-use crate::Result;
+use crate::{Mode, Result};
 use serde::{Deserialize, Serialize};
 use std::ops::{AddAssign, Sub};
-
-/// Whose instructions are fetched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// Ring 0.
-    Kernel,
-    /// Ring 3.
-    User,
-}
 
 /// Events of one mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -27,6 +27,7 @@ mod config;
 mod deeper;
 mod front_end;
 mod lru;
+mod mode;
 pub mod order;
 
 pub use config::{
@@ -34,7 +35,8 @@ pub use config::{
     LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
 };
 pub use deeper::{BranchKind, DeeperCounts, DeeperEvent, DeeperModeCounts, TakenBranch};
-pub use front_end::{Counts, FrontEnd, Mode, ModeCounts};
+pub use front_end::{Counts, FrontEnd, ModeCounts};
+pub use mode::Mode;
 
 /// What can be wrong with a front-end model file, a call graph or an order.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,8 @@
 //! `guest/contain` does that: namespaces, a user namespace above all, a root on tmpfs, limits of memory and processes, few
 //! capabilities, a filter of system calls. All of it is gone when init is, and init is when we are, however we end.
 
-use crate::emulator::{Outcome, BOOT_SECONDS};
+use crate::emulator::Outcome;
+use crate::request::BOOT_SECONDS;
 use crate::users::Users;
 use crate::watch::{Limits, Watched};
 use crate::{process, Error, Result};

@@ -1,14 +1,11 @@
 //! QEMU with TCG, made to repeat.
 
-use crate::points::Point;
 use crate::recorder::{find_recorder, recorder_code, recorder_spec};
-use crate::user_binary::UserBinary;
-use crate::watch::{Limits, Watched};
+use crate::request::RunRequest;
+use crate::watch::Watched;
 use crate::{qemu, Error, Result};
-use kerntune_guest::Collect;
-use kerntune_kernel::Kernel;
 use kerntune_trace::counts::Counts;
-use kerntune_trace::{files, Recording, TagWindow, RECORDER_FAILED};
+use kerntune_trace::{files, Recording, RECORDER_FAILED};
 use kerntune_work::{write_json, IoContext, JobEnd, Progress};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,81 +20,6 @@ const CPU: &str = "max,-rdrand,-rdseed,-erms,-fsrm";
 const COMMAND_LINE: &str = "tsc=reliable clocksource=tsc mitigations=off";
 /// A network card that repeats; 10 µs is about what a packet takes to leave a real one.
 const CARD: &str = "ioeventfd=off,tx=timer,x-txtimer=10000";
-/// Wall seconds within which init must say its first word.
-pub const BOOT_SECONDS: u64 = 120;
-
-/// What to capture between marks.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CaptureRequest {
-    /// Entry and exit of every kernel function.
-    pub functions: bool,
-    /// Executed blocks and taken branches.
-    pub edges: bool,
-    /// A front-end model's TOML text, if its misses are wanted.
-    pub model: Option<String>,
-    /// Branches and misses with every event; needs functions and a model.
-    pub weights: bool,
-    /// For each of the kernel's functions whether it is left out ([`crate::Selection`]); all are
-    /// traced if this is empty.
-    pub skip: Vec<bool>,
-    /// Inline points.
-    pub points: Vec<Point>,
-    /// Binaries whose user functions are traced.
-    pub binaries: Vec<UserBinary>,
-    /// Where event tags of McRae's profiler are said.
-    pub tags: Option<TagWindow>,
-}
-
-/// One run of a guest.
-#[derive(Debug, Clone)]
-pub struct RunRequest<'a> {
-    /// What boots.
-    pub kernel: &'a Kernel,
-    /// What it boots into.
-    pub initramfs: &'a Path,
-    /// The run's name in the workload: `training` or `measured`.
-    pub run: &'a str,
-    /// What init collects besides.
-    pub collect: Collect,
-    /// What the recorder captures; `None` runs without the recorder.
-    pub capture: Option<CaptureRequest>,
-    /// The guest's memory in MiB.
-    pub memory_mb: u32,
-    /// Network cards of the guest, all on one wire.
-    pub network_cards: u32,
-    /// Wall seconds within which init must say its first word.
-    pub boot_limit_seconds: u64,
-    /// Wall seconds for the whole run.
-    pub time_limit_seconds: u64,
-    /// More for the kernel's command line.
-    pub append: &'a str,
-}
-
-impl<'a> RunRequest<'a> {
-    /// A run with 1 GiB, ten minutes, and no recorder.
-    pub fn new(kernel: &'a Kernel, initramfs: &'a Path, run: &'a str) -> Self {
-        Self {
-            kernel,
-            initramfs,
-            run,
-            collect: Collect::default(),
-            capture: None,
-            memory_mb: 1024,
-            network_cards: 0,
-            boot_limit_seconds: BOOT_SECONDS,
-            time_limit_seconds: 600,
-            append: "",
-        }
-    }
-
-    pub(crate) fn limits(&self) -> Limits {
-        Limits {
-            what: format!("{} on {}", self.run, self.kernel.manifest.label),
-            boot_seconds: self.boot_limit_seconds,
-            seconds: self.time_limit_seconds,
-        }
-    }
-}
 
 /// What a run brought back.
 #[derive(Debug)]

@@ -2,7 +2,8 @@
 //!
 //! The same guest as in the emulator, on one virtual CPU with all that the host's has; time is the host's.
 
-use crate::emulator::{Outcome, RunRequest};
+use crate::emulator::Outcome;
+use crate::request::RunRequest;
 use crate::watch::Watched;
 use crate::{qemu, Error, Result};
 use kerntune_work::{IoContext, JobEnd, Progress};

@@ -41,6 +41,7 @@ mod points;
 mod process;
 mod qemu;
 mod recorder;
+mod request;
 mod results;
 mod selection;
 #[cfg(test)]
@@ -53,7 +54,7 @@ mod x86_64;
 
 pub use contained::{can_contain, run_contained, ContainedRequest};
 pub use cpu::last_cpu;
-pub use emulator::{CaptureRequest, Emulator, Outcome, RunRequest, BOOT_SECONDS};
+pub use emulator::{Emulator, Outcome};
 pub use error::{Error, Result};
 pub use kvm::Kvm;
 pub use last_words::LastWords;
@@ -61,6 +62,7 @@ pub use lines::LineError;
 pub use machine::Machine;
 pub use points::{resolve as resolve_points, Point, PointError};
 pub use recorder::{find_recorder, recorder_spec};
+pub use request::{CaptureRequest, RunRequest, BOOT_SECONDS};
 pub use selection::{near as suggestions, Selection, SelectionError};
 pub use uml::Uml;
 pub use user_binary::{load as load_user_binary, UserBinary, UserBinaryError};

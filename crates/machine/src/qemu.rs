@@ -1,6 +1,6 @@
 //! QEMU as a program: what a guest has on every machine that is one.
 
-use crate::emulator::RunRequest;
+use crate::request::RunRequest;
 use crate::watch::{watch, Watched};
 use crate::{cpu, results, Error, Result};
 use kerntune_guest::{boot_options, PORT_NAME};

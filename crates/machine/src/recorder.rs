@@ -1,7 +1,7 @@
 //! Where the recorder is, and what it is told.
 
 use crate::code::Code;
-use crate::emulator::CaptureRequest;
+use crate::request::CaptureRequest;
 use crate::{x86_64, Error, Result};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_trace::{Capture, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};

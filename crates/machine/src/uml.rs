@@ -5,7 +5,8 @@
 //! the host (some 10 µs). The console is standard output; results come through the second serial line, which is
 //! descriptor 0, one end of a socket.
 
-use crate::emulator::{Outcome, RunRequest};
+use crate::emulator::Outcome;
+use crate::request::RunRequest;
 use crate::watch::Watched;
 use crate::{cpu, process, Error, Result};
 use kerntune_guest::{boot_options, Said};

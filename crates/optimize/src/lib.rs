@@ -19,16 +19,21 @@ pub const CODE: &str = env!("KERNTUNE_CODE");
 
 pub mod bolt;
 pub mod clang_autofdo;
+mod debug_info;
 mod error;
 #[doc(hidden)]
 pub mod foreign;
 pub mod gcc_pgo;
 pub mod layout;
+mod llvm;
+mod needs;
+mod object_counts;
 mod proof;
 pub mod propeller;
 pub mod quality;
 mod recipe;
 mod refused;
+mod requirement;
 mod stored;
 #[cfg(test)]
 mod test_kernel;
@@ -36,5 +41,6 @@ mod version;
 
 pub use error::{Error, Result};
 pub use proof::Proof;
-pub use recipe::{Recipe, Requirement};
+pub use recipe::Recipe;
 pub use refused::Refused;
+pub use requirement::Requirement;

@@ -1,7 +1,6 @@
 //! The ways to turn a profile into a kernel.
 
-use crate::{bolt, clang_autofdo, gcc_pgo, layout, propeller, Error, Result};
-use kerntune_kernel::Compiler;
+use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -10,12 +9,12 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recipe {
-    /// Arc counters of a gcov kernel, compiled in with GCC's `-fprofile-use`; see [`gcc_pgo`].
+    /// Arc counters of a gcov kernel, compiled in with GCC's `-fprofile-use`; see [`gcc_pgo`](crate::gcc_pgo).
     GccPgo,
     /// Exact counts of the production kernel, compiled in with Clang's `-fprofile-sample-use`; see
-    /// [`clang_autofdo`].
+    /// [`clang_autofdo`](crate::clang_autofdo).
     ClangAutofdo,
-    /// The same objects in another order; see [`layout`].
+    /// The same objects in another order; see [`layout`](crate::layout).
     Layout,
     /// [`Recipe::GccPgo`], and then [`Recipe::Layout`] by a recording of what came out.
     #[serde(rename = "gcc-pgo+layout")]
@@ -30,13 +29,13 @@ pub enum Recipe {
     #[serde(rename = "clang-autofdo+thinlto+layout")]
     ClangAutofdoThinltoLayout,
     /// [`Recipe::ClangAutofdo`], then the blocks of each function in order by a recording of what came out, and then
-    /// [`Recipe::Layout`] by another one; see [`propeller`].
+    /// [`Recipe::Layout`] by another one; see [`propeller`](crate::propeller).
     #[serde(rename = "clang-autofdo+propeller")]
     ClangAutofdoPropeller,
     /// The same after [`Recipe::ClangAutofdoThinlto`].
     #[serde(rename = "clang-autofdo+thinlto+propeller")]
     ClangAutofdoThinltoPropeller,
-    /// The linked kernel with the blocks of each function in another order; see [`bolt`].
+    /// The linked kernel with the blocks of each function in another order; see [`bolt`](crate::bolt).
     Bolt,
     /// gcov counters as the kernel exports them, without the summary that GCC wants.
     StockGcov,
@@ -44,27 +43,6 @@ pub enum Recipe {
     StockAutofdo,
     /// AutoFDO with functions ordered by lld's own sort.
     StockLldOrder,
-}
-
-/// Whose profile it is that a recipe compiles in.
-enum Family {
-    Gcc,
-    Clang,
-    /// None: any compiler that builds a kernel.
-    Any,
-    /// The same, and LLVM's BOLT.
-    Bolt,
-}
-
-/// Something that a recipe cannot do without.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Requirement {
-    /// What has to be there.
-    pub what: &'static str,
-    /// What for.
-    pub why: &'static str,
-    /// How to get it, a command where there is one.
-    pub mend: &'static str,
 }
 
 impl Recipe {
@@ -92,18 +70,18 @@ impl Recipe {
     }
 
     /// The name on the command line and in manifests.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
-            Recipe::GccPgo => gcc_pgo::NAME,
-            Recipe::ClangAutofdo => clang_autofdo::NAME,
-            Recipe::Layout => layout::NAME,
+            Recipe::GccPgo => "gcc-pgo",
+            Recipe::ClangAutofdo => "clang-autofdo",
+            Recipe::Layout => "layout",
             Recipe::GccPgoLayout => "gcc-pgo+layout",
             Recipe::ClangAutofdoLayout => "clang-autofdo+layout",
             Recipe::ClangAutofdoThinlto => "clang-autofdo+thinlto",
             Recipe::ClangAutofdoThinltoLayout => "clang-autofdo+thinlto+layout",
-            Recipe::ClangAutofdoPropeller => propeller::NAME,
-            Recipe::ClangAutofdoThinltoPropeller => propeller::NAME_THINLTO,
-            Recipe::Bolt => bolt::NAME,
+            Recipe::ClangAutofdoPropeller => "clang-autofdo+propeller",
+            Recipe::ClangAutofdoThinltoPropeller => "clang-autofdo+thinlto+propeller",
+            Recipe::Bolt => "bolt",
             Recipe::StockGcov => "stock-gcov",
             Recipe::StockAutofdo => "stock-autofdo",
             Recipe::StockLldOrder => "stock-lld-order",
@@ -142,57 +120,6 @@ impl Recipe {
             Recipe::StockLldOrder => "to compare with: clang-autofdo with functions in the order of lld's own sort",
         }
     }
-
-    /// What it cannot do without.
-    pub fn requirements(self) -> &'static [Requirement] {
-        match self.family() {
-            Family::Gcc => gcc_pgo::REQUIREMENTS,
-            Family::Clang => clang_autofdo::REQUIREMENTS,
-            Family::Any => layout::REQUIREMENTS,
-            Family::Bolt => bolt::REQUIREMENTS,
-        }
-    }
-
-    /// The compiler to take where none is named.
-    pub fn default_compiler(self) -> Compiler {
-        match self.family() {
-            Family::Gcc | Family::Any | Family::Bolt => Compiler::default(),
-            Family::Clang => clang_autofdo::default_compiler(),
-        }
-    }
-
-    /// Whether `compiler`, as it is installed, can carry the recipe out.
-    ///
-    /// # Errors
-    /// [`Error::Compiler`] with what it needs instead; an absent compiler as
-    /// [`Compiler::identify`] reports it.
-    pub fn check_compiler(self, compiler: &Compiler) -> Result<()> {
-        match self.family() {
-            Family::Gcc => gcc_pgo::check_compiler(compiler),
-            Family::Clang => clang_autofdo::check_compiler(compiler),
-            Family::Any => Ok(compiler.identify().map(drop)?),
-            Family::Bolt => {
-                compiler.identify()?;
-                bolt::Bolt::find().map(drop)
-            }
-        }
-    }
-
-    fn family(self) -> Family {
-        match self {
-            Recipe::GccPgo | Recipe::GccPgoLayout | Recipe::StockGcov => Family::Gcc,
-            Recipe::ClangAutofdo
-            | Recipe::ClangAutofdoLayout
-            | Recipe::ClangAutofdoThinlto
-            | Recipe::ClangAutofdoThinltoLayout
-            | Recipe::ClangAutofdoPropeller
-            | Recipe::ClangAutofdoThinltoPropeller
-            | Recipe::StockAutofdo
-            | Recipe::StockLldOrder => Family::Clang,
-            Recipe::Layout => Family::Any,
-            Recipe::Bolt => Family::Bolt,
-        }
-    }
 }
 
 impl fmt::Display for Recipe {
@@ -223,7 +150,7 @@ mod tests {
             assert_eq!(recipe.name().parse::<Recipe>().unwrap(), *recipe);
             assert_eq!(serde_json::to_value(recipe).unwrap(), recipe.name());
             assert_eq!(recipe.is_stock(), recipe.name().starts_with("stock-"));
-            assert!(!recipe.requirements().is_empty() && !recipe.about().is_empty());
+            assert!(!recipe.about().is_empty());
         }
         let error = "bolt2".parse::<Recipe>().unwrap_err().to_string();
         assert!(
@@ -231,15 +158,5 @@ mod tests {
                 .starts_with("no recipe `bolt2`; there are gcc-pgo, clang-autofdo, layout, gcc-pgo+layout, "),
             "{error}"
         );
-    }
-
-    #[test]
-    fn clang_is_told_what_the_recipe_needs() {
-        Recipe::GccPgo.check_compiler(&Compiler::default()).unwrap();
-        let clang = Compiler::Clang { llvm: "-19".into() };
-        let error = Recipe::GccPgo.check_compiler(&clang).unwrap_err().to_string();
-        assert!(error.contains("clang-19") && error.contains("GCC 12"), "{error}");
-        let error = Recipe::ClangAutofdo.check_compiler(&Compiler::default()).unwrap_err().to_string();
-        assert!(error.contains("gcc") && error.contains("Clang 19"), "{error}");
     }
 }

@@ -58,8 +58,8 @@ pub use manifest::{rfc3339, Capture, Carried, KernelId, Manifest, TableFile, SCH
 pub use merge::merge;
 pub use parquet_file::ColumnType;
 pub use scope::{Scope, ScopeTotals};
-pub use shelf::{find, keep, list, remove, Entry, Listing, ROOM};
-pub use store::{load_manifest, verify, MANIFEST_FILE};
+pub use shelf::{find, keep, list, remove, Entry, Listing};
+pub use store::{load_manifest, verify, MANIFEST_FILE, ROOM};
 pub use tables::{
     Block, CallArc, Edge, FunctionStats, HistogramBucket, IdleStats, ModelEventStats, PathNode, PointStats,
     RegionStats, SwitchStats, Symbol, TableSchema, Tables, ThreadStats, SCHEMA,

@@ -1,12 +1,9 @@
 //! The profiles in the work directory.
 
-use crate::store::{load_manifest, MANIFEST_FILE};
+use crate::store::{load_manifest, MANIFEST_FILE, ROOM};
 use crate::{Error, Manifest, Profile, Result};
 use kerntune_work::{Key, WorkDir};
 use std::path::{Path, PathBuf};
-
-/// Where profiles are in the work directory.
-pub const ROOM: &str = "profiles";
 
 /// A profile in the work directory.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! A profile as a directory: one Parquet file per table, and the manifest that vouches for them.
 
 use crate::manifest::{Manifest, TableFile, SCHEMA_NAME};
-use crate::shelf::ROOM;
 use crate::tables::{is_rare, Tables, SCHEMA};
 use crate::{Error, Profile, Result};
 use bytes::Bytes;
@@ -10,6 +9,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+/// Where profiles are in the work directory.
+pub const ROOM: &str = "profiles";
 
 /// Name of the manifest in a profile's directory.
 pub const MANIFEST_FILE: &str = "manifest.json";

@@ -6,8 +6,8 @@ use crate::set::{Set, SetRow};
 use crate::verdict::{Because, Evidence, Verdict};
 use crate::warmup::{self, State, WarmUp};
 use crate::{
-    schedule, Better, Bootstrap, Correction, Error, Interval, Kernel, Level, MannWhitney, Ratio, Result,
-    Sample,
+    schedule, Better, Bootstrap, Correction, Error, Interval, Kernel, Level, MannWhitney, Method, Ratio,
+    Result, Sample,
 };
 use serde::{Deserialize, Serialize};
 
@@ -42,17 +42,6 @@ impl Default for Options {
             bootstrap: Bootstrap::default(),
         }
     }
-}
-
-/// How intervals and p-values are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Method {
-    /// Student's distribution.
-    Student,
-    /// Studentised hierarchical bootstrap; Student's if a kernel has fewer than [`Bootstrap::LEAST`] units or more than
-    /// [`Bootstrap::MOST`].
-    Bootstrap,
 }
 
 /// The result, which is also what `--json` prints.

@@ -12,7 +12,7 @@
 //! `docs/statistics.md` has the coverage of this one and of those that were not taken.
 
 use crate::sample::mean;
-use crate::{Error, Method, Result};
+use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -31,6 +31,17 @@ enum Reference {
     Student { degrees: f64 },
     /// As in these bootstrap replicates, sorted.
     Replicates(Vec<f64>),
+}
+
+/// How intervals and p-values are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// Student's distribution.
+    Student,
+    /// Studentised hierarchical bootstrap; Student's if a kernel has fewer than [`Bootstrap::LEAST`](crate::Bootstrap::LEAST) units or more than
+    /// [`Bootstrap::MOST`](crate::Bootstrap::MOST).
+    Bootstrap,
 }
 
 /// Both ends. The upper one is infinite where the data bound nothing.

@@ -1,8 +1,7 @@
 //! Kernels of a recipe that do what their base kernel does: objects that keep one from it are found and left out.
 
 use crate::bisect::{bisect, judge, Culprit};
-use crate::recipes::Job;
-use crate::{Error, Result};
+use crate::{Error, Result, Session};
 use kerntune_kernel::{build, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{Exclusion, Exclusions};
 use kerntune_work::{write_atomic, IoContext};
@@ -91,23 +90,24 @@ pub(crate) type Request<'a> = dyn Fn(&Exclusions) -> Result<BuildRequest> + 'a;
 /// # Errors
 /// [`Error::StillFails`]; [`Error::NotTheObjects`]; those of builds.
 pub(crate) fn sound(
-    job: &Job,
+    session: &Session,
+    base: &Kernel,
+    excluded: &Excluded,
     request: &Request,
     plain: &dyn Fn() -> Result<BuildRequest>,
     tuned_only: bool,
 ) -> Result<Kernel> {
-    let session = job.session;
     loop {
-        let asked = request(&job.excluded.list())?;
+        let asked = request(&excluded.list())?;
         let kernel = build(session.work, &asked, session.progress)?;
-        let Some(failure) = judge(session, &kernel, job.base)? else { return Ok(kernel) };
+        let Some(failure) = judge(session, &kernel, base)? else { return Ok(kernel) };
         let label = kernel.manifest.label.clone();
         session.progress.note(&format!("kernel {label} {failure}: looking for the objects to blame"));
         let keep = |request| BuildRequest { keep_objects: true, ..request };
         let good = build(session.work, &keep(plain()?), session.progress)?;
         let bad = build(session.work, &keep(asked), session.progress)?;
         let found = bisect(session, &bad, &good)?;
-        let Some(_) = job.excluded.add(&found.culprits, tuned_only)? else {
+        let Some(_) = excluded.add(&found.culprits, tuned_only)? else {
             return Err(Error::StillFails { kernel: label, failure: failure.to_string() });
         };
         for entry in entries(&found.culprits, tuned_only) {

@@ -1,8 +1,9 @@
 //! What QEMU calls when translated code runs.
 
 use super::{with, Live};
+use crate::board::Board;
 use crate::plan::Callback;
-use crate::recorder::{Board, Recorder};
+use crate::recorder::Recorder;
 use crate::Failure;
 use kerntune_trace::mark::Mark;
 use std::ffi::{c_uint, c_void};

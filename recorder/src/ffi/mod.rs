@@ -8,8 +8,10 @@
 mod api;
 mod callbacks;
 
+use crate::board::Board;
+use crate::cpu::{Cpu, Register};
 use crate::plan::{Action, Hook, MAX_BLOCKS};
-use crate::recorder::{Board, Cpu, Recorder, Register};
+use crate::recorder::Recorder;
 use crate::translate::Insn;
 use crate::Failure;
 use api::{Api, Field, GByteArray, Info, ADD, NOT_EQUAL, NO_REGS, READ_WRITE, R_REGS, STORE};

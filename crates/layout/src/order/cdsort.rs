@@ -169,7 +169,7 @@ impl<'a> Sorter<'a> {
             chain_of: (0..spaces.len() as u32).collect(),
             offset: vec![0; spaces.len()],
             total_weight,
-            worth_apart: worth_of_call(total_bytes, config),
+            worth_apart: worth_of_call(total_bytes, config.distance_power),
             edge_to: vec![None; spaces.len()],
         }
     }
@@ -211,7 +211,7 @@ impl<'a> Sorter<'a> {
                 false => (to, from),
             };
             let weight = call.weight as f64;
-            let worth = |a: u64, b: u64| weight * worth_of_call(a.abs_diff(b), self.config);
+            let worth = |a: u64, b: u64| weight * worth_of_call(a.abs_diff(b), self.config.distance_power);
             source_first += worth(in_source, source.density.bytes + in_target);
             target_first += worth(in_source + target.density.bytes, in_target);
             apart += weight * self.worth_apart;
@@ -304,7 +304,7 @@ impl<'a> Sorter<'a> {
 /// Misses of a chain in the model, weight: of each of its lines, as if it were spread over them evenly.
 fn misses(chain: Density, total: u64, config: &CdsortConfig) -> f64 {
     let line_weight = chain.ratio() * config.cache_line_bytes as f64;
-    chain.weight as f64 * miss_probability(line_weight, total, config)
+    chain.weight as f64 * miss_probability(line_weight, total, config.cache_entries)
 }
 
 /// The calls that an order can bring nearer.

@@ -42,10 +42,15 @@ impl Placement<'_> {
     /// evenly over its bytes.
     pub fn cache_locality(&self, config: &CdsortConfig) -> CacheLocality {
         let calls = self.calls().filter(|call| call.weight > 0);
-        let calls = calls.map(|call| call.weight as f64 * worth_of_call(call.distance(), config)).sum();
+        let calls = calls
+            .map(|call| call.weight as f64 * worth_of_call(call.distance(), config.distance_power))
+            .sum();
         let total = self.graph.functions().iter().map(|function| function.weight).sum();
         let lines = weights_of_units(self, config.cache_line_bytes);
-        let hits = lines.into_iter().map(|line| line * (1.0 - miss_probability(line, total, config))).sum();
+        let hits = lines
+            .into_iter()
+            .map(|line| line * (1.0 - miss_probability(line, total, config.cache_entries)))
+            .sum();
         CacheLocality { calls, hits, total: calls + config.frequency_scale * hits }
     }
 }

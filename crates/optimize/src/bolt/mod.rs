@@ -14,6 +14,7 @@
 //! labels, unwind tables, …); what BOLT 19 knows of it is in LLVM's `LinuxKernelRewriter.cpp`. The rest is looked for
 //! here ([`guard`]), and a function that it refers into is not given to BOLT.
 
+mod fate;
 mod guard;
 mod image;
 mod log;
@@ -23,15 +24,16 @@ mod proof;
 #[cfg(test)]
 mod tests;
 
+pub use fate::Fate;
 pub use guard::Withheld;
 pub use prepare::{rewrite, Pass, RanFunction, Rewrite, RewriteSummary};
 pub use program::{Bolt, PROGRAM};
-pub use proof::{prove, Fate, Part, Proof, MIN_SHARE};
+pub use proof::{prove, Part, Proof, MIN_SHARE};
 
-use crate::Requirement;
+use crate::{Recipe, Requirement};
 
 /// The recipe's name.
-pub const NAME: &str = "bolt";
+pub const NAME: &str = Recipe::Bolt.name();
 
 pub(crate) const REQUIREMENTS: &[Requirement] = &[
     Requirement {

@@ -1,6 +1,7 @@
 //! Which compilers can carry the recipe out.
 
-use super::{llvm::Llvm, NAME};
+use super::NAME;
+use crate::llvm::Llvm;
 use crate::{Error, Result};
 use kerntune_kernel::{Compiler, CompilerIdentity};
 

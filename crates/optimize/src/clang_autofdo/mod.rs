@@ -20,15 +20,12 @@
 
 mod build_log;
 mod compiler;
-mod debug_info;
 mod functions;
 mod image;
-mod llvm;
 mod prepare;
 mod profile;
 mod proof;
 mod request;
-mod takes;
 #[cfg(test)]
 pub(crate) mod test_program;
 mod verdict;
@@ -41,13 +38,12 @@ pub use profile::{PreparedProfile, ProfileSummary};
 pub use proof::{prove, Proof};
 pub use request::{base_request, tuned_request, Link};
 pub(crate) use request::{request_with, SPLIT_BY_LINKER};
-pub(crate) use takes::takes;
 pub use verdict::{MIN_APPLIED_SHARE, MIN_FUNCTION_SHARE, MIN_IN_FRONT};
 
-use crate::Requirement;
+use crate::{Recipe, Requirement};
 
 /// The recipe's name.
-pub const NAME: &str = "clang-autofdo";
+pub const NAME: &str = Recipe::ClangAutofdo.name();
 
 pub(crate) const REQUIREMENTS: &[Requirement] = &[
     Requirement {

@@ -1,12 +1,11 @@
 //! From a recording of the training run to what Clang takes.
 
-use super::llvm::Llvm;
 use super::profile::{Manifest, FUNCTIONS, KIND, MANIFEST, TREE};
 use super::request::PROFILE_FILE;
-use super::{debug_info, functions, PreparedProfile, ProfileSummary, RanFunction};
-use crate::quality;
+use super::{functions, PreparedProfile, ProfileSummary, RanFunction};
+use crate::llvm::Llvm;
 use crate::stored::QUALITY;
-use crate::{Error, Result};
+use crate::{debug_info, quality, Error, Result};
 use kerntune_convert::autofdo::{SampleProfile, Unsymbolized};
 use kerntune_kernel::{Compiler, Kernel};
 use kerntune_profile::Profile;

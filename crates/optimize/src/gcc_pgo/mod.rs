@@ -34,9 +34,9 @@ mod value_health;
 mod values;
 mod verdict;
 
+pub use crate::object_counts::{FunctionCounts, ObjectCounts};
 pub use build_log::Transformed;
 pub use compiler::check_compiler;
-pub use counts::{FunctionCounts, ObjectCounts};
 pub use exclude::{Exclusion, Exclusions};
 pub use image::{ImageEvidence, Placement};
 pub use prepare::{check_files, check_profile, prepare_as_exported, prepare_profile};
@@ -49,10 +49,10 @@ pub use value_health::{ValueHealth, MAX_UNLISTED_SHARE};
 pub use values::Values;
 pub use verdict::{MIN_FEEDBACK_SHARE, MIN_MOVED_SHARE};
 
-use crate::Requirement;
+use crate::{Recipe, Requirement};
 
 /// The recipe's name.
-pub const NAME: &str = "gcc-pgo";
+pub const NAME: &str = Recipe::GccPgo.name();
 /// What manifests of gcov kernels say.
 pub const INSTRUMENTED: &str = "gcc-pgo/instrumented";
 

@@ -24,10 +24,10 @@ pub use sets::prepare_sets;
 
 pub use kerntune_layout::order::Algorithm;
 
-use crate::Requirement;
+use crate::{Recipe, Requirement};
 
 /// The recipe's name.
-pub const NAME: &str = "layout";
+pub const NAME: &str = Recipe::Layout.name();
 
 /// The algorithm where none is named: the one with the fewest misses on real kernels (docs/layout.md), although
 /// cache-directed sort has the better scores on graphs like theirs.

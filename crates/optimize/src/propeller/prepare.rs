@@ -2,7 +2,6 @@
 
 use super::choose::choose;
 use super::flow::Executed;
-use super::request::LIST_FILE;
 use super::units::Image;
 use crate::clang_autofdo::PreparedProfile;
 use crate::quality::{self, Quality};
@@ -18,6 +17,9 @@ use std::fmt::{self, Write as _};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+/// The list in the build directory, in which Kbuild runs the compiler.
+pub(super) const LIST_FILE: &str = "kerntune-blocks.txt";
 
 /// The kind of result in the work directory.
 const KIND: &str = "blocks";

@@ -1,12 +1,10 @@
 //! What to build: a kernel that says where its blocks are, and one that has them in order.
 
+use super::prepare::LIST_FILE;
 use super::PreparedBlocks;
 use crate::clang_autofdo::{request_with, tuned_request, Link, PreparedProfile, SPLIT_BY_LINKER};
 use crate::Result;
 use kerntune_kernel::{BuildRequest, Kernel, ObjectFlags};
-
-/// The list in the build directory, in which Kbuild runs the compiler.
-pub(super) const LIST_FILE: &str = "kerntune-blocks.txt";
 
 /// Makes Clang write down where each block of each function is, with the number by which a list names it.
 const MAP: &str = "-fbasic-block-address-map";

@@ -57,6 +57,11 @@ impl fmt::Display for Finding {
     }
 }
 
+/// A kernel in messages.
+pub(super) fn named(kernel: &KernelId) -> String {
+    format!("{} ({})", kernel.label, kernel.id)
+}
+
 /// What a count is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -8,7 +8,7 @@ use super::check::{Quality, Unit};
 use super::findings::{little, unsteady};
 use super::gate::{kernel_id, SCHEMA};
 use super::overlap::{Overlap, Weights};
-use crate::gcc_pgo::ObjectCounts;
+use crate::object_counts::ObjectCounts;
 use crate::Result;
 use kerntune_kernel::Kernel;
 use kerntune_profile::source_name;

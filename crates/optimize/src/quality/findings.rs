@@ -1,11 +1,10 @@
 //! What the gate finds: each function asks one thing of the figures.
 
 use super::check::{
-    percent, share, Finding, Quality, FEW_INSTRUCTIONS, MIN_CARRIED_PERCENT, MIN_COVERAGE, MIN_OVERLAP,
-    STEADY_OVERLAP,
+    named, percent, share, Finding, Quality, FEW_INSTRUCTIONS, MIN_CARRIED_PERCENT, MIN_COVERAGE,
+    MIN_OVERLAP, STEADY_OVERLAP,
 };
-use super::gate::named;
-use crate::{clang_autofdo, Recipe};
+use crate::{debug_info, Recipe};
 use kerntune_kernel::Kernel;
 use kerntune_profile::{Manifest, Tables};
 
@@ -188,7 +187,7 @@ pub(super) fn of_recipe(recipe: Recipe, kernel: &Kernel) -> Option<Finding> {
         | Recipe::ClangAutofdoThinltoPropeller
         | Recipe::StockAutofdo
         | Recipe::StockLldOrder => {
-            let reason = clang_autofdo::takes(kernel).err()?;
+            let reason = debug_info::takes(kernel).err()?;
             (format!("recipe {recipe} cannot use counts of this kernel"), reason.to_string())
         }
     };

@@ -2,7 +2,7 @@
 //! another kernel.
 
 use super::carry::{self, Matched};
-use super::check::{percent, share, Quality, Unit};
+use super::check::{named, percent, share, Quality, Unit};
 use super::findings::{
     branches_left_out, little, little_covered, misplaced, no_counts, of_recipe, overflowed, silent_cpus,
     unsteady,
@@ -172,10 +172,6 @@ pub(super) fn kernel_id(kernel: &Kernel) -> KernelId {
     let manifest = &kernel.manifest;
     let (id, label, version) = (manifest.id.clone(), manifest.label.clone(), manifest.version.clone());
     KernelId { id, label, version }
-}
-
-pub(super) fn named(kernel: &KernelId) -> String {
-    format!("{} ({})", kernel.label, kernel.id)
 }
 
 /// None if the code of one of them cannot be taken apart.

@@ -2,7 +2,6 @@
 
 use super::{not_of, tell, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
-use crate::sound::sound;
 use crate::train::train;
 use crate::{Result, Session};
 use kerntune_kernel::{BuildRequest, Kernel};
@@ -86,7 +85,7 @@ pub(super) fn train_instrumented(
             let none = Exclusions::default();
             Ok(without_counters(instrumented_request(job.request, base, &none, values.as_ref())?))
         };
-        Ok(sound(job, &request, &plain, false)?.dir)
+        Ok(job.sound(&request, &plain, false)?.dir)
     })?;
     let instrumented = Kernel::load(&instrumented)?;
     let counters = match given {

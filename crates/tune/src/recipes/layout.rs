@@ -4,7 +4,6 @@
 use super::{check_recording, not_of, record_run, tell, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
 use crate::record::Capture;
-use crate::sound::sound;
 use crate::{Error, Result, Session};
 use kerntune_kernel::{relink, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::Exclusions;
@@ -77,7 +76,7 @@ impl Way for Layout {
             let asked = |exclusions: &Exclusions| -> Result<BuildRequest> {
                 Ok(job.for_objects(movable(&whole), exclusions))
             };
-            Ok(sound(job, &asked, &|| Ok(movable(request)), true)?.dir)
+            Ok(job.sound(&asked, &|| Ok(movable(request)), true)?.dir)
         })?;
         let movable = Kernel::load(&movable)?;
         if let Some((after, profile)) = &before {

@@ -10,7 +10,7 @@ mod stock;
 use crate::model::Model;
 use crate::plan::StepName;
 use crate::record::{record, Capture, RecordRequest, Repeat};
-use crate::sound::{sound, Excluded};
+use crate::sound::{sound, Excluded, Request};
 use crate::{Error, Result, Session};
 use clang_autofdo::ClangAutofdo;
 use kerntune_guest::Workload;
@@ -73,6 +73,16 @@ impl Job<'_> {
         exclusions.leave_out(&mut request, self.request, &self.base.manifest.version);
         request
     }
+
+    /// [`sound`] for its base kernel and its exclusions.
+    fn sound(
+        &self,
+        request: &Request,
+        plain: &dyn Fn() -> Result<BuildRequest>,
+        tuned_only: bool,
+    ) -> Result<Kernel> {
+        sound(self.session, self.base, self.excluded, request, plain, tuned_only)
+    }
 }
 
 /// Makes a step, or finds that it was made; hands over the result's directory.
@@ -121,7 +131,7 @@ pub(crate) trait Compiles: Way {
             let request = BuildRequest { label: label.into(), ..whole.clone() };
             Ok(job.for_objects(request, exclusions))
         };
-        sound(job, &request, &|| Ok(job.request.clone()), true)
+        job.sound(&request, &|| Ok(job.request.clone()), true)
     }
 }
 

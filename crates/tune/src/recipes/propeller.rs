@@ -4,7 +4,6 @@
 use super::{record_run, tell, ClangAutofdo, Compiles, Given, Job, Make, RecipeOptions, Way};
 use crate::plan::StepName;
 use crate::record::Capture;
-use crate::sound::sound;
 use crate::{Result, Session};
 use kerntune_kernel::{BuildRequest, Kernel};
 use kerntune_optimize::clang_autofdo::PreparedProfile;
@@ -60,7 +59,7 @@ impl Way for Propeller {
                 Ok(job.for_objects(whole.clone(), exclusions))
             };
             let plain = || Ok(BuildRequest { movable: true, ..job.request.clone() });
-            Ok(sound(job, &asked, &plain, true)?.dir)
+            Ok(job.sound(&asked, &plain, true)?.dir)
         })?;
         let mapped = Kernel::load(&mapped)?;
         self.after.prove(job, &directory, &mapped)?.verdict()?;

@@ -2,6 +2,7 @@
 
 use super::groups::Groups;
 use super::moments::{Moments, TimeData};
+use super::numbers::{Numbers, NONE};
 use super::tree::{trees, Key, Node};
 use super::Timeline;
 use crate::view::View;
@@ -17,8 +18,6 @@ const NODES: usize = 150_000;
 /// Callers that a histogram tells apart; the others are one.
 const HISTOGRAM_CALLERS: usize = 6;
 
-/// No function: nothing called it.
-const NONE: i64 = -1;
 /// What a node or a caller stands for that is no function.
 mod code {
     pub const USER: i64 = -2;
@@ -120,15 +119,6 @@ struct HistogramColumns {
     c: Vec<i64>,
     b: Vec<u32>,
     n: Vec<u64>,
-}
-
-/// Functions and their numbers on the page: those that are there, by net time.
-pub(super) struct Numbers(HashMap<u32, i64>);
-
-impl Numbers {
-    pub fn of(&self, function: u32) -> i64 {
-        self.0.get(&function).copied().unwrap_or(NONE)
-    }
 }
 
 /// Puts everything together.
@@ -250,8 +240,8 @@ fn numbers(
     let mut order: Vec<(u32, u64)> = net.into_iter().collect();
     order.sort_by_key(|&(function, net)| (std::cmp::Reverse(net), function));
     let order: Vec<u32> = order.into_iter().map(|(function, _)| function).collect();
-    let numbers = order.iter().enumerate().map(|(at, function)| (*function, at as i64)).collect();
-    (order, Numbers(numbers))
+    let numbers = Numbers::new(&order);
+    (order, numbers)
 }
 
 fn tree_columns(nodes: &[Node], numbers: &Numbers, comms: &mut Strings, weights: bool) -> TreeColumns {

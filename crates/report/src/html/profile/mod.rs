@@ -5,6 +5,7 @@
 mod data;
 mod groups;
 mod moments;
+mod numbers;
 mod pack;
 mod summary;
 mod tree;

@@ -1,6 +1,6 @@
 //! The timeline in columns: lanes, bins, slices and the windows of single calls.
 
-use super::data::Numbers;
+use super::numbers::Numbers;
 use super::windows::Room;
 use super::Timeline;
 use kerntune_analyze::timeline::{Detail, Holder, Lane, Slice};

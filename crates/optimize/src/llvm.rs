@@ -1,7 +1,6 @@
 //! The programs of LLVM that make a sample profile of counts.
 
-use super::NAME;
-use crate::{Error, Result};
+use crate::{Error, Recipe, Result};
 use kerntune_kernel::Compiler;
 use kerntune_work::{IoContext, Job};
 use std::fs;
@@ -10,7 +9,7 @@ use std::process::Command;
 
 /// `llvm-profgen` and `llvm-profdata` of the compiler's version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Llvm {
+pub(crate) struct Llvm {
     /// What follows the programs' names: `-19`.
     suffix: String,
 }
@@ -25,7 +24,7 @@ impl Llvm {
             Compiler::Clang { llvm } => Ok(Self { suffix: llvm.clone() }),
             Compiler::Gcc { program } => {
                 let (found, needs) = (program.clone(), "Clang".into());
-                Err(Error::Compiler { recipe: NAME, found, needs })
+                Err(Error::Compiler { recipe: Recipe::ClangAutofdo.name(), found, needs })
             }
         }
     }
@@ -51,7 +50,11 @@ impl Llvm {
         if absent.is_empty() {
             return Ok(said);
         }
-        Err(Error::NoPrograms { recipe: NAME, programs: absent, package: self.program("llvm") })
+        Err(Error::NoPrograms {
+            recipe: Recipe::ClangAutofdo.name(),
+            programs: absent,
+            package: self.program("llvm"),
+        })
     }
 
     /// Makes the sample profile `output` of `counts`, which `llvm-profgen` wants in its unsymbolized form, for
@@ -94,7 +97,7 @@ fn argument(option: &str, path: &Path) -> std::ffi::OsString {
 }
 
 /// Why there is no result.
-pub(super) enum Failed {
+pub(crate) enum Failed {
     /// Nothing was run.
     NotRun(Error),
     /// It ended with an error.

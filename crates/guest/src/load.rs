@@ -1,0 +1,95 @@
+//! Workloads by path, by name, and those that come with kerntune.
+
+use crate::input::read_text;
+use crate::workload::Workload;
+use crate::{reader, Error, Result};
+use std::path::{Path, PathBuf};
+
+/// The workloads that come with kerntune: name and file text.
+pub const SHIPPED: [(&str, &str); 14] = [
+    ("apache", include_str!("../../../workloads/apache.toml")),
+    ("batched", include_str!("../../../workloads/batched.toml")),
+    ("kbx", include_str!("../../../workloads/kbx.toml")),
+    ("mariadb", include_str!("../../../workloads/mariadb.toml")),
+    ("mckusick", include_str!("../../../workloads/mckusick.toml")),
+    ("memcached", include_str!("../../../workloads/memcached.toml")),
+    ("netperf", include_str!("../../../workloads/netperf.toml")),
+    ("nginx", include_str!("../../../workloads/nginx.toml")),
+    ("osbench", include_str!("../../../workloads/osbench.toml")),
+    ("paths", include_str!("../../../workloads/paths.toml")),
+    ("postgresql", include_str!("../../../workloads/postgresql.toml")),
+    ("redis", include_str!("../../../workloads/redis.toml")),
+    ("rr", include_str!("../../../workloads/rr.toml")),
+    ("tagged", include_str!("../../../workloads/tagged.toml")),
+];
+
+impl Workload {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or [`Error::Invalid`] with every problem in it.
+    pub fn load(path: &Path) -> Result<Self> {
+        Self::parse(&read_text("read workload", path)?, path)
+    }
+
+    /// Reads a text; `path` names it in errors and gives the default name. Looks at nothing but the
+    /// text: what the host lacks is found by [`crate::check`] or when the image is built.
+    pub fn parse(text: &str, path: &Path) -> Result<Self> {
+        reader::read(text, path)
+            .map(|read| read.workload)
+            .map_err(|problems| Error::Invalid { path: path.to_owned(), problems })
+    }
+
+    /// Finds a workload: a path (with a `/` or ending in `.toml`), or a name that is looked for as
+    /// `NAME.toml` in `dirs` and then among [`SHIPPED`].
+    pub fn find(name_or_path: &str, dirs: &[PathBuf]) -> Result<Self> {
+        if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+            return Self::load(Path::new(name_or_path));
+        }
+        let file = format!("{name_or_path}.toml");
+        if let Some(path) = dirs.iter().map(|dir| dir.join(&file)).find(|path| path.is_file()) {
+            return Self::load(&path);
+        }
+        if let Some((_, text)) = SHIPPED.iter().find(|(name, _)| *name == name_or_path) {
+            return Self::parse(text, Path::new(&file));
+        }
+        let mut searched: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+        searched.push("the shipped workloads".into());
+        let known: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+        Err(Error::NotFound {
+            name: name_or_path.to_owned(),
+            searched: searched.join(", "),
+            known: known.join(", "),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shipped_workloads_are_good_and_found_by_name() {
+        for (name, _) in SHIPPED {
+            let workload = Workload::find(name, &[]).unwrap();
+            assert_eq!(workload.name, name);
+            assert_ne!(workload.training, workload.measured, "training is not measuring");
+        }
+    }
+
+    #[test]
+    fn a_directory_comes_before_the_shipped_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_, rr) = SHIPPED.iter().find(|(name, _)| *name == "rr").unwrap();
+        let text = rr.replacen("description = \"", "description = \"mine: ", 1);
+        std::fs::write(dir.path().join("rr.toml"), text).unwrap();
+        let found = Workload::find("rr", &[dir.path().to_owned()]).unwrap();
+        assert!(found.description.starts_with("mine: "));
+    }
+
+    #[test]
+    fn an_unknown_name_says_where_it_looked() {
+        let error = Workload::find("rrr", &["/nowhere".into()]).unwrap_err().to_string();
+        assert!(error.contains("/nowhere") && error.contains("redis, rr"), "{error}");
+    }
+}

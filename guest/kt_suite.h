@@ -18,7 +18,7 @@
  * {"row":"getpid","iteration":0,"operations":800,"nanoseconds":N}.
  *
  * Talks to: the recorder by marks (kt_mark.h); crates/guest (`--list`), crates/tune/src/bench (`--check`, the results).
- * Header only; each program includes it in one file. guest/rr.c is older and has its own.
+ * Header only; each program includes it in one file.
  */
 #ifndef KT_SUITE_H
 #define KT_SUITE_H
@@ -38,7 +38,10 @@
 
 #define KT_ROWS_MAX 64
 #define KT_WARM_UP 16 /* operations before the region, unless the row says otherwise */
-#define KT_SETTLE 50000000 /* nanoseconds of rest before a row; in the emulator they cost nothing */
+/* Nanoseconds: the least rest before a row, and what the clock is then a multiple of, as ticks are. In the emulator they cost
+ * nothing. */
+#define KT_SETTLE 50000000
+#define KT_ALIGN 100000000
 #define KT_MESSAGE 8192 /* the largest message of any row */
 #define KT_ITERATIONS_MAX 10000
 
@@ -154,14 +157,18 @@ struct kt_result {
 	struct kt_counted counted;
 };
 
-/* What the kernel put off, freeing what a row before left behind above all, is done before this one begins. */
+/*
+ * What the kernel put off, freeing what a row before left behind above all, is done before this one begins; and the next tick
+ * is as far away as it always is, however long the rows before took.
+ */
 static void kt_settle(void)
 {
-	struct timespec rest = { .tv_nsec = KT_SETTLE };
+	long long end = ((kt_clock() + KT_SETTLE) / KT_ALIGN + 1) * KT_ALIGN;
+	struct timespec until = { .tv_sec = end / 1000000000, .tv_nsec = end % 1000000000 };
 
-	while (nanosleep(&rest, &rest) < 0)
+	while ((errno = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL)) != 0)
 		if (errno != EINTR)
-			die("nanosleep");
+			die("clock_nanosleep");
 }
 
 /*

@@ -142,9 +142,9 @@ fn user_functions_are_in_the_same_timeline() {
     let operations = |name: &str| -> u64 {
         tables.regions.iter().filter(|row| row.name == name).map(|row| row.operations).sum()
     };
-    // A row's function runs once for each operation, and 16 times before to warm up (guest/rr.c).
+    // A row's function runs once for each operation, and 16 times before to warm up (guest/kt_suite.h).
     assert_eq!((operations("tcp_rr"), operations("fork_exec")), (100, 3));
-    assert_eq!((user("byte_one"), user("fork_exec_one")), (100 + 16, 3 + 16));
+    assert_eq!((user("exchange_one"), user("fork_exec_one")), (100 + 16, 3 + 16));
     // The program itself, and each new one.
     assert_eq!((user("execve"), user("main")), (3 + 16, 1 + 3 + 16));
     assert_eq!(profile.manifest.health["unwound_frames"], 3 + 16, "those of `execve`");
@@ -169,7 +169,7 @@ fn user_functions_are_in_the_same_timeline() {
         }
     }
     longest.reverse();
-    let places: Vec<_> = ["main", "byte_one", "entry_SYSCALL_64", "tcp_sendmsg"]
+    let places: Vec<_> = ["main", "exchange_one", "entry_SYSCALL_64", "tcp_sendmsg"]
         .iter()
         .map(|name| longest.iter().position(|known| known == name))
         .collect();

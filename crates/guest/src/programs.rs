@@ -74,7 +74,7 @@ const CONTAIN: Program = Program {
 
 /// What workloads may run.
 const PROGRAMS: [Program; 10] = [
-    suite!("rr", &["--only", "--scale"], "rr.c"),
+    suite!("rr", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "rr.c"),
     suite!("paths", &[], "paths.c"),
     Program { name: "selftest", files: sources!["selftest.c"], rows: None, options: &[] },
     Program { name: "kt-mark", files: sources!["kt_mark.h", "mark.c"], rows: None, options: &[] },

@@ -87,7 +87,7 @@ fn what_the_host_cannot_run_is_said() {
     told.append = "quiet".into();
     assert!(Suite::of(told).unwrap().guest_only().unwrap().contains("append"));
     assert_eq!(suite("netperf").checks(), [vec!["netperf".to_string(), "--check".into()]]);
-    assert!(suite("rr").checks().is_empty());
+    assert!(suite("redis").checks().is_empty());
 }
 
 #[test]

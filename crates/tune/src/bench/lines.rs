@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Line {
     pub row: String,
-    /// `rr`, which does each row once, leaves it out.
+    /// May be left out by a program that does each row once.
     #[serde(default)]
     pub iteration: u32,
     pub operations: u64,

@@ -35,7 +35,7 @@ impl Recipe {
     /// Whether `compiler`, as it is installed, can carry the recipe out.
     ///
     /// # Errors
-    /// [`Error::Compiler`] with what it needs instead; an absent compiler as
+    /// [`Error::Compiler`](crate::Error::Compiler) with what it needs instead; an absent compiler as
     /// [`Compiler::identify`] reports it.
     pub fn check_compiler(self, compiler: &Compiler) -> Result<()> {
         match self.family() {

@@ -3,21 +3,37 @@
 /// General registers, in the order of their encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Register {
+    /// `rax`, encoded as 0.
     Rax,
+    /// `rcx`, encoded as 1.
     Rcx,
+    /// `rdx`, encoded as 2.
     Rdx,
+    /// `rbx`, encoded as 3.
     Rbx,
+    /// `rsp`, encoded as 4.
     Rsp,
+    /// `rbp`, encoded as 5.
     Rbp,
+    /// `rsi`, encoded as 6.
     Rsi,
+    /// `rdi`, encoded as 7.
     Rdi,
+    /// `r8`, encoded as 8.
     R8,
+    /// `r9`, encoded as 9.
     R9,
+    /// `r10`, encoded as 10.
     R10,
+    /// `r11`, encoded as 11.
     R11,
+    /// `r12`, encoded as 12.
     R12,
+    /// `r13`, encoded as 13.
     R13,
+    /// `r14`, encoded as 14.
     R14,
+    /// `r15`, encoded as 15.
     R15,
 }
 

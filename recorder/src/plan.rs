@@ -102,21 +102,55 @@ impl Callback {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Calls back with a number and the count of instructions from there to the block's end.
-    Call { callback: Callback, number: u32, rest: usize },
+    Call {
+        /// What is called.
+        callback: Callback,
+        /// The number that it is called with.
+        number: u32,
+        /// Instructions from there to the block's end; 0 if the callback does not ask for them.
+        rest: usize,
+    },
     /// The same unless the field has this value. Of blocks only.
-    CallUnless { field: usize, value: u64, callback: Callback, number: u32, rest: usize },
+    CallUnless {
+        /// The field, as its offset in bytes.
+        field: usize,
+        /// The value with which nothing is called.
+        value: u64,
+        /// What is called.
+        callback: Callback,
+        /// The number that it is called with.
+        number: u32,
+        /// Instructions of the block.
+        rest: usize,
+    },
     /// Stores into the field.
-    Store { field: usize, value: u64 },
+    Store {
+        /// The field, as its offset in bytes.
+        field: usize,
+        /// What is stored.
+        value: u64,
+    },
     /// Adds to the field.
-    Add { field: usize, value: u64 },
+    Add {
+        /// The field, as its offset in bytes.
+        field: usize,
+        /// What is added.
+        value: u64,
+    },
     /// Counts the block.
-    Count { block: u32 },
+    Count {
+        /// The block's number.
+        block: u32,
+    },
     /// Calls back with the block's number when its only instruction reads or writes memory.
     ///
     /// Under icount QEMU finds only on the way that an instruction in the middle of a block reaches a
     /// device: it leaves the block there, executes the instruction as a block of its own of which it
     /// instruments nothing but memory (`CF_MEMI_ONLY`), and goes on after it with the next block.
-    Access { block: u32 },
+    Access {
+        /// The block's number.
+        block: u32,
+    },
 }
 
 /// An action and its place: before the block (`None`) or before one of its instructions.
@@ -124,7 +158,9 @@ pub enum Action {
 /// Those of one place happen in the order in which they are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hook {
+    /// The instruction's index in the block, from 0; `None`: before the block.
     pub at: Option<usize>,
+    /// What happens there.
     pub action: Action,
 }
 

@@ -24,9 +24,11 @@ pub const SCHEMA: &str = "kerntune.guest/1";
 /// A finished image: `initramfs.cpio` and `manifest.json` in one directory.
 #[derive(Debug, Clone)]
 pub struct GuestImage {
+    /// The directory of the image.
     pub dir: PathBuf,
     /// Uncompressed newc, so that the guest spends nothing on unpacking it.
     pub initramfs: PathBuf,
+    /// What is in it, as `manifest.json` says.
     pub manifest: Manifest,
 }
 

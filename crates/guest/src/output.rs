@@ -7,9 +7,13 @@ use serde::Serialize;
 /// A metric with its value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {
+    /// The metric's name.
     pub name: String,
+    /// The number that the step printed; finite.
     pub value: f64,
+    /// The metric's unit, as the workload gives it.
     pub unit: String,
+    /// Which way it should go.
     pub better: Better,
 }
 
@@ -18,16 +22,38 @@ pub struct Figure {
 pub enum Complaint {
     /// Something that its `fail` names.
     #[error("printed `{text}`, which `fail` names as a failure ({pattern})")]
-    Fail { pattern: String, text: String },
+    Fail {
+        /// The regular expression in `fail`.
+        pattern: String,
+        /// The line in which it matched, clipped.
+        text: String,
+    },
     /// Something that its `expect` names is not there.
     #[error("did not print what it must (expect: {pattern}){}", last(ended))]
-    Expect { pattern: String, ended: String },
+    Expect {
+        /// The regular expression in `expect`.
+        pattern: String,
+        /// The last lines that the step printed, as [`last_lines`] has them.
+        ended: String,
+    },
     /// A metric is not there.
     #[error("printed no metric {metric} ({pattern}){}", last(ended))]
-    NoMetric { metric: String, pattern: String, ended: String },
+    NoMetric {
+        /// The metric's name.
+        metric: String,
+        /// The metric's regular expression.
+        pattern: String,
+        /// The last lines that the step printed, as [`last_lines`] has them.
+        ended: String,
+    },
     /// A metric is there, but no number, or none that is finite.
     #[error("printed `{text}` for its metric {metric}, which is not a number")]
-    NotANumber { metric: String, text: String },
+    NotANumber {
+        /// The metric's name.
+        metric: String,
+        /// The text where the number should be, clipped.
+        text: String,
+    },
     /// Only of a workload that was not read from a file.
     #[error("cannot be judged: {0}")]
     Regex(String),

@@ -41,7 +41,12 @@ pub enum Unit {
     /// Operations in a second by the name that users give them: `transactions/s`.
     Rate(String),
     /// What a metric of the workload says.
-    Metric { unit: String, better: Better },
+    Metric {
+        /// The metric's unit.
+        unit: String,
+        /// Which way the metric should go.
+        better: Better,
+    },
 }
 
 impl Unit {

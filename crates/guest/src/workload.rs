@@ -17,6 +17,7 @@ pub type Command = Vec<String>;
 pub struct Workload {
     /// Letters, digits, `-`, `_`; the file's name unless the file says otherwise.
     pub name: String,
+    /// What it does, for people.
     pub description: String,
     /// Debian packages of the host whose programs, `/etc` and `/usr/lib` files are packed.
     pub packages: Vec<String>,
@@ -26,12 +27,15 @@ pub struct Workload {
     pub files: Vec<PathBuf>,
     /// Programs of ours needed besides those that the commands name (`kt-mark` in a script).
     pub programs: Vec<String>,
+    /// Environment variables of its programs, by name.
     pub env: BTreeMap<String, String>,
     /// Run one after the other before the services.
     pub setup: Vec<Command>,
+    /// Programs that run in the background, in the order in which they start.
     pub services: Vec<Service>,
     /// Without steps: none, as for who only records.
     pub training: Run,
+    /// What is measured; at least one step.
     pub measured: Run,
     /// Of the guest, in MiB.
     pub memory_mb: u32,
@@ -46,15 +50,20 @@ pub struct Workload {
 /// A program that stays in the background.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Service {
+    /// The name in messages and of its log.
     pub name: String,
+    /// The program and its arguments.
     pub command: Command,
+    /// When it is ready to be used.
     pub ready: Ready,
 }
 
 /// How a service is seen to be ready, and within how many guest seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ready {
+    /// What to look at.
     pub probe: Probe,
+    /// Guest seconds until it must be ready.
     pub within_seconds: u32,
 }
 
@@ -75,7 +84,9 @@ pub enum Probe {
 /// One run: warm-ups outside of the measurement, then the steps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Run {
+    /// Run one after the other before the steps, without a region.
     pub warmup: Vec<Command>,
+    /// Run one after the other.
     pub steps: Vec<Step>,
 }
 
@@ -86,6 +97,7 @@ pub struct Step {
     pub region: Option<String>,
     /// Operations done in the region; `None`: as many as the program marks.
     pub operations: Option<u64>,
+    /// The program and its arguments.
     pub command: Command,
     /// Guest seconds; `None`: [`LIMIT_SECONDS`].
     pub limit_seconds: Option<u32>,
@@ -103,10 +115,13 @@ pub const LIMIT_SECONDS: u32 = 600;
 /// A number that a step prints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Metric {
+    /// The name in results.
     pub name: String,
     /// With exactly one group, which holds the number; the first match counts.
     pub regex: String,
+    /// The unit, for people: `requests/s`.
     pub unit: String,
+    /// Which way it should go.
     pub better: Better,
 }
 
@@ -114,7 +129,9 @@ pub struct Metric {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
+    /// More is better: a throughput.
     Higher,
+    /// Less is better: a latency.
     Lower,
 }
 

@@ -14,63 +14,152 @@ pub enum Error {
     Kernel(#[from] kerntune_kernel::Error),
     /// The plugin was not built or not found.
     #[error("the recorder (libkerntune_recorder.so) is not beside the kerntune program in {looked}: run `make build`, or set KERNTUNE_RECORDER to its path")]
-    NoRecorder { looked: String },
+    NoRecorder {
+        /// The directory that was looked in, or the path in KERNTUNE_RECORDER.
+        looked: String,
+    },
     /// A plugin that is not ours, or of an older version.
     #[error("{path} is not the recorder of this version of kerntune: run `make build`")]
-    NotARecorder { path: PathBuf },
+    NotARecorder {
+        /// The plugin's file.
+        path: PathBuf,
+    },
     /// The kernel's code.
     #[error("cannot read the code in {path}: {reason}")]
-    Code { path: PathBuf, reason: String },
+    Code {
+        /// The kernel's `vmlinux`.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The kernel gave up.
     #[error("the guest's kernel panicked in phase `{phase}`: {what}\n{tail}")]
-    Panic { phase: String, what: String, tail: Tail },
+    Panic {
+        /// The phase of the guest that init announced last.
+        phase: String,
+        /// The kernel's own line: `Kernel panic - not syncing: …`.
+        what: String,
+        /// The console's last lines.
+        tail: Tail,
+    },
     /// Init reported a failure.
     #[error("the guest failed: {reason}{services}\n{tail}")]
-    Guest { reason: String, services: LastWords, tail: Tail },
+    Guest {
+        /// Why init gave up, in its words.
+        reason: String,
+        /// What the workload's services printed last.
+        services: LastWords,
+        /// The console's last lines.
+        tail: Tail,
+    },
     /// The guest ran out of memory.
     #[error("the guest ran out of memory in phase `{phase}`: {what}; give the workload more with `memory_mb`\n{tail}")]
-    OutOfMemory { phase: String, what: String, tail: Tail },
+    OutOfMemory {
+        /// The phase of the guest that init announced last.
+        phase: String,
+        /// The kernel's own line: `Out of memory: …`.
+        what: String,
+        /// The console's last lines.
+        tail: Tail,
+    },
     /// Time is up.
     #[error("the guest did not end within {seconds} s; it was in phase `{phase}`. A longer limit is `time_limit_seconds` in the workload\n{tail}")]
-    TimeLimit { seconds: u64, phase: String, tail: Tail },
+    TimeLimit {
+        /// The limit for the whole guest, in seconds of wall-clock time.
+        seconds: u64,
+        /// The phase of the guest that init announced last.
+        phase: String,
+        /// The console's last lines.
+        tail: Tail,
+    },
     /// The kernel never came to user space.
     #[error("the kernel did not reach its init within {seconds} s: it hangs at boot, or has no driver for the serial console or the initial RAM disk (CONFIG_SERIAL_8250_CONSOLE, CONFIG_BLK_DEV_INITRD)\n{tail}")]
-    NoBoot { seconds: u64, tail: Tail },
+    NoBoot {
+        /// The limit for the boot, in seconds of wall-clock time.
+        seconds: u64,
+        /// The console's last lines.
+        tail: Tail,
+    },
     /// The guest ended without a word.
     #[error("the guest ended in phase `{phase}` without saying why\n{tail}")]
-    Silent { phase: String, tail: Tail },
+    Silent {
+        /// The phase of the guest that init announced last.
+        phase: String,
+        /// The console's last lines.
+        tail: Tail,
+    },
     /// A kernel that is a program died as programs do.
     #[error("the kernel's process ended with {status} in phase `{phase}`\n{tail}")]
-    Uml { status: String, phase: String, tail: Tail },
+    Uml {
+        /// The exit status or signal of the kernel's process.
+        status: String,
+        /// The phase of the guest that init announced last.
+        phase: String,
+        /// The console's last lines.
+        tail: Tail,
+    },
     /// Asked of User-Mode Linux what it cannot do.
     #[error("the machine uml cannot {what}")]
-    NotOnUml { what: &'static str },
+    NotOnUml {
+        /// What was asked for and what to do instead, to be read after "cannot".
+        what: &'static str,
+    },
     /// Asked of KVM what it cannot do.
     #[error("the machine kvm cannot {what}")]
-    NotOnKvm { what: &'static str },
+    NotOnKvm {
+        /// What was asked for, to be read after "cannot".
+        what: &'static str,
+    },
     /// No KVM, or none that boots a kernel.
     #[error("there is no machine kvm here: {message}. `kerntune doctor` says what it lacks; kernels built with --arch um are timed without it (docs/uml.md), and the emulator compares any two exactly (`kerntune compare`)")]
-    NoKvm { message: String },
+    NoKvm {
+        /// What QEMU says, or that a kernel does not boot.
+        message: String,
+    },
     /// A workload that cannot be kept from the rest of the host.
     #[error(
         "the host does not let a workload be contained (docs/suites.md says what that takes): {message}"
     )]
-    NotContained { message: String },
+    NotContained {
+        /// What the contained run printed when it refused.
+        message: String,
+    },
     /// A kernel that is a program.
     #[error("kernel {kernel} is for User-Mode Linux, and no computer boots it, nor does the emulator: here a kernel is needed that was built without --arch um")]
-    NotOnEmulator { kernel: String },
+    NotOnEmulator {
+        /// The kernel's label.
+        kernel: String,
+    },
     /// QEMU itself failed.
     #[error("QEMU ended with {status}: {message}")]
-    Qemu { status: String, message: String },
+    Qemu {
+        /// QEMU's exit status or signal.
+        status: String,
+        /// What QEMU printed to its error output.
+        message: String,
+    },
     /// The recorder stopped the run.
     #[error("the recording failed: {message}")]
-    Recorder { message: String },
+    Recorder {
+        /// The recorder's reason.
+        message: String,
+    },
     /// The result stream is damaged.
     #[error("the guest's results in {path} cannot be read: {message}")]
-    Results { path: PathBuf, message: String },
+    Results {
+        /// The archive that the guest sent.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
     /// The recording is damaged or missing.
     #[error("the recording in {path} cannot be read: {message}")]
-    Recording { path: PathBuf, message: String },
+    Recording {
+        /// The file of the recording that cannot be read.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
 }
 
 /// Shorthand of this crate.

@@ -17,10 +17,22 @@ pub enum LineError {
     NoDebugInfo,
     /// No such file.
     #[error("no code of this kernel is from a file `{file}`{hint}")]
-    File { file: String, hint: String },
+    File {
+        /// The file as it was named.
+        file: String,
+        /// Names near to it, as the end of the message; empty if there are none.
+        hint: String,
+    },
     /// Nothing there.
     #[error("line {line} of {file} has no code of its own; near it lines {} have", list(.nearest))]
-    Line { file: String, line: u64, nearest: Vec<u64> },
+    Line {
+        /// The file as it was named.
+        file: String,
+        /// The line's number, from 1.
+        line: u64,
+        /// Lines around it that have code, ascending; at most four.
+        nearest: Vec<u64>,
+    },
     /// The file.
     #[error("the debug information cannot be read: {0}")]
     Damaged(String),

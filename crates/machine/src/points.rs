@@ -27,22 +27,56 @@ pub enum PointError {
     Form(String),
     /// No such symbol.
     #[error("--point `{point}`: this kernel has no function `{symbol}`{hint}")]
-    Symbol { point: String, symbol: String, hint: String },
+    Symbol {
+        /// The point as it was typed.
+        point: String,
+        /// The name in it.
+        symbol: String,
+        /// Names near to it, as the end of the message; empty if there are none.
+        hint: String,
+    },
     /// Outside of the function.
     #[error("--point `{point}`: {symbol} has only {size:#x} bytes")]
-    Outside { point: String, symbol: String, size: u64 },
+    Outside {
+        /// The point as it was typed.
+        point: String,
+        /// The function's name.
+        symbol: String,
+        /// Bytes from the symbol to the end of the function.
+        size: u64,
+    },
     /// In the middle of an instruction.
     #[error("--point `{point}` is in the middle of an instruction; near it begin {}", .nearest.join(" and "))]
-    Inside { point: String, nearest: Vec<String> },
+    Inside {
+        /// The point as it was typed.
+        point: String,
+        /// Where the instructions before and after it begin, as `SYMBOL+OFFSET`.
+        nearest: Vec<String>,
+    },
     /// Two points that are one.
     #[error("--point `{one}` and `{other}` are the same instruction; name it once")]
-    Twice { one: String, other: String },
+    Twice {
+        /// The name of the first point.
+        one: String,
+        /// The second point as it was typed.
+        other: String,
+    },
     /// Source lines.
     #[error("--point `{point}`: {source}")]
-    Line { point: String, source: LineError },
+    Line {
+        /// The point as it was typed.
+        point: String,
+        /// Why the line is none.
+        source: LineError,
+    },
     /// The kernel's code.
     #[error("cannot read the code in {path}: {reason}")]
-    Code { path: String, reason: String },
+    Code {
+        /// The kernel's `vmlinux`, or the point's address.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
 }
 
 /// What a text names.

@@ -18,7 +18,14 @@ pub struct Selection {
 pub enum SelectionError {
     /// A pattern for nothing.
     #[error("{option} `{pattern}` is no function and no source file of this kernel{hint}")]
-    Nothing { option: &'static str, pattern: String, hint: String },
+    Nothing {
+        /// The option: `--only` or `--skip`.
+        option: &'static str,
+        /// The pattern as it was typed.
+        pattern: String,
+        /// Names near to it, as the end of the message; empty if there are none.
+        hint: String,
+    },
     /// Everything is skipped.
     #[error("--only and --skip together leave no function to trace")]
     Empty,

@@ -28,13 +28,26 @@ pub struct UserBinary {
 pub enum UserBinaryError {
     /// Not readable.
     #[error("--user {path}: cannot read it: {reason}")]
-    Read { path: String, reason: String },
+    Read {
+        /// The program or library on the host.
+        path: String,
+        /// The operating system's reason.
+        reason: String,
+    },
     /// Not a program.
     #[error("--user {path} is no x86-64 ELF program or library: {reason}")]
-    Elf { path: String, reason: String },
+    Elf {
+        /// The program or library on the host.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Stripped.
     #[error("--user {path} has no symbols of functions (stripped), and there is no debug file of the same build id for it (in /usr/lib/debug/.build-id, or where .gnu_debuglink says): install its -dbgsym package, or build it with symbols, without `strip` and `-s`")]
-    NoSymbols { path: String },
+    NoSymbols {
+        /// The program or library on the host.
+        path: String,
+    },
 }
 
 /// Reads a binary. What is in the guest are the same bytes.

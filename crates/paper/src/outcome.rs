@@ -13,9 +13,13 @@ pub const SCHEMA: &str = "kerntune-paper/1";
 pub struct Outcome {
     /// Format and version of this object in JSON.
     pub schema: &'static str,
+    /// The paper's name on the command line.
     pub name: String,
+    /// The paper's title.
     pub title: String,
+    /// Its authors, separated by commas.
     pub authors: String,
+    /// Where and when it appeared.
     pub published: String,
     /// What its authors measured on.
     pub paper_machine: String,
@@ -32,10 +36,13 @@ pub struct Outcome {
 /// A table of the paper.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Part {
+    /// The table's head.
     pub title: String,
+    /// Our workload that does the same.
     pub workload: String,
     /// What is different here; may be empty.
     pub about: String,
+    /// What came of it, and the figures.
     #[serde(flatten)]
     pub state: State,
 }
@@ -44,7 +51,9 @@ pub struct Part {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum State {
+    /// All its kernels were measured.
     Measured(Box<Measured>),
+    /// There are no figures of ours.
     NotMade {
         /// Why.
         because: String,
@@ -54,20 +63,28 @@ pub enum State {
 /// A table with our figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measured {
+    /// The kernel without a profile.
     pub base: KernelRef,
+    /// The kernel that the recipe made.
     pub tuned: KernelRef,
+    /// The table's rows, in the paper's order.
     pub rows: Vec<Line>,
 }
 
 /// A row of the paper and what ours is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
+    /// The row's name in the paper.
     pub name: String,
     /// The unit of the paper's figures.
     pub unit: String,
+    /// Whether more or less of the unit is better.
     pub better: Better,
+    /// The paper's figure before, in `unit`.
     pub paper_base: f64,
+    /// The paper's figure after, in `unit`.
     pub paper_optimised: f64,
+    /// The standard deviation that the paper gives, if it does.
     pub paper_std_dev: Option<f64>,
     /// As printed.
     pub paper_improvement: String,
@@ -95,9 +112,11 @@ pub struct Ours {
 pub struct Figure {
     /// `instructions/op`, `ns/call`, `cycles/op`.
     pub unit: String,
+    /// The base kernel's figure, in `unit`.
     pub base: f64,
     /// The base kernel's second run (A/A): what takes the standard deviation's place on an exact machine.
     pub base_again: f64,
+    /// The tuned kernel's figure, in `unit`.
     pub tuned: f64,
     /// 100 · (base / tuned − 1).
     pub improvement_percent: f64,

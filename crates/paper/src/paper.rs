@@ -18,7 +18,9 @@ papers!("hpux", "yuan", "mckusick");
 pub struct Paper {
     /// What it is called on the command line.
     pub name: String,
+    /// The paper's title.
     pub title: String,
+    /// Its authors, separated by commas.
     pub authors: String,
     /// Where and when.
     pub published: String,
@@ -42,6 +44,7 @@ pub struct Experiment {
     /// What is different here.
     #[serde(default)]
     pub about: String,
+    /// The table's rows, in its order.
     #[serde(rename = "row")]
     pub rows: Vec<Row>,
 }
@@ -50,7 +53,9 @@ pub struct Experiment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
+    /// Less is better: a time.
     Lower,
+    /// More is better: a throughput.
     Higher,
 }
 
@@ -73,7 +78,12 @@ pub enum Source {
     /// An operation's figures, or `total`.
     Operation(String),
     /// A function's time per call.
-    Function { name: String, part: SelfOrChild },
+    Function {
+        /// The function's name.
+        name: String,
+        /// Which of its times.
+        part: SelfOrChild,
+    },
     /// Nothing, for this reason.
     None(String),
 }
@@ -82,12 +92,17 @@ pub enum Source {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "RawRow")]
 pub struct Row {
+    /// The row's name in the paper.
     pub name: String,
+    /// Which of our figures answers to it.
     pub source: Source,
     /// The unit of `base` and `optimised`.
     pub unit: String,
+    /// Whether more or less of the unit is better.
     pub better: Better,
+    /// The figure before.
     pub base: f64,
+    /// The figure after.
     pub optimised: f64,
     /// Of the measurements, where the paper has it.
     pub std_dev: Option<f64>,

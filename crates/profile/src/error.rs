@@ -14,31 +14,82 @@ pub enum Error {
     Work(#[from] kerntune_work::Error),
     /// There is no profile in a directory.
     #[error("{path} is not a profile: it has no {missing}; `kerntune profile list` shows what there is")]
-    NotAProfile { path: PathBuf, missing: &'static str },
+    NotAProfile {
+        /// The directory that was taken for a profile.
+        path: PathBuf,
+        /// The file that it lacks.
+        missing: &'static str,
+    },
     /// A manifest that is no manifest.
     #[error("{path} is damaged: {source}; remove the profile's directory and record again")]
-    Manifest { path: PathBuf, source: serde_json::Error },
+    Manifest {
+        /// The path of the manifest.
+        path: PathBuf,
+        /// What does not fit, with its line and column.
+        source: serde_json::Error,
+    },
     /// A manifest of another version, or another program's.
     #[error("{path} is of schema {found:?}, this kerntune reads {expected:?}: another version made it; record again")]
-    Schema { path: PathBuf, found: String, expected: &'static str },
+    Schema {
+        /// The path of the manifest.
+        path: PathBuf,
+        /// The schema that stands in it; empty if there is none.
+        found: String,
+        /// The schema that this version reads.
+        expected: &'static str,
+    },
     /// A file is not the one that the manifest names.
     #[error("{path} is damaged: {what}; remove the profile's directory and record again")]
-    Damaged { path: PathBuf, what: String },
+    Damaged {
+        /// The table's file.
+        path: PathBuf,
+        /// How it differs from what the manifest or another table says.
+        what: String,
+    },
     /// A file is what the manifest names, and still cannot be read.
     #[error("cannot read {path}: {source}; remove the profile's directory and record again")]
-    Decode { path: PathBuf, source: ParquetError },
+    Decode {
+        /// The table's file.
+        path: PathBuf,
+        /// The reason of the Parquet reader.
+        source: ParquetError,
+    },
     /// A table could not be written.
     #[error("cannot write the profile's table {table}: {source}")]
-    Encode { table: &'static str, source: ParquetError },
+    Encode {
+        /// The table's name.
+        table: &'static str,
+        /// The reason of the Parquet writer.
+        source: ParquetError,
+    },
     /// No profile by that name.
     #[error("there is no profile {wanted:?} in {room}; `kerntune profile list` shows what there is")]
-    NotFound { wanted: String, room: PathBuf },
+    NotFound {
+        /// The name as it was given.
+        wanted: String,
+        /// The directory of all profiles.
+        room: PathBuf,
+    },
     /// Several profiles by that name.
     #[error("{wanted:?} may be any of {}; give more of the id", candidates.join(", "))]
-    Ambiguous { wanted: String, candidates: Vec<String> },
+    Ambiguous {
+        /// The name as it was given.
+        wanted: String,
+        /// The profiles that it fits.
+        candidates: Vec<String>,
+    },
     /// Profiles that cannot be added up.
     #[error("profiles {first} and {second} are of different kernels ({first_kernel} and {second_kernel}) and cannot be merged; compare them instead")]
-    DifferentKernels { first: String, second: String, first_kernel: String, second_kernel: String },
+    DifferentKernels {
+        /// The id of the first profile.
+        first: String,
+        /// The id of the other profile.
+        second: String,
+        /// The id of the first profile's kernel.
+        first_kernel: String,
+        /// The id of the other profile's kernel.
+        second_kernel: String,
+    },
     /// Nothing to add up.
     #[error("there is no profile to merge; give at least one with a weight above 0")]
     NothingToMerge,

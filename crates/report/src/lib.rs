@@ -5,7 +5,7 @@
 //! - [`summary`]: what a profile is of, how it went, figures per region; text and JSON.
 //! - [`comparison`]: two kernels against each other, text (its JSON is
 //!   [`kerntune_compare::Comparison::to_json`]).
-//! - [`bench`]: timed results of two kernels against each other, text (its JSON is
+//! - [`mod@bench`]: timed results of two kernels against each other, text (its JSON is
 //!   [`kerntune_stats::Comparison::to_json`]).
 //! - [`paper`]: a paper's tables with ours beside them; text ([`markdown`] for a repository's documentation).
 //! - [`path`]: what ran when, call by call (McRae's Figure 4), text and JSON.

@@ -67,14 +67,36 @@ pub mod files {
 pub enum Error {
     /// The bytes end too early.
     #[error("the {what} ends in the middle, at byte {at}")]
-    Truncated { what: &'static str, at: usize },
+    Truncated {
+        /// What was read: a file or a part of it.
+        what: &'static str,
+        /// Bytes from the beginning of what was read.
+        at: usize,
+    },
     /// A value that the format does not have.
     #[error("the {what} holds {found} at byte {at}, which this format does not have")]
-    Invalid { what: &'static str, found: u64, at: usize },
+    Invalid {
+        /// What was read: a file or a part of it.
+        what: &'static str,
+        /// The value.
+        found: u64,
+        /// Bytes from the beginning of what was read.
+        at: usize,
+    },
     /// Not a file of this kind at all.
     #[error("this is not a kerntune {what} (its first bytes are {found:02x?})")]
-    Magic { what: &'static str, found: [u8; 8] },
+    Magic {
+        /// The kind of file that was expected.
+        what: &'static str,
+        /// The first bytes of the file.
+        found: [u8; 8],
+    },
     /// Another version's file.
     #[error("the {what} is of format version {found}, this kerntune reads {VERSION}; record again")]
-    Version { what: &'static str, found: u32 },
+    Version {
+        /// The kind of file.
+        what: &'static str,
+        /// The version that stands in it.
+        found: u32,
+    },
 }

@@ -3,72 +3,140 @@
 /// Each variant speaks for itself; the room's message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// A file, a process or an interrupt.
     #[error(transparent)]
     Work(#[from] kerntune_work::Error),
+    /// The source or the build of a kernel.
     #[error(transparent)]
     Kernel(#[from] kerntune_kernel::Error),
+    /// A workload or its image.
     #[error(transparent)]
     Guest(#[from] kerntune_guest::Error),
+    /// A run of a guest.
     #[error(transparent)]
     Machine(#[from] kerntune_machine::Error),
+    /// The analysis of a trace.
     #[error(transparent)]
     Analyze(#[from] kerntune_analyze::Error),
+    /// A profile in the store.
     #[error(transparent)]
     Profile(#[from] kerntune_profile::Error),
+    /// Runs that cannot be compared.
     #[error(transparent)]
     Compare(#[from] kerntune_compare::Error),
+    /// The way from a profile to a tuned kernel.
     #[error(transparent)]
     Optimize(#[from] kerntune_optimize::Error),
+    /// A tuned kernel that does not carry the profile.
     #[error(transparent)]
     Refused(#[from] kerntune_optimize::Refused),
+    /// A front-end model, a call graph or an order.
     #[error(transparent)]
     Model(#[from] kerntune_layout::Error),
+    /// The names files of McRae's profiler.
     #[error(transparent)]
     Names(#[from] kerntune_convert::mcrae::NamesError),
     /// A dump of McRae's profiler that is none.
     #[error("{}: {source}", dump.display())]
-    Dump { dump: std::path::PathBuf, source: kerntune_convert::mcrae::DumpError },
+    Dump {
+        /// The dump's file.
+        dump: std::path::PathBuf,
+        /// What is wrong with it.
+        source: kerntune_convert::mcrae::DumpError,
+    },
     /// A dump that cannot be replayed.
     #[error("{}: {source}", dump.display())]
-    Replay { dump: std::path::PathBuf, source: kerntune_convert::mcrae::ReplayError },
+    Replay {
+        /// The dump's file.
+        dump: std::path::PathBuf,
+        /// Where its replay stopped, and why.
+        source: kerntune_convert::mcrae::ReplayError,
+    },
     /// Branch records that are none, or of another kernel.
     #[error("{}: {reason}", file.display())]
-    PerfData { file: std::path::PathBuf, reason: String },
+    PerfData {
+        /// The file with the branch records.
+        file: std::path::PathBuf,
+        /// What is wrong with them, and what to give instead.
+        reason: String,
+    },
+    /// The patterns of `--only` and `--skip`.
     #[error(transparent)]
     Selection(#[from] kerntune_machine::SelectionError),
+    /// A point of `--point`.
     #[error(transparent)]
     Point(#[from] kerntune_machine::PointError),
+    /// A benchmark without figures.
     #[error(transparent)]
     Bench(#[from] crate::bench::Error),
     /// Boxed: it is by far the largest.
     #[error(transparent)]
     Stats(Box<kerntune_stats::Error>),
+    /// A program or library of `--user`.
     #[error(transparent)]
     User(#[from] kerntune_machine::UserBinaryError),
     /// A kernel to start from that carries a profile.
     #[error("kernel {kernel} is tuned already, and cannot be built again from what it was built from: start from its base kernel. For two recipes one after the other there is `gcc-pgo+layout`")]
-    TunedAlready { kernel: String },
+    TunedAlready {
+        /// The kernel's label.
+        kernel: String,
+    },
     /// A tuned kernel that does something else than the one it was made from.
     #[error("kernel {kernel} does not do all that its base kernel does, and is not offered:\n  {}", differences.join("\n  "))]
-    Misbehaves { kernel: String, differences: Vec<String> },
+    Misbehaves {
+        /// The tuned kernel's label.
+        kernel: String,
+        /// One line for each check that it answers otherwise.
+        differences: Vec<String>,
+    },
     /// A kernel that fails for another reason than its objects.
     #[error("kernel {kernel} fails, but {good} linked with all objects of {kernel} in the place of its own does not: no object is to blame, but how they were linked")]
-    NotTheObjects { kernel: String, good: String },
+    NotTheObjects {
+        /// The label of the kernel that fails.
+        kernel: String,
+        /// The label of the kernel that does not.
+        good: String,
+    },
     /// A good kernel that is none any more.
     #[error("kernel {good}, linked again from its own objects, {failure}: nothing can be told from mixing its objects with others")]
-    LinkedAgain { good: String, failure: String },
+    LinkedAgain {
+        /// The kernel's label.
+        good: String,
+        /// How it fails, to be read after its label.
+        failure: String,
+    },
     /// A kernel that fails although all that was found is left out.
     #[error("kernel {kernel} {failure}, although every object that was found to be to blame is left out: objects of the mixes that were tried behave in another way than the same ones in a kernel built at once. Start from what `kerntune kernel check` says of it")]
-    StillFails { kernel: String, failure: String },
+    StillFails {
+        /// The tuned kernel's label.
+        kernel: String,
+        /// How it fails, to be read after its label.
+        failure: String,
+    },
     /// What another recipe is trained by.
     #[error("{option} is not for recipe {recipe}, which takes {instead}")]
-    NotOfRecipe { option: &'static str, recipe: &'static str, instead: &'static str },
+    NotOfRecipe {
+        /// The option that was given.
+        option: &'static str,
+        /// The recipe's name.
+        recipe: &'static str,
+        /// The option that the recipe takes.
+        instead: &'static str,
+    },
     /// A recording that says nothing of branches.
     #[error("{} was recorded without edges, of which the counts are made; record again without --no-edges", profile.display())]
-    NoEdges { profile: std::path::PathBuf },
+    NoEdges {
+        /// The directory of the recording's profile.
+        profile: std::path::PathBuf,
+    },
     /// Wishes for single objects of a kernel that is not compiled.
     #[error("{option} is not for recipe {recipe}, which compiles nothing; leave it out")]
-    CompilesNothing { option: &'static str, recipe: &'static str },
+    CompilesNothing {
+        /// The option that was given.
+        option: &'static str,
+        /// The recipe's name.
+        recipe: &'static str,
+    },
     /// What the recipe has no use for.
     #[error("--values is not for recipe {0}, which counts no values; leave it out")]
     NoValues(&'static str),
@@ -77,39 +145,80 @@ pub enum Error {
     WeightsWithoutModel,
     /// Options of a trace without one.
     #[error("{option}: with --no-functions there is no trace of functions for it; leave one of them out")]
-    NeedsFunctions { option: &'static str },
+    NeedsFunctions {
+        /// The option that was given.
+        option: &'static str,
+    },
     /// A program that is nowhere.
     #[error("--user {word}: no program of kerntune's, no file here and no file of the guest's image has this name{hint}")]
-    NoProgram { word: String, hint: String },
+    NoProgram {
+        /// The program as it was typed.
+        word: String,
+        /// Names near to it, as the end of the message; empty if there are none.
+        hint: String,
+    },
     /// A run during which no region was opened.
     #[error("the run `{run}` of workload `{workload}` marked no region, so nothing was recorded: give its steps a `region`, or mark operations in the program (guest/kt_mark.h)")]
-    NothingRecorded { workload: String, run: String },
+    NothingRecorded {
+        /// The workload's name.
+        workload: String,
+        /// The name of its run.
+        run: String,
+    },
     /// A program that ended well and whose output says otherwise.
     #[error("{step} {complaint}{services}\nall that it printed is in {}", log.display())]
     Output {
+        /// Which step it was: the run, the step's number and its program.
         step: String,
+        /// What its output says.
         complaint: Box<kerntune_guest::Complaint>,
+        /// What the workload's services printed last.
         services: kerntune_machine::LastWords,
+        /// The file with all that the program printed.
         log: std::path::PathBuf,
     },
     /// The recorder says that it missed something.
     #[error("{lost} events were lost in the recording; its figures would be wrong. This is a bug of the recorder: keep {path}")]
-    LostEvents { lost: u64, path: std::path::PathBuf },
+    LostEvents {
+        /// How many events are missing.
+        lost: u64,
+        /// The run's directory.
+        path: std::path::PathBuf,
+    },
     /// A profile that was made without a trace.
     #[error("{} has no trace: it was merged, imported or recorded without functions. Reports of its tables work (functions, graph, subsystems …); for single calls record again", profile.display())]
-    NoTrace { profile: std::path::PathBuf },
+    NoTrace {
+        /// The profile's directory.
+        profile: std::path::PathBuf,
+    },
     /// Functional checks whose results cannot be read.
     #[error("the functional checks ended with something else than results: {message}; all of it is in {}", path.display())]
-    SelfTest { path: std::path::PathBuf, message: String },
+    SelfTest {
+        /// The file with what the checks printed, or with their saved results.
+        path: std::path::PathBuf,
+        /// What does not read.
+        message: String,
+    },
     /// Kernels for different machines.
     #[error("kernel {kernel} is for another machine than the first one: of kernels that are timed together all are built with --arch um, or none is")]
-    OtherMachine { kernel: String },
+    OtherMachine {
+        /// The kernel's label.
+        kernel: String,
+    },
     /// A program that printed something else than times.
     #[error("{} is not a row's times in each line: {message}; `kerntune time` needs a workload whose programs print {{\"row\":…,\"operations\":…,\"nanoseconds\":…}}, such as batched", path.display())]
-    NotTimes { path: std::path::PathBuf, message: String },
+    NotTimes {
+        /// The file with what the program printed.
+        path: std::path::PathBuf,
+        /// The line that does not read, and why.
+        message: String,
+    },
     /// An output that would overwrite something.
     #[error("{} is there already; remove it or name another", path.display())]
-    Exists { path: std::path::PathBuf },
+    Exists {
+        /// The output's path.
+        path: std::path::PathBuf,
+    },
 }
 
 /// Shorthand of this crate.

@@ -10,7 +10,7 @@
 //! - [`timed`](bench::timed::timed): kernels on a machine that times, in turn → their times,
 //! - [`compare`](compare::compare): two kernels (and one of them twice) → a comparison,
 //! - [`optimize`](optimize::optimize): a kernel and a workload → a tuned kernel and the proof,
-//! - [`bench`]: rows of suites on a machine → their figures in one format,
+//! - [`mod@bench`]: rows of suites on a machine → their figures in one format,
 //! - [`quality`](quality::check): a profile and a kernel → whether the one is fit for the other,
 //! - [`package`](package::package): a kernel → a Debian package with what the work directory knows of it,
 //! - [`paper`](paper::paper): a paper's experiments → its tables with ours beside them,

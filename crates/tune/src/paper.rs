@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 /// Which paper, and how.
 #[derive(Debug)]
 pub struct PaperRequest<'a> {
+    /// The paper to be repeated.
     pub paper: &'a Paper,
     /// Only the experiments of these workloads; all if empty.
     pub only: &'a [String],
@@ -28,6 +29,7 @@ pub struct PaperRequest<'a> {
     pub build: &'a BuildRequest,
     /// What tunes the kernels.
     pub recipe: Recipe,
+    /// What only some recipes know.
     pub options: RecipeOptions,
     /// The front-end model of the measurements.
     pub model: &'a Model,

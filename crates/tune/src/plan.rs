@@ -18,22 +18,39 @@ const SCHEMA: &str = "kerntune-plan/2";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepName {
+    /// Packs the workload into a guest image.
     Image,
+    /// Builds the kernel that is to be tuned.
     BaseKernel,
+    /// Builds the same kernel with the compiler's counters in it.
     InstrumentedKernel,
+    /// Runs the training on the instrumented kernel.
     Training,
+    /// Records the training on the base kernel.
     RecordTraining,
+    /// Makes what the compiler or optimizer reads of what was counted.
     Profile,
+    /// Builds a kernel with the profile and a map of its blocks.
     MappedKernel,
+    /// Records the training on that kernel, with the counts of its blocks.
     RecordMapped,
+    /// Orders the blocks of each function.
     Blocks,
+    /// Builds a kernel with each function in a section of its own.
     MovableKernel,
+    /// Records the training on that kernel.
     RecordMovable,
+    /// Orders its functions by their calls.
     Order,
+    /// Makes the kernel that the tuning is for.
     TunedKernel,
+    /// Compares what the tuned and the base kernel answer to the functional checks.
     Check,
+    /// Measures the base kernel.
     MeasureBase,
+    /// Measures the base kernel a second time (A/A).
     MeasureBaseAgain,
+    /// Measures the tuned kernel.
     MeasureTuned,
 }
 

@@ -25,7 +25,9 @@ const WORKLOAD: &str =
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
+    /// All its conditions held.
     Ok,
+    /// A condition did not hold.
     Failed,
     /// The kernel was not configured for it.
     Unsupported,
@@ -34,10 +36,12 @@ pub enum Outcome {
 /// One check, as the guest said it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
+    /// The check's name.
     #[serde(rename = "check")]
     pub name: String,
     /// `files`, `sockets` …
     pub group: String,
+    /// What it came to.
     pub result: Outcome,
     /// The place and the condition that did not hold, or the call that is not there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,8 +51,11 @@ pub struct Check {
 /// A check that two kernels answered differently; `None` where a kernel did not get to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference<'a> {
+    /// The check's name.
     pub check: &'a str,
+    /// The base kernel's answer.
     pub base: Option<&'a Check>,
+    /// The other kernel's answer.
     pub kernel: Option<&'a Check>,
 }
 

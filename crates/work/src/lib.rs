@@ -46,31 +46,67 @@ use std::path::PathBuf;
 pub enum Error {
     /// An operation on a file or directory failed.
     #[error("cannot {action} {path}: {source}")]
-    Io { action: &'static str, path: PathBuf, source: std::io::Error },
+    Io {
+        /// What failed: a verb phrase that reads well after "cannot".
+        action: &'static str,
+        /// The file or directory; for a program's output, the program's name.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: std::io::Error,
+    },
     /// A program could not be started.
     #[error("cannot run {program}: {source}; `kerntune doctor` shows what is missing and how to install it")]
-    Spawn { program: String, source: std::io::Error },
+    Spawn {
+        /// The program's name or path.
+        program: String,
+        /// The operating system's reason.
+        source: std::io::Error,
+    },
     /// Ctrl-C or SIGTERM. What was finished is kept; the same command goes on from there.
     #[error("interrupted; the same command goes on from here")]
     Interrupted,
     /// A JSON file of ours does not hold what it should.
     #[error("{path} is damaged ({source}); remove it and run the command again")]
-    Json { path: PathBuf, source: serde_json::Error },
+    Json {
+        /// The JSON file.
+        path: PathBuf,
+        /// What does not fit, with its line and column.
+        source: serde_json::Error,
+    },
     /// A sealed file is not what was written.
     #[error("{path} is damaged: it is not what was written; remove it and run the command again")]
-    Seal { path: PathBuf },
+    Seal {
+        /// The sealed file.
+        path: PathBuf,
+    },
     /// A directory without `result.json`: of an older version, of nobody, or half deleted.
     #[error("{dir} is no result of this version of kerntune: it has no {RESULT_FILE}")]
-    NotAResult { dir: PathBuf },
+    NotAResult {
+        /// The directory that was taken for a result.
+        dir: PathBuf,
+    },
     /// `result.json` of another version.
     #[error("{path} has the schema {found}, this version of kerntune reads {RESULT_SCHEMA}")]
-    ResultSchema { path: PathBuf, found: String },
+    ResultSchema {
+        /// The path of `result.json`.
+        path: PathBuf,
+        /// The schema that stands in it.
+        found: String,
+    },
     /// A result is not what was sealed.
     #[error("{dir} is damaged: {what}; `kerntune gc --thorough --remove` deletes it, and the same command makes it again")]
-    Changed { dir: PathBuf, what: String },
+    Changed {
+        /// The result's directory.
+        dir: PathBuf,
+        /// What differs from what was sealed: which file, and how.
+        what: String,
+    },
     /// Not the name of a result.
     #[error("`{}` is not the name of a result", id.escape_debug())]
-    BadId { id: String },
+    BadId {
+        /// The text that was given for a name.
+        id: String,
+    },
 }
 
 /// Shorthand of this crate.

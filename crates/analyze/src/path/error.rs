@@ -16,39 +16,90 @@ pub enum PathError {
     NoRegions,
     /// No region of that name.
     #[error("the recording has no region \"{name}\"; it has {known}")]
-    NoRegion { name: String, known: String },
+    NoRegion {
+        /// The name that was asked for.
+        name: String,
+        /// Names of the regions that there are.
+        known: String,
+    },
     /// No thread with that pid or name.
     #[error("the recording has no thread \"{name}\"; it has {known}")]
-    NoThread { name: String, known: String },
+    NoThread {
+        /// The pid or name that was asked for.
+        name: String,
+        /// Names and pids of the threads that there are.
+        known: String,
+    },
     /// The window ends before it begins.
     #[error("the window ends ({end} ns) before it begins ({begin} ns)")]
-    Backwards { begin: u64, end: u64 },
+    Backwards {
+        /// Virtual time at which the window begins, in nanoseconds.
+        begin: u64,
+        /// Virtual time at which it ends, in nanoseconds.
+        end: u64,
+    },
     /// Nothing was recorded then.
     #[error(
         "nothing was recorded from {begin} ns to {end} ns; the recording covers {first} ns to {last} ns"
     )]
-    Outside { begin: u64, end: u64, first: u64, last: u64 },
+    Outside {
+        /// Virtual time at which the window begins, in nanoseconds.
+        begin: u64,
+        /// Virtual time at which it ends, in nanoseconds.
+        end: u64,
+        /// Virtual time at which the recording begins, in nanoseconds.
+        first: u64,
+        /// Virtual time at which the recording ends, in nanoseconds.
+        last: u64,
+    },
     /// No such call begins at that time.
     #[error("no such call begins at {at} ns in the trace: the profile is of another run, or the thread of another call")]
-    NoCall { at: u64 },
+    NoCall {
+        /// The virtual time, in nanoseconds.
+        at: u64,
+    },
     /// A call begins there, but not the one that was described.
     #[error(
         "the call that begins at {at} ns took {found} ns, not {} to {}: trace and profile are not of one run",
         expected.start(), expected.end()
     )]
-    AnotherCall { at: u64, found: u64, expected: RangeInclusive<u64> },
+    AnotherCall {
+        /// Virtual time at which the call begins, in nanoseconds.
+        at: u64,
+        /// How long it took, in nanoseconds.
+        found: u64,
+        /// How long the call that was described took, in nanoseconds.
+        expected: RangeInclusive<u64>,
+    },
     /// Fewer calls than the number asked for.
     #[error("there are only {found} such calls where call {wanted} was asked for")]
-    NoNthCall { wanted: u64, found: u64 },
+    NoNthCall {
+        /// The number that was asked for, from 1.
+        wanted: u64,
+        /// How many such calls there are.
+        found: u64,
+    },
     /// A region without operations has no second one.
     #[error(
         "region \"{region}\" marks no operations, so it has no operation {wanted}; \
          without a number all of the region is shown"
     )]
-    NoOperations { region: String, wanted: u64 },
+    NoOperations {
+        /// The region's name.
+        region: String,
+        /// The number that was asked for, from 1.
+        wanted: u64,
+    },
     /// Fewer operations than the number asked for.
     #[error("there are only {found} operations marked in region \"{region}\" where operation {wanted} was asked for")]
-    NoNthOperation { region: String, wanted: u64, found: u64 },
+    NoNthOperation {
+        /// The region's name.
+        region: String,
+        /// The number that was asked for, from 1.
+        wanted: u64,
+        /// How many operations are marked.
+        found: u64,
+    },
 }
 
 impl PathError {

@@ -31,7 +31,12 @@ impl Default for Selection {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Span {
     /// Two virtual times, both included.
-    Window { begin_ns: u64, end_ns: u64 },
+    Window {
+        /// The first, in nanoseconds.
+        begin_ns: u64,
+        /// The last, in nanoseconds.
+        end_ns: u64,
+    },
     /// From one operation's mark to the next: the first begins with its region. A region without
     /// such marks is shown whole.
     Operation {

@@ -36,10 +36,18 @@ pub enum ReadError {
     Io(#[from] io::Error),
     /// A count that the profile's numbers do not hold.
     #[error("line {line}: the counts overflow 64 bits: {text}")]
-    Overflow { line: u64, text: String },
+    Overflow {
+        /// The line's number, from 1.
+        line: u64,
+        /// Its beginning, without control characters.
+        text: String,
+    },
     /// No text of perf's.
     #[error("line {line} is longer than {LINE_MAX} bytes: it is not what `perf script` prints")]
-    LongLine { line: u64 },
+    LongLine {
+        /// The line's number, from 1.
+        line: u64,
+    },
 }
 
 /// Lines that were not understood.

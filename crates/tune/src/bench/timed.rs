@@ -24,8 +24,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What results call them.
+/// What results call the machine of kernels for User-Mode Linux.
 pub const UML: &str = "uml";
+/// What results call the machine that boots kernels by KVM.
 pub const KVM: &str = "kvm";
 
 /// How much to run.

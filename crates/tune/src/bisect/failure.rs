@@ -15,18 +15,31 @@ const BOOT: &str = "kernel boot";
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Failure {
     /// Its objects cannot be linked together.
-    DoesNotLink { how: String },
+    DoesNotLink {
+        /// The linker's first error.
+        how: String,
+    },
     /// It does not come to its init.
-    DoesNotBoot { how: String },
+    DoesNotBoot {
+        /// How the boot ends: a panic, a hang, or a fault.
+        how: String,
+    },
     /// It comes to its init and ends before all checks are made.
-    Dies { how: String },
+    Dies {
+        /// How the guest ends, in words.
+        how: String,
+    },
     /// It answers checks in another way than the base kernel does.
-    Differs { checks: Vec<Differing> },
+    Differs {
+        /// The checks that it answers otherwise.
+        checks: Vec<Differing>,
+    },
 }
 
 /// A check with another answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Differing {
+    /// The check's name.
     pub check: String,
     /// In words.
     pub answer: String,

@@ -16,7 +16,9 @@ pub trait Symptom {
 /// Parts that fail together and not without each other, by index, and what they cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group<S> {
+    /// Indices of the parts, ascending.
     pub parts: Vec<usize>,
+    /// How they fail.
     pub symptom: S,
 }
 

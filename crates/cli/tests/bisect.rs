@@ -6,7 +6,7 @@ use kerntune_kernel::{find, Kernel, Mixer};
 use kerntune_work::{NoProgress, WorkDir};
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use support::{json, work_dir};
@@ -103,9 +103,11 @@ fn broken<'a>(work: &'a WorkDir, good: &Kernel) -> Made<'a> {
     told["aliases"] = Value::Array(Vec::new());
     told["base_id"] = good.manifest.id.as_str().into();
     fs::write(&manifest, told.to_string()).unwrap();
+    let links = source_beside(work, good, &directory);
     for object in OBJECTS {
         compile(&directory.join("build"), object, if object == CULPRIT { WRONG } else { DIFFERENT });
     }
+    links.iter().for_each(|link| fs::remove_file(link).unwrap());
     let kept = directory.join("objects.b3");
     let names: String = fs::read_to_string(&kept).unwrap();
     let again = names.lines().map(|line| {
@@ -127,6 +129,17 @@ fn broken<'a>(work: &'a WorkDir, good: &Kernel) -> Made<'a> {
     }
     seal();
     bad
+}
+
+/// Links to the source beside the build directory, where the commands that Kbuild noted look for it.
+fn source_beside(work: &WorkDir, kernel: &Kernel, directory: &Path) -> Vec<PathBuf> {
+    let source = work.root().join("sources").join(&kernel.manifest.source.hash);
+    let link = |entry: std::io::Result<fs::DirEntry>| {
+        let entry = entry.unwrap();
+        let link = directory.join(entry.file_name());
+        std::os::unix::fs::symlink(entry.path(), &link).ok().map(|()| link)
+    };
+    fs::read_dir(&source).unwrap().filter_map(link).collect()
 }
 
 /// As Kbuild compiled it, with one more flag.

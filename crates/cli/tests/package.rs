@@ -93,7 +93,10 @@ fn the_package_installs_in_a_debian_root_which_boots_from_it() {
     assert!(build_id.len() == 40 && line("notes ").contains(build_id), "{build_id} in:\n{booted}");
     assert_eq!(line("failed units:"), "failed units:");
     for row in ["tcp_rr", "pipe_rr", "fork_exit"] {
-        assert!(booted.contains(&format!("{{\"row\":\"{row}\",\"iteration\":0,\"operations\":")), "{row} in:\n{booted}");
+        assert!(
+            booted.contains(&format!("{{\"row\":\"{row}\",\"iteration\":0,\"operations\":")),
+            "{row} in:\n{booted}"
+        );
     }
     // And it goes without a trace.
     assert_eq!((line("left:"), line("entries:")), ("left:", "entries: 0"), "{booted}");

@@ -3,9 +3,10 @@
 use crate::points::Point;
 use crate::user_binary::UserBinary;
 use crate::watch::Limits;
-use kerntune_guest::Collect;
+use kerntune_guest::{Collect, Workload};
 use kerntune_kernel::Kernel;
 use kerntune_trace::TagWindow;
+use kerntune_work::Key;
 use std::path::Path;
 
 /// Wall seconds within which init must say its first word.
@@ -73,6 +74,52 @@ impl<'a> RunRequest<'a> {
             time_limit_seconds: 600,
             append: "",
         }
+    }
+
+    /// A run of a workload, with all that it asks of a machine, and no recorder.
+    pub fn of_workload(
+        kernel: &'a Kernel,
+        initramfs: &'a Path,
+        workload: &'a Workload,
+        run: &'a str,
+    ) -> Self {
+        Self {
+            memory_mb: workload.memory_mb,
+            network_cards: workload.network_cards,
+            time_limit_seconds: workload.time_limit_seconds,
+            append: &workload.append,
+            ..Self::new(kernel, initramfs, run)
+        }
+    }
+
+    /// Adds to a result's key what decides how the run comes out, beside the guest image (whose id is known to who packed it),
+    /// what is captured, and the machine.
+    ///
+    /// # Errors
+    /// The kernel's directory is not what it was when the kernel was made.
+    pub fn named(&self, key: Key) -> Result<Key, kerntune_kernel::Error> {
+        // Every field is named here, so that a new one is not forgotten. Limits decide only whether there is a result.
+        let Self {
+            kernel,
+            initramfs: _,
+            run,
+            collect,
+            capture: _,
+            memory_mb,
+            network_cards,
+            boot_limit_seconds: _,
+            time_limit_seconds: _,
+            append,
+        } = self;
+        let Collect { gcov, ftrace } = collect;
+        Ok(key
+            .field("kernel", &kernel.manifest.id)
+            .field("images", kernel.content()?)
+            .field("run", run)
+            .field("collect", format!("{gcov} {ftrace}"))
+            .field("memory", memory_mb.to_string())
+            .field("network cards", network_cards.to_string())
+            .field("append", append))
     }
 
     pub(crate) fn limits(&self) -> Limits {

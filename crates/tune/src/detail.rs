@@ -128,8 +128,9 @@ impl Resolved {
         for line in &self.said {
             key = key.field("detail", line);
         }
-        for (path, _) in &self.binaries {
-            key = key.file("user", path)?;
+        for (path, UserBinary { spec, names, .. }) in &self.binaries {
+            // Its symbols may be in a debug file, which comes and goes without it.
+            key = key.file("user", path)?.field("user functions", format!("{names:?} {:?}", spec.functions));
         }
         Ok(key)
     }
@@ -237,5 +238,28 @@ mod tests {
         let all = patterns(&["a".into(), file.clone(), format!("@{file}"), "net/".into()]).unwrap();
         assert_eq!(all, ["a", "tcp_rcv*", "net/core/", "tcp_rcv*", "net/core/", "net/"]);
         assert!(patterns(&["@/nothing/here".into()]).is_err());
+    }
+
+    #[test]
+    fn a_debug_file_that_comes_later_makes_another_recording() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = |words: &str| {
+            let mut words = words.split(' ');
+            let mut command = std::process::Command::new(words.next().unwrap());
+            assert!(command.args(words).current_dir(dir.path()).status().unwrap().success());
+        };
+        fs::write(dir.path().join("p.c"), "int main(void) { return 0; }\n").unwrap();
+        run("gcc -Wl,--build-id -shared -fPIC -o p p.c");
+        run("objcopy --only-keep-debug p p.debug");
+        run("objcopy --strip-all --add-gnu-debuglink=p.debug p");
+        let path = dir.path().join("p");
+        let name = || {
+            let binary = load_user_binary(&path).unwrap();
+            let resolved = Resolved { binaries: vec![(path.clone(), binary)], ..Resolved::default() };
+            resolved.name(Key::new("test/1", "")).unwrap().id()
+        };
+        let with = name();
+        fs::remove_file(dir.path().join("p.debug")).unwrap();
+        assert_ne!(with, name());
     }
 }

@@ -127,17 +127,13 @@ fn name(
     number: u32,
 ) -> Result<Key> {
     let RecordRequest { kernel, workload, run, capture, model, .. } = request;
-    let key = Key::new("recording/2", &code())
+    let key = Key::new("recording/3", &code())
         .field("machine", &session.machine_id)
-        .field("kernel", &kernel.manifest.id)
-        .field("images", kernel.content()?)
-        .field("image", &image.manifest.id)
-        .field("run", run)
+        .field("image", &image.manifest.id);
+    let key = RunRequest::of_workload(kernel, &image.initramfs, workload, run)
+        .named(key)?
         .field("capture", format!("{} {}", capture.functions, capture.edges))
         .field("model", model.map_or("", |model| &model.text))
-        .field("memory", workload.memory_mb.to_string())
-        .field("network cards", workload.network_cards.to_string())
-        .field("append", &workload.append)
         .field("number", number.to_string());
     detail.name(key)
 }
@@ -168,11 +164,7 @@ fn boot(
     detail.ask(&mut capture);
     let request = RunRequest {
         capture: Some(capture),
-        memory_mb: workload.memory_mb,
-        network_cards: workload.network_cards,
-        time_limit_seconds: workload.time_limit_seconds,
-        append: &workload.append,
-        ..RunRequest::new(kernel, &image.initramfs, request.run)
+        ..RunRequest::of_workload(kernel, &image.initramfs, workload, request.run)
     };
     Ok(session.machine.run(&request, run, session.progress)?)
 }

@@ -21,6 +21,8 @@ const WORKLOAD: &str =
     [training]\n[[training.step]]\ncommand = [\"selftest\", \"--report\"]\n\
     [measured]\n[[measured.step]]\ncommand = [\"selftest\", \"--report\"]\n";
 
+const RUN: &str = "measured";
+
 /// What one check came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -77,11 +79,10 @@ pub struct SelfTest {
 pub fn selftest(session: &Session, kernel: &Kernel) -> Result<SelfTest> {
     let workload = Workload::parse(WORKLOAD, Path::new("selftest.toml"))?;
     let image = session.image(&workload)?;
-    let key = Key::new("selftest/2", kerntune_machine::CODE)
-        .field("kernel", &kernel.manifest.id)
-        .field("images", kernel.content()?)
-        .field("image", &image.manifest.id)
-        .field("machine", &session.machine_id);
+    let key = Key::new("selftest/3", kerntune_machine::CODE)
+        .field("machine", &session.machine_id)
+        .field("image", &image.manifest.id);
+    let key = RunRequest::of_workload(kernel, &image.initramfs, &workload, RUN).named(key)?;
     let staged = session.work.stage(ROOM, &key)?;
     if let Some(done) = staged.already() {
         let path = done.join(FILE);
@@ -130,14 +131,13 @@ pub(crate) fn answers(
     let workload = Workload::parse(WORKLOAD, Path::new("selftest.toml"))?;
     let image = session.image(&workload)?;
     let request = RunRequest {
-        memory_mb: workload.memory_mb,
         boot_limit_seconds: patience.boot,
         time_limit_seconds: patience.all,
-        ..RunRequest::new(kernel, &image.initramfs, "measured")
+        ..RunRequest::of_workload(kernel, &image.initramfs, &workload, RUN)
     };
     let outcome = session.machine.run(&request, run, session.progress)?;
     let command = workload.measured.steps.first().map(|step| step.command.as_slice()).unwrap_or_default();
-    let log = outcome.guest_files.join(step_log("measured", 1, command));
+    let log = outcome.guest_files.join(step_log(RUN, 1, command));
     let text = fs::read_to_string(&log).at("read", &log)?;
     parse(&text).map_err(|message| Error::SelfTest { path: log, message })
 }

@@ -15,14 +15,14 @@ pub const ROOM: &str = "trainings";
 /// of `.gcda` files below `gcov/`. Found again if it was run before.
 pub fn train(session: &Session, kernel: &Kernel, workload: &Workload, image: &GuestImage) -> Result<PathBuf> {
     workload.require_run("training")?;
-    let key = Key::new("training/2", kerntune_machine::CODE)
-        .field("kernel", &kernel.manifest.id)
-        .field("images", kernel.content()?)
-        .field("image", &image.manifest.id)
+    let request = RunRequest {
+        collect: Collect { gcov: true, ftrace: false },
+        ..RunRequest::of_workload(kernel, &image.initramfs, workload, "training")
+    };
+    let key = Key::new("training/3", kerntune_machine::CODE)
         .field("machine", &session.machine_id)
-        .field("memory", workload.memory_mb.to_string())
-        .field("network cards", workload.network_cards.to_string())
-        .field("append", &workload.append);
+        .field("image", &image.manifest.id);
+    let key = request.named(key)?;
     let staged = session.work.stage(ROOM, &key)?;
     if let Some(done) = staged.already() {
         return Ok(done.join("gcov"));
@@ -30,14 +30,6 @@ pub fn train(session: &Session, kernel: &Kernel, workload: &Workload, image: &Gu
     staged.clear()?;
     let run = staged.path().join("run");
     fs::create_dir(&run).at("create", &run)?;
-    let request = RunRequest {
-        collect: Collect { gcov: true, ftrace: false },
-        memory_mb: workload.memory_mb,
-        network_cards: workload.network_cards,
-        time_limit_seconds: workload.time_limit_seconds,
-        append: &workload.append,
-        ..RunRequest::new(kernel, &image.initramfs, "training")
-    };
     let outcome = session.machine.run(&request, &run, session.progress)?;
     outputs::judge(workload, "training", &outcome.guest_files)?;
     let (from, to) = (outcome.guest_files.join("gcov"), staged.path().join("gcov"));

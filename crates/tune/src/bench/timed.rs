@@ -321,13 +321,7 @@ impl<'a> Timing<'a> {
     fn boot_once(&self, kernel: &Kernel) -> Result<(Vec<Measured>, Outcome)> {
         let (session, workload) = (self.session, &self.workload);
         let directory = directory(session.work, &kernel.manifest.id)?;
-        let request = RunRequest {
-            memory_mb: workload.memory_mb,
-            network_cards: workload.network_cards,
-            time_limit_seconds: workload.time_limit_seconds,
-            append: &workload.append,
-            ..RunRequest::new(kernel, &self.initramfs, "measured")
-        };
+        let request = RunRequest::of_workload(kernel, &self.initramfs, workload, "measured");
         let outcome = self.machine.run(&request, &directory, session.progress)?;
         let measured = measured(workload, self.suite.as_ref(), &outcome.guest_files)?;
         Ok((measured, outcome))

@@ -140,7 +140,7 @@ fn a_planted_regression_of_one_per_cent_is_found_where_it_is() {
     const FREE: [&str; 6] = ["udp_rr", "pipe_rr", "socketpair_rr", "creat_close", "stat", "getpid"];
     let patch = support::checkout().join("crates/cli/tests/planted/tcp_sendmsg.patch").display().to_string();
     let planted = support::kernel(&["--patch", &patch], "planted");
-    // Four times the usual work: what the kernel puts off falls into this row or that one, and is a constant.
+    // Four times the usual work: what is different once for all is a quarter of the figure.
     let text = format!(
         "description = \"Rows that a regression hits, and others\"\n[training]\n[[training.step]]\ncommand = [\"rr\"]\n\
          [measured]\n[[measured.step]]\ncommand = [\"rr\", \"--scale\", \"4\", \"--only\", \"tcp_rr,{}\"]\n",
@@ -165,7 +165,8 @@ fn a_planted_regression_of_one_per_cent_is_found_where_it_is() {
     assert!(misses > 10.0, "{misses}");
     for row in FREE {
         let (percent, instructions) = change(row, "path_length");
-        assert!(percent.abs() < 0.1, "{row}: {percent} %, {instructions} instructions");
+        // Seen: 0.006 % of a row of two processes, and 0 of rows of one.
+        assert!(percent.abs() < 0.02, "{row}: {percent} %, {instructions} instructions");
     }
 }
 

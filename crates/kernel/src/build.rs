@@ -6,16 +6,15 @@ use crate::configure::{configure, FinalConfig};
 use crate::kbuild::{make_args, Kbuild};
 use crate::manifest::{rfc3339, SCHEMA};
 use crate::object_flags::make_flags;
+use crate::profile_tree::{hash_tree, list_files};
 use crate::sources::{self, Sources};
 use crate::spent::Spent;
-use crate::store::{known_as, DOOMED, KIND, MANIFEST};
+use crate::store::{known_as, DOOMED, KIND, MANIFEST, PROFILE};
 use crate::{
     borrowed, link_script, tools, BuildRequest, CompilerIdentity, FunctionOrder, ImportedSource, Kernel,
     KernelManifest, Result, SourceRecord, Symbols, TaskLayout,
 };
-use kerntune_work::{
-    interrupt, write_atomic, write_json, ContentHash, IoContext, Key, Progress, Staged, WorkDir,
-};
+use kerntune_work::{interrupt, write_atomic, write_json, IoContext, Key, Progress, Staged, WorkDir};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -140,7 +139,7 @@ fn kernel_key(
         .field("config", &config.hash)
         .field("compiler", &compiler.program)
         .field("version", &compiler.version)
-        .field("profile", profile.unwrap_or_default())
+        .field(PROFILE, profile.unwrap_or_default())
         .field("modules", if request.modules { "yes" } else { "no" });
     if !request.arch.is_default() {
         hash = hash.field("arch", request.arch.name());
@@ -384,31 +383,6 @@ fn take(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The files below `top`, relative to it, sorted.
-fn list_files(top: &Path) -> Result<Vec<PathBuf>> {
-    let (mut files, mut dirs) = (Vec::new(), vec![top.to_owned()]);
-    while let Some(dir) = dirs.pop() {
-        for entry in fs::read_dir(&dir).at("list", &dir)? {
-            let path = entry.at("list", &dir)?.path();
-            if path.is_dir() {
-                dirs.push(path);
-            } else {
-                files.push(path.strip_prefix(top).unwrap_or(&path).to_owned());
-            }
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-fn hash_tree(top: &Path) -> Result<String> {
-    let mut hash = ContentHash::new("profile-tree/1");
-    for name in list_files(top)? {
-        hash = hash.field("name", name.to_string_lossy().as_bytes()).file("content", &top.join(&name))?;
-    }
-    Ok(hash.finish())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -435,16 +409,5 @@ mod tests {
         assert_eq!(crate::find(&work, "plain").unwrap().manifest.id, "aa11");
         request.keep_objects = true;
         assert!(finished(&work, "aa11", &request).unwrap().is_none(), "its objects are gone");
-    }
-
-    #[test]
-    fn a_profile_is_named_by_names_and_contents() {
-        let dir = tempfile::tempdir().unwrap();
-        fs::create_dir_all(dir.path().join("kernel")).unwrap();
-        fs::write(dir.path().join("kernel/fork.gcda"), "adcg").unwrap();
-        let first = hash_tree(dir.path()).unwrap();
-        assert_eq!(list_files(dir.path()).unwrap(), [PathBuf::from("kernel/fork.gcda")]);
-        fs::rename(dir.path().join("kernel/fork.gcda"), dir.path().join("kernel/exit.gcda")).unwrap();
-        assert_ne!(hash_tree(dir.path()).unwrap(), first);
     }
 }

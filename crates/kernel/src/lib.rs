@@ -56,6 +56,7 @@ mod package;
 pub mod parsers;
 mod patch;
 mod patch_set;
+mod profile_tree;
 mod raw_symbols;
 mod rebuild;
 mod relink;

@@ -1,9 +1,10 @@
 //! The kernels of a work directory: load, list, find, remove.
 
 use crate::manifest::SCHEMA;
+use crate::profile_tree::hash_tree;
 use crate::sources::{self, Sources};
 use crate::{kept, Error, KernelManifest, Result, Symbols};
-use kerntune_work::{checked, hash_file, ContentHash, IoContext, WorkDir};
+use kerntune_work::{checked, hash_file, ContentHash, IoContext, Seal, WorkDir};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,8 @@ use std::path::{Path, PathBuf};
 /// The kind of result in the work directory.
 pub(crate) const KIND: &str = "kernels";
 pub(crate) const MANIFEST: &str = "kernel.json";
+/// The field of a kernel's key that has what its profile says ([`hash_tree`]).
+pub(crate) const PROFILE: &str = "profile";
 /// The name, in a partial directory, of what is being deleted: never part of a result.
 pub(crate) const DOOMED: &str = "removed";
 
@@ -63,6 +66,24 @@ impl Kernel {
         }
         manifest.aliases = seal.names;
         Ok(Self { dir, manifest })
+    }
+
+    /// The id of the profile that it was compiled with: `id` if that profile's files, `tree`, are the same as those. A kernel is
+    /// found by what its profile says, so the one that it was built for first may have another id.
+    ///
+    /// # Errors
+    /// A profile that cannot be read.
+    pub fn built_with(&self, id: &str, tree: &Path) -> Result<Option<String>> {
+        let recorded = self.manifest.profile_id.clone();
+        if recorded.is_none() || recorded.as_deref() == Some(id) {
+            return Ok(recorded);
+        }
+        let key = Seal::read(&self.dir).map(|seal| seal.key).unwrap_or_default();
+        let contents = key.iter().find(|(name, _)| name == PROFILE).map(|(_, value)| value.as_str());
+        match contents {
+            Some(contents) if contents == hash_tree(tree)? => Ok(Some(id.to_owned())),
+            _ => Ok(recorded),
+        }
     }
 
     /// What names the contents of its images, wherever the kernel came from.
@@ -285,6 +306,28 @@ pub(crate) mod tests {
         }
         kerntune_work::write_json(&staged.path().join(MANIFEST), &manifest(id, label, built)).unwrap();
         staged.publish().unwrap()
+    }
+
+    #[test]
+    fn a_kernel_was_built_with_every_profile_that_says_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let tree = dir.path().join("tree");
+        fs::create_dir(&tree).unwrap();
+        fs::write(tree.join("fork.gcda"), "adcg").unwrap();
+        let key = kerntune_work::Key::new("kernel/0", "").field(PROFILE, hash_tree(&tree).unwrap());
+        let staged = work.stage_as(KIND, "aa11", &key).unwrap();
+        for name in ["vmlinux", "bzImage", "config"] {
+            fs::write(staged.path().join(name), name).unwrap();
+        }
+        let mut manifest = manifest("aa11", "tuned", "2025-01-01T00:00:00Z");
+        manifest.profile_id = Some("first".into());
+        kerntune_work::write_json(&staged.path().join(MANIFEST), &manifest).unwrap();
+        let kernel = Kernel::load(&staged.publish().unwrap()).unwrap();
+        let built_with = |id: &str| kernel.built_with(id, &tree).unwrap().unwrap();
+        assert_eq!((built_with("first"), built_with("second")), ("first".into(), "second".into()));
+        fs::write(tree.join("fork.gcda"), "adch").unwrap();
+        assert_eq!(built_with("second"), "first");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::image::Image;
 use super::{Fate, Pass, Rewrite};
 use crate::{Refused, Result};
 use kerntune_kernel::{Kernel, Symbols};
+use kerntune_work::hash_file;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -98,7 +99,7 @@ pub fn prove(base: &Kernel, rewrite: &Rewrite, tuned: &Kernel) -> Result<Proof> 
         schema: "kerntune-proof-bolt/1".into(),
         kernel: label,
         rewrite: rewrite.id.clone(),
-        carries: tuned.manifest.rewrite_id.clone(),
+        carries: carries(rewrite, tuned)?,
         bolt: rewrite.summary.bolt.clone(),
         passes: rewrite.summary.passes.clone(),
         functions: ran.len() as u64,
@@ -107,6 +108,14 @@ pub fn prove(base: &Kernel, rewrite: &Rewrite, tuned: &Kernel) -> Result<Proof> 
         changed_bytes,
         stray_bytes,
     })
+}
+
+/// The id of the rewriting in a kernel: this one's, if it came to the same image. A kernel is found by its contents, so the
+/// rewriting that it was made of first may have another id.
+fn carries(rewrite: &Rewrite, tuned: &Kernel) -> Result<Option<String>> {
+    let recorded = tuned.manifest.rewrite_id.clone();
+    let same = recorded.is_some() && hash_file(&tuned.vmlinux())? == hash_file(&rewrite.vmlinux())?;
+    Ok(if same { Some(rewrite.id.clone()) } else { recorded })
 }
 
 impl Proof {

@@ -72,7 +72,7 @@ pub fn prove(base: &Kernel, profile: &PreparedProfile, tuned: &Kernel, build_log
         schema: SCHEMA.into(),
         kernel: tuned.manifest.label.clone(),
         profile: profile.id.clone(),
-        built_with: tuned.manifest.profile_id.clone(),
+        built_with: tuned.built_with(&profile.id, &profile.tree())?,
         executed_bytes: summary.executed_bytes,
         attributed_bytes: summary.attributed_bytes,
         functions_ran: summary.c_functions,

@@ -121,7 +121,7 @@ pub fn prove(base: &Kernel, profile: &PreparedProfile, tuned: &Kernel, build_log
         schema: SCHEMA.into(),
         kernel: tuned.manifest.label.clone(),
         profile: profile.id.clone(),
-        built_with: tuned.manifest.profile_id.clone(),
+        built_with: tuned.built_with(&profile.id, &profile.tree())?,
         objects_with_profile: counts.len() as u64,
         objects_without_summary: without_summary(profile, &counts)?,
         objects_matched: matched.objects,

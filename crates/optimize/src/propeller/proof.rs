@@ -69,7 +69,7 @@ pub fn prove(blocks: &PreparedBlocks, tuned: &Kernel) -> Result<Proof> {
         schema: "kerntune-proof-propeller/1".into(),
         kernel: tuned.manifest.label.clone(),
         blocks: blocks.id.clone(),
-        built_with: tuned.manifest.profile_id.clone(),
+        built_with: tuned.built_with(&blocks.id, &blocks.tree())?,
         listed: summary.listed,
         asked: 0,
         fitting: 0,

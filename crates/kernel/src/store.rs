@@ -315,7 +315,7 @@ pub(crate) mod tests {
         let tree = dir.path().join("tree");
         fs::create_dir(&tree).unwrap();
         fs::write(tree.join("fork.gcda"), "adcg").unwrap();
-        let key = kerntune_work::Key::new("kernel/0", "").field(PROFILE, hash_tree(&tree).unwrap());
+        let key = Key::new("kernel/0", "").field(PROFILE, hash_tree(&tree).unwrap());
         let staged = work.stage_as(KIND, "aa11", &key).unwrap();
         for name in ["vmlinux", "bzImage", "config"] {
             fs::write(staged.path().join(name), name).unwrap();

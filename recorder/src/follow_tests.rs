@@ -103,10 +103,10 @@ impl Machine {
             Action::Call { callback: Callback::Rewrite, number, .. } => {
                 recorder.on_rewrite(board, counts, number, cpu);
             }
-            Action::CallUnless { field, value, callback: Callback::Jump, number, .. } => {
-                if *place(board, field) != value {
-                    recorder.on_jump(board, number);
-                }
+            Action::CallUnless { field, value, callback: Callback::Jump, number, .. }
+                if *place(board, field) != value =>
+            {
+                recorder.on_jump(board, number);
             }
             _ => {}
         }

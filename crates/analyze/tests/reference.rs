@@ -28,6 +28,9 @@ struct Frame {
     callees: u64,
 }
 
+/// A caller, what it called, in which region, and how.
+type Arc = (u32, u32, u32, u8);
+
 /// A step of a path: kind, name, function, how.
 type Link = (PathKind, String, u32, u8);
 
@@ -43,7 +46,7 @@ struct Sums {
     calls: BTreeMap<(u32, u32), Calls>,
     /// Calls that were made, that ended, and the elapsed time of these. Also arcs that were only open while time
     /// passed or a call was made above them.
-    arcs: BTreeMap<(u32, u32, u32, u8), (u64, u64, u64)>,
+    arcs: BTreeMap<Arc, (u64, u64, u64)>,
     /// By thread; the pseudo-thread of interrupts has the number after the last.
     threads: BTreeMap<(u32, u32), (u64, u64, u64)>,
     user: BTreeMap<u32, u64>,

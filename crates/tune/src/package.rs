@@ -1,6 +1,6 @@
 //! A kernel's package with all that the work directory knows of it, and a kernel built again.
 
-use crate::plan::ROOM;
+use crate::plan::directories;
 use crate::Result;
 use kerntune_kernel::{Extra, Kernel, Package, PackageRequest, ProfileFiles, RebuildRequest, Rebuilt};
 use kerntune_optimize::{clang_autofdo, gcc_pgo};
@@ -47,7 +47,7 @@ fn profile_of(work: &WorkDir, kernel: &Kernel) -> Result<Option<ProfileFiles>> {
 /// What tunings say of the kernel that they made.
 fn extras(work: &WorkDir, kernel: &Kernel) -> Result<Vec<Extra>> {
     let mut extras: Vec<Extra> = Vec::new();
-    for dir in work.list(ROOM)? {
+    for dir in directories(work)? {
         let Some(workload) = workload_of(&dir, &kernel.manifest.id) else {
             continue;
         };

@@ -138,6 +138,19 @@ struct Made {
     resumed: bool,
 }
 
+/// The directories of all plans that can be read, by id. They are no results: nothing but their own file vouches for them.
+pub(crate) fn directories(work: &WorkDir) -> Result<Vec<PathBuf>> {
+    let room = work.root().join(ROOM);
+    let entries = match fs::read_dir(&room) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.at("list", &room)?,
+    };
+    let is_plan = |dir: &PathBuf| read_sealed::<Ledger>(&dir.join(FILE)).is_ok();
+    let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_plan).collect();
+    found.sort();
+    Ok(found)
+}
+
 impl Plan {
     /// Opens the plan `id` of these steps, new or taken up again. Nothing is written before the first step
     /// begins.
@@ -294,6 +307,23 @@ mod tests {
         assert!(matches!(&states[1].state, State::Made(path, _) if *path == result), "{states:?}");
         // Once it has ended it is as any other.
         assert_eq!(open().steps()[0].state, State::Found(result));
+    }
+
+    #[test]
+    fn plans_are_listed_without_what_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        assert!(directories(&work).unwrap().is_empty());
+        for id in ["q", "p"] {
+            let stopped = || Err(kerntune_work::Error::Interrupted.into());
+            Plan::open(&work, id, steps(), Vec::new())
+                .unwrap()
+                .step(StepName::Image, &|_, _| {}, stopped)
+                .unwrap_err();
+        }
+        fs::create_dir(dir.path().join("tunes/empty")).unwrap();
+        let names = ["p", "q"].map(|id| dir.path().join("tunes").join(id));
+        assert_eq!(directories(&work).unwrap(), names);
     }
 
     #[test]

@@ -242,12 +242,12 @@ fn killed_at_any_time_every_command_comes_to_the_same_end() {
         let arguments: Vec<&str> = operation.arguments.iter().map(String::as_str).collect();
         field.begin();
         let expected = steady(&field.run(&arguments));
-        // Times are not run out of as places are: some two hundred each in `make attack`.
-        for _ in 0..3 * effort() * effort().min(5) {
+        // Times are not run out of as places are: some three hundred each in `make attack`.
+        for round in 0..3 * effort() * effort().min(6) {
             field.begin();
             let mut child =
                 field.kerntune(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-            std::thread::sleep(Duration::from_micros(random.below(60_000)));
+            std::thread::sleep(Duration::from_micros(random.below([20_000, 60_000][round as usize % 2])));
             child.kill().unwrap();
             kills += u64::from(!child.wait().unwrap().success());
             field.recovers(&operation, Some(&expected), "a kill at any time");

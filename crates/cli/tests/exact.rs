@@ -4,7 +4,7 @@ mod support;
 
 use kerntune_guest::{Collect, GuestImage, Workload};
 use kerntune_kernel::Kernel;
-use kerntune_machine::{CaptureRequest, Emulator, RunRequest};
+use kerntune_machine::{CaptureRequest, Emulator, Machine, RunRequest};
 use kerntune_work::{NoProgress, WorkDir};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 mod support;
 
 use kerntune_guest::{Suite, Workload};
-use kerntune_machine::{Kvm, Machine};
+use kerntune_machine::Kvm;
 use kerntune_stats::Counter;
 use kerntune_tune::bench::{select, timed};
 use kerntune_tune::Session;
@@ -44,7 +44,7 @@ fn rows_of_all_kinds_get_their_values_in_their_units() {
     let cards = timed::check(&kernel, select(vec![suite("paths")], &[]).unwrap()).unwrap_err();
     assert!(cards.to_string().contains("network cards"), "{cards}");
     let session = Session::new(&work, &NoProgress).unwrap();
-    let machine = Machine::Kvm(Kvm::emulated(None));
+    let machine = Kvm::emulated(None);
     let effort = |workload: &Workload| {
         let batched = workload.name == "batched";
         let scale = (workload.name != "redis").then_some(0.2);

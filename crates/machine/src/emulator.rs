@@ -1,13 +1,13 @@
 //! QEMU with TCG, made to repeat.
 
+use crate::outcome::read_recording;
 use crate::recorder::{find_recorder, recorder_code, recorder_spec};
 use crate::request::RunRequest;
 use crate::watch::Watched;
-use crate::{qemu, Error, Result};
-use kerntune_trace::counts::Counts;
-use kerntune_trace::{files, Recording, RECORDER_FAILED};
+use crate::{qemu, Error, Machine, Outcome, Result};
+use kerntune_kernel::Kernel;
+use kerntune_trace::{files, RECORDER_FAILED};
 use kerntune_work::{write_json, IoContext, JobEnd, Progress};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,36 +21,6 @@ const COMMAND_LINE: &str = "tsc=reliable clocksource=tsc mitigations=off";
 /// A network card that repeats; 10 µs is about what a packet takes to leave a real one.
 const CARD: &str = "ioeventfd=off,tx=timer,x-txtimer=10000";
 
-/// What a run brought back.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Where everything is.
-    pub directory: PathBuf,
-    /// The files that the guest sent.
-    pub guest_files: PathBuf,
-    /// What the recorder said, if one was there.
-    pub recording: Option<Recording>,
-    /// Wall time of the whole run in seconds.
-    pub wall_seconds: f64,
-    /// The phases that init announced, each with the wall seconds at which it was seen to begin,
-    /// to a fifth of a second.
-    pub phases: Vec<(String, f64)>,
-}
-
-impl Outcome {
-    /// The trace's path.
-    pub fn trace(&self) -> PathBuf {
-        self.directory.join(files::TRACE)
-    }
-
-    /// Executed blocks and edges.
-    pub fn counts(&self) -> Result<Counts> {
-        let path = self.directory.join(files::COUNTS);
-        let bytes = fs::read(&path).at("read", &path)?;
-        Counts::parse(&bytes).map_err(|e| Error::Recording { path, message: e.to_string() })
-    }
-}
-
 /// The exact machine.
 #[derive(Debug, Clone)]
 pub struct Emulator {
@@ -63,37 +33,7 @@ impl Emulator {
         Ok(Self { recorder: find_recorder()? })
     }
 
-    /// Everything besides the kernel and the image that decides what a run gives, for names of
-    /// results: QEMU's version, the recorder's code, the options.
-    pub fn identity(&self) -> Result<String> {
-        Ok(kerntune_work::ContentHash::new("emulator/2")
-            .field("qemu", qemu::version()?)
-            .field("cpu", CPU)
-            .field("network card", CARD)
-            .field("command line", format!("{} {COMMAND_LINE}", qemu::COMMAND_LINE))
-            .field("recorder", recorder_code(&self.recorder)?)
-            .finish())
-    }
-
-    /// Runs a guest to its end. `directory` must exist and be empty; everything lands there.
-    pub fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
-        if !request.kernel.manifest.arch.is_default() {
-            return Err(Error::NotOnEmulator { kernel: request.kernel.manifest.label.clone() });
-        }
-        let directory = directory.canonicalize().at("open", directory)?;
-        if let Some(capture) = &request.capture {
-            let spec = recorder_spec(request.kernel, capture, &directory)?;
-            write_json(&directory.join(files::SPEC), &spec)?;
-        }
-        let command = self.command(request, &directory);
-        let (watched, guest_files) = qemu::run(command, request, &directory, progress, recorder_failed)?;
-        let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;
-        let Watched { started, phases, .. } = watched;
-        let wall_seconds = started.elapsed().as_secs_f64();
-        Ok(Outcome { directory, guest_files, recording, wall_seconds, phases })
-    }
-
-    fn command(&self, request: &RunRequest, directory: &Path) -> Command {
+    fn command(&self, kernel: &Kernel, request: &RunRequest, directory: &Path) -> Command {
         let mut command = qemu::program(None);
         qemu::bare(&mut command);
         command.args(["-accel", "tcg", "-cpu", CPU, "-smp", "1"]);
@@ -102,8 +42,8 @@ impl Emulator {
         command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm", "-seed", "1"]);
         // Without ioeventfd a device is driven on the emulation thread, when the guest says so, and
         // not by another thread whenever the host schedules it.
-        qemu::guest(&mut command, request, directory, COMMAND_LINE, ",ioeventfd=off");
-        for card in 0..request.network_cards {
+        qemu::guest(&mut command, kernel, request, directory, COMMAND_LINE, ",ioeventfd=off");
+        for card in 0..request.demands.network_cards {
             // Packets leave by a timer of virtual time: otherwise another thread sends them whenever the
             // host schedules it.
             command.args(["-netdev", &format!("hubport,id=wire{card},hubid=0")]);
@@ -119,6 +59,41 @@ impl Emulator {
     }
 }
 
+impl Machine for Emulator {
+    fn name(&self) -> &'static str {
+        "emulator"
+    }
+
+    /// QEMU's version, the recorder's code, the options.
+    fn identity(&self) -> Result<String> {
+        Ok(kerntune_work::ContentHash::new("emulator/2")
+            .field("qemu", qemu::version()?)
+            .field("cpu", CPU)
+            .field("network card", CARD)
+            .field("command line", format!("{} {COMMAND_LINE}", qemu::COMMAND_LINE))
+            .field("recorder", recorder_code(&self.recorder)?)
+            .finish())
+    }
+
+    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
+        let kernel = request.kernel()?;
+        if !kernel.manifest.arch.is_default() {
+            return Err(Error::NotOnEmulator { kernel: kernel.manifest.label.clone() });
+        }
+        let directory = directory.canonicalize().at("open", directory)?;
+        if let Some(capture) = &request.capture {
+            let spec = recorder_spec(kernel, capture, &directory)?;
+            write_json(&directory.join(files::SPEC), &spec)?;
+        }
+        let command = self.command(kernel, request, &directory);
+        let (watched, guest_files) = qemu::run(command, request, &directory, progress, recorder_failed)?;
+        let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;
+        let Watched { started, phases, .. } = watched;
+        let wall_seconds = started.elapsed().as_secs_f64();
+        Ok(Outcome { directory, guest_files, recording, wall_seconds, phases })
+    }
+}
+
 /// The recorder says why it gave up, and nothing else of the run matters then.
 fn recorder_failed(end: &JobEnd, message: &str) -> Result<()> {
     match end {
@@ -129,10 +104,4 @@ fn recorder_failed(end: &JobEnd, message: &str) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-fn read_recording(directory: &Path) -> Result<Recording> {
-    let path = directory.join(files::RECORDING);
-    let bytes = fs::read(&path).at("read", &path)?;
-    serde_json::from_slice(&bytes).map_err(|e| Error::Recording { path, message: e.to_string() })
 }

@@ -98,10 +98,31 @@ pub enum Error {
         /// The console's last lines.
         tail: Tail,
     },
+    /// A run without a kernel, on a machine that boots one.
+    #[error("no kernel was given to boot")]
+    NothingBoots,
+    /// A run that was never kept.
+    #[error(
+        "no run of this kernel, image and capture is kept in {directory}: keep one first ({run} on {kernel})"
+    )]
+    NotKept {
+        /// Where runs are kept.
+        directory: PathBuf,
+        /// The run's name in the workload.
+        run: String,
+        /// The kernel's label.
+        kernel: String,
+    },
     /// Asked of User-Mode Linux what it cannot do.
     #[error("the machine uml cannot {what}")]
     NotOnUml {
         /// What was asked for and what to do instead, to be read after "cannot".
+        what: &'static str,
+    },
+    /// Asked of the host what it cannot do.
+    #[error("the machine host cannot {what}")]
+    NotOnHost {
+        /// What was asked for, to be read after "cannot".
         what: &'static str,
     },
     /// Asked of KVM what it cannot do.
@@ -166,7 +187,7 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The last lines of the console.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct Tail {
     /// Where the whole console is.
     pub log: PathBuf,

@@ -2,10 +2,10 @@
 //!
 //! The same guest as in the emulator, on one virtual CPU with all that the host's has; time is the host's.
 
-use crate::emulator::Outcome;
-use crate::request::RunRequest;
+use crate::request::{Demands, RunRequest};
 use crate::watch::Watched;
-use crate::{qemu, Error, Result};
+use crate::{qemu, Error, Machine, Outcome, Result};
+use kerntune_kernel::Kernel;
 use kerntune_work::{IoContext, JobEnd, Progress};
 use std::path::Path;
 use std::process::Command;
@@ -34,57 +34,57 @@ impl Kvm {
         Self { cpu, accelerator: "tcg" }
     }
 
-    /// Everything besides the kernel and the image that decides what a run gives, for names of results. Times are not
-    /// among it: they are never found again.
-    ///
-    /// # Errors
-    /// A QEMU that is not there.
-    pub fn identity(self) -> Result<String> {
-        let hash = kerntune_work::ContentHash::new("kvm/1").field("qemu", qemu::version()?);
-        Ok(hash.field("accelerator", self.accelerator).finish())
-    }
-
-    /// Runs a guest to its end. `directory` must exist and be empty; everything lands there.
-    ///
-    /// # Errors
-    /// [`Error::NotOnKvm`] for what this machine cannot do, [`Error::NoKvm`] where there is none that boots a kernel.
-    pub fn run(self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
-        able(request)?;
-        let directory = directory.canonicalize().at("open", directory)?;
-        let request = RunRequest { boot_limit_seconds: BOOT_SECONDS, ..request.clone() };
-        let (watched, guest_files) =
-            qemu::run(self.command(&request, &directory), &request, &directory, progress, no_kvm).map_err(
-                |error| match error {
-                    Error::NoBoot { seconds, .. } => {
-                        Error::NoKvm { message: format!("a kernel says nothing for {seconds} s") }
-                    }
-                    error => error,
-                },
-            )?;
-        let Watched { started, phases, .. } = watched;
-        let wall_seconds = started.elapsed().as_secs_f64();
-        Ok(Outcome { directory, guest_files, recording: None, wall_seconds, phases })
-    }
-
-    fn command(self, request: &RunRequest, directory: &Path) -> Command {
+    fn command(self, kernel: &Kernel, request: &RunRequest, directory: &Path) -> Command {
         let mut command = qemu::program(self.cpu);
         qemu::bare(&mut command);
         // `max` is the host's CPU where the accelerator is KVM.
         command.args(["-accel", self.accelerator, "-cpu", "max", "-smp", "1"]);
-        qemu::guest(&mut command, request, directory, "", "");
+        qemu::guest(&mut command, kernel, request, directory, "", "");
         command
     }
 }
 
-fn able(request: &RunRequest) -> Result<()> {
-    let what = if !request.kernel.manifest.arch.is_default() {
+impl Machine for Kvm {
+    fn name(&self) -> &'static str {
+        "kvm"
+    }
+
+    /// Times are not among it: they are never found again.
+    fn identity(&self) -> Result<String> {
+        let hash = kerntune_work::ContentHash::new("kvm/1").field("qemu", qemu::version()?);
+        Ok(hash.field("accelerator", self.accelerator).finish())
+    }
+
+    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
+        let kernel = able(request)?;
+        let directory = directory.canonicalize().at("open", directory)?;
+        let demands = Demands { boot_limit_seconds: BOOT_SECONDS, ..request.demands };
+        let request = RunRequest { demands, ..request.clone() };
+        let (watched, guest_files) =
+            qemu::run(self.command(kernel, &request, &directory), &request, &directory, progress, no_kvm)
+                .map_err(|error| match error {
+                    Error::NoBoot { seconds, .. } => {
+                        Error::NoKvm { message: format!("a kernel says nothing for {seconds} s") }
+                    }
+                    error => error,
+                })?;
+        let Watched { started, phases, .. } = watched;
+        let wall_seconds = started.elapsed().as_secs_f64();
+        Ok(Outcome { directory, guest_files, recording: None, wall_seconds, phases })
+    }
+}
+
+/// The kernel, if this machine can do all that is asked for.
+fn able<'a>(request: &RunRequest<'a>) -> Result<&'a Kernel> {
+    let kernel = request.kernel()?;
+    let what = if !kernel.manifest.arch.is_default() {
         "start a kernel for User-Mode Linux: build one without --arch um"
     } else if request.capture.is_some() {
         "record: it only times (`kerntune time`); the emulator records"
-    } else if request.network_cards > 0 {
+    } else if request.demands.network_cards > 0 {
         "have network cards: use a workload without `network_cards`"
     } else {
-        return Ok(());
+        return Ok(kernel);
     };
     Err(Error::NotOnKvm { what })
 }
@@ -115,7 +115,8 @@ mod tests {
         able(&request).unwrap();
         let recorded = RunRequest { capture: Some(Default::default()), ..request.clone() };
         assert!(refused(&recorded).contains("the machine kvm cannot record"));
-        assert!(refused(&RunRequest { network_cards: 1, ..request }).contains("network cards"));
+        assert!(refused(&RunRequest { demands: Demands { network_cards: 1, ..request.demands }, ..request })
+            .contains("network cards"));
         kernel.manifest.arch = Arch::Um;
         let um = refused(&RunRequest::new(&kernel, Path::new("/i"), "measured"));
         assert!(um.contains("without --arch um"), "{um}");
@@ -136,7 +137,7 @@ mod tests {
     fn it_is_the_hosts_cpu_and_one_of_them() {
         let kernel = kernel(Arch::X86_64);
         let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
-        let said = |kvm: Kvm| format!("{:?}", kvm.command(&request, Path::new("/")));
+        let said = |kvm: Kvm| format!("{:?}", kvm.command(&kernel, &request, Path::new("/")));
         let pinned = said(Kvm::new(Some(3)));
         assert!(pinned.contains(r#""taskset" "-c" "3" "qemu-system-x86_64""#), "{pinned}");
         assert!(pinned.contains(r#""-accel" "kvm" "-cpu" "max""#) && !pinned.contains("icount"), "{pinned}");

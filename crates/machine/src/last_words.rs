@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// The last lines of each service that said anything.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LastWords {
     /// Names and lines, sorted by name.
     services: Vec<(String, String)>,

@@ -1,15 +1,15 @@
 //! Starts a kernel on a machine, feeds it a workload, and brings back what was captured.
 //!
-//! Three machines: the [`Emulator`], QEMU's TCG with `-icount` and everything pinned that
-//! makes runs differ, so that two runs are the same to the instruction; [`Kvm`], the same guest on the host's own CPU; and
-//! [`Uml`], on which the kernel is a process. Of the last two the time is real. [`Machine`] is any of them. [`run_contained`]
-//! boots nothing: the same image under the kernel that runs. Start from
-//! [`Emulator::find`], [`RunRequest`] and [`Emulator::run`]; what comes back is an [`Outcome`].
+//! A [`Machine`] is one of these: the [`Emulator`], QEMU's TCG with `-icount` and everything pinned that makes runs
+//! differ, so that two runs are the same to the instruction; [`Kvm`], the same guest on the host's own CPU; [`Uml`], on which
+//! the kernel is a process; [`Host`], which boots nothing and runs the same image under the kernel that is there. Of the
+//! last three the time is real. [`Keeping`] keeps the runs of any of them, and [`Replay`] brings them back. Start from
+//! [`Emulator::find`], [`RunRequest`] and [`Machine::run`]; what comes back is an [`Outcome`].
 //! [`Selection`], [`resolve_points`] and [`load_user_binary`] make what a [`CaptureRequest`] asks for
 //! out of what users say.
 //!
 //! ```no_run
-//! use kerntune_machine::{Emulator, RunRequest};
+//! use kerntune_machine::{Emulator, Machine, RunRequest};
 //! use kerntune_work::NoProgress;
 //! # fn example(kernel: &kerntune_kernel::Kernel, image: &std::path::Path) -> Result<(), kerntune_machine::Error> {
 //! let machine = Emulator::find()?;
@@ -25,22 +25,24 @@ pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod code;
 mod console;
-mod contained;
 mod cpu;
 mod debug_file;
 mod emulator;
 mod error;
 #[doc(hidden)]
 pub mod foreign;
+mod host;
 mod kvm;
 mod last_words;
 mod lines;
 mod machine;
+mod outcome;
 mod pattern;
 mod points;
 mod process;
 mod qemu;
 mod recorder;
+mod replay;
 mod request;
 mod results;
 mod selection;
@@ -52,17 +54,19 @@ mod users;
 mod watch;
 mod x86_64;
 
-pub use contained::{can_contain, run_contained, ContainedRequest};
 pub use cpu::last_cpu;
-pub use emulator::{Emulator, Outcome};
+pub use emulator::Emulator;
 pub use error::{Error, Result};
+pub use host::{can_contain, Host};
 pub use kvm::Kvm;
 pub use last_words::LastWords;
 pub use lines::LineError;
-pub use machine::Machine;
+pub use machine::{machine_of, machine_that_times, Machine};
+pub use outcome::Outcome;
 pub use points::{resolve as resolve_points, Point, PointError};
 pub use recorder::{find_recorder, recorder_spec};
-pub use request::{CaptureRequest, RunRequest, BOOT_SECONDS};
+pub use replay::{Keeping, Replay};
+pub use request::{CaptureRequest, Demands, RunRequest, BOOT_SECONDS};
 pub use selection::{near as suggestions, Selection, SelectionError};
 pub use uml::Uml;
 pub use user_binary::{load as load_user_binary, UserBinary, UserBinaryError};

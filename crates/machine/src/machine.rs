@@ -1,71 +1,44 @@
-//! Any of the machines.
+//! What every machine can do.
 
 use crate::{Emulator, Kvm, Outcome, Result, RunRequest, Uml};
 use kerntune_kernel::Arch;
 use kerntune_work::Progress;
+use std::fmt::Debug;
 use std::path::Path;
 
 /// Where kernels run.
-#[derive(Debug, Clone)]
-pub enum Machine {
-    /// Exact.
-    Emulator(Emulator),
-    /// Timed.
-    Kvm(Kvm),
-    /// Timed.
-    Uml(Uml),
-}
-
-impl Machine {
-    /// The one on which kernels of an architecture are trained, checked and measured.
-    ///
-    /// # Errors
-    /// As [`Emulator::find`].
-    pub fn of(arch: Arch) -> Result<Self> {
-        match arch {
-            Arch::X86_64 => Ok(Machine::Emulator(Emulator::find()?)),
-            Arch::Um => Ok(Machine::Uml(Uml::default())),
-        }
-    }
-
-    /// The one that times kernels of an architecture, on one CPU of the host.
-    pub fn that_times(arch: Arch, cpu: Option<u32>) -> Self {
-        match arch {
-            Arch::X86_64 => Machine::Kvm(Kvm::new(cpu)),
-            Arch::Um => Machine::Uml(Uml { cpu }),
-        }
-    }
-
+pub trait Machine: Debug + Send + Sync {
     /// The name in commands and results.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Machine::Emulator(_) => "emulator",
-            Machine::Kvm(_) => "kvm",
-            Machine::Uml(_) => "uml",
-        }
-    }
+    fn name(&self) -> &'static str;
 
-    /// Everything besides the kernel and the image that decides what a run gives, for names of results.
+    /// Everything besides the request that decides what a run gives, for keys of results.
     ///
     /// # Errors
-    /// A QEMU that is not there.
-    pub fn identity(&self) -> Result<String> {
-        match self {
-            Machine::Emulator(emulator) => emulator.identity(),
-            Machine::Kvm(kvm) => kvm.identity(),
-            Machine::Uml(uml) => Ok(uml.identity()),
-        }
-    }
+    /// A program that is not there.
+    fn identity(&self) -> Result<String>;
 
     /// Runs a guest to its end. `directory` must exist and be empty; everything lands there.
     ///
     /// # Errors
     /// How the run failed; what this machine cannot do.
-    pub fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
-        match self {
-            Machine::Emulator(emulator) => emulator.run(request, directory, progress),
-            Machine::Kvm(kvm) => kvm.run(request, directory, progress),
-            Machine::Uml(uml) => uml.run(request, directory, progress),
-        }
+    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome>;
+}
+
+/// The machine on which kernels of an architecture are trained, checked and measured.
+///
+/// # Errors
+/// As [`Emulator::find`].
+pub fn machine_of(arch: Arch) -> Result<Box<dyn Machine>> {
+    match arch {
+        Arch::X86_64 => Ok(Box::new(Emulator::find()?)),
+        Arch::Um => Ok(Box::new(Uml::default())),
+    }
+}
+
+/// The one that times kernels of an architecture, on one CPU of the host.
+pub fn machine_that_times(arch: Arch, cpu: Option<u32>) -> Box<dyn Machine> {
+    match arch {
+        Arch::X86_64 => Box::new(Kvm::new(cpu)),
+        Arch::Um => Box::new(Uml { cpu }),
     }
 }

@@ -1,8 +1,7 @@
 //! A guest that is a process of the host: lines on its standard output, results on its descriptor 0, one end of a socket.
 
-use crate::emulator::Outcome;
 use crate::watch::{watch, Limits, Watched};
-use crate::{results, Error, Result};
+use crate::{results, Error, Outcome, Result};
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

@@ -4,6 +4,7 @@ use crate::request::RunRequest;
 use crate::watch::{watch, Watched};
 use crate::{cpu, results, Error, Result};
 use kerntune_guest::{boot_options, PORT_NAME};
+use kerntune_kernel::Kernel;
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,12 +53,19 @@ pub(crate) fn bare(command: &mut Command) {
 
 /// Memory, kernel and initial RAM disk, the lines out, and the port for results. `more` is for the kernel, `port` what the
 /// port's device is told besides.
-pub(crate) fn guest(command: &mut Command, request: &RunRequest, directory: &Path, more: &str, port: &str) {
-    command.args(["-m", &request.memory_mb.to_string()]);
-    command.arg("-kernel").arg(request.kernel.bzimage());
+pub(crate) fn guest(
+    command: &mut Command,
+    kernel: &Kernel,
+    request: &RunRequest,
+    directory: &Path,
+    more: &str,
+    port: &str,
+) {
+    command.args(["-m", &request.demands.memory_mb.to_string()]);
+    command.arg("-kernel").arg(kernel.bzimage());
     command.arg("-initrd").arg(request.initramfs);
     let options = boot_options(request.run, request.collect);
-    let words = [COMMAND_LINE, more, &options, request.append];
+    let words = [COMMAND_LINE, more, &options, request.demands.append];
     let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
     command.args(["-append", &words.join(" ")]);
     // Named by options: in the short form `file:PATH` there is no way to write a comma.
@@ -158,7 +166,7 @@ mod tests {
         let kernel = crate::test_program::kernel(kerntune_kernel::Arch::X86_64);
         let mut command = Command::new(QEMU);
         let request = RunRequest::new(&kernel, Path::new("/a,b=c/image"), "measured");
-        guest(&mut command, &request, Path::new("/a,b=c/run"), "", "");
+        guest(&mut command, &kernel, &request, Path::new("/a,b=c/run"), "", "");
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         let paths: Vec<_> = words.iter().filter(|word| word.contains("/run/")).collect();
         assert_eq!(paths.len(), 3, "{words:?}");

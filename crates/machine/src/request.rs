@@ -3,6 +3,7 @@
 use crate::points::Point;
 use crate::user_binary::UserBinary;
 use crate::watch::Limits;
+use crate::Error;
 use kerntune_guest::{Collect, Workload};
 use kerntune_kernel::Kernel;
 use kerntune_trace::TagWindow;
@@ -34,11 +35,60 @@ pub struct CaptureRequest {
     pub tags: Option<TagWindow>,
 }
 
+/// What a run asks of a machine beside what boots and what runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Demands<'a> {
+    /// The guest's memory in MiB.
+    pub memory_mb: u32,
+    /// Network cards of the guest, all on one wire.
+    pub network_cards: u32,
+    /// More for the kernel's command line.
+    pub append: &'a str,
+    /// Wall seconds within which init must say its first word.
+    pub boot_limit_seconds: u64,
+    /// Wall seconds for the whole run.
+    pub time_limit_seconds: u64,
+}
+
+impl Default for Demands<'_> {
+    fn default() -> Self {
+        Self {
+            memory_mb: 1024,
+            network_cards: 0,
+            append: "",
+            boot_limit_seconds: BOOT_SECONDS,
+            time_limit_seconds: 600,
+        }
+    }
+}
+
+impl<'a> Demands<'a> {
+    /// Those of a workload.
+    pub fn of(workload: &'a Workload) -> Self {
+        Self {
+            memory_mb: workload.memory_mb,
+            network_cards: workload.network_cards,
+            append: &workload.append,
+            time_limit_seconds: workload.time_limit_seconds,
+            ..Self::default()
+        }
+    }
+
+    /// Adds to a key what decides how a run comes out.
+    fn named(&self, key: Key) -> Key {
+        // Every field is named here, so that a new one is not forgotten. Limits decide only whether there is a result.
+        let Self { memory_mb, network_cards, append, boot_limit_seconds: _, time_limit_seconds: _ } = self;
+        key.field("memory", memory_mb.to_string())
+            .field("network cards", network_cards.to_string())
+            .field("append", append)
+    }
+}
+
 /// One run of a guest.
 #[derive(Debug, Clone)]
 pub struct RunRequest<'a> {
-    /// What boots.
-    pub kernel: &'a Kernel,
+    /// What boots; `None` stands for the kernel that runs already ([`crate::Host`]).
+    pub kernel: Option<&'a Kernel>,
     /// What it boots into.
     pub initramfs: &'a Path,
     /// The run's name in the workload: `training` or `measured`.
@@ -47,33 +97,29 @@ pub struct RunRequest<'a> {
     pub collect: Collect,
     /// What the recorder captures; `None` runs without the recorder.
     pub capture: Option<CaptureRequest>,
-    /// The guest's memory in MiB.
-    pub memory_mb: u32,
-    /// Network cards of the guest, all on one wire.
-    pub network_cards: u32,
-    /// Wall seconds within which init must say its first word.
-    pub boot_limit_seconds: u64,
-    /// Wall seconds for the whole run.
-    pub time_limit_seconds: u64,
-    /// More for the kernel's command line.
-    pub append: &'a str,
+    /// What the machine must have.
+    pub demands: Demands<'a>,
 }
 
 impl<'a> RunRequest<'a> {
     /// A run with 1 GiB, ten minutes, and no recorder.
     pub fn new(kernel: &'a Kernel, initramfs: &'a Path, run: &'a str) -> Self {
-        Self {
-            kernel,
-            initramfs,
-            run,
-            collect: Collect::default(),
-            capture: None,
-            memory_mb: 1024,
-            network_cards: 0,
-            boot_limit_seconds: BOOT_SECONDS,
-            time_limit_seconds: 600,
-            append: "",
-        }
+        let (collect, demands) = (Collect::default(), Demands::default());
+        Self { kernel: Some(kernel), initramfs, run, collect, capture: None, demands }
+    }
+
+    /// A run of a workload under the kernel that runs already.
+    pub fn on_host(initramfs: &'a Path, workload: &'a Workload, run: &'a str) -> Self {
+        let (collect, demands) = (Collect::default(), Demands::of(workload));
+        Self { kernel: None, initramfs, run, collect, capture: None, demands }
+    }
+
+    /// What boots.
+    ///
+    /// # Errors
+    /// [`Error::NothingBoots`] if nothing does.
+    pub fn kernel(&self) -> Result<&'a Kernel, Error> {
+        self.kernel.ok_or(Error::NothingBoots)
     }
 
     /// A run of a workload, with all that it asks of a machine, and no recorder.
@@ -83,50 +129,35 @@ impl<'a> RunRequest<'a> {
         workload: &'a Workload,
         run: &'a str,
     ) -> Self {
-        Self {
-            memory_mb: workload.memory_mb,
-            network_cards: workload.network_cards,
-            time_limit_seconds: workload.time_limit_seconds,
-            append: &workload.append,
-            ..Self::new(kernel, initramfs, run)
-        }
+        Self { demands: Demands::of(workload), ..Self::new(kernel, initramfs, run) }
     }
 
     /// Adds to a result's key what decides how the run comes out, beside the guest image (whose id is known to who packed it),
     /// what is captured, and the machine.
     ///
     /// # Errors
-    /// The kernel's directory is not what it was when the kernel was made.
-    pub fn named(&self, key: Key) -> Result<Key, kerntune_kernel::Error> {
-        // Every field is named here, so that a new one is not forgotten. Limits decide only whether there is a result.
-        let Self {
-            kernel,
-            initramfs: _,
-            run,
-            collect,
-            capture: _,
-            memory_mb,
-            network_cards,
-            boot_limit_seconds: _,
-            time_limit_seconds: _,
-            append,
-        } = self;
+    /// [`Error::NothingBoots`]; images that cannot be read.
+    pub fn named(&self, key: Key) -> Result<Key, Error> {
+        // Every field is named here, so that a new one is not forgotten.
+        let Self { kernel: _, initramfs: _, run, collect, capture: _, demands } = self;
+        let kernel = self.kernel()?;
         let Collect { gcov, ftrace } = collect;
-        Ok(key
+        let key = key
             .field("kernel", &kernel.manifest.id)
             .field("images", kernel.content()?)
             .field("run", run)
-            .field("collect", format!("{gcov} {ftrace}"))
-            .field("memory", memory_mb.to_string())
-            .field("network cards", network_cards.to_string())
-            .field("append", append))
+            .field("collect", format!("{gcov} {ftrace}"));
+        Ok(demands.named(key))
     }
 
     pub(crate) fn limits(&self) -> Limits {
         Limits {
-            what: format!("{} on {}", self.run, self.kernel.manifest.label),
-            boot_seconds: self.boot_limit_seconds,
-            seconds: self.time_limit_seconds,
+            what: match self.kernel {
+                Some(kernel) => format!("{} on {}", self.run, kernel.manifest.label),
+                None => format!("{} on the host", self.run),
+            },
+            boot_seconds: self.demands.boot_limit_seconds,
+            seconds: self.demands.time_limit_seconds,
         }
     }
 }

@@ -5,12 +5,11 @@
 //! the host (some 10 µs). The console is standard output; results come through the second serial line, which is
 //! descriptor 0, one end of a socket.
 
-use crate::emulator::Outcome;
 use crate::request::RunRequest;
 use crate::watch::Watched;
-use crate::{cpu, process, Error, Result};
+use crate::{cpu, process, Error, Machine, Outcome, Result};
 use kerntune_guest::{boot_options, Said};
-use kerntune_kernel::Arch;
+use kerntune_kernel::{Arch, Kernel};
 use kerntune_work::{IoContext, JobEnd, Progress};
 use std::path::Path;
 use std::process::Command;
@@ -27,54 +26,55 @@ pub struct Uml {
     pub cpu: Option<u32>,
 }
 
-impl Uml {
-    /// Everything besides the kernel and the image that decides what a run gives, for names of results. Times are not
-    /// among it: they are never found again.
-    pub fn identity(self) -> String {
-        kerntune_work::ContentHash::new("uml/1").field("options", OPTIONS.join(" ")).finish()
+impl Machine for Uml {
+    fn name(&self) -> &'static str {
+        "uml"
     }
 
-    /// Runs a guest to its end. `directory` must exist and be empty; everything lands there.
-    ///
-    /// # Errors
-    /// [`Error::NotOnUml`] for what this machine cannot do: record, have network cards, start kernels for others.
-    pub fn run(self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
-        able(request)?;
+    /// Times are not among it: they are never found again.
+    fn identity(&self) -> Result<String> {
+        Ok(kerntune_work::ContentHash::new("uml/1").field("options", OPTIONS.join(" ")).finish())
+    }
+
+    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
+        let kernel = able(request)?;
         let directory = directory.canonicalize().at("open", directory)?;
         process::run(
-            command(self, request, &directory),
+            command(*self, kernel, request, &directory),
             &request.limits(),
             &directory,
-            request.memory_mb,
+            request.demands.memory_mb,
             progress,
             died,
         )
     }
 }
 
-fn able(request: &RunRequest) -> Result<()> {
-    let arch = request.kernel.manifest.arch;
+/// The kernel, if this machine can do all that is asked for.
+fn able<'a>(request: &RunRequest<'a>) -> Result<&'a Kernel> {
+    let kernel = request.kernel()?;
+    let arch = kernel.manifest.arch;
     let what = if arch != Arch::Um {
         "start a kernel for a PC: build one with `kerntune kernel build --arch um`"
     } else if request.capture.is_some() {
         "record: it only times (`kerntune time`); record a kernel built without --arch um in the emulator"
-    } else if request.network_cards > 0 {
+    } else if request.demands.network_cards > 0 {
         "have network cards: use a workload without `network_cards`"
     } else {
-        return Ok(());
+        return Ok(kernel);
     };
     Err(Error::NotOnUml { what })
 }
 
-fn command(uml: Uml, request: &RunRequest, directory: &Path) -> Command {
-    let mut command = cpu::program(uml.cpu, &request.kernel.image());
-    command.arg(format!("mem={}M", request.memory_mb));
+fn command(uml: Uml, kernel: &Kernel, request: &RunRequest, directory: &Path) -> Command {
+    let mut command = cpu::program(uml.cpu, &kernel.image());
+    command.arg(format!("mem={}M", request.demands.memory_mb));
     command.arg(format!("initrd={}", request.initramfs.display()));
     // The management socket's directory; it would be below the home directory.
     command.arg(format!("uml_dir={}/", directory.join("uml").display())).arg("umid=kt");
     command.args(OPTIONS);
     command.args(boot_options(request.run, request.collect).split_whitespace());
-    command.args(request.append.split_whitespace());
+    command.args(request.demands.append.split_whitespace());
     command.current_dir(directory);
     command
 }
@@ -95,6 +95,7 @@ mod tests {
     use super::*;
     use crate::console::Console;
     use crate::error::Tail;
+    use crate::request::Demands;
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
     use std::time::Instant;
@@ -131,7 +132,7 @@ mod tests {
     fn one_cpu_is_given_by_taskset() {
         let kernel = crate::test_program::kernel(Arch::Um);
         let request = RunRequest::new(&kernel, Path::new("/i"), "measured");
-        let said = |uml| format!("{:?}", command(uml, &request, Path::new("/")));
+        let said = |uml| format!("{:?}", command(uml, &kernel, &request, Path::new("/")));
         assert!(said(Uml { cpu: Some(3) }).contains(r#""taskset" "-c" "3" "/k/vmlinux" "mem="#));
         assert!(!said(Uml::default()).contains("taskset"));
     }
@@ -145,7 +146,8 @@ mod tests {
         assert!(
             refused(&RunRequest { capture: Some(Default::default()), ..request.clone() }).contains("record")
         );
-        assert!(refused(&RunRequest { network_cards: 1, ..request }).contains("network cards"));
+        assert!(refused(&RunRequest { demands: Demands { network_cards: 1, ..request.demands }, ..request })
+            .contains("network cards"));
         kernel.manifest.arch = Arch::X86_64;
         assert!(refused(&RunRequest::new(&kernel, Path::new("/i"), "measured")).contains("--arch um"));
     }

@@ -15,7 +15,7 @@ mod cpu;
 
 use kerntune_guest::{GuestImage, Run, Step, Workload};
 use kerntune_kernel::{build, BuildRequest, Kernel};
-use kerntune_machine::{CaptureRequest, Emulator, RunRequest, Selection};
+use kerntune_machine::{CaptureRequest, Emulator, Machine, RunRequest, Selection};
 use kerntune_work::{NoProgress, WorkDir};
 use std::error::Error;
 use std::process::{Command, Stdio};

@@ -13,7 +13,7 @@ mod cpu;
 use kerntune_analyze::{analyze, Input};
 use kerntune_guest::{GuestImage, Run, Step, Workload};
 use kerntune_kernel::{build, BuildRequest, Kernel};
-use kerntune_machine::{Emulator, RunRequest};
+use kerntune_machine::{Emulator, Machine, RunRequest};
 use kerntune_profile::Profile;
 use kerntune_tune::record::{record, Capture, RecordRequest, Recorded, Repeat};
 use kerntune_tune::run_files::RunFiles;
@@ -188,11 +188,7 @@ fn trace_cmd(work: &WorkDir) -> Outcome<(u64, Cost)> {
     workload.binaries.push("trace-cmd".into());
     let image = GuestImage::build(work, &workload, &NoProgress)?;
     let directory = tempfile::tempdir()?;
-    let request = RunRequest {
-        memory_mb: workload.memory_mb,
-        time_limit_seconds: workload.time_limit_seconds,
-        ..RunRequest::new(&kernel, &image.initramfs, "measured")
-    };
+    let request = RunRequest::of_workload(&kernel, &image.initramfs, &workload, "measured");
     let outcome = Emulator::find()?.run(&request, directory.path(), &NoProgress)?;
     let file = ["trace.dat", "out/trace.dat"].map(|name| outcome.guest_files.join(name));
     let file = file.iter().find(|path| path.exists()).ok_or("the guest made no trace.dat")?;

@@ -3,7 +3,7 @@
 use crate::{Error, Result, Session};
 use kerntune_guest::{step_log, Workload};
 use kerntune_kernel::Kernel;
-use kerntune_machine::{RunRequest, BOOT_SECONDS};
+use kerntune_machine::{Demands, RunRequest, BOOT_SECONDS};
 use kerntune_work::{write_json, IoContext, Key};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -131,9 +131,12 @@ pub(crate) fn answers(
     let workload = Workload::parse(WORKLOAD, Path::new("selftest.toml"))?;
     let image = session.image(&workload)?;
     let request = RunRequest {
-        boot_limit_seconds: patience.boot,
-        time_limit_seconds: patience.all,
-        ..RunRequest::of_workload(kernel, &image.initramfs, &workload, RUN)
+        demands: Demands {
+            boot_limit_seconds: patience.boot,
+            time_limit_seconds: patience.all,
+            ..Demands::of(&workload)
+        },
+        ..RunRequest::new(kernel, &image.initramfs, RUN)
     };
     let outcome = session.machine.run(&request, run, session.progress)?;
     let command = workload.measured.steps.first().map(|step| step.command.as_slice()).unwrap_or_default();

@@ -3,7 +3,7 @@
 use crate::Result;
 use kerntune_guest::{GuestImage, Workload};
 use kerntune_kernel::Arch;
-use kerntune_machine::Machine;
+use kerntune_machine::{machine_of, Machine};
 use kerntune_work::{Progress, WorkDir};
 
 /// A work directory, a machine, and someone who is told of progress.
@@ -11,7 +11,7 @@ pub struct Session<'a> {
     /// Where results are kept.
     pub work: &'a WorkDir,
     /// Where kernels run.
-    pub machine: Machine,
+    pub machine: Box<dyn Machine>,
     /// [`Machine::identity`], asked once.
     pub machine_id: String,
     /// Who is told.
@@ -26,7 +26,11 @@ impl<'a> Session<'a> {
 
     /// On the machine for kernels of an architecture.
     pub fn on(arch: Arch, work: &'a WorkDir, progress: &'a dyn Progress) -> Result<Self> {
-        let machine = Machine::of(arch)?;
+        Self::with(machine_of(arch)?, work, progress)
+    }
+
+    /// On this machine.
+    pub fn with(machine: Box<dyn Machine>, work: &'a WorkDir, progress: &'a dyn Progress) -> Result<Self> {
         let machine_id = machine.identity()?;
         Ok(Self { work, machine, machine_id, progress })
     }

@@ -55,7 +55,7 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
         Some(_) => output.note(&format!("[{boot}] {label}")),
         None => output.note(&format!("[{boot}/{of}] {label}")),
     };
-    let times = timed(&session, &machine, &request, &tell, &|decision| output.note(&seen(decision)))?;
+    let times = timed(&session, &*machine, &request, &tell, &|decision| output.note(&seen(decision)))?;
     let times: Vec<Results> = times.into_iter().map(|(_, results)| results).collect();
     match options.format.json {
         true => output.json(&times),

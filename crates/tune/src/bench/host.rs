@@ -1,14 +1,14 @@
 //! The running system: the suite's programs, here and now, under the kernel that is booted.
 //!
 //! Programs of ours run as they are. What has services and files to set up, such as a server, runs as in a guest, from the
-//! guest's image, where it can change nothing of the host ([`kerntune_machine::run_contained`]).
+//! guest's image, where it can change nothing of the host ([`Host`]).
 
 use super::lines::{self, Line};
 use super::measured::measured;
 use super::{common, directory, empty_row, something, without, Error, Selected};
 use crate::Result;
 use kerntune_guest::{compile, compile_contain, Command, GuestImage, Suite, SuiteRow, Workload};
-use kerntune_machine::{can_contain, run_contained, ContainedRequest, Error as MachineError};
+use kerntune_machine::{can_contain, Error as MachineError, Host, Machine, RunRequest};
 use kerntune_profile::rfc3339;
 use kerntune_stats::{Counter, Kernel as KernelName, Results, ResultsRow, Skipped, Value, RESULTS_SCHEMA};
 use kerntune_work::{IoContext, Job, JobEnd, Progress, WorkDir};
@@ -177,15 +177,9 @@ impl Run<'_> {
     fn contained(&self, image: &GuestImage, rows: &mut [ResultsRow]) -> Result<BTreeMap<Counter, String>> {
         let Self { work, workload, progress, .. } = *self;
         let directory = directory(work, MACHINE)?;
-        let request = ContainedRequest {
-            what: self.what,
-            program: &compile_contain(work)?,
-            initramfs: &image.initramfs,
-            run: "measured",
-            memory_mb: workload.memory_mb,
-            time_limit_seconds: workload.time_limit_seconds,
-        };
-        let outcome = run_contained(&request, &directory, progress)?;
+        let host = Host { program: compile_contain(work)?, what: self.what.into() };
+        let request = RunRequest::on_host(&image.initramfs, workload, "measured");
+        let outcome = host.run(&request, &directory, progress)?;
         let measured = measured(workload, Some(self.suite), &outcome.guest_files)?;
         for row in rows {
             let of_row = measured.iter().filter(|measured| measured.row == row.row);

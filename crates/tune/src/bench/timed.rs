@@ -12,7 +12,7 @@ use super::{better, common, directory, empty_row, fitting, lines, uname, Selecte
 use crate::{Error, Result, Session};
 use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
-use kerntune_machine::{last_cpu, Machine, Outcome, RunRequest};
+use kerntune_machine::{last_cpu, machine_that_times, Machine, Outcome, RunRequest};
 use kerntune_profile::rfc3339;
 use kerntune_stats::{
     schedule, Counter, Decision, Kernel as KernelName, Level, Options, Results, ResultsRow, Set, Skipped,
@@ -105,11 +105,11 @@ pub type Timed = (PathBuf, Results);
 ///
 /// # Errors
 /// [`Error::OtherMachine`] for kernels of both kinds.
-pub fn machine(kernels: &[Kernel], cpu: Option<u32>) -> Result<Machine> {
+pub fn machine(kernels: &[Kernel], cpu: Option<u32>) -> Result<Box<dyn Machine>> {
     let arch = kernels.first().map_or(Arch::default(), |kernel| kernel.manifest.arch);
     match kernels.iter().find(|kernel| kernel.manifest.arch != arch) {
         Some(kernel) => Err(Error::OtherMachine { kernel: kernel.manifest.label.clone() }),
-        None => Ok(Machine::that_times(arch, cpu.or_else(last_cpu))),
+        None => Ok(machine_that_times(arch, cpu.or_else(last_cpu))),
     }
 }
 
@@ -130,7 +130,7 @@ pub fn unfit(arch: Arch, suite: &Suite) -> Option<&'static str> {
 /// A configuration that cannot be read, nothing left.
 pub fn check(kernel: &Kernel, selection: Vec<Selected>) -> Result<(Vec<Selected>, Vec<Skipped>)> {
     let arch = kernel.manifest.arch;
-    fitting(kernel, selection, Machine::that_times(arch, None).name(), |suite| unfit(arch, suite))
+    fitting(kernel, selection, machine_that_times(arch, None).name(), |suite| unfit(arch, suite))
 }
 
 /// Times what [`check`] left, of one kernel by itself.
@@ -139,7 +139,7 @@ pub fn check(kernel: &Kernel, selection: Vec<Selected>) -> Result<(Vec<Selected>
 /// Runs that fail, lines that are none.
 pub fn run<'a>(
     session: &Session,
-    machine: &Machine,
+    machine: &dyn Machine,
     (selection, skipped): (Vec<Selected>, Vec<Skipped>),
     kernel: &Kernel,
     effort: impl Fn(&Workload) -> Result<Effort<'a>>,
@@ -182,7 +182,7 @@ fn configured(workload: &Workload, effort: Effort) -> Workload {
 }
 
 /// Results without rows.
-fn empty(machine: &Machine, kernel: &Kernel, label: Option<String>) -> Results {
+fn empty(machine: &dyn Machine, kernel: &Kernel, label: Option<String>) -> Results {
     Results {
         schema: RESULTS_SCHEMA.into(),
         machine: machine.name().into(),
@@ -231,7 +231,7 @@ fn add(results: &mut Results, suite: &str, boot: u32, measured: Vec<Measured>) {
 /// A kernel that cannot be timed, runs that fail, lines that are none.
 pub fn timed(
     session: &Session,
-    machine: &Machine,
+    machine: &dyn Machine,
     request: &TimedRequest,
     tell: &dyn Fn(u32, u32, &str),
     look: &dyn Fn(Decision),
@@ -295,14 +295,19 @@ fn ratios(sides: &[(&Kernel, Timed)]) -> Result<Vec<(kerntune_stats::Ratio, usiz
 /// What all boots share.
 struct Timing<'a> {
     session: &'a Session<'a>,
-    machine: &'a Machine,
+    machine: &'a dyn Machine,
     workload: Workload,
     suite: Option<Suite>,
     initramfs: PathBuf,
 }
 
 impl<'a> Timing<'a> {
-    fn new(session: &'a Session, machine: &'a Machine, workload: &Workload, effort: Effort) -> Result<Self> {
+    fn new(
+        session: &'a Session,
+        machine: &'a dyn Machine,
+        workload: &Workload,
+        effort: Effort,
+    ) -> Result<Self> {
         let workload = configured(workload, effort);
         let initramfs = session.image(&workload)?.initramfs;
         Ok(Self { session, machine, suite: Suite::of(workload.clone()), workload, initramfs })
@@ -329,7 +334,7 @@ impl<'a> Timing<'a> {
 }
 
 /// The kernels, then the first of them again, each with its file and what is in it by now.
-fn sides<'a>(machine: &Machine, request: &TimedRequest<'a>) -> Result<Vec<(&'a Kernel, Timed)>> {
+fn sides<'a>(machine: &dyn Machine, request: &TimedRequest<'a>) -> Result<Vec<(&'a Kernel, Timed)>> {
     fs::create_dir_all(request.directory).at("create", request.directory)?;
     let mut names = BTreeSet::new();
     let again = request.kernels.first().map(|kernel| (kernel, "-again"));

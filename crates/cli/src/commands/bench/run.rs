@@ -141,7 +141,7 @@ fn in_guest(
         let effort = timed::Effort::of(workload, boots, options.iterations, options.scale)?;
         Ok(effort.counting(if is_um { &[] } else { options.counters.chosen() }))
     };
-    Ok(timed::run(&session, &machine, checked, &kernel, effort)?)
+    Ok(timed::run(&session, &*machine, checked, &kernel, effort)?)
 }
 
 fn on_host(

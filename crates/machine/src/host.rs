@@ -3,14 +3,13 @@
 //! `guest/contain` does that: namespaces, a user namespace above all, a root on tmpfs, limits of memory and processes, few
 //! capabilities, a filter of system calls. All of it is gone when init is, and init is when we are, however we end.
 
-use crate::emulator::Outcome;
-use crate::request::BOOT_SECONDS;
+use crate::request::RunRequest;
 use crate::users::Users;
 use crate::watch::{Limits, Watched};
-use crate::{process, Error, Result};
-use kerntune_guest::{boot_options, Collect};
+use crate::{process, Error, Machine, Outcome, Result};
+use kerntune_guest::boot_options;
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The status of `guest/contain` (`EXIT_REFUSED`) if this host lacks something.
@@ -18,24 +17,16 @@ const REFUSED: i32 = 3;
 /// Memory for a try.
 const PROBE_MB: u32 = 16;
 
-/// What runs where.
-#[derive(Debug, Clone, Copy)]
-pub struct ContainedRequest<'a> {
+/// The machine that boots nothing.
+#[derive(Debug, Clone)]
+pub struct Host {
+    /// What contains a workload ([`kerntune_guest::compile_contain`]).
+    pub program: PathBuf,
     /// For progress: `redis on the host, run 1 of 5`.
-    pub what: &'a str,
-    /// What contains it ([`kerntune_guest::compile_contain`]).
-    pub program: &'a Path,
-    /// The workload's image.
-    pub initramfs: &'a Path,
-    /// `training` or `measured`.
-    pub run: &'a str,
-    /// In MiB, for all that runs and its files.
-    pub memory_mb: u32,
-    /// Wall seconds for the whole run.
-    pub time_limit_seconds: u64,
+    pub what: String,
 }
 
-/// Whether a workload can be contained here, tried by doing. `program` is [`ContainedRequest::program`].
+/// Whether a workload can be contained here, tried by doing. `program` is [`Host::program`].
 ///
 /// # Errors
 /// [`Error::NotContained`] with what this host lacks.
@@ -49,24 +40,38 @@ pub fn can_contain(program: &Path) -> Result<()> {
     }
 }
 
-/// Runs it to its end. `directory` must exist and be empty; everything lands there.
-///
-/// # Errors
-/// How the run failed.
-pub fn run_contained(
-    request: &ContainedRequest,
-    directory: &Path,
-    progress: &dyn Progress,
-) -> Result<Outcome> {
-    let directory = directory.canonicalize().at("open", directory)?;
-    let initramfs = request.initramfs.canonicalize().at("open", request.initramfs)?;
-    let users = Users::here()?;
-    let mut command = command(request.program, users, request.memory_mb);
-    command.arg(initramfs).args(boot_options(request.run, Collect::default()).split_whitespace());
-    let limits =
-        Limits { what: request.what.into(), boot_seconds: BOOT_SECONDS, seconds: request.time_limit_seconds };
-    let outcome = process::run(command, &limits, &directory, request.memory_mb, progress, died);
-    outcome.map_err(|error| lonely(error, users))
+impl Machine for Host {
+    fn name(&self) -> &'static str {
+        "host"
+    }
+
+    /// What a run gives depends on everything that the host is and does: results are never found again.
+    fn identity(&self) -> Result<String> {
+        Ok(kerntune_work::ContentHash::new("host/1").finish())
+    }
+
+    fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
+        able(request)?;
+        let directory = directory.canonicalize().at("open", directory)?;
+        let initramfs = request.initramfs.canonicalize().at("open", request.initramfs)?;
+        let (users, memory_mb) = (Users::here()?, request.demands.memory_mb);
+        let mut command = command(&self.program, users, memory_mb);
+        command.arg(initramfs).args(boot_options(request.run, request.collect).split_whitespace());
+        let limits = Limits { what: self.what.clone(), ..request.limits() };
+        let outcome = process::run(command, &limits, &directory, memory_mb, progress, died);
+        outcome.map_err(|error| lonely(error, users))
+    }
+}
+
+fn able(request: &RunRequest) -> Result<()> {
+    let what = if request.kernel.is_some() {
+        "boot a kernel: what it runs, runs under its own"
+    } else if request.capture.is_some() {
+        "record: the emulator does"
+    } else {
+        return Ok(());
+    };
+    Err(Error::NotOnHost { what })
 }
 
 /// Nothing of our environment is the workload's.

@@ -219,7 +219,6 @@ impl From<kerntune_optimize::Error> for Failure {
             Error::Kernel(inner) => inner.into(),
             Error::NoPrograms { .. } => Self::new(Exit::Missing, error),
             Error::NotRewritable { .. }
-            | Error::UnknownRecipe { .. }
             | Error::Compiler { .. }
             | Error::Exclusion { .. }
             | Error::ExclusionList(_) => Self::new(Exit::Usage, error),

@@ -84,6 +84,7 @@ pub use object_flags::ObjectFlags;
 pub use order::FunctionOrder;
 pub use package::{package, Extra, Package, PackageManifest, PackageRequest, ProfileFiles, PACKAGE_SCHEMA};
 pub use patch_set::PatchSet;
+pub use profile_tree::hash_tree;
 pub use rebuild::{rebuild, FileAgain, RebuildRequest, Rebuilt};
 pub use relink::relink;
 pub use repack::{repack, Rewritten};

@@ -22,8 +22,11 @@ pub(crate) fn list_files(top: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Names the files and what is in them.
-pub(crate) fn hash_tree(top: &Path) -> Result<String> {
+/// Names the files below `top` and what is in them, wherever they lie.
+///
+/// # Errors
+/// What cannot be listed or read.
+pub fn hash_tree(top: &Path) -> Result<String> {
     let mut hash = ContentHash::new("profile-tree/1");
     for name in list_files(top)? {
         hash = hash.field("name", name.to_string_lossy().as_bytes()).file("content", &top.join(&name))?;

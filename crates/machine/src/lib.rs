@@ -23,6 +23,7 @@
 /// Names the code of this crate and of those below it, for keys of results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
+mod choose;
 mod code;
 mod console;
 mod cpu;
@@ -54,6 +55,7 @@ mod users;
 mod watch;
 mod x86_64;
 
+pub use choose::{machine_of, machine_that_times};
 pub use cpu::last_cpu;
 pub use emulator::Emulator;
 pub use error::{Error, Result};
@@ -61,7 +63,7 @@ pub use host::{can_contain, Host};
 pub use kvm::Kvm;
 pub use last_words::LastWords;
 pub use lines::LineError;
-pub use machine::{machine_of, machine_that_times, Machine};
+pub use machine::Machine;
 pub use outcome::Outcome;
 pub use points::{resolve as resolve_points, Point, PointError};
 pub use recorder::{find_recorder, recorder_spec};

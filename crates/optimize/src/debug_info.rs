@@ -14,7 +14,7 @@ const FS_DISCRIMINATOR: &str = "__llvm_fs_discriminator__";
 ///
 /// # Errors
 /// A compiler that is none of LLVM's, and an image without what leads its addresses back to the source.
-pub(crate) fn takes(kernel: &Kernel) -> Result<()> {
+pub fn takes(kernel: &Kernel) -> Result<()> {
     Llvm::of(&kernel.manifest.cc.parse::<Compiler>()?)?;
     check(kernel)
 }

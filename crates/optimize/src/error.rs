@@ -13,14 +13,6 @@ pub enum Error {
     /// A kernel could not be read.
     #[error(transparent)]
     Kernel(#[from] kerntune_kernel::Error),
-    /// A recipe's name that is none.
-    #[error("no recipe `{given}`; there {known}")]
-    UnknownRecipe {
-        /// The name as it was typed.
-        given: String,
-        /// Which recipes there are, for the message: "are" and a list.
-        known: String,
-    },
     /// The compiler cannot carry the recipe out.
     #[error("recipe {recipe} cannot use {found}: it needs {needs}; choose one with --compiler")]
     Compiler {

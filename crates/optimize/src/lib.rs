@@ -1,17 +1,15 @@
 //! Profile → recipe inputs → tuned kernel, and the proof that it took.
 //!
-//! Start from [`Recipe`] (the ways there are to turn a profile into a kernel) and from the recipe's
-//! own module: [`gcc_pgo`], [`clang_autofdo`], [`layout`], [`propeller`], [`bolt`]. A recipe is a set of steps, each a function of its own
-//! that is named by its inputs and can be taken up again; between the steps somebody else builds and boots
-//! kernels. This crate boots nothing. Every profile passes the gate of [`quality`] first.
+//! Start from a module: [`gcc_pgo`], [`clang_autofdo`], [`layout`], [`propeller`], [`bolt`]. Each has the stages of one
+//! recipe, functions whose results are named by their inputs and can be taken up again; between them somebody else builds and boots
+//! kernels, in the order that the recipe's own file in `kerntune_tune` says. This crate boots nothing. Every profile passes the gate
+//! of [`quality`] first, and what a recipe proves is [`Evidence`].
 //!
 //! ```
-//! use kerntune_optimize::Recipe;
-//! let recipe: Recipe = "gcc-pgo".parse()?;
-//! for requirement in recipe.requirements() {
+//! use kerntune_optimize::gcc_pgo;
+//! for requirement in gcc_pgo::REQUIREMENTS {
 //!     println!("{}: {}", requirement.what, requirement.why);
 //! }
-//! # Ok::<(), kerntune_optimize::Error>(())
 //! ```
 
 /// Names the code of this crate and of those below it, for keys of results.
@@ -26,12 +24,10 @@ pub mod foreign;
 pub mod gcc_pgo;
 pub mod layout;
 mod llvm;
-mod needs;
 mod object_counts;
 mod proof;
 pub mod propeller;
 pub mod quality;
-mod recipe;
 mod refused;
 mod requirement;
 mod stored;
@@ -40,7 +36,6 @@ mod test_kernel;
 mod version;
 
 pub use error::{Error, Result};
-pub use proof::Proof;
-pub use recipe::Recipe;
+pub use proof::{Evidence, Proof, Unasked};
 pub use refused::Refused;
 pub use requirement::Requirement;

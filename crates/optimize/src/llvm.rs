@@ -1,11 +1,14 @@
 //! The programs of LLVM that make a sample profile of counts.
 
-use crate::{Error, Recipe, Result};
+use crate::{Error, Result};
 use kerntune_kernel::Compiler;
 use kerntune_work::{IoContext, Job};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+
+/// The recipe that these tools are for.
+pub(crate) const RECIPE: &str = "clang-autofdo";
 
 /// `llvm-profgen` and `llvm-profdata` of the compiler's version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +27,7 @@ impl Llvm {
             Compiler::Clang { llvm } => Ok(Self { suffix: llvm.clone() }),
             Compiler::Gcc { program } => {
                 let (found, needs) = (program.clone(), "Clang".into());
-                Err(Error::Compiler { recipe: Recipe::ClangAutofdo.name(), found, needs })
+                Err(Error::Compiler { recipe: RECIPE, found, needs })
             }
         }
     }
@@ -50,11 +53,7 @@ impl Llvm {
         if absent.is_empty() {
             return Ok(said);
         }
-        Err(Error::NoPrograms {
-            recipe: Recipe::ClangAutofdo.name(),
-            programs: absent,
-            package: self.program("llvm"),
-        })
+        Err(Error::NoPrograms { recipe: RECIPE, programs: absent, package: self.program("llvm") })
     }
 
     /// Makes the sample profile `output` of `counts`, which `llvm-profgen` wants in its unsymbolized form, for

@@ -3,17 +3,16 @@
 
 use crate::compare::{compare, from_recordings, measure};
 use crate::cross::{changes, score};
+use crate::engine::StepName;
 use crate::model::Model;
-use crate::plan::StepName;
-use crate::recipes::RecipeOptions;
+use crate::part::RecipeOptions;
 use crate::record::Recorded;
 use crate::tune::{tune, TuneRequest};
-use crate::{Error, Result, Session};
+use crate::{Error, Recipe, Result, Session};
 use kerntune_compare::{Comparison, Metric, TOTAL};
 use kerntune_guest::Workload;
 use kerntune_kernel::{build, BuildRequest, Kernel, ObjectFlags};
 use kerntune_optimize::gcc_pgo::Exclusions;
-use kerntune_optimize::Recipe;
 use kerntune_work::interrupt;
 use serde::Serialize;
 use std::path::Path;
@@ -177,7 +176,7 @@ pub fn auto(session: &Session, request: &AutoRequest, tell: &Tell) -> Result<Aut
         if recipe.check_compiler(&own.compiler).is_err() {
             own.compiler = recipe.default_compiler();
         }
-        let options = options.known_to(recipe);
+        let options = recipe.known(options);
         let request = TuneRequest { build: &own, workload, recipe, options, model, object_flags, exclusions };
         let tuned = match tune(session, &request, &|step, found| tell(recipe, step, found)) {
             Ok(tuned) => tuned,
@@ -319,6 +318,10 @@ fn harm(
 mod tests {
     use super::*;
 
+    fn recipe(name: &str) -> Option<Recipe> {
+        name.parse().ok()
+    }
+
     fn kernel(recipe: Option<Recipe>, cycles: f64) -> Measured {
         Measured {
             kernel: format!("{recipe:?}"),
@@ -343,16 +346,16 @@ mod tests {
     #[test]
     fn the_best_is_one_of_ours_and_is_held_against_the_others() {
         let lines = [
-            kernel(Some(Recipe::StockAutofdo), 70.0),
-            kernel(Some(Recipe::GccPgo), 80.0),
+            kernel(recipe("stock-autofdo"), 70.0),
+            kernel(recipe("gcc-pgo"), 80.0),
             kernel(None, 95.0),
-            kernel(Some(Recipe::StockGcov), 100.0),
+            kernel(recipe("stock-gcov"), 100.0),
         ];
         let best = best_of(&lines).unwrap();
-        assert_eq!(best.recipe, Some(Recipe::GccPgo));
+        assert_eq!(best.recipe, recipe("gcc-pgo"));
         let against = against_stock(best, &lines);
         assert_eq!(against.iter().map(|a| a.beaten).collect::<Vec<_>>(), [false, true]);
         assert_eq!((against[1].changes, against[1].cycles_change), ([-20.0, 0.0, 0.0, 0.0], Some(-20.0)));
-        assert!(best_of(&lines[2..]).is_none() && best_of(&[kernel(Some(Recipe::Layout), 100.0)]).is_none());
+        assert!(best_of(&lines[2..]).is_none() && best_of(&[kernel(recipe("layout"), 100.0)]).is_none());
     }
 }

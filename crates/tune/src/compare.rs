@@ -20,7 +20,7 @@ pub struct Compared {
 }
 
 /// What [`measure`] records: everything, so that the same recording is the profile to look into.
-const CAPTURE: Capture = Capture { functions: true, edges: true };
+pub(crate) const CAPTURE: Capture = Capture { functions: true, edges: true };
 
 /// One recording of the measured run. `repeat` 0 is the run that counts, 1 the A/A run.
 pub fn measure(

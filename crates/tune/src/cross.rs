@@ -3,13 +3,12 @@
 use crate::compare::compare;
 use crate::model::Model;
 use crate::optimize::{optimize, OptimizeRequest};
-use crate::recipes::RecipeOptions;
-use crate::{Result, Session};
+use crate::part::RecipeOptions;
+use crate::{Recipe, Result, Session};
 use kerntune_compare::{Comparison, Metric, TOTAL};
 use kerntune_guest::Workload;
 use kerntune_kernel::Kernel;
 use kerntune_optimize::gcc_pgo::Exclusions;
-use kerntune_optimize::Recipe;
 use serde::Serialize;
 
 /// A kernel tuned for one workload, running one of them.

@@ -75,6 +75,17 @@ pub enum Error {
     /// A program or library of `--user`.
     #[error(transparent)]
     User(#[from] kerntune_machine::UserBinaryError),
+    /// A recipe's name that is none.
+    #[error("no recipe `{given}`; there are {known}")]
+    UnknownRecipe {
+        /// The name as it was typed.
+        given: String,
+        /// Which recipes there are.
+        known: String,
+    },
+    /// A modifier by itself.
+    #[error("a recipe begins with something that it modifies; this is a bug of kerntune")]
+    NothingToModify,
     /// A kernel to start from that carries a profile.
     #[error("kernel {kernel} is tuned already, and cannot be built again from what it was built from: start from its base kernel. For two recipes one after the other there is `gcc-pgo+layout`")]
     TunedAlready {

@@ -14,7 +14,7 @@
 //! - [`quality`](quality::check): a profile and a kernel → whether the one is fit for the other,
 //! - [`package`](package::package): a kernel → a Debian package with what the work directory knows of it,
 //! - [`paper`](paper::paper): a paper's experiments → its tables with ours beside them,
-//! - [`Plan`]: all of it.
+//! - [`tune`](tune()): all of it, by a [`Recipe`].
 
 /// Names the code of this crate and of those below it, for keys of results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
@@ -27,6 +27,7 @@ pub mod bisect;
 pub mod compare;
 pub mod cross;
 pub mod detail;
+mod engine;
 mod error;
 pub mod explain;
 pub mod export;
@@ -39,22 +40,25 @@ pub mod optimize;
 pub mod outputs;
 pub mod package;
 pub mod paper;
-mod plan;
+mod part;
 pub mod quality;
 pub mod rebuild;
+mod recipe;
 mod recipes;
 pub mod record;
 pub mod run_files;
 pub mod selftest;
 mod session;
 mod sound;
+mod steps;
 pub mod train;
 mod tune;
 pub mod watch;
 
+pub use engine::{Plan, State, StepName, StepState};
 pub use error::{Error, Result};
-pub use plan::{Plan, State, Step, StepName};
-pub use recipes::{check_options, steps, Given, RecipeOptions};
+pub use part::{Given, RecipeOptions};
+pub use recipe::Recipe;
 pub use session::Session;
 pub use sound::{entries as exclusion_entries, Excluded};
 pub use tune::{tune, TuneRequest, Tuned};

@@ -1,14 +1,17 @@
 //! A kernel and a workload → a tuned kernel and the proof.
 
+use crate::engine::{Engine, Plan};
 use crate::model::Model;
-use crate::recipes::{check_options, tuned_label, way, Given, Job, RecipeOptions};
+use crate::part::{Given, Job, RecipeOptions};
 use crate::sound::Excluded;
-use crate::{Error, Result, Session};
+use crate::steps::{of_kernel, BaseKernel, PackImage};
+use crate::tune::{carry_out, Done};
+use crate::{Error, Recipe, Result, Session};
 use kerntune_guest::Workload;
-use kerntune_kernel::{build, BuildRequest, Kernel};
+use kerntune_kernel::{BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{Exclusion, Exclusions};
-use kerntune_optimize::{Proof, Recipe};
-use kerntune_work::WorkDir;
+use kerntune_optimize::Proof;
+use kerntune_work::{Key, WorkDir};
 use std::path::PathBuf;
 
 /// What to make of a kernel.
@@ -62,34 +65,52 @@ pub fn request_of(work: &WorkDir, kernel: &Kernel) -> Result<BuildRequest> {
 /// # Errors
 /// What does not fit together is found before anything is built.
 pub fn optimize(session: &Session, kernel: Kernel, request: &OptimizeRequest) -> Result<Optimized> {
+    // Every field is named here, so that a new one is not forgotten.
     let OptimizeRequest { workload, recipe, options, model, given, exclusions } = *request;
     if given.is_none() {
         workload.require_run("training")?;
     }
     let asked = request_of(session.work, &kernel)?;
     recipe.check_compiler(&asked.compiler)?;
-    check_options(recipe, options, &[], exclusions)?;
-    let way = way(recipe);
+    recipe.check_options(options, &[], exclusions)?;
     if let Some(given) = given {
-        way.check_given(given)?;
+        recipe.check_given(given)?;
     }
-    let request = way.base(session, &asked)?;
-    let base = if request == asked { kernel } else { build(session.work, &request, session.progress)? };
-    let excluded = Excluded::open(exclusions, None)?;
-    let excluded = &excluded;
+    let key = of_kernel(Key::new("optimize/1", crate::CODE), "kernel", &kernel)?
+        .field("workload", format!("{workload:?}"))
+        .field("recipe", recipe.name())
+        .field("options", format!("{options:?}"))
+        .field("model", &model.text)
+        .field("machine", &session.machine_id)
+        .field("given", format!("{given:?}"))
+        .field("exclusions", format!("{:?}", exclusions.entries()));
+    let about = vec![
+        format!("kernel {}", kernel.manifest.label),
+        format!("workload {}", workload.name),
+        format!("recipe {recipe}"),
+    ];
+    let plan = Plan::open(session.work, &key.id(), recipe.steps(), about)?;
+    let engine = Engine::new(session, plan, &|_, _| {});
+    let base_request = recipe.base(session, &asked)?;
+    let image = engine.run(&PackImage { workload })?;
+    let base =
+        if base_request == asked { kernel } else { engine.run(&BaseKernel { request: &base_request })? };
+    let excluded = Excluded::open(exclusions, Some(engine.directory().join("exclude.toml")))?;
     let job = Job {
-        session,
+        engine: &engine,
+        recipe: recipe.name(),
+        parts: recipe.parts(),
         workload,
-        request: &request,
+        image: &image,
+        request: &base_request,
         base: &base,
         model,
         options,
-        excluded,
+        given,
+        excluded: &excluded,
         object_flags: &[],
     };
-    let profile = way.profile(&job, given, &mut |_, make| make())?;
-    let tuned = way.build(&job, &profile, &tuned_label(&asked.label, recipe, workload))?;
-    let proof = way.prove(&job, &profile, &tuned)?;
+    let Done { tuned, profile, proof } = carry_out(recipe, &job, &asked.label)?;
     let excluded = excluded.list().entries().to_vec();
     Ok(Optimized { base, tuned, profile, proof, excluded })
 }

@@ -1,6 +1,6 @@
 //! A kernel's package with all that the work directory knows of it, and a kernel built again.
 
-use crate::plan::directories;
+use crate::engine::directories;
 use crate::Result;
 use kerntune_kernel::{Extra, Kernel, Package, PackageRequest, ProfileFiles, RebuildRequest, Rebuilt};
 use kerntune_optimize::{clang_autofdo, gcc_pgo};

@@ -1,15 +1,14 @@
 //! The experiments of a paper, carried out: a kernel tuned for each of its workloads, measured against its base.
 
 use crate::compare::measure;
+use crate::engine::{State as StepState, StepName};
 use crate::model::Model;
-use crate::plan::{State as StepState, StepName};
-use crate::recipes::RecipeOptions;
+use crate::part::RecipeOptions;
 use crate::tune::{tune, TuneRequest, Tuned};
-use crate::{Result, Session};
+use crate::{Recipe, Result, Session};
 use kerntune_guest::Workload;
 use kerntune_kernel::BuildRequest;
 use kerntune_optimize::gcc_pgo::Exclusions;
-use kerntune_optimize::Recipe;
 use kerntune_paper::{Calls, Experiment, Measured, Outcome, Paper, Source, State};
 use kerntune_profile::Profile;
 use kerntune_work::interrupt;

@@ -1,9 +1,10 @@
 //! Profiles of the work directory at the gate ([`kerntune_optimize::quality`]), and carried to another kernel.
 
+use crate::Recipe;
 use crate::Result;
 use kerntune_kernel::Kernel;
+use kerntune_optimize::gcc_pgo;
 use kerntune_optimize::quality::{self, Quality, Question};
-use kerntune_optimize::{gcc_pgo, Recipe};
 use kerntune_profile::{find, keep, merge, Manifest, Profile, MANIFEST_FILE};
 use kerntune_work::WorkDir;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ pub fn check(
         recording: &recording,
         recorded: recorded.as_ref(),
         kernel: &kernel,
-        recipe,
+        recipe: recipe.map(Recipe::asking),
         halves,
     };
     if let Some(against) = against {

@@ -81,11 +81,18 @@ pub fn entries(culprits: &[Culprit], tuned_only: bool) -> Vec<Exclusion> {
     culprits.iter().flat_map(of).collect()
 }
 
-/// What a kernel is built from, with its exclusions.
-pub(crate) type Request<'a> = dyn Fn(&Exclusions) -> Result<BuildRequest> + 'a;
+/// What a kernel of a recipe is built from, and what it is held against.
+pub struct Varied<'a> {
+    /// The kernel with what is left out.
+    pub request: &'a dyn Fn(&Exclusions) -> Result<BuildRequest>,
+    /// The same kernel with no object compiled in the recipe's way.
+    pub plain: &'a dyn Fn() -> Result<BuildRequest>,
+    /// Whether what is found concerns the tuned kernel alone, and the instrumented one can bear it.
+    pub tuned_only: bool,
+}
 
 /// Builds a kernel of a recipe, and does so again without what makes it fail, until it does what the base kernel
-/// does. `plain` is the same kernel with no object compiled in the recipe's way.
+/// does.
 ///
 /// # Errors
 /// [`Error::StillFails`]; [`Error::NotTheObjects`]; those of builds.
@@ -93,10 +100,9 @@ pub(crate) fn sound(
     session: &Session,
     base: &Kernel,
     excluded: &Excluded,
-    request: &Request,
-    plain: &dyn Fn() -> Result<BuildRequest>,
-    tuned_only: bool,
+    varied: &Varied,
 ) -> Result<Kernel> {
+    let Varied { request, plain, tuned_only } = *varied;
     loop {
         let asked = request(&excluded.list())?;
         let kernel = build(session.work, &asked, session.progress)?;

@@ -1,23 +1,22 @@
 //! All of it.
 
-use crate::compare::{from_recordings, measure};
+use crate::compare::{from_recordings, CAPTURE};
+use crate::engine::{Engine, Plan, StepState, Tell};
 use crate::model::Model;
-use crate::plan::{Plan, Step, StepName};
-use crate::recipes::{self, check_options, tuned_label, way, Job, RecipeOptions};
+use crate::part::{Job, RecipeOptions};
 use crate::record::Recorded;
-use crate::selftest::{agree, selftest};
 use crate::sound::Excluded;
-use crate::{Result, Session};
+use crate::steps::{
+    of_request, Agree, BaseKernel, PackImage, Record, MEASURE_BASE, MEASURE_BASE_AGAIN, MEASURE_TUNED,
+};
+use crate::{Recipe, Result, Session};
 use kerntune_compare::Comparison;
 use kerntune_guest::Workload;
-use kerntune_kernel::{build, BaseConfig, BuildRequest, ImportedSource, Kernel, ObjectFlags, Source};
+use kerntune_kernel::{BuildRequest, Kernel, ObjectFlags};
 use kerntune_optimize::gcc_pgo::{Exclusion, Exclusions};
-use kerntune_optimize::layout::DEFAULT_ALGORITHM;
-use kerntune_optimize::{Proof, Recipe};
-use kerntune_profile::load_manifest;
-use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, WorkDir};
+use kerntune_optimize::Proof;
+use kerntune_work::{write_atomic, write_json, IoContext, Key};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What to tune, for what, and how.
@@ -45,7 +44,7 @@ pub struct Tuned {
     /// Where the plan's own files are.
     pub directory: PathBuf,
     /// The steps, all done.
-    pub steps: Vec<Step>,
+    pub steps: Vec<StepState>,
     /// What was started from.
     pub base: Kernel,
     /// What came out.
@@ -66,126 +65,98 @@ pub struct Tuned {
 
 impl TuneRequest<'_> {
     /// The plan as far as it was made before. Makes nothing.
+    ///
+    /// # Errors
+    /// Options that the recipe would ignore; inputs that cannot be read.
     pub fn plan(&self, session: &Session) -> Result<Plan> {
-        check_options(self.recipe, self.options, self.object_flags, self.exclusions)?;
+        // Every field is named here, so that a new one is not forgotten.
+        let Self { build, workload, recipe, options, model, object_flags, exclusions } = *self;
+        recipe.check_options(options, object_flags, exclusions)?;
         let about = vec![
-            format!("source {}", self.build.source),
-            format!("workload {}", self.workload.name),
-            format!("recipe {}", self.recipe),
-            format!("model {}", self.model.name),
+            format!("source {}", build.source),
+            format!("workload {}", workload.name),
+            format!("recipe {recipe}"),
+            format!("model {}", model.name),
         ];
-        Plan::open(session.work, &self.id(session)?, recipes::steps(self.recipe), about)
-    }
-
-    /// The plan's name: everything that the steps are made from, as far as it can be known before
-    /// they are made. The steps themselves are named by content.
-    fn id(&self, session: &Session) -> Result<String> {
-        let request = self.build;
-        let mut hash = ContentHash::new("tune/2")
-            .field("source", source_state(session.work, &request.source, session)?)
-            .field("compiler", format!("{:?}", request.compiler.identify()?))
-            .field("extra", request.extra.join("\n"))
-            .field("kcflags", request.kcflags.join("\n"))
-            .field("make", format!("{:?}", request.make_vars))
-            .field("workload", format!("{:?}", self.workload))
-            .field("recipe", self.recipe.name())
-            .field("options", format!("{:?}", self.options))
-            .field("order", format!("{}, by sets", DEFAULT_ALGORITHM.name()))
-            .field("model", &self.model.text)
+        // Other code may do other things in a step of the same name; what is still the same it finds by content.
+        let key = of_request(Key::new("tune/3", crate::CODE), "build", build, session)?
+            .field("workload", format!("{workload:?}"))
+            .field("recipe", recipe.name())
+            .field("options", format!("{options:?}"))
+            .field("model", &model.text)
             .field("machine", &session.machine_id)
-            // Other code may do other things in a step of the same name; what is still the same it finds by content.
-            .field("code", crate::CODE);
-        if let BaseConfig::File(path) = &request.base {
-            hash = hash.file("config", path)?;
-        }
-        for fragment in &request.fragments {
-            hash = hash.file("fragment", fragment)?;
-        }
-        for patch in &request.patches {
-            hash = hash.file("patch", patch)?;
-        }
-        // Nothing is added for nothing, so that plans of before are found again.
-        for flags in self.object_flags {
-            hash = hash.field("object flags", format!("{flags:?}"));
-        }
-        for entry in self.exclusions.entries() {
-            hash = hash.field("exclusion", format!("{entry:?}"));
-        }
-        Ok(hash.finish())
+            .field("object flags", format!("{object_flags:?}"))
+            .field("exclusions", format!("{:?}", exclusions.entries()));
+        Plan::open(session.work, &key.id(), recipe.steps(), about)
     }
-}
-
-/// What a source is now, cheaply: a tarball by its place, size and time, a directory by content.
-fn source_state(work: &WorkDir, source: &Source, session: &Session) -> Result<String> {
-    let Some(tarball) = source.tarball() else {
-        return Ok(ImportedSource::import(work, source, session.progress)?.hash().to_string());
-    };
-    let state = fs::metadata(&tarball).map(|m| format!("{} {}", m.len(), m.mtime())).unwrap_or_default();
-    Ok(format!("{source} {} {state}", tarball.display()))
 }
 
 /// Makes every step that is not made yet. `tell` hears of each step as it begins, with its result
 /// if it was made before.
-pub fn tune(
-    session: &Session,
-    request: &TuneRequest,
-    tell: &dyn Fn(StepName, Option<&Path>),
-) -> Result<Tuned> {
+///
+/// # Errors
+/// Those of the steps; a tuned kernel that does not carry the profile or misbehaves.
+pub fn tune(session: &Session, request: &TuneRequest, tell: &Tell) -> Result<Tuned> {
     let TuneRequest { build: asked, workload, recipe, options, model, object_flags, exclusions } = *request;
     workload.require_run("training")?;
     recipe.check_compiler(&asked.compiler)?;
-    let way = way(recipe);
-    let mut plan = request.plan(session)?;
-    let base_request = way.base(session, asked)?;
+    let engine = Engine::new(session, request.plan(session)?, tell);
+    let base_request = recipe.base(session, asked)?;
 
-    plan.step(StepName::Image, tell, || Ok(session.image(workload)?.dir))?;
-    let base = plan
-        .step(StepName::BaseKernel, tell, || Ok(build(session.work, &base_request, session.progress)?.dir))?;
-    let base = Kernel::load(&base)?;
-    let excluded = Excluded::open(exclusions, Some(plan.directory().join("exclude.toml")))?;
-    let excluded = &excluded;
-    let request = &base_request;
-    let job = Job { session, workload, request, base: &base, model, options, excluded, object_flags };
-    let profile = way.profile(&job, None, &mut |name, make| plan.step(name, tell, make))?;
-    let tuned = plan.step(StepName::TunedKernel, tell, || {
-        Ok(way.build(&job, &profile, &tuned_label(&asked.label, recipe, workload))?.dir)
-    })?;
-    let tuned = Kernel::load(&tuned)?;
-    // Cheap next to a build, and nothing is measured that was not proved.
-    let proof = way.prove(&job, &profile, &tuned)?;
-    proof.verdict()?;
-    plan.step(StepName::Check, tell, || {
-        let (before, after) = (selftest(session, &base)?, selftest(session, &tuned)?);
-        agree(&before, &after, &tuned.manifest.label)?;
-        Ok(after.dir)
-    })?;
-
-    let mut recorded = |name, kernel, repeat| -> Result<Recorded> {
-        let path = plan.step(name, tell, || Ok(measure(session, kernel, workload, model, repeat)?.path))?;
-        Ok(Recorded { manifest: load_manifest(&path)?, path })
+    let image = engine.run(&PackImage { workload })?;
+    let base = engine.run(&BaseKernel { request: &base_request })?;
+    let excluded = Excluded::open(exclusions, Some(engine.directory().join("exclude.toml")))?;
+    let job = Job {
+        engine: &engine,
+        recipe: recipe.name(),
+        parts: recipe.parts(),
+        workload,
+        image: &image,
+        request: &base_request,
+        base: &base,
+        model,
+        options,
+        given: None,
+        excluded: &excluded,
+        object_flags,
     };
-    let before = recorded(StepName::MeasureBase, &base, 0)?;
-    let again = recorded(StepName::MeasureBaseAgain, &base, 1)?;
-    let after = recorded(StepName::MeasureTuned, &tuned, 0)?;
+    let Done { tuned, profile, proof } = carry_out(recipe, &job, &asked.label)?;
+    // Nothing is measured that was not proved.
+    proof.verdict()?;
+    engine.run(&Agree { base: &base, tuned: &tuned })?;
+
+    let measure = |name, kernel, repeat| {
+        let (run, model) = ("measured", Some(model));
+        engine.run(&Record { name, kernel, workload, image: &image, run, capture: CAPTURE, model, repeat })
+    };
+    let before = measure(MEASURE_BASE, &base, 0)?;
+    let again = measure(MEASURE_BASE_AGAIN, &base, 1)?;
+    let after = measure(MEASURE_TUNED, &tuned, 0)?;
     let comparison = from_recordings([&base, &tuned], [&before, &again, &after], workload, model)?;
 
-    let directory = plan.directory().to_owned();
+    let directory = engine.directory();
     write_atomic(&directory.join("comparison.json"), comparison.to_json().as_bytes())?;
     write_json(&directory.join("proof.json"), &proof)?;
     link(&tuned.bzimage(), &directory.join("bzImage"))?;
-    let excluded = excluded.list().entries().to_vec();
-    Ok(Tuned {
-        directory,
-        steps: plan.steps(),
-        base,
-        tuned,
-        profile,
-        proof,
-        excluded,
-        comparison,
-        before,
-        after,
-    })
+    let (steps, excluded) = (engine.steps(), excluded.list().entries().to_vec());
+    Ok(Tuned { directory, steps, base, tuned, profile, proof, excluded, comparison, before, after })
+}
+
+/// A tuned kernel and what it was made of.
+pub(crate) struct Done {
+    pub tuned: Kernel,
+    /// What the training showed.
+    pub profile: PathBuf,
+    pub proof: Proof,
+}
+
+/// A recipe's own steps, the tuned kernel, listed after `label`, and its proof.
+pub(crate) fn carry_out(recipe: Recipe, job: &Job, label: &str) -> Result<Done> {
+    let made = recipe.make(job)?;
+    let tuned = job.finish(&made.last, &format!("{label}-{recipe}-{}", job.workload.name))?;
+    // Cheap next to a build: asked again each time.
+    let proof = (made.prove)(&tuned)?;
+    Ok(Done { tuned, profile: made.profile, proof })
 }
 
 /// The same file under a second name; a copy where the file system has no links.

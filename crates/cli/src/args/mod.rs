@@ -36,8 +36,7 @@ pub use time::Time;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kerntune_kernel::{Arch, ObjectFlags, Source};
-use kerntune_optimize::Recipe;
-use kerntune_tune::{model, RecipeOptions};
+use kerntune_tune::{model, Recipe, RecipeOptions};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 

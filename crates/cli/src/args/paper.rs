@@ -2,7 +2,7 @@
 
 use super::{Build, Exclude, Json, Model, OfRecipe, MOST_MINUTES};
 use clap::{ArgGroup, Args};
-use kerntune_optimize::Recipe;
+use kerntune_tune::Recipe;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]

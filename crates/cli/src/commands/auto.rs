@@ -8,9 +8,8 @@ use kerntune_compare::{number, Metric};
 use kerntune_guest::Workload;
 use kerntune_kernel::Compiler;
 use kerntune_optimize::gcc_pgo::Exclusions;
-use kerntune_optimize::Recipe;
 use kerntune_tune::auto::{auto, Auto, AutoRequest, Measured, HARM};
-use kerntune_tune::{check_options, steps, Session};
+use kerntune_tune::{Recipe, Session};
 use std::time::Duration;
 
 pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Failure> {
@@ -29,9 +28,9 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         true => options.stock || !recipe.is_stock(),
         false => options.only.contains(recipe) || (options.stock && recipe.is_stock()),
     };
-    let recipes: Vec<Recipe> = Recipe::ALL.iter().copied().filter(asked).collect();
+    let recipes: Vec<Recipe> = Recipe::all().filter(asked).collect();
     let of_recipe = options.of_recipe.options();
-    let is_known = |recipe: &Recipe| check_options(*recipe, of_recipe, &[], &Exclusions::default());
+    let is_known = |recipe: &Recipe| recipe.check_options(of_recipe, &[], &Exclusions::default());
     // A recipe that does not know an option goes without; that none knows it is a mistake.
     if let Some(Err(unknown)) = recipes.iter().map(is_known).reduce(|one, other| one.or(other)) {
         return Err(unknown.into());
@@ -50,7 +49,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
             exclusions: &exclusions,
         };
         results.push(auto(&session, &request, &|recipe, name, found| {
-            let steps = steps(recipe);
+            let steps = recipe.steps();
             let number = 1 + steps.iter().position(|step| *step == name).unwrap_or_default();
             let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();
             let workload = &workload.name;

@@ -7,10 +7,10 @@ use crate::output::Output;
 use kerntune_compare::Metric;
 use kerntune_kernel::Arch;
 use kerntune_optimize::gcc_pgo::Exclusion;
-use kerntune_optimize::{Proof, Recipe};
+use kerntune_optimize::Proof;
 use kerntune_tune::cross::{cross, Cross};
 use kerntune_tune::optimize::{optimize, OptimizeRequest};
-use kerntune_tune::{steps, Given, Session, StepName};
+use kerntune_tune::{Given, Recipe, Session};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -48,7 +48,7 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
         }
         return Ok(Exit::Ok);
     }
-    if options.model.is_asked() && !steps(recipe).contains(&StepName::Order) {
+    if options.model.is_asked() && !recipe.uses_model() {
         return Err(Failure::usage(format!(
             "--model is for --cross and for recipes that order functions, which recipe {recipe} does not; leave it out"
         )));

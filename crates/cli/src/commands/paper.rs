@@ -5,12 +5,11 @@ use crate::args::{Global, Paper as Options};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
 use crate::output::Output;
-use kerntune_optimize::Recipe;
 use kerntune_paper::{Paper, NAMES};
 use kerntune_profile::rfc3339;
 use kerntune_report::{html, markdown, paper as report};
 use kerntune_tune::paper::{paper, PaperRequest};
-use kerntune_tune::{check_options, steps, Session};
+use kerntune_tune::{Recipe, Session};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -36,7 +35,7 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
     let exclusions = super::exclusions(&options.exclude)?;
-    check_options(recipe, options.of_recipe.options(), &[], &exclusions)?;
+    recipe.check_options(options.of_recipe.options(), &[], &exclusions)?;
     let request = PaperRequest {
         paper: &of,
         only: &options.only,
@@ -48,7 +47,7 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
         budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
         exclusions: &exclusions,
     };
-    let names = steps(recipe);
+    let names = recipe.steps();
     let outcome = paper(&session, &request, &|workload, name, found| {
         let number = 1 + names.iter().position(|step| *step == name).unwrap_or_default();
         let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();

@@ -6,7 +6,6 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_analyze::Missing;
 use kerntune_optimize::quality::Quality;
-use kerntune_optimize::Recipe;
 use kerntune_profile::{find, list, remove, Manifest, Profile};
 use kerntune_report::summary;
 use kerntune_tune::merge::merge;
@@ -147,7 +146,7 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
                 let Some(kernel) = kernel else {
                     return Err(Failure::usage("counters do not say their kernel: name it with --kernel"));
                 };
-                if let Some(other) = recipe.filter(|recipe| *recipe != Recipe::GccPgo) {
+                if let Some(other) = recipe.filter(|recipe| recipe.name() != "gcc-pgo") {
                     return Err(Failure::usage(format!("--recipe {other}: counters are for gcc-pgo")));
                 }
                 let runs = [Some(profile), against.as_ref()];

@@ -4,11 +4,10 @@ use super::{build_request, provenance, work, workload};
 use crate::args::{Global, Tune};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use kerntune_optimize::Recipe;
 use kerntune_profile::{rfc3339, Profile};
 use kerntune_report::comparison;
 use kerntune_report::html::{self, HtmlInput, StepLine};
-use kerntune_tune::{steps, tune, Session, State, Step, StepName, TuneRequest, Tuned};
+use kerntune_tune::{tune, Recipe, Session, State, StepName, StepState, TuneRequest, Tuned};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -49,7 +48,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         return Ok(Exit::Ok);
     }
     output.note(&format!("tuning {} for {} ({recipe})", build.source, workload.name));
-    let steps = steps(recipe);
+    let steps = recipe.steps();
     let tuned = tune(&session, &request, &|name, found| {
         let number = 1 + steps.iter().position(|step| *step == name).unwrap_or_default();
         let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();
@@ -95,9 +94,9 @@ struct Planned {
     result: Option<PathBuf>,
 }
 
-fn dry_run(steps: &[Step], json: bool, output: &Output) {
+fn dry_run(steps: &[StepState], json: bool, output: &Output) {
     if json {
-        let planned = |step: &Step| Planned {
+        let planned = |step: &StepState| Planned {
             step: step.name,
             what: step.name.about(),
             result: match &step.state {

@@ -30,12 +30,13 @@ pub use prepare::{rewrite, Pass, RanFunction, Rewrite, RewriteSummary};
 pub use program::{Bolt, PROGRAM};
 pub use proof::{prove, Part, Proof, MIN_SHARE};
 
-use crate::{Recipe, Requirement};
+use crate::Requirement;
 
 /// The recipe's name.
-pub const NAME: &str = Recipe::Bolt.name();
+pub const NAME: &str = "bolt";
 
-pub(crate) const REQUIREMENTS: &[Requirement] = &[
+/// What the recipe cannot do without.
+pub const REQUIREMENTS: &[Requirement] = &[
     Requirement {
         what: "LLVM's BOLT 19",
         why: "rewrites the linked kernel",

@@ -40,12 +40,14 @@ pub use request::{base_request, tuned_request, Link};
 pub(crate) use request::{request_with, SPLIT_BY_LINKER};
 pub use verdict::{MIN_APPLIED_SHARE, MIN_FUNCTION_SHARE, MIN_IN_FRONT};
 
-use crate::{Recipe, Requirement};
+pub use crate::debug_info::takes;
+use crate::Requirement;
 
 /// The recipe's name.
-pub const NAME: &str = Recipe::ClangAutofdo.name();
+pub const NAME: &str = crate::llvm::RECIPE;
 
-pub(crate) const REQUIREMENTS: &[Requirement] = &[
+/// What the recipe cannot do without.
+pub const REQUIREMENTS: &[Requirement] = &[
     Requirement {
         what: "Clang 19 or later and lld",
         why: "builds the kernel and compiles the counts in",

@@ -49,14 +49,15 @@ pub use value_health::{ValueHealth, MAX_UNLISTED_SHARE};
 pub use values::Values;
 pub use verdict::{MIN_FEEDBACK_SHARE, MIN_MOVED_SHARE};
 
-use crate::{Recipe, Requirement};
+use crate::Requirement;
 
 /// The recipe's name.
-pub const NAME: &str = Recipe::GccPgo.name();
+pub const NAME: &str = "gcc-pgo";
 /// What manifests of gcov kernels say.
 pub const INSTRUMENTED: &str = "gcc-pgo/instrumented";
 
-pub(crate) const REQUIREMENTS: &[Requirement] = &[
+/// What the recipe cannot do without.
+pub const REQUIREMENTS: &[Requirement] = &[
     Requirement {
         what: "GCC 12 to 15",
         why: "one compiler writes the counters, is read by kerntune, and compiles them in",

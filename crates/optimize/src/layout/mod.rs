@@ -24,16 +24,17 @@ pub use sets::prepare_sets;
 
 pub use kerntune_layout::order::Algorithm;
 
-use crate::{Recipe, Requirement};
+use crate::Requirement;
 
 /// The recipe's name.
-pub const NAME: &str = Recipe::Layout.name();
+pub const NAME: &str = "layout";
 
 /// The algorithm where none is named: the one with the fewest misses on real kernels (docs/layout.md), although
 /// cache-directed sort has the better scores on graphs like theirs.
 pub const DEFAULT_ALGORITHM: Algorithm = Algorithm::C3;
 
-pub(crate) const REQUIREMENTS: &[Requirement] = &[Requirement {
+/// What the recipe cannot do without.
+pub const REQUIREMENTS: &[Requirement] = &[Requirement {
     what: "the linker of the compiler: GNU ld for GCC, lld for Clang",
     why: "places every function where the order says",
     mend: "apt-get install binutils lld-19",

@@ -28,10 +28,3 @@ mod units;
 pub use prepare::{prepare_blocks, BlocksSummary, OrderedFunction, PreparedBlocks};
 pub use proof::{prove, Proof, MIN_FITTING};
 pub use request::{mapped_request, ordered_request};
-
-use crate::Recipe;
-
-/// The recipe's name.
-pub const NAME: &str = Recipe::ClangAutofdoPropeller.name();
-/// The name of the recipe in which the linker makes the code.
-pub const NAME_THINLTO: &str = Recipe::ClangAutofdoThinltoPropeller.name();

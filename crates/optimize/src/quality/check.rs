@@ -1,7 +1,6 @@
 //! The figures of the gate, and its verdict.
 
 use super::{Fate, Matched, Overlap};
-use crate::Recipe;
 use kerntune_profile::KernelId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -42,7 +41,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(super) fn refused(check: &str, found: String, mend: String) -> Self {
+    /// One for which the profile is refused.
+    pub fn refused(check: &str, found: String, mend: String) -> Self {
         Self { check: check.into(), refused: true, found, mend }
     }
 
@@ -93,7 +93,7 @@ pub struct Quality {
     /// The kernel that it is for.
     pub kernel: KernelId,
     /// The recipe that was asked about.
-    pub recipe: Option<Recipe>,
+    pub recipe: Option<String>,
     /// What its counts are of: the unit of all figures that are not functions, blocks or branches.
     pub unit: Unit,
     /// Instructions that the kernel executed in the recording's regions; None where the recording does not say.

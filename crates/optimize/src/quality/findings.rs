@@ -4,8 +4,6 @@ use super::check::{
     named, percent, share, Finding, Quality, FEW_INSTRUCTIONS, MIN_CARRIED_PERCENT, MIN_COVERAGE,
     MIN_OVERLAP, STEADY_OVERLAP,
 };
-use crate::{debug_info, Recipe};
-use kerntune_kernel::Kernel;
 use kerntune_profile::{Manifest, Tables};
 
 pub(super) fn no_counts(tables: &Tables) -> Option<Finding> {
@@ -158,38 +156,4 @@ pub(super) fn misplaced(quality: &Quality, same_kernel: bool) -> Option<Finding>
         )
     };
     Some(Finding::refused("kernel", found, mend))
-}
-
-/// What a recipe asks of the kernel before it takes a recording.
-pub(super) fn of_recipe(recipe: Recipe, kernel: &Kernel) -> Option<Finding> {
-    let (found, mend) = match recipe {
-        Recipe::GccPgo | Recipe::GccPgoLayout | Recipe::StockGcov => (
-            format!("recipe {recipe} takes counters of an instrumented kernel and no recording"),
-            "leave the training to it, or give counters with --gcda".to_string(),
-        ),
-        // It says itself which kernels it cannot rewrite.
-        Recipe::Bolt => return None,
-        Recipe::Layout => {
-            if kernel.manifest.movable {
-                return None;
-            }
-            let label = &kernel.manifest.label;
-            (
-                format!("recipe {recipe} moves functions, and those of kernel {label} cannot be moved"),
-                "build it with `kerntune kernel build --movable`, and record that kernel".into(),
-            )
-        }
-        Recipe::ClangAutofdo
-        | Recipe::ClangAutofdoLayout
-        | Recipe::ClangAutofdoThinlto
-        | Recipe::ClangAutofdoThinltoLayout
-        | Recipe::ClangAutofdoPropeller
-        | Recipe::ClangAutofdoThinltoPropeller
-        | Recipe::StockAutofdo
-        | Recipe::StockLldOrder => {
-            let reason = debug_info::takes(kernel).err()?;
-            (format!("recipe {recipe} cannot use counts of this kernel"), reason.to_string())
-        }
-    };
-    Some(Finding::refused("recipe", found, mend))
 }

@@ -2,19 +2,30 @@
 //! another kernel.
 
 use super::carry::{self, Matched};
-use super::check::{named, percent, share, Quality, Unit};
+use super::check::{named, percent, share, Finding, Quality, Unit};
 use super::findings::{
-    branches_left_out, little, little_covered, misplaced, no_counts, of_recipe, overflowed, silent_cpus,
-    unsteady,
+    branches_left_out, little, little_covered, misplaced, no_counts, overflowed, silent_cpus, unsteady,
 };
 use super::overlap::{by_blocks, halves, Overlap};
 use super::Image;
-use crate::{Error, Recipe, Result};
+use crate::{Error, Result};
 use kerntune_kernel::Kernel;
 use kerntune_profile::{Capture, Carried, KernelId, Manifest, Profile, RegionStats, Tables};
 use kerntune_work::{Key, WorkDir};
 
 pub(super) const SCHEMA: &str = "kerntune-quality/1";
+
+/// A recipe that is to take a recording.
+#[derive(Debug, Clone, Copy)]
+pub struct Asking<'a> {
+    /// Its name.
+    pub recipe: &'a str,
+    /// Why it would not take a recording of this kernel, given its name.
+    pub asks: Asks,
+}
+
+/// See [`Asking::asks`].
+pub type Asks = fn(&str, &Kernel) -> Option<Finding>;
 
 /// What is asked of the gate.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +37,7 @@ pub struct Question<'a> {
     /// The kernel that it is to be used for.
     pub kernel: &'a Kernel,
     /// What for, if that is known.
-    pub recipe: Option<Recipe>,
+    pub recipe: Option<Asking<'a>>,
     /// Two recordings that are the halves of the training, and what they are; otherwise the recording itself is halved.
     pub halves: Option<(&'a str, [&'a Profile; 2])>,
 }
@@ -55,7 +66,7 @@ pub fn check(question: &Question) -> Result<Quality> {
         profile: manifest.id.clone(),
         recorded: manifest.kernel.clone(),
         kernel: kernel_id(kernel),
-        recipe,
+        recipe: recipe.map(|asking| asking.recipe.to_owned()),
         unit: Unit::Instructions,
         executed,
         counted,
@@ -81,8 +92,8 @@ pub fn check(question: &Question) -> Result<Quality> {
     if counted > 0 {
         quality.findings.extend(misplaced(&quality, same_kernel));
     }
-    if let Some(recipe) = recipe {
-        quality.findings.extend(of_recipe(recipe, kernel));
+    if let Some(Asking { recipe, asks }) = recipe {
+        quality.findings.extend(asks(recipe, kernel));
     }
     Ok(quality)
 }

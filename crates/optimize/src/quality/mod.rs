@@ -30,6 +30,6 @@ pub use check::{
 };
 pub(crate) use counters::pass_counters;
 pub(crate) use gate::pass;
-pub use gate::{carry, check, Question};
+pub use gate::{carry, check, Asking, Asks, Question};
 pub use image::Image;
 pub use overlap::{HotSets, Overlap};

@@ -1,61 +1,65 @@
 //! Recipe `bolt`: the training run of the base kernel itself is recorded, and its image rewritten.
 
-use super::{check_recording, not_of, record_training, tell, Given, Job, Make, RecipeOptions, Way};
-use crate::plan::StepName;
-use crate::{Error, Result, Session};
-use kerntune_kernel::{repack, BuildRequest, Kernel, Rewritten};
-use kerntune_optimize::bolt::{prove, rewrite, Rewrite};
-use kerntune_optimize::{Proof, Recipe};
+use super::Entry;
+use crate::engine::{Step, StepName};
+use crate::part::{Job, Last, Made};
+use crate::record::Recorded;
+use crate::steps::{of_kernel, tell, PROFILE, RECORD_TRAINING};
+use crate::{Result, Session};
+use kerntune_kernel::{Compiler, Kernel};
+use kerntune_optimize::bolt::{prove, rewrite, Bolt, Rewrite, NAME, REQUIREMENTS};
 use kerntune_profile::Profile;
-use std::path::{Path, PathBuf};
+use kerntune_work::Key;
 
-pub(super) struct Bolt;
+/// The linked kernel with the blocks of each function in another order.
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    about: "records which code of the plain kernel the workload runs and rewrites the linked image with LLVM's BOLT",
+    place: 40,
+    compiles: false,
+    requirements: REQUIREMENTS,
+    check_compiler,
+    steps: &[RECORD_TRAINING, PROFILE],
+    make,
+    ..Entry::USUAL
+};
 
-impl Way for Bolt {
-    fn steps(&self) -> Vec<StepName> {
-        vec![StepName::RecordTraining, StepName::Profile]
+fn check_compiler(compiler: &Compiler) -> kerntune_optimize::Result<()> {
+    compiler.identify()?;
+    Bolt::find().map(drop)
+}
+
+fn make<'a>(job: &Job<'a>, _: Option<Made<'a>>) -> Result<Made<'a>> {
+    let base = job.base;
+    let rewrite = job.engine.run(&RewriteImage { base, recording: &job.record_base()? })?;
+    Ok(Made {
+        profile: rewrite.dir.clone(),
+        last: Last::Repack(Box::new(rewrite.clone())),
+        prove: Box::new(move |tuned| Ok(Box::new(prove(base, &rewrite, tuned)?))),
+        prove_ordered: Box::new(|_, order| Ok(Box::new(order))),
+    })
+}
+
+/// Has BOLT rewrite an image.
+struct RewriteImage<'a> {
+    base: &'a Kernel,
+    recording: &'a Recorded,
+}
+
+impl Step for RewriteImage<'_> {
+    type Output = Rewrite;
+
+    fn name(&self) -> StepName {
+        PROFILE
     }
 
-    fn check(&self, options: RecipeOptions) -> Result<()> {
-        match options.values {
-            true => Err(Error::NoValues(Recipe::Bolt.name())),
-            false => Ok(()),
-        }
+    fn inputs(&self, key: Key, _: &Session) -> Result<Key> {
+        Ok(of_kernel(key, "base", self.base)?.field("recording", &self.recording.manifest.id))
     }
 
-    fn check_given(&self, given: &Given) -> Result<()> {
-        match given {
-            Given::Recording(directory) => check_recording(directory),
-            Given::Counters(_) => Err(not_of(Recipe::Bolt, "--gcda", "--profile")),
-        }
-    }
-
-    fn base(&self, _: &Session, request: &BuildRequest) -> Result<BuildRequest> {
-        Ok(request.clone())
-    }
-
-    fn profile(&self, job: &Job, given: Option<&Given>, make: &mut Make) -> Result<PathBuf> {
-        let Job { session, workload, base, .. } = *job;
-        let recording = match given {
-            Some(Given::Recording(directory)) => directory.clone(),
-            Some(Given::Counters(_)) => return Err(not_of(Recipe::Bolt, "--gcda", "--profile")),
-            None => make(StepName::RecordTraining, &mut || record_training(session, base, workload))?,
-        };
-        make(StepName::Profile, &mut || {
-            let rewrite = rewrite(session.work, &Profile::load(&recording)?, base)?;
-            tell(session, rewrite.quality()?);
-            Ok(rewrite.dir)
-        })
-    }
-
-    fn build(&self, job: &Job, profile: &Path, label: &str) -> Result<Kernel> {
-        let rewrite = Rewrite::load(profile)?;
-        let rewritten = Rewritten { vmlinux: &rewrite.vmlinux(), id: &rewrite.id };
-        let listed = (label, Recipe::Bolt.name());
-        Ok(repack(job.session.work, job.base, rewritten, listed, job.session.progress)?)
-    }
-
-    fn prove(&self, job: &Job, profile: &Path, tuned: &Kernel) -> Result<Proof> {
-        Ok(prove(job.base, &Rewrite::load(profile)?, tuned)?.into())
+    fn make(&self, session: &Session) -> Result<Rewrite> {
+        let rewrite = rewrite(session.work, &Profile::load(&self.recording.path)?, self.base)?;
+        tell(session, rewrite.quality()?);
+        Ok(rewrite)
     }
 }

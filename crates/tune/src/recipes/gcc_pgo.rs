@@ -1,101 +1,79 @@
 //! Recipe `gcc-pgo`: an instrumented kernel is trained.
 
-use super::{not_of, tell, Compiles, Given, Job, Make, RecipeOptions, Way};
-use crate::plan::StepName;
-use crate::train::train;
+use super::Entry;
+use crate::engine::{Directory, Step, StepName};
+use crate::part::{not_of, Given, Job, Made, Training};
+use crate::sound::Varied;
+use crate::steps::{of_kernel, tell, Train, PROFILE};
 use crate::{Result, Session};
-use kerntune_kernel::{BuildRequest, Kernel};
+use kerntune_kernel::{hash_tree, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{
-    check_files, instrumented_request, prepare_profile, prove, tuned_request, without_counters, Exclusions,
-    PreparedProfile, Values,
+    check_compiler, instrumented_request, prepare_as_exported, prepare_profile, prove, tuned_request,
+    without_counters, Exclusions, PreparedProfile, Values, NAME, REQUIREMENTS,
 };
-use kerntune_optimize::{Proof, Recipe};
-use std::path::{Path, PathBuf};
+use kerntune_optimize::quality::Finding;
+use kerntune_optimize::Proof;
+use kerntune_work::Key;
 
-pub(super) struct GccPgo;
+/// Arc counters of a gcov kernel, compiled in with GCC's `-fprofile-use`.
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    about: "trains a gcov kernel on the workload and rebuilds with the counters of its branches (GCC)",
+    place: 10,
+    counts_values: true,
+    trained_by: Training::Counters,
+    requirements: REQUIREMENTS,
+    check_compiler,
+    asks,
+    steps: &[INSTRUMENTED_KERNEL, TRAINING, PROFILE],
+    make: |job, _| make(job, false),
+    ..Entry::USUAL
+};
 
-impl Way for GccPgo {
-    fn steps(&self) -> Vec<StepName> {
-        vec![StepName::InstrumentedKernel, StepName::Training, StepName::Profile]
-    }
+const INSTRUMENTED_KERNEL: StepName =
+    StepName::new("instrumented-kernel", "build the instrumented kernel");
+const TRAINING: StepName = StepName::new("training", "run the training on the instrumented kernel");
 
-    fn check(&self, _: RecipeOptions) -> Result<()> {
-        Ok(())
-    }
-
-    fn check_given(&self, given: &Given) -> Result<()> {
-        match given {
-            Given::Counters(directory) => Ok(check_files(directory)?),
-            Given::Recording(_) => Err(not_of(Recipe::GccPgo, "--profile", "--gcda")),
-        }
-    }
-
-    fn base(&self, _: &Session, request: &BuildRequest) -> Result<BuildRequest> {
-        Ok(request.clone())
-    }
-
-    fn profile(&self, job: &Job, given: Option<&Given>, make: &mut Make) -> Result<PathBuf> {
-        let (instrumented, counters) = train_instrumented(job, given, make)?;
-        make(StepName::Profile, &mut || {
-            let runs = std::slice::from_ref(&counters);
-            let prepared = prepare_profile(job.session.work, runs, &instrumented)?;
-            tell(job.session, prepared.quality()?);
-            Ok(prepared.dir)
-        })
-    }
-
-    fn build(&self, job: &Job, profile: &Path, label: &str) -> Result<Kernel> {
-        self.compile(job, profile, label)
-    }
-
-    fn prove(&self, job: &Job, profile: &Path, tuned: &Kernel) -> Result<Proof> {
-        Ok(prove(job.base, &PreparedProfile::load(profile)?, tuned, &tuned.build_log())?.into())
-    }
-}
-
-impl Compiles for GccPgo {
-    fn request(&self, job: &Job, profile: &Path) -> Result<BuildRequest> {
-        let profile = PreparedProfile::load(profile)?;
-        Ok(tuned_request(job.request, job.base, &profile, values(job)?.as_ref())?)
-    }
-}
-
-/// The instrumented kernel and the counters of its training run, a directory.
-pub(super) fn train_instrumented(
-    job: &Job,
-    given: Option<&Given>,
-    make: &mut Make,
-) -> Result<(Kernel, PathBuf)> {
-    let Job { session, workload, base, options, .. } = *job;
+/// What is done with the counters as they came out, and how the kernel is proved.
+pub(super) fn make<'a>(job: &Job<'a>, as_exported: bool) -> Result<Made<'a>> {
+    let Job { engine, base, request, .. } = *job;
     let values = values(job)?;
+    let instrumented = instrumented(job, values.as_ref())?;
+    let counters = match job.given {
+        Some(Given::Counters(directory)) => Directory(directory.clone()),
+        Some(given) => return Err(not_of(job.recipe, given)),
+        None => {
+            let Job { workload, image, .. } = *job;
+            engine.run(&Train { name: TRAINING, kernel: &instrumented, workload, image })?
+        }
+    };
+    let profile = engine.run(&Prepare { instrumented: &instrumented, counters: &counters, as_exported })?;
+    let request = tuned_request(request, base, &profile, values.as_ref())?;
+    Ok(Made::to_compile(&profile.dir.clone(), request, move |tuned| -> Result<Proof> {
+        Ok(Box::new(prove(base, &profile, tuned, &tuned.build_log())?))
+    }))
+}
+
+/// The kernel that counts.
+fn instrumented(job: &Job, values: Option<&Values>) -> Result<Kernel> {
+    let Job { base, options, .. } = *job;
     if values.is_none() && options.values {
         let of = &base.manifest;
         let text = format!(
             "no patches profile values in Linux {} for {}: arcs alone are counted",
             of.version, of.arch
         );
-        session.progress.note(&text);
+        job.session().progress.note(&text);
     }
-    let instrumented = make(StepName::InstrumentedKernel, &mut || {
-        let request = |exclusions: &Exclusions| -> Result<BuildRequest> {
-            let exclusions = Exclusions::maintained()?.and(exclusions);
-            Ok(instrumented_request(job.request, base, &exclusions, values.as_ref())?)
-        };
-        let plain = || -> Result<BuildRequest> {
-            let none = Exclusions::default();
-            Ok(without_counters(instrumented_request(job.request, base, &none, values.as_ref())?))
-        };
-        Ok(job.sound(&request, &plain, false)?.dir)
-    })?;
-    let instrumented = Kernel::load(&instrumented)?;
-    let counters = match given {
-        Some(Given::Counters(directory)) => directory.clone(),
-        Some(Given::Recording(_)) => return Err(not_of(Recipe::GccPgo, "--profile", "--gcda")),
-        None => make(StepName::Training, &mut || {
-            train(session, &instrumented, workload, &session.image(workload)?)
-        })?,
+    let request = |exclusions: &Exclusions| -> Result<BuildRequest> {
+        let exclusions = Exclusions::maintained()?.and(exclusions);
+        Ok(instrumented_request(job.request, base, &exclusions, values)?)
     };
-    Ok((instrumented, counters))
+    let plain = || -> Result<BuildRequest> {
+        let none = Exclusions::default();
+        Ok(without_counters(instrumented_request(job.request, base, &none, values)?))
+    };
+    job.sound(INSTRUMENTED_KERNEL, &Varied { request: &request, plain: &plain, tuned_only: false })
 }
 
 /// What it takes to profile values; None if that is not wanted or there are no patches for this kernel.
@@ -103,5 +81,45 @@ fn values(job: &Job) -> Result<Option<Values>> {
     if !job.options.values {
         return Ok(None);
     }
-    Ok(Values::of(job.session.work, job.base)?)
+    Ok(Values::of(job.session().work, job.base)?)
+}
+
+/// Turns counters into what GCC reads.
+struct Prepare<'a> {
+    instrumented: &'a Kernel,
+    /// As they came out of the running kernel, or were given.
+    counters: &'a Directory,
+    /// Whether they are left as gcov exports them.
+    as_exported: bool,
+}
+
+impl Step for Prepare<'_> {
+    type Output = PreparedProfile;
+
+    fn name(&self) -> StepName {
+        PROFILE
+    }
+
+    fn inputs(&self, key: Key, _: &Session) -> Result<Key> {
+        let key = of_kernel(key, "instrumented", self.instrumented)?;
+        // Given counters are no result of ours: what they are is their content.
+        let counters = hash_tree(&self.counters.0)?;
+        Ok(key.field("counters", counters).field("as exported", self.as_exported.to_string()))
+    }
+
+    fn make(&self, session: &Session) -> Result<PreparedProfile> {
+        let Self { instrumented, counters: Directory(counters), as_exported } = self;
+        if *as_exported {
+            return Ok(prepare_as_exported(session.work, counters, instrumented)?);
+        }
+        let prepared = prepare_profile(session.work, std::slice::from_ref(counters), instrumented)?;
+        tell(session, prepared.quality()?);
+        Ok(prepared)
+    }
+}
+
+pub(super) fn asks(recipe: &str, _: &Kernel) -> Option<Finding> {
+    let found = format!("recipe {recipe} takes counters of an instrumented kernel and no recording");
+    let mend = "leave the training to it, or give counters with --gcda".to_string();
+    Some(Finding::refused("recipe", found, mend))
 }

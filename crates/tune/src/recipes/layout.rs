@@ -1,128 +1,138 @@
 //! Recipe `layout`, alone or after one that compiles: the objects are linked in the order that a recording of
 //! themselves asks for.
 
-use super::{check_recording, not_of, record_run, tell, Compiles, Given, Job, Make, RecipeOptions, Way};
-use crate::plan::StepName;
-use crate::record::Capture;
-use crate::{Error, Result, Session};
+use super::Entry;
+use crate::engine::{Step, StepName};
+use crate::model::Model;
+use crate::part::{Job, Last, Made, Part};
+use crate::record::{Capture, Recorded};
+use crate::sound::Varied;
+use crate::steps::{of_kernel, tell};
+use crate::{Result, Session};
 use kerntune_kernel::{relink, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::Exclusions;
-use kerntune_optimize::layout::{prepare_order, prepare_sets, prove, PreparedOrder, DEFAULT_ALGORITHM};
-use kerntune_optimize::{Proof, Recipe};
+use kerntune_optimize::layout::{
+    prepare_order, prepare_sets, prove, PreparedOrder, DEFAULT_ALGORITHM, NAME, REQUIREMENTS,
+};
+use kerntune_optimize::quality::Finding;
 use kerntune_profile::Profile;
-use std::path::{Path, PathBuf};
+use kerntune_work::Key;
 
-pub(super) struct Layout {
-    /// What the whole is called.
-    pub recipe: Recipe,
-    /// The recipe that makes the objects; None for those of the base kernel.
-    pub after: Option<&'static (dyn Compiles + Sync)>,
+/// The same objects in another order.
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    about: "records who calls whom and links the same objects with functions that do next to each other",
+    about_after: ", and then layout by a recording of the kernel that came out",
+    place: 30,
+    follows,
+    uses_model: true,
+    requirements: REQUIREMENTS,
+    asks,
+    steps: &[MOVABLE_KERNEL, RECORD_MOVABLE, ORDER],
+    make,
+    ..Entry::USUAL
+};
+
+const MOVABLE_KERNEL: StepName =
+    StepName::new("movable-kernel", "build the kernel whose functions can be moved");
+const RECORD_MOVABLE: StepName = StepName::new("record-movable", "record the training on that kernel");
+const ORDER: StepName = StepName::new("order", "order its functions by who calls whom");
+
+/// Nothing, or what compiles and brings no order of its own.
+fn follows(before: &[&Part]) -> bool {
+    let orders = |part: &&Part| part.uses_model || part.then.is_some() || part.is_upstream;
+    before.iter().all(|part| part.compiles) && !before.iter().any(orders)
 }
 
-impl Layout {
-    /// The kernel to be ordered, before it is.
-    fn movable(&self, order: &PreparedOrder, session: &Session) -> Result<Kernel> {
-        Ok(kerntune_kernel::find(session.work, &order.kernel)?)
+fn make<'a>(job: &Job<'a>, before: Option<Made<'a>>) -> Result<Made<'a>> {
+    let Job { request, model, recipe, .. } = *job;
+    let (whole, given) = match &before {
+        Some(Made { last: Last::Compile(whole), .. }) => (&**whole, None),
+        _ => (request, job.given_recording()?),
+    };
+    let movable = |request: &BuildRequest| {
+        let label = format!("{}-movable", request.label);
+        BuildRequest { movable: true, label, ..request.clone() }
+    };
+    let asked = |exclusions: &Exclusions| -> Result<BuildRequest> {
+        Ok(job.for_objects(movable(whole), exclusions))
+    };
+    let plain = || Ok(movable(request));
+    let varied = Varied { request: &asked, plain: &plain, tuned_only: true };
+    let movable = job.sound(MOVABLE_KERNEL, &varied)?;
+    if let Some(before) = &before {
+        (before.prove)(&movable)?.verdict()?;
+    }
+    let recording = match given {
+        Some(given) => given,
+        // With functions: which of them run in the same region, and so are in each other's way. With the model: how much of the
+        // cache the programs take.
+        None => {
+            let capture = Capture { functions: true, edges: true };
+            job.record(RECORD_MOVABLE, &movable, capture, Some(model))?
+        }
+    };
+    let order =
+        job.engine.run(&OrderFunctions { movable: &movable, recording: &recording, model, recipe })?;
+    let (profile, of_movable, of_order) = (order.dir.clone(), movable.clone(), order.clone());
+    let prove = move |tuned: &Kernel| {
+        let proof = prove(&of_movable, &of_order, tuned)?;
+        match &before {
+            Some(before) => (before.prove_ordered)(tuned, proof),
+            None => Ok(Box::new(proof) as _),
+        }
+    };
+    Ok(Made {
+        profile,
+        last: Last::Relink(Box::new((movable, order))),
+        prove: Box::new(prove),
+        prove_ordered: Box::new(|_, order| Ok(Box::new(order))),
+    })
+}
+
+/// Orders the functions of a movable kernel.
+struct OrderFunctions<'a> {
+    movable: &'a Kernel,
+    recording: &'a Recorded,
+    /// For whose cache.
+    model: &'a Model,
+    recipe: &'a str,
+}
+
+impl Step for OrderFunctions<'_> {
+    type Output = PreparedOrder;
+
+    fn name(&self) -> StepName {
+        ORDER
+    }
+
+    fn inputs(&self, key: Key, _: &Session) -> Result<Key> {
+        let Self { movable, recording, model, recipe } = self;
+        Ok(of_kernel(key, "movable", movable)?
+            .field("recording", &recording.manifest.id)
+            .field("cache", format!("{:?}", model.l1i))
+            .field("algorithm", format!("{}, by sets", DEFAULT_ALGORITHM.name()))
+            .field("recipe", recipe))
+    }
+
+    fn make(&self, session: &Session) -> Result<PreparedOrder> {
+        let Self { movable, recording, model, recipe } = *self;
+        let Session { work, progress, .. } = *session;
+        let recording = Profile::load(&recording.path)?;
+        let order = prepare_order(work, &recording, movable, DEFAULT_ALGORITHM)?;
+        tell(session, order.quality()?);
+        let label = format!("{}-{}", movable.manifest.label, DEFAULT_ALGORITHM.name());
+        let linked = relink(work, movable, &order.order, (label.as_str(), recipe), progress)?;
+        Ok(prepare_sets(work, &recording, (movable, &linked), &order, &model.l1i, progress)?)
     }
 }
 
-impl Way for Layout {
-    fn steps(&self) -> Vec<StepName> {
-        let mut steps = self.after.map(|after| after.steps()).unwrap_or_default();
-        steps.extend([StepName::MovableKernel, StepName::RecordMovable, StepName::Order]);
-        steps
+fn asks(recipe: &str, kernel: &Kernel) -> Option<Finding> {
+    if kernel.manifest.movable {
+        return None;
     }
-
-    fn check(&self, options: RecipeOptions) -> Result<()> {
-        match self.after {
-            Some(after) => after.check(options),
-            None if options.values => Err(Error::NoValues(self.recipe.name())),
-            None => Ok(()),
-        }
-    }
-
-    fn check_given(&self, given: &Given) -> Result<()> {
-        match (self.after, given) {
-            (Some(after), given) => after.check_given(given),
-            (None, Given::Recording(directory)) => check_recording(directory),
-            (None, Given::Counters(_)) => Err(not_of(Recipe::Layout, "--gcda", "--profile")),
-        }
-    }
-
-    fn base(&self, session: &Session, request: &BuildRequest) -> Result<BuildRequest> {
-        self.after.map_or_else(|| Ok(request.clone()), |after| after.base(session, request))
-    }
-
-    fn profile(&self, job: &Job, given: Option<&Given>, make: &mut Make) -> Result<PathBuf> {
-        let Job { session, workload, request, model, .. } = *job;
-        let (given, before) = match self.after {
-            Some(after) => (None, Some((after, after.profile(job, given, make)?))),
-            None => (given, None),
-        };
-        let recording = match given {
-            None => None,
-            Some(Given::Recording(directory)) => Some(directory.clone()),
-            Some(Given::Counters(_)) => return Err(not_of(Recipe::Layout, "--gcda", "--profile")),
-        };
-        let movable = make(StepName::MovableKernel, &mut || {
-            let whole = match &before {
-                Some((after, profile)) => after.request(job, profile)?,
-                None => request.clone(),
-            };
-            let movable = |request: &BuildRequest| {
-                let label = format!("{}-movable", request.label);
-                BuildRequest { movable: true, label, ..request.clone() }
-            };
-            let asked = |exclusions: &Exclusions| -> Result<BuildRequest> {
-                Ok(job.for_objects(movable(&whole), exclusions))
-            };
-            Ok(job.sound(&asked, &|| Ok(movable(request)), true)?.dir)
-        })?;
-        let movable = Kernel::load(&movable)?;
-        if let Some((after, profile)) = &before {
-            after.prove(job, profile, &movable)?.verdict()?;
-        }
-        let recording = match recording {
-            Some(given) => given,
-            // With functions: which of them run in the same region, and so are in each other's way. With the model:
-            // how much of the cache the programs take.
-            None => make(StepName::RecordMovable, &mut || {
-                let capture = Capture { functions: true, edges: true };
-                record_run(session, &movable, workload, capture, Some(model))
-            })?,
-        };
-        make(StepName::Order, &mut || {
-            let recording = Profile::load(&recording).map_err(Error::from)?;
-            let order = prepare_order(session.work, &recording, &movable, DEFAULT_ALGORITHM)?;
-            tell(session, order.quality()?);
-            let label = format!("{}-{}", movable.manifest.label, DEFAULT_ALGORITHM.name());
-            let listed = (label.as_str(), self.recipe.name());
-            let linked = relink(session.work, &movable, &order.order, listed, session.progress)?;
-            Ok(prepare_sets(
-                session.work,
-                &recording,
-                (&movable, &linked),
-                &order,
-                &model.l1i,
-                session.progress,
-            )?
-            .dir)
-        })
-    }
-
-    fn build(&self, job: &Job, profile: &Path, label: &str) -> Result<Kernel> {
-        let order = PreparedOrder::load(profile)?;
-        let movable = self.movable(&order, job.session)?;
-        let listed = (label, self.recipe.name());
-        Ok(relink(job.session.work, &movable, &order.order, listed, job.session.progress)?)
-    }
-
-    fn prove(&self, job: &Job, profile: &Path, tuned: &Kernel) -> Result<Proof> {
-        let order = PreparedOrder::load(profile)?;
-        let proof = prove(&self.movable(&order, job.session)?, &order, tuned)?;
-        match self.after {
-            Some(after) => after.with_order(job, tuned, proof),
-            None => Ok(proof.into()),
-        }
-    }
+    let label = &kernel.manifest.label;
+    let found = format!("recipe {recipe} moves functions, and those of kernel {label} cannot be moved");
+    let mend = "build it with `kerntune kernel build --movable`, and record that kernel".into();
+    Some(Finding::refused("recipe", found, mend))
 }

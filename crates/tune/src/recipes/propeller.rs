@@ -1,103 +1,97 @@
-//! Recipes with `propeller`: after a profile is compiled in, the blocks of each function are put in order by a recording of
+//! Modifier `propeller`: after a profile is compiled in, the blocks of each function are put in order by a recording of
 //! what came out. What functions then are is for `layout`, which comes after it.
 
-use super::{record_run, tell, ClangAutofdo, Compiles, Given, Job, Make, RecipeOptions, Way};
-use crate::plan::StepName;
-use crate::record::Capture;
-use crate::{Result, Session};
+use super::{clang_autofdo, layout, Entry};
+use crate::engine::{Step, StepName};
+use crate::part::{Job, Made};
+use crate::record::{Capture, Recorded};
+use crate::sound::Varied;
+use crate::steps::{of_kernel, tell};
+use crate::{Error, Result, Session};
 use kerntune_kernel::{BuildRequest, Kernel};
 use kerntune_optimize::clang_autofdo::PreparedProfile;
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_optimize::propeller::{
-    self, mapped_request, ordered_request, prepare_blocks, prove, PreparedBlocks,
+    mapped_request, ordered_request, prepare_blocks, prove, PreparedBlocks, Proof,
 };
-use kerntune_optimize::{layout, Proof};
 use kerntune_profile::Profile;
-use std::path::{Path, PathBuf};
+use kerntune_work::Key;
 
-pub(super) struct Propeller {
-    /// The recipe with the profile, by the name of the whole.
-    pub after: ClangAutofdo,
+/// Blocks in order, and what never ran split off.
+pub const ENTRY: Entry = Entry {
+    name: "propeller",
+    about_after: ", then the blocks of each function in order and what never ran split off, then layout",
+    place: 40,
+    follows: |before| {
+        matches!(before, [base, others @ ..]
+            if base.name == clang_autofdo::ENTRY.name && others.iter().all(|other| other.name == "thinlto"))
+    },
+    then: Some(layout::ENTRY.name),
+    steps: &[MAPPED_KERNEL, RECORD_MAPPED, BLOCKS],
+    make,
+    ..Entry::USUAL
+};
+
+const MAPPED_KERNEL: StepName =
+    StepName::new("mapped-kernel", "build a kernel with it that says where its blocks are");
+const RECORD_MAPPED: StepName =
+    StepName::new("record-mapped", "record the training on that kernel, block by block");
+const BLOCKS: StepName = StepName::new("blocks", "put the blocks of each function in order");
+
+fn make<'a>(job: &Job<'a>, before: Option<Made<'a>>) -> Result<Made<'a>> {
+    let link = clang_autofdo::link(job);
+    let before = before.ok_or(Error::NothingToModify)?;
+    let profile = PreparedProfile::load(&before.profile)?;
+    let whole =
+        clang_autofdo::listed(job, "-mapped", mapped_request(job.request, job.base, &profile, link)?);
+    let request =
+        |exclusions: &Exclusions| -> Result<BuildRequest> { Ok(job.for_objects(whole.clone(), exclusions)) };
+    let plain = || Ok(BuildRequest { movable: true, ..job.request.clone() });
+    let mapped =
+        job.sound(MAPPED_KERNEL, &Varied { request: &request, plain: &plain, tuned_only: true })?;
+    (before.prove)(&mapped)?.verdict()?;
+    // With functions: how often a region goes round that runs one.
+    let capture = Capture { functions: true, edges: true };
+    let recording = job.record(RECORD_MAPPED, &mapped, capture, None)?;
+    let blocks =
+        job.engine.run(&OrderBlocks { mapped: &mapped, profile: &profile, recording: &recording })?;
+    let request = ordered_request(job.request, job.base, &blocks, link)?;
+    let of_order = blocks.clone();
+    let made = Made::to_compile(&blocks.dir.clone(), clang_autofdo::listed(job, "", request), {
+        move |tuned| Ok(Box::new(prove(&blocks, tuned)?))
+    });
+    // Linking again leaves functions as they are: asked once more, of the kernel that it comes to.
+    let prove_ordered = Box::new(move |tuned: &Kernel, order| {
+        Ok(Box::new(Proof { order: Some(order), ..prove(&of_order, tuned)? }) as _)
+    });
+    Ok(Made { prove_ordered, ..made })
 }
 
-impl Propeller {
-    /// A request as it is listed.
-    fn listed(&self, job: &Job, what: &str, request: BuildRequest) -> BuildRequest {
-        let recipe = self.after.recipe;
-        let label = format!("{}-{recipe}{what}", job.request.label);
-        BuildRequest { label, recipe: Some(recipe.to_string()), ..request }
-    }
+/// Orders the blocks of each function.
+struct OrderBlocks<'a> {
+    mapped: &'a Kernel,
+    profile: &'a PreparedProfile,
+    recording: &'a Recorded,
 }
 
-impl Way for Propeller {
-    fn steps(&self) -> Vec<StepName> {
-        let mut steps = self.after.steps();
-        steps.extend([StepName::MappedKernel, StepName::RecordMapped, StepName::Blocks]);
-        steps
+impl Step for OrderBlocks<'_> {
+    type Output = PreparedBlocks;
+
+    fn name(&self) -> StepName {
+        BLOCKS
     }
 
-    fn check(&self, options: RecipeOptions) -> Result<()> {
-        self.after.check(options)
+    fn inputs(&self, key: Key, _: &Session) -> Result<Key> {
+        let Self { mapped, profile, recording } = self;
+        let key = of_kernel(key, "mapped", mapped)?;
+        Ok(key.field("profile", &profile.id).field("recording", &recording.manifest.id))
     }
 
-    fn check_given(&self, given: &Given) -> Result<()> {
-        self.after.check_given(given)
-    }
-
-    fn base(&self, session: &Session, request: &BuildRequest) -> Result<BuildRequest> {
-        self.after.base(session, request)
-    }
-
-    fn profile(&self, job: &Job, given: Option<&Given>, make: &mut Make) -> Result<PathBuf> {
-        let session = job.session;
-        let directory = self.after.profile(job, given, make)?;
-        let profile = PreparedProfile::load(&directory)?;
-        let mapped = make(StepName::MappedKernel, &mut || {
-            let whole = mapped_request(job.request, job.base, &profile, self.after.link)?;
-            let whole = self.listed(job, "-mapped", whole);
-            let asked = |exclusions: &Exclusions| -> Result<BuildRequest> {
-                Ok(job.for_objects(whole.clone(), exclusions))
-            };
-            let plain = || Ok(BuildRequest { movable: true, ..job.request.clone() });
-            Ok(job.sound(&asked, &plain, true)?.dir)
-        })?;
-        let mapped = Kernel::load(&mapped)?;
-        self.after.prove(job, &directory, &mapped)?.verdict()?;
-        let recording = make(StepName::RecordMapped, &mut || {
-            // With functions: how often a region goes round that runs one.
-            let capture = Capture { functions: true, edges: true };
-            record_run(session, &mapped, job.workload, capture, None)
-        })?;
-        make(StepName::Blocks, &mut || {
-            let blocks = prepare_blocks(session.work, &Profile::load(&recording)?, &mapped, &profile)?;
-            tell(session, blocks.quality()?);
-            session.progress.note(&blocks.summary.to_string());
-            Ok(blocks.dir)
-        })
-    }
-
-    fn build(&self, job: &Job, profile: &Path, label: &str) -> Result<Kernel> {
-        self.compile(job, profile, label)
-    }
-
-    fn prove(&self, _: &Job, profile: &Path, tuned: &Kernel) -> Result<Proof> {
-        Ok(prove(&PreparedBlocks::load(profile)?, tuned)?.into())
-    }
-}
-
-impl Compiles for Propeller {
-    fn request(&self, job: &Job, profile: &Path) -> Result<BuildRequest> {
-        let blocks = PreparedBlocks::load(profile)?;
-        let request = ordered_request(job.request, job.base, &blocks, self.after.link)?;
-        Ok(self.listed(job, "", request))
-    }
-
-    fn with_order(&self, job: &Job, tuned: &Kernel, order: layout::Proof) -> Result<Proof> {
-        let of = tuned.manifest.profile_id.as_deref().unwrap_or_default();
-        match PreparedBlocks::find(job.session.work, of)? {
-            // Linking again leaves functions as they are: asked once more, of the kernel that it comes to.
-            Some(blocks) => Ok(propeller::Proof { order: Some(order), ..prove(&blocks, tuned)? }.into()),
-            None => Ok(order.into()),
-        }
+    fn make(&self, session: &Session) -> Result<PreparedBlocks> {
+        let recording = Profile::load(&self.recording.path)?;
+        let blocks = prepare_blocks(session.work, &recording, self.mapped, self.profile)?;
+        tell(session, blocks.quality()?);
+        session.progress.note(&blocks.summary.to_string());
+        Ok(blocks)
     }
 }

@@ -1,89 +1,18 @@
 //! The plan of a tuning: its steps, which of them are done, and where their results are.
 
+use super::StepName;
 use crate::Result;
 use kerntune_work::{read_sealed, write_sealed, IoContext, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Where plans are in the work directory.
 pub const ROOM: &str = "tunes";
 const FILE: &str = "plan.json";
-const SCHEMA: &str = "kerntune-plan/2";
-
-/// The steps of all recipes. Which of them a recipe has, and in which order, its file in `recipes/` says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StepName {
-    /// Packs the workload into a guest image.
-    Image,
-    /// Builds the kernel that is to be tuned.
-    BaseKernel,
-    /// Builds the same kernel with the compiler's counters in it.
-    InstrumentedKernel,
-    /// Runs the training on the instrumented kernel.
-    Training,
-    /// Records the training on the base kernel.
-    RecordTraining,
-    /// Makes what the compiler or optimizer reads of what was counted.
-    Profile,
-    /// Builds a kernel with the profile and a map of its blocks.
-    MappedKernel,
-    /// Records the training on that kernel, with the counts of its blocks.
-    RecordMapped,
-    /// Orders the blocks of each function.
-    Blocks,
-    /// Builds a kernel with each function in a section of its own.
-    MovableKernel,
-    /// Records the training on that kernel.
-    RecordMovable,
-    /// Orders its functions by their calls.
-    Order,
-    /// Makes the kernel that the tuning is for.
-    TunedKernel,
-    /// Compares what the tuned and the base kernel answer to the functional checks.
-    Check,
-    /// Measures the base kernel.
-    MeasureBase,
-    /// Measures the base kernel a second time (A/A).
-    MeasureBaseAgain,
-    /// Measures the tuned kernel.
-    MeasureTuned,
-}
-
-impl StepName {
-    /// What is done, for people.
-    pub fn about(self) -> &'static str {
-        match self {
-            StepName::Image => "pack the workload into a guest image",
-            StepName::BaseKernel => "build the base kernel",
-            StepName::InstrumentedKernel => "build the instrumented kernel",
-            StepName::Training => "run the training on the instrumented kernel",
-            StepName::RecordTraining => "record the training on the base kernel",
-            StepName::Profile => "turn what was counted into a profile",
-            StepName::MappedKernel => "build a kernel with it that says where its blocks are",
-            StepName::RecordMapped => "record the training on that kernel, block by block",
-            StepName::Blocks => "put the blocks of each function in order",
-            StepName::MovableKernel => "build the kernel whose functions can be moved",
-            StepName::RecordMovable => "record the training on that kernel",
-            StepName::Order => "order its functions by who calls whom",
-            StepName::TunedKernel => "build the tuned kernel with the profile",
-            StepName::Check => "check that the tuned kernel does what the base kernel does",
-            StepName::MeasureBase => "measure the base kernel",
-            StepName::MeasureBaseAgain => "measure the base kernel again (A/A)",
-            StepName::MeasureTuned => "measure the tuned kernel",
-        }
-    }
-}
-
-impl fmt::Display for StepName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.about())
-    }
-}
+const SCHEMA: &str = "kerntune-plan/3";
 
 /// How far a step is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,7 +29,7 @@ pub enum State {
 
 /// A step and how far it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct StepState {
     /// Which.
     pub name: StepName,
     /// How far.
@@ -113,11 +42,13 @@ struct Ledger {
     schema: String,
     /// What the plan is for, in words.
     about: Vec<String>,
-    /// Results of finished steps, relative to the work directory.
-    results: BTreeMap<StepName, PathBuf>,
+    /// Results of finished steps by name, relative to the work directory.
+    results: BTreeMap<String, PathBuf>,
+    /// What each was made from.
+    keys: BTreeMap<String, String>,
     /// Steps that were begun and have not ended.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    begun: BTreeSet<StepName>,
+    begun: BTreeSet<String>,
 }
 
 /// A plan in the work directory.
@@ -127,7 +58,7 @@ pub struct Plan {
     work: WorkDir,
     directory: PathBuf,
     ledger: Ledger,
-    made: BTreeMap<StepName, Made>,
+    made: BTreeMap<&'static str, Made>,
 }
 
 /// How a step was made in this call.
@@ -139,7 +70,10 @@ struct Made {
 }
 
 /// The directories of all plans that can be read, by id. They are no results: nothing but their own file vouches for them.
-pub(crate) fn directories(work: &WorkDir) -> Result<Vec<PathBuf>> {
+///
+/// # Errors
+/// A directory that cannot be listed.
+pub fn directories(work: &WorkDir) -> Result<Vec<PathBuf>> {
     let room = work.root().join(ROOM);
     let entries = match fs::read_dir(&room) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -169,57 +103,50 @@ impl Plan {
     }
 
     /// All steps and how far they are.
-    pub fn steps(&self) -> Vec<Step> {
-        let state = |name| match (self.result(name), self.made.get(&name)) {
+    pub fn steps(&self) -> Vec<StepState> {
+        let state = |name: StepName| match (self.result(name), self.made.get(name.as_str())) {
             (Some(path), Some(Made { took, resumed: false })) => State::Made(path, *took),
             (Some(path), Some(Made { took, resumed: true })) => State::Resumed(path, *took),
             (Some(path), None) => State::Found(path),
             (None, _) => State::Todo,
         };
-        self.steps.iter().map(|&name| Step { name, state: state(name) }).collect()
+        self.steps.iter().map(|&name| StepState { name, state: state(name) }).collect()
     }
 
     /// A step's result, if it is there.
     fn result(&self, name: StepName) -> Option<PathBuf> {
-        let relative = self.ledger.results.get(&name)?;
-        let mut parts = relative.components().map(|part| part.as_os_str().to_string_lossy());
-        let (kind, id) = (parts.next()?, parts.next()?);
+        let relative = self.ledger.results.get(name.as_str())?;
+        let (kind, id) = kind_and_id(relative)?;
         let path = self.work.root().join(relative);
         (self.work.find(&kind, &id).is_some() && path.is_dir()).then_some(path)
     }
 
-    /// Whether every file of a step's result is as it was written.
-    fn is_sound(&self, name: StepName) -> bool {
-        let parts = |path: &PathBuf| {
-            let mut parts = path.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
-            Some((parts.next()?, parts.next()?))
-        };
-        let found = self.ledger.results.get(&name).and_then(parts);
-        found.is_some_and(|(kind, id)| self.work.sound(&kind, &id).is_some())
+    /// The result that a step of this key had, if every file of it is as it was written.
+    pub(super) fn found(&self, name: StepName, key: &str) -> Option<PathBuf> {
+        let path = self.result(name)?;
+        let (kind, id) = kind_and_id(self.ledger.results.get(name.as_str())?)?;
+        let same = self.ledger.keys.get(name.as_str()).is_some_and(|made_from| made_from == key);
+        (same && self.work.sound(&kind, &id).is_some()).then_some(path)
     }
 
-    /// Makes a step, or finds that it was made. `make` returns the result's directory.
-    pub fn step(
-        &mut self,
-        name: StepName,
-        tell: &dyn Fn(StepName, Option<&Path>),
-        make: impl FnOnce() -> Result<PathBuf>,
-    ) -> Result<PathBuf> {
-        if let Some(path) = self.result(name).filter(|_| self.is_sound(name)) {
-            tell(name, Some(&path));
-            return Ok(path);
+    /// A step begins to be made.
+    pub(super) fn begin(&mut self, name: StepName) -> Result<()> {
+        let resumed = !self.ledger.begun.insert(name.as_str().to_owned());
+        self.made.insert(name.as_str(), Made { took: Duration::ZERO, resumed });
+        self.write()
+    }
+
+    /// It was made, of the inputs that `key` names.
+    pub(super) fn end(&mut self, name: StepName, key: String, result: &Path, took: Duration) -> Result<()> {
+        let named = name.as_str();
+        if let Some(made) = self.made.get_mut(named) {
+            made.took = took;
         }
-        tell(name, None);
-        let started = Instant::now();
-        let resumed = !self.ledger.begun.insert(name);
-        self.write()?;
-        let path = make()?;
-        self.made.insert(name, Made { took: started.elapsed(), resumed });
-        let relative = path.strip_prefix(self.work.root()).unwrap_or(&path).to_owned();
-        self.ledger.results.insert(name, relative);
-        self.ledger.begun.remove(&name);
-        self.write()?;
-        Ok(path)
+        let relative = result.strip_prefix(self.work.root()).unwrap_or(result).to_owned();
+        self.ledger.results.insert(named.to_owned(), relative);
+        self.ledger.keys.insert(named.to_owned(), key);
+        self.ledger.begun.remove(named);
+        self.write()
     }
 
     fn write(&self) -> Result<()> {
@@ -228,13 +155,38 @@ impl Plan {
     }
 }
 
+/// The first two parts of a result's path.
+fn kind_and_id(relative: &Path) -> Option<(String, String)> {
+    let mut parts = relative.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    Some((parts.next()?, parts.next()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use kerntune_work::Key;
 
+    const IMAGE: StepName = StepName::new("image", "packs");
+    const KERNEL: StepName = StepName::new("base-kernel", "builds");
+
     fn steps() -> Vec<StepName> {
-        vec![StepName::Image, StepName::BaseKernel]
+        vec![IMAGE, KERNEL]
+    }
+
+    /// Makes a step, or finds that it was made.
+    fn step(
+        plan: &mut Plan,
+        name: StepName,
+        key: &str,
+        make: impl FnOnce() -> Result<PathBuf>,
+    ) -> Result<PathBuf> {
+        if let Some(path) = plan.found(name, key) {
+            return Ok(path);
+        }
+        plan.begin(name)?;
+        let path = make()?;
+        plan.end(name, key.into(), &path, Duration::from_secs(1))?;
+        Ok(path)
     }
 
     #[test]
@@ -245,7 +197,7 @@ mod tests {
         let result = work.root().join("kernels").join(key.id());
         let make = |plan: &mut Plan| {
             let mut made = false;
-            let path = plan.step(StepName::BaseKernel, &|_, _| {}, || {
+            let path = step(plan, KERNEL, "k", || {
                 made = true;
                 let staged = work.stage("kernels", &key)?;
                 fs::write(staged.path().join("vmlinux"), "image").unwrap();
@@ -265,6 +217,8 @@ mod tests {
         // A result that is not what it was is made again, and never handed on.
         fs::write(result.join("vmlinux"), "another").unwrap();
         assert!(make(&mut again) && !make(&mut again));
+        // Neither is one that was made of something else.
+        assert!(again.found(KERNEL, "k").is_some() && again.found(KERNEL, "other").is_none());
     }
 
     #[test]
@@ -278,7 +232,7 @@ mod tests {
         };
         let (right, wrong) = (put("right"), put("wrong"));
         let mut plan = Plan::open(&work, "p", steps(), Vec::new()).unwrap();
-        plan.step(StepName::BaseKernel, &|_, _| {}, || Ok(right.clone())).unwrap();
+        step(&mut plan, KERNEL, "k", || Ok(right.clone())).unwrap();
         let path = dir.path().join("tunes/p/plan.json");
         let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).unwrap().replace(&name(&right), &name(&wrong));
@@ -296,11 +250,11 @@ mod tests {
         let result = staged.publish().unwrap();
         let open = || Plan::open(&work, "p", steps(), Vec::new()).unwrap();
         let stopped = || Err(kerntune_work::Error::Interrupted.into());
-        open().step(StepName::Image, &|_, _| {}, stopped).unwrap_err();
+        step(&mut open(), IMAGE, "i", stopped).unwrap_err();
         let mut plan = open();
         assert_eq!(plan.steps()[0].state, State::Todo);
         for name in steps() {
-            plan.step(name, &|_, _| {}, || Ok(result.clone())).unwrap();
+            step(&mut plan, name, "k", || Ok(result.clone())).unwrap();
         }
         let states = plan.steps();
         assert!(matches!(&states[0].state, State::Resumed(path, _) if *path == result), "{states:?}");
@@ -316,10 +270,8 @@ mod tests {
         assert!(directories(&work).unwrap().is_empty());
         for id in ["q", "p"] {
             let stopped = || Err(kerntune_work::Error::Interrupted.into());
-            Plan::open(&work, id, steps(), Vec::new())
-                .unwrap()
-                .step(StepName::Image, &|_, _| {}, stopped)
-                .unwrap_err();
+            let mut plan = Plan::open(&work, id, steps(), Vec::new()).unwrap();
+            step(&mut plan, IMAGE, "i", stopped).unwrap_err();
         }
         fs::create_dir(dir.path().join("tunes/empty")).unwrap();
         let names = ["p", "q"].map(|id| dir.path().join("tunes").join(id));

@@ -1,0 +1,342 @@
+//! Recipes by name: `base+modifier+…`, put together of the parts in `recipes/`.
+
+use crate::engine::StepName;
+use crate::part::{not_of, Given, Job, Made, Part, RecipeOptions, Training};
+use crate::recipes::ENTRIES;
+use crate::steps::{
+    BASE_KERNEL, CHECK, IMAGE, MEASURE_BASE, MEASURE_BASE_AGAIN, MEASURE_TUNED, TUNED_KERNEL,
+};
+use crate::{Error, Result, Session};
+use kerntune_kernel::{BuildRequest, Compiler, ObjectFlags};
+use kerntune_optimize::gcc_pgo::{check_files, Exclusions};
+use kerntune_optimize::quality::Asking;
+use kerntune_optimize::Requirement;
+use kerntune_profile::load_manifest;
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+/// A way to turn a workload into a kernel.
+#[derive(Clone, Copy)]
+pub struct Recipe(&'static Composed);
+
+struct Composed {
+    name: String,
+    about: String,
+    parts: Vec<&'static Part>,
+}
+
+static ALL: LazyLock<Vec<Composed>> = LazyLock::new(|| compose(ENTRIES));
+
+/// All that `parts` make: what can stand alone, and what can follow it, and so on. Short ones first, upstream baselines last.
+fn compose(parts: &'static [&'static Part]) -> Vec<Composed> {
+    let mut parts = parts.to_vec();
+    parts.sort_by_key(|part| (part.place, part.name));
+    let mut all: Vec<Composed> = Vec::new();
+    let mut open: Vec<(Vec<&'static Part>, Vec<&'static Part>)> = vec![(Vec::new(), Vec::new())];
+    while !open.is_empty() {
+        let longer = open.iter().flat_map(|(named, before)| {
+            let fits = |part: &&&'static Part| {
+                !before.iter().any(|there| there.name == part.name) && (part.follows)(before)
+            };
+            let with = |part: &&'static Part| {
+                let then = part.then.and_then(|name| parts.iter().find(|part| part.name == name));
+                let named = named.iter().chain([part]).copied().collect();
+                (named, before.iter().chain([part]).chain(then).copied().collect())
+            };
+            parts.iter().filter(fits).map(with).collect::<Vec<_>>()
+        });
+        open = longer.collect();
+        all.extend(open.iter().map(|(named, parts)| Composed::of(named, parts)));
+    }
+    all.sort_by_key(|recipe| recipe.parts.iter().any(|part| part.is_upstream));
+    all
+}
+
+impl Composed {
+    fn of(named: &[&'static Part], parts: &[&'static Part]) -> Self {
+        let names: Vec<&str> = named.iter().map(|part| part.name).collect();
+        let about = match named {
+            [alone] => alone.about.to_owned(),
+            [.., last] => format!("{}{}", names[..names.len() - 1].join("+"), last.about_after),
+            [] => String::new(),
+        };
+        Self { name: names.join("+"), about, parts: parts.to_vec() }
+    }
+}
+
+impl Recipe {
+    /// Every recipe.
+    pub fn all() -> impl Iterator<Item = Self> {
+        ALL.iter().map(Self)
+    }
+
+    /// The name on the command line and in manifests.
+    pub fn name(self) -> &'static str {
+        &self.0.name
+    }
+
+    /// What it does, in one sentence.
+    pub fn about(self) -> &'static str {
+        &self.0.about
+    }
+
+    /// Whether it is how others do it, by the book: there to be compared with. Its kernel is not refused where its
+    /// profile did not take, since its book does not ask.
+    pub fn is_stock(self) -> bool {
+        self.parts().iter().any(|part| part.is_upstream)
+    }
+
+    /// Whether what it makes depends on the front-end model.
+    pub fn uses_model(self) -> bool {
+        self.parts().iter().any(|part| part.uses_model)
+    }
+
+    /// What it cannot do without.
+    pub fn requirements(self) -> &'static [Requirement] {
+        self.first().requirements
+    }
+
+    /// The compiler to take where none is named.
+    pub fn default_compiler(self) -> Compiler {
+        (self.first().default_compiler)()
+    }
+
+    /// Whether `compiler`, as it is installed, can carry the recipe out.
+    ///
+    /// # Errors
+    /// What it needs instead; an absent compiler as [`Compiler::identify`] reports it.
+    pub fn check_compiler(self, compiler: &Compiler) -> Result<()> {
+        Ok((self.first().check_compiler)(compiler)?)
+    }
+
+    /// The steps of a tuning by it, in order.
+    pub fn steps(self) -> Vec<StepName> {
+        let mut steps = vec![IMAGE, BASE_KERNEL];
+        steps.extend(self.parts().iter().flat_map(|part| part.steps));
+        steps.extend([TUNED_KERNEL, CHECK, MEASURE_BASE, MEASURE_BASE_AGAIN, MEASURE_TUNED]);
+        steps
+    }
+
+    /// Refuses what it would ignore.
+    ///
+    /// # Errors
+    /// [`Error::NoValues`], [`Error::CompilesNothing`].
+    pub fn check_options(
+        self,
+        options: RecipeOptions,
+        object_flags: &[ObjectFlags],
+        exclusions: &Exclusions,
+    ) -> Result<()> {
+        if options.values && !self.parts().iter().any(|part| part.counts_values) {
+            return Err(Error::NoValues(self.name()));
+        }
+        let about_objects =
+            [("--object-flags", !object_flags.is_empty()), ("--exclude", !exclusions.entries().is_empty())];
+        match about_objects.into_iter().find(|(_, asked)| *asked && !self.first().compiles) {
+            Some((option, _)) => Err(Error::CompilesNothing { option, recipe: self.name() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The options that it knows.
+    pub(crate) fn known(self, options: RecipeOptions) -> RecipeOptions {
+        match self.check_options(options, &[], &Exclusions::default()) {
+            Ok(()) => options,
+            Err(_) => RecipeOptions::default(),
+        }
+    }
+
+    /// Whether a profile can be made of `given`, as far as that can be told before anything is built.
+    pub(crate) fn check_given(self, given: &Given) -> Result<()> {
+        match (self.first().trained_by, given) {
+            (Training::Counters, Given::Counters(directory)) => Ok(check_files(directory)?),
+            (Training::Recording, Given::Recording(directory)) => {
+                match load_manifest(directory)?.capture.edges {
+                    true => Ok(()),
+                    false => Err(Error::NoEdges { profile: directory.clone() }),
+                }
+            }
+            (_, given) => Err(not_of(self.name(), given)),
+        }
+    }
+
+    /// What the quality gate asks for it.
+    pub(crate) fn asking(self) -> Asking<'static> {
+        Asking { recipe: self.name(), asks: self.first().asks }
+    }
+
+    /// What the base kernel is built from, where `request` was asked for.
+    pub(crate) fn base(self, session: &Session, request: &BuildRequest) -> Result<BuildRequest> {
+        (self.first().base)(session, request)
+    }
+
+    /// Carries out all steps between the base kernel and the tuned kernel.
+    pub(crate) fn make<'a>(self, job: &Job<'a>) -> Result<Made<'a>> {
+        let made = self.parts().iter().try_fold(None, |before, part| (part.make)(job, before).map(Some))?;
+        made.ok_or(Error::NothingToModify)
+    }
+
+    /// Its parts, those that are not named among them.
+    pub(crate) fn parts(self) -> &'static [&'static Part] {
+        &self.0.parts
+    }
+
+    fn first(self) -> &'static Part {
+        // Nothing is composed of no part.
+        self.0.parts.first().copied().unwrap_or(&Part::USUAL)
+    }
+}
+
+impl PartialEq for Recipe {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Recipe {}
+
+impl Hash for Recipe {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
+
+impl fmt::Debug for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Serialize for Recipe {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl FromStr for Recipe {
+    type Err = Error;
+
+    fn from_str(given: &str) -> Result<Self> {
+        Self::all().find(|recipe| recipe.name() == given).ok_or_else(|| {
+            let names: Vec<_> = Self::all().map(Recipe::name).collect();
+            Error::UnknownRecipe { given: given.into(), known: names.join(", ") }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn recipe(name: &str) -> Recipe {
+        name.parse().unwrap()
+    }
+
+    #[test]
+    fn parts_go_together_as_they_say() {
+        let names: Vec<&str> = Recipe::all().map(Recipe::name).collect();
+        let known = [
+            "gcc-pgo",
+            "clang-autofdo",
+            "layout",
+            "bolt",
+            "gcc-pgo+layout",
+            "clang-autofdo+thinlto",
+            "clang-autofdo+layout",
+            "clang-autofdo+propeller",
+            "clang-autofdo+thinlto+layout",
+            "clang-autofdo+thinlto+propeller",
+            "stock-gcov",
+            "stock-autofdo",
+            "stock-lld-order",
+        ];
+        // Another recipe may be there, too.
+        let ours: Vec<&str> = names.iter().copied().filter(|name| known.contains(name)).collect();
+        assert_eq!(ours, known);
+        for name in ["bolt+layout", "layout+layout", "thinlto", "clang-autofdo+propeller+layout", ""] {
+            assert!(name.parse::<Recipe>().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_are_read_back_and_said_in_errors() {
+        for one in Recipe::all() {
+            assert_eq!(recipe(one.name()), one);
+            assert_eq!(serde_json::to_value(one).unwrap(), one.name());
+            assert_eq!(one.is_stock(), one.name().starts_with("stock-"));
+            assert!(!one.about().is_empty() && !one.requirements().is_empty(), "{one}");
+        }
+        let error = "bolt2".parse::<Recipe>().unwrap_err().to_string();
+        assert!(
+            error.starts_with("no recipe `bolt2`; there are gcc-pgo, clang-autofdo, layout, "),
+            "{error}"
+        );
+        let about = recipe("clang-autofdo+thinlto+layout").about();
+        assert_eq!(
+            about,
+            "clang-autofdo+thinlto, and then layout by a recording of the kernel that came out"
+        );
+    }
+
+    #[test]
+    fn each_step_has_a_name_of_its_own() {
+        for recipe in Recipe::all() {
+            let steps = recipe.steps();
+            let names: BTreeSet<&str> = steps.iter().map(|step| step.as_str()).collect();
+            assert_eq!(names.len(), steps.len(), "{recipe}");
+        }
+        let steps = recipe("clang-autofdo+propeller").steps();
+        let names: Vec<&str> = steps.iter().map(|step| step.as_str()).collect();
+        assert_eq!(
+            names[2..10],
+            [
+                "record-training",
+                "profile",
+                "mapped-kernel",
+                "record-mapped",
+                "blocks",
+                "movable-kernel",
+                "record-movable",
+                "order"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_recipe_would_ignore_is_refused() {
+        let values = RecipeOptions { values: true };
+        let check = |name: &str, options, flags: &[ObjectFlags]| {
+            recipe(name).check_options(options, flags, &Exclusions::default())
+        };
+        check("gcc-pgo+layout", values, &[]).unwrap();
+        for name in ["clang-autofdo", "layout", "bolt", "stock-gcov"] {
+            assert!(matches!(check(name, values, &[]), Err(Error::NoValues(_))), "{name}");
+        }
+        let flags = [ObjectFlags { path: "a.o".into(), add: vec![], leave_out: vec![], reason: None }];
+        assert!(matches!(
+            check("bolt", RecipeOptions::default(), &flags),
+            Err(Error::CompilesNothing { .. })
+        ));
+        check("clang-autofdo", RecipeOptions::default(), &flags).unwrap();
+    }
+
+    #[test]
+    fn compilers_are_told_what_the_recipe_needs() {
+        recipe("gcc-pgo").check_compiler(&Compiler::default()).unwrap();
+        let clang = Compiler::Clang { llvm: "-19".into() };
+        let error = recipe("gcc-pgo").check_compiler(&clang).unwrap_err().to_string();
+        assert!(error.contains("clang-19") && error.contains("GCC 12"), "{error}");
+        let error = recipe("clang-autofdo").check_compiler(&Compiler::default()).unwrap_err().to_string();
+        assert!(error.contains("gcc") && error.contains("Clang 19"), "{error}");
+    }
+}

@@ -1,0 +1,13 @@
+//! Upstream baseline `stock-lld-order`: AutoFDO with functions in the order of lld's own sort.
+
+use super::{stock_autofdo, Entry};
+use kerntune_optimize::clang_autofdo::Link;
+
+/// AutoFDO with functions ordered by lld.
+pub const ENTRY: Entry = Entry {
+    name: "stock-lld-order",
+    about: "to compare with: clang-autofdo with functions in the order of lld's own sort",
+    place: 120,
+    make: |job, _| stock_autofdo::make(job, Link::Objects, true),
+    ..stock_autofdo::ENTRY
+};

@@ -32,6 +32,7 @@ mod emulator;
 mod error;
 #[doc(hidden)]
 pub mod foreign;
+mod function_kinds;
 mod kvm;
 mod last_words;
 mod lines;
@@ -50,7 +51,6 @@ mod uml;
 mod user_binary;
 mod users;
 mod watch;
-mod x86_64;
 
 pub use contained::{can_contain, run_contained, ContainedRequest};
 pub use cpu::last_cpu;

@@ -138,7 +138,7 @@ impl Recorder {
             kernel: mode(board.kernel, false, misses.kernel),
             // A mark is user code: the rest of its block is still to come.
             user: mode(board.user - rest, true, misses.user),
-            deeper: self.model.as_ref().and_then(FrontEnd::deeper_counts).unwrap_or_default(),
+            second_level: self.model.as_ref().and_then(FrontEnd::second_level_counts).unwrap_or_default(),
         }
     }
 

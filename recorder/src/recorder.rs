@@ -87,7 +87,7 @@ impl Recorder {
             output,
             task: spec.task,
             threads: Threads::new(),
-            regions: Regions::new(model.as_ref().map(FrontEnd::deeper_events).unwrap_or_default()),
+            regions: Regions::new(model.as_ref().map(FrontEnd::second_level_events).unwrap_or_default()),
             clock: Clock::default(),
             differences: Differences::default(),
             announced: None,

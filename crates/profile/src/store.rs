@@ -1,6 +1,6 @@
 //! The profiles in the work directory.
 
-use crate::store::{load_manifest, MANIFEST_FILE, ROOM};
+use crate::directory::{load_manifest, MANIFEST_FILE, ROOM};
 use crate::{Error, Manifest, Profile, Result};
 use kerntune_work::{Key, WorkDir};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub fn find(work: &WorkDir, wanted: &str) -> Result<Entry> {
     Ok(Entry { manifest: load_manifest(&path)?, path })
 }
 
-/// Puts a profile that was made of others on the shelf, under its id; one that is there already stays. Returns its path.
+/// Puts a profile that was made of others in the store, under its id; one that is there already stays. Returns its path.
 ///
 /// # Errors
 /// What keeps it from being written.

@@ -28,6 +28,7 @@ mod console;
 mod contained;
 mod cpu;
 mod debug_file;
+mod dwarf_lines;
 mod emulator;
 mod error;
 #[doc(hidden)]
@@ -35,7 +36,6 @@ pub mod foreign;
 mod function_kinds;
 mod kvm;
 mod last_words;
-mod lines;
 mod machine;
 mod pattern;
 mod points;
@@ -54,11 +54,11 @@ mod watch;
 
 pub use contained::{can_contain, run_contained, ContainedRequest};
 pub use cpu::last_cpu;
+pub use dwarf_lines::LineError;
 pub use emulator::{Emulator, Outcome};
 pub use error::{Error, Result};
 pub use kvm::Kvm;
 pub use last_words::LastWords;
-pub use lines::LineError;
 pub use machine::Machine;
 pub use points::{resolve as resolve_points, Point, PointError};
 pub use recorder::{find_recorder, recorder_spec};

@@ -10,7 +10,7 @@
  * it is process 1 there. Init ends with the watcher (PR_SET_PDEATHSIG). The watcher ends both when init does, when it is told to
  * (SIGTERM, which kerntune's death sends, too), and when kerntune's end of the socket is gone.
  *
- * Talks to: crates/machine/src/contained.rs, which starts it; guest/init, which it becomes.
+ * Talks to: crates/machine/src/host.rs, which starts it; guest/init, which it becomes.
  */
 #include "contain.h"
 

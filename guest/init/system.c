@@ -2,7 +2,7 @@
  *
  * Brings the bare kernel to the state of a small running system: file systems, loopback network,
  * console, options; and ends it. In namespaces of a kernel that others use, too, guest/contain has done that before.
- * Talks to: the kernel; the host through lines on /dev/console, or on the descriptor given (crates/machine/src/contained.rs).
+ * Talks to: the kernel; the host through lines on /dev/console, or on the descriptor given (crates/machine/src/host.rs).
  */
 #include "init.h"
 

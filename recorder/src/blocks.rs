@@ -1,6 +1,6 @@
 //! What is known of each translated block.
 
-use crate::translate::{Flow, Refusal};
+use kerntune_isa::{Flow, Refusal};
 use std::collections::HashMap;
 
 /// One translated block.

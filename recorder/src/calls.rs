@@ -1,13 +1,12 @@
 //! Calls, returns and switches: the shadow stacks and their events.
 
 use crate::board::Board;
-use crate::cpu::{Cpu, Register};
 use crate::marks::text;
 use crate::plan::Landing;
 use crate::recorder::Recorder;
 use crate::threads::Return;
-use crate::translate;
 use crate::Failure;
+use kerntune_isa::{Cpu, Guest, Isa};
 use kerntune_trace::{Event, FunctionKind, How, Thread};
 
 impl Recorder {
@@ -125,7 +124,7 @@ impl Recorder {
         cpu: &mut dyn Cpu,
     ) -> Result<(), Failure> {
         let jump = self.planner.jumps.get(jump as usize);
-        match jump.and_then(|jump| translate::target(jump, cpu)).map(|to| self.planner.landing(to)) {
+        match jump.and_then(|jump| Guest::jump_target(jump, cpu)).map(|to| self.planner.landing(to)) {
             Some(Landing::Left) => return self.on_left(board, false, rest),
             Some(Landing::Through) => board.call = 1,
             Some(Landing::Traced) => board.call = 0,
@@ -176,7 +175,7 @@ impl Recorder {
 
     /// `__switch_to_asm(prev, next)` runs; its entry has been seen.
     pub fn on_switch(&mut self, board: &Board, rest: u64, cpu: &mut dyn Cpu) -> Result<(), Failure> {
-        let (prev, next) = (cpu.register(Register::Rdi), cpu.register(Register::Rsi));
+        let [prev, next] = Guest::ARGUMENTS.map(|register| cpu.register(register));
         if let Some(thread) = self.identify(prev, cpu) {
             self.threads.identify_running(thread);
         }
@@ -201,9 +200,9 @@ impl Recorder {
         Some(Thread { task, pid, tgid, comm: text(&comm) })
     }
 
-    /// A system call's first instruction is about to run; user code goes on at `rcx`.
+    /// A system call's first instruction is about to run; user code goes on where a register says.
     pub fn on_system(&mut self, board: &Board, cpu: &mut dyn Cpu) {
-        self.threads.running().leave_user(cpu.register(Register::Rcx), board.call);
+        self.threads.running().leave_user(cpu.register(Guest::SYSTEM_CALL_RETURN), board.call);
     }
 
     /// The running thread's program is being replaced; there is no way back to the old one.
@@ -224,12 +223,9 @@ impl Recorder {
                 self.emit(board, rest, Event::Resume)
             }
             None => {
-                let mut word = [0; 8];
-                if !self.planner.binaries.is_empty() {
-                    let stack = cpu.register(Register::Rsp);
-                    cpu.read(stack, &mut word);
-                }
-                self.back_to_user(board, u64::from_le_bytes(word), rest)
+                let traced = !self.planner.binaries.is_empty();
+                let address = if traced { Guest::interrupt_return(cpu) } else { 0 };
+                self.back_to_user(board, address, rest)
             }
         }
     }
@@ -241,7 +237,8 @@ impl Recorder {
         rest: u64,
         cpu: &mut dyn Cpu,
     ) -> Result<(), Failure> {
-        let address = if self.planner.binaries.is_empty() { 0 } else { cpu.register(Register::Rcx) };
+        let address =
+            if self.planner.binaries.is_empty() { 0 } else { cpu.register(Guest::SYSTEM_CALL_RETURN) };
         self.back_to_user(board, address, rest)
     }
 

@@ -2,8 +2,8 @@
 
 use crate::blocks::BlockInfo;
 use crate::recorder::Recorder;
-use crate::translate::Flow;
 use crate::Failure;
+use kerntune_isa::Flow;
 use kerntune_trace::counts::{Block, Counts, Edge};
 use kerntune_trace::{files, Recording, VERSION};
 use std::collections::BTreeMap;

@@ -1,15 +1,11 @@
 //! Following control from block to block: taken branches, the front-end model, blocks cut short.
 
 use crate::board::Board;
-use crate::cpu::{Cpu, Register};
 use crate::recorder::Recorder;
-use crate::translate::{self, Flow};
+use kerntune_isa::{Cpu, ExceptionFrame, Flow, Guest, Isa};
 use kerntune_layout::{BranchKind, FrontEnd, Mode, TakenBranch};
 use kerntune_trace::counts::EdgeKind;
 use kerntune_trace::Weights;
-
-/// Selectors of the kernel's descriptor table are not larger, addresses of code are.
-const SELECTORS: u64 = 0xff;
 
 /// A block that was left before its end.
 #[derive(Debug, Clone, Copy)]
@@ -21,9 +17,6 @@ struct Interrupted {
     /// The address of the next, where the block was translated.
     address: u64,
 }
-
-/// Selectors of user code end with privilege level 3.
-const USER: u64 = 3;
 
 impl Recorder {
     /// Block `id` begins, whose end another block might run over.
@@ -48,7 +41,7 @@ impl Recorder {
     /// needed only where one is left before its end. Branches, `rep movs` and their like end every block: all
     /// that have an instruction at an address and end with one of them end with the same. Any other is announced.
     pub(crate) fn running(&self, board: &Board, address: u64) -> Option<u32> {
-        self.last(board).or_else(|| match translate::is_kernel(address) {
+        self.last(board).or_else(|| match Guest::is_kernel(address) {
             true => self.blocks.ending(address),
             // Control comes here from user code: the last of its blocks is the one.
             false => Some(board.block as u32),
@@ -92,7 +85,7 @@ impl Recorder {
         cpu: &mut dyn Cpu,
     ) {
         if !self.planner.binaries.is_empty() {
-            if let Some(address) = Self::interrupted_user(cpu) {
+            if let Some(address) = Guest::interrupted_user(cpu) {
                 self.threads.running().leave_user(address, board.call);
             }
         }
@@ -113,14 +106,7 @@ impl Recorder {
 
     /// The block that an exception left before its end; `None` if it ran to its end.
     fn interrupted_block(&self, board: &Board, cpu: &mut dyn Cpu) -> Option<Interrupted> {
-        let stack = cpu.register(Register::Rsp);
-        let mut word = |slot| {
-            let mut word = [0; 8];
-            cpu.read(stack.wrapping_add(slot), &mut word).then(|| u64::from_le_bytes(word))
-        };
-        // The CPU has pushed instruction pointer and code segment, and an error code below them or none.
-        let coded = word(8)? > SELECTORS;
-        let address = word(if coded { 8 } else { 0 })?;
+        let ExceptionFrame { address, coded } = Guest::exception_frame(cpu)?;
         let id = self.running(board, address)?;
         let block = self.blocks.get(id)?;
         let before = match block.position(address) {
@@ -152,7 +138,7 @@ impl Recorder {
         }
         let Some(insn) = self.planner.rewrites.get(&id) else { return };
         let hit = |&(at, size): &(u64, u64)| at < block.end && at.saturating_add(size) > block.start;
-        if !translate::writes(insn, cpu).iter().any(hit) {
+        if !Guest::writes(insn, cpu).iter().any(hit) {
             return;
         }
         self.cut(board, counts, running, done);
@@ -202,25 +188,6 @@ impl Recorder {
                     *count += 1;
                 }
             }
-        }
-    }
-
-    /// Where an interrupt that has just come will go back to, if that is user code.
-    ///
-    /// The CPU has pushed instruction pointer and code segment; above them may be an error code, or the
-    /// vector that a stub pushed.
-    fn interrupted_user(cpu: &mut dyn Cpu) -> Option<u64> {
-        let stack = cpu.register(Register::Rsp);
-        let mut words = [0; 24];
-        if !cpu.read(stack, &mut words) {
-            return None;
-        }
-        let word = |at: usize| words[at..at + 8].try_into().map(u64::from_le_bytes).unwrap_or_default();
-        let is_user = |selector: u64| selector < 0x100 && selector & USER == USER;
-        match (is_user(word(8)), is_user(word(16))) {
-            (true, _) => Some(word(0)),
-            (false, true) => Some(word(8)),
-            _ => None,
         }
     }
 

@@ -1,11 +1,9 @@
 //! Blocks that QEMU leaves before their end: what of them counts, in each way to record.
 
 use crate::board::Board;
-use crate::cpu::{Cpu, Register};
 use crate::plan::{Action, Callback, Hook};
 use crate::recorder::Recorder;
-use crate::translate::Insn;
-use iced_x86::{Decoder, DecoderOptions};
+use kerntune_isa::{Cpu, Guest, Insn, Isa, Register};
 use kerntune_trace::{Capture, FunctionKind, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};
 use std::collections::HashMap;
 
@@ -15,9 +13,13 @@ const MOVED: u64 = 0x7fff_f7fd_e000;
 const KERNEL: u64 = 0xffff_ffff_8100_0000;
 const STACK: u64 = 0xffff_c900_0000_1000;
 
+fn register(name: &str) -> Register {
+    Guest::register(name).unwrap()
+}
+
 #[derive(Default)]
 struct Registers {
-    registers: HashMap<u8, u64>,
+    registers: HashMap<Register, u64>,
     memory: HashMap<u64, u64>,
     /// Pages of code that are mapped.
     code: Vec<u64>,
@@ -25,7 +27,7 @@ struct Registers {
 
 impl Cpu for Registers {
     fn register(&mut self, register: Register) -> u64 {
-        self.registers.get(&(register as u8)).copied().unwrap_or(0)
+        self.registers.get(&register).copied().unwrap_or(0)
     }
     fn read(&mut self, address: u64, into: &mut [u8]) -> bool {
         if into.len() == 1 {
@@ -66,7 +68,7 @@ impl Machine {
             model: None,
         };
         let mut cpu = Registers::default();
-        cpu.registers.insert(Register::Rsp as u8, STACK);
+        cpu.registers.insert(register("rsp"), STACK);
         cpu.code = vec![USER & !0xfff, MOVED];
         let recorder = Recorder::new(&spec).unwrap();
         Self { recorder, board: Board::default(), counts: vec![0; 64], cpu, _directory: directory }
@@ -74,16 +76,7 @@ impl Machine {
 
     /// Runs the hooks of a block of this code up to its instruction number `done`, that one's included.
     fn run(&mut self, at: u64, code: &[u8], done: usize) {
-        let mut insns = Vec::new();
-        let mut decoder = Decoder::with_ip(64, code, at, DecoderOptions::NONE);
-        while decoder.can_decode() {
-            let start = decoder.position();
-            let address = decoder.ip();
-            let length = decoder.decode().len();
-            let mut insn = Insn { address, length, ..Insn::default() };
-            insn.bytes[..length].copy_from_slice(&code[start..start + length]);
-            insns.push(insn);
-        }
+        let insns: Vec<Insn> = Guest::instructions(code, at).collect();
         let mut hooks = Vec::new();
         self.recorder.translate(&insns, at >> 12, &mut self.cpu, &mut hooks);
         for Hook { at, action } in hooks {
@@ -188,7 +181,7 @@ fn a_block_that_writes_to_itself_goes_on_with_one_instruction() {
         let code = [0x90, 0x90, 0xc6, 0x07, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3];
         let mut machine = Machine::new(edges);
         let total = |machine: &Machine| machine.board.user + machine.board.kernel;
-        machine.cpu.registers.insert(Register::Rdi as u8, base + 7);
+        machine.cpu.registers.insert(register("rdi"), base + 7);
         machine.run(base, &code, 2);
         assert_eq!(total(&machine), 10);
         machine.run(base + 2, &code[2..5], 99);
@@ -204,7 +197,7 @@ fn a_block_that_writes_to_itself_goes_on_with_one_instruction() {
 fn one_instruction_that_writes_elsewhere_is_a_block_like_others() {
     let code = [0x90, 0x90, 0xc6, 0x07, 0x90, 0x90, 0x75, 0xfa];
     let mut machine = Machine::new(false);
-    machine.cpu.registers.insert(Register::Rdi as u8, USER + 0x2000);
+    machine.cpu.registers.insert(register("rdi"), USER + 0x2000);
     machine.run(USER, &code, 99);
     // The jump back to the store, and the timer is due after one instruction.
     machine.run(USER + 2, &code[2..5], 99);

@@ -5,7 +5,7 @@
 //! [`kerntune_trace::RecorderSpec`]. What it writes is described in [`kerntune_trace`].
 //!
 //! - `ffi`: everything that is `unsafe`: the plugin API, found at run time, and the callbacks.
-//! - `translate`, `plan`: which instructions of a block are worth watching, and how (pure).
+//! - `plan`: which instructions of a block are worth watching, and how (pure); what they do says [`kerntune_isa`].
 //! - [`Recorder`]: what the watched instructions mean (pure, but for the trace's writer thread).
 //!
 //! Needs `-icount` (so that instructions are time), one virtual CPU, and plugin API 4 (QEMU 9.2+).
@@ -28,7 +28,6 @@ mod blocks;
 mod board;
 mod calls;
 mod clock;
-mod cpu;
 mod edges;
 #[expect(unsafe_code, reason = "the border to QEMU, which is C")]
 mod ffi;
@@ -45,15 +44,12 @@ mod regions;
 mod simulation;
 mod tags;
 mod threads;
-mod translate;
 mod user;
 mod writer;
 
 pub use board::Board;
-pub use cpu::{Cpu, Register};
 pub use plan::{Action, Callback, Hook};
 pub use recorder::Recorder;
-pub use translate::Insn;
 
 /// Why the recorder cannot start or go on.
 #[derive(Debug)]

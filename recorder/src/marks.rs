@@ -2,10 +2,10 @@
 
 use crate::board::Board;
 use crate::clock::Check;
-use crate::cpu::{Cpu, Register};
 use crate::recorder::Recorder;
 use crate::regions::Snapshot;
 use crate::Failure;
+use kerntune_isa::{Cpu, Guest, Isa};
 use kerntune_layout::FrontEnd;
 use kerntune_trace::mark::{Mark, NAME_MAX};
 use kerntune_trace::{Event, ModeCounters, TagWindow, Thread};
@@ -38,10 +38,8 @@ impl Recorder {
         if !self.clock.due(before_halt) {
             return;
         }
-        let low = cpu.register(Register::Rax) & 0xffff_ffff;
-        let high = cpu.register(Register::Rdx) & 0xffff_ffff;
         let instructions = board.total();
-        let check = self.clock.check(high << 32 | low, instructions);
+        let check = self.clock.check(Guest::clock(cpu), instructions);
         if !self.recording {
             return;
         }
@@ -98,7 +96,7 @@ impl Recorder {
             }
             Mark::End => {
                 let name = string(cpu);
-                let operations = cpu.register(Register::Rsi);
+                let operations = cpu.register(Guest::ARGUMENTS[1]);
                 let snapshot = self.snapshot(board, rest);
                 match self.regions.end(&name, operations, snapshot) {
                     Some(region) => self.emit(board, rest, Event::RegionEnd { region })?,
@@ -140,7 +138,7 @@ impl Recorder {
             kernel: mode(board.kernel, false, misses.kernel),
             // A mark is user code: the rest of its block is still to come.
             user: mode(board.user - rest, true, misses.user),
-            deeper: self.model.as_ref().and_then(FrontEnd::deeper_counts).unwrap_or_default(),
+            second_level: self.model.as_ref().and_then(FrontEnd::second_level_counts).unwrap_or_default(),
         }
     }
 
@@ -158,27 +156,28 @@ impl Recorder {
         }
     }
 
-    /// `out` of `ax` is about to run; to the port in `dx` if that is to be checked.
+    /// A tag is about to be written to a port; to which one is in a register if that is to be checked.
     pub fn on_port_tag(
         &mut self,
         board: &Board,
-        check_dx: bool,
+        check: bool,
         rest: u64,
         cpu: &mut dyn Cpu,
     ) -> Result<(), Failure> {
-        if check_dx {
-            let port = cpu.register(Register::Rdx) as u16;
+        let [port, tag] = Guest::PORT_AND_TAG;
+        if check {
+            let port = cpu.register(port) as u16;
             if self.planner.tags != Some(TagWindow::Port(port)) {
                 return Ok(());
             }
         }
-        self.on_tag(board, cpu.register(Register::Rax) as u16, rest)
+        self.on_tag(board, cpu.register(tag) as u16, rest)
     }
 }
 
-/// The text that `rdi` points to, as far as it is readable.
+/// The text that the first argument points to, as far as it is readable.
 fn string(cpu: &mut dyn Cpu) -> String {
-    let address = cpu.register(Register::Rdi);
+    let address = cpu.register(Guest::ARGUMENTS[0]);
     let mut bytes = [0; NAME_MAX];
     // Up to the end of the page first, so that an unmapped page after it does no harm.
     let first = ((4096 - (address & 4095)) as usize).min(NAME_MAX);

@@ -26,10 +26,8 @@
 use crate::blocks::BlockInfo;
 use crate::board::Board;
 use crate::functions::Functions;
-use crate::tags;
-use crate::translate::{self, Ending, Flow, Insn};
 use crate::user::{Binaries, Page};
-use iced_x86::Instruction;
+use kerntune_isa::{Decoded, Ending, Flow, Guest, Insn, Isa, TagAccess};
 use kerntune_trace::counts::EdgeKind;
 use kerntune_trace::{Capture, FunctionKind, TagWindow};
 use std::collections::{HashMap, HashSet};
@@ -174,11 +172,11 @@ pub struct Planner {
     pub points: HashMap<u64, u32>,
     pub tags: Option<TagWindow>,
     /// Jumps of traced kernel code whose target is in a register or in memory.
-    pub jumps: Vec<Instruction>,
+    pub jumps: Vec<Decoded>,
     /// Conditional jumps out of traced code to functions that do not look for them.
     pub unguarded_jumps: u64,
     /// The only instructions of blocks that write to memory, by the block's number.
-    pub rewrites: HashMap<u32, Instruction>,
+    pub rewrites: HashMap<u32, Decoded>,
     /// Addresses after an `rdtsc`.
     after_clock: HashSet<u64>,
     /// First instructions of functions that do not look for jumps to them and have been translated.
@@ -266,7 +264,7 @@ impl Planner {
     /// Whether a jump from `place` to `target` may lead to where a function begins.
     fn leaves(&self, block: &Block, place: Place, target: Option<u64>) -> bool {
         let Some(target) = target else { return true };
-        if translate::is_kernel(target) == block.info.user {
+        if Guest::is_kernel(target) == block.info.user {
             return true;
         }
         let there = self.place(block, target);
@@ -275,7 +273,7 @@ impl Planner {
 
     /// Where a jump of traced kernel code to `target` leads.
     pub fn landing(&self, target: u64) -> Landing {
-        if !translate::is_kernel(target) {
+        if !Guest::is_kernel(target) {
             return Landing::Through;
         }
         if self.functions.traced(self.functions.containing(target)) {
@@ -311,8 +309,8 @@ impl Planner {
     fn whole(&mut self, block: &Block, out: &mut Hooks) {
         let BlockInfo { start, user, .. } = *block.info;
         if let ([alone], Flow::Straight) = (block.insns, block.info.flow) {
-            if translate::stores(alone) {
-                self.rewrites.insert(block.id, alone.decode());
+            if Guest::stores(alone) {
+                self.rewrites.insert(block.id, Guest::decode(alone));
                 out.block(Callback::Rewrite, block.id);
             }
         }
@@ -370,14 +368,14 @@ impl Planner {
         let watched = self.capture.functions && (!user || block.page.is_some());
         for (at, insn) in block.insns.iter().enumerate() {
             if user {
-                if let Some(mark) = translate::mark(insn) {
+                if let Some(mark) = Guest::mark(insn) {
                     out.insn(at, Callback::Mark, mark as u32);
                 }
             }
             if let Some(window) = self.tags {
-                match tags::find(window, insn) {
-                    Some(tags::Access::Tag(tag)) => out.insn(at, Callback::Tag, tag.into()),
-                    Some(tags::Access::Ax { check_dx }) => out.insn(at, Callback::PortTag, check_dx.into()),
+                match Guest::tag(window, insn) {
+                    Some(TagAccess::Tag(tag)) => out.insn(at, Callback::Tag, tag.into()),
+                    Some(TagAccess::Port { check }) => out.insn(at, Callback::PortTag, check.into()),
                     None => {}
                 }
             }
@@ -495,7 +493,7 @@ impl Planner {
 
     /// The place of a jump in [`Planner::jumps`].
     fn jump_number(&mut self, jump: &Insn) -> u32 {
-        let jump = jump.decode();
+        let jump = Guest::decode(jump);
         let place = self.jumps.iter().position(|known| *known == jump);
         place.unwrap_or_else(|| {
             self.jumps.push(jump);

@@ -3,17 +3,16 @@
 use crate::blocks::{BlockInfo, Blocks};
 use crate::board::Board;
 use crate::clock::{Clock, Differences};
-use crate::cpu::Cpu;
 use crate::edges::Edges;
 use crate::functions::Functions;
 use crate::plan::{Block, Hook, Planner};
 use crate::regions::Regions;
 use crate::tags::TagWriter;
 use crate::threads::Threads;
-use crate::translate::{self, Insn, Refusal};
 use crate::user::Binaries;
 use crate::writer::TraceWriter;
 use crate::Failure;
+use kerntune_isa::{Cpu, Guest, Insn, Isa};
 use kerntune_layout::{FrontEnd, FrontEndConfig};
 use kerntune_trace::{Event, Health, RecorderSpec, Weights, VERSION};
 use std::collections::HashMap;
@@ -88,7 +87,7 @@ impl Recorder {
             output,
             task: spec.task,
             threads: Threads::new(),
-            regions: Regions::new(model.as_ref().map(FrontEnd::deeper_events).unwrap_or_default()),
+            regions: Regions::new(model.as_ref().map(FrontEnd::second_level_events).unwrap_or_default()),
             clock: Clock::default(),
             differences: Differences::default(),
             announced: None,
@@ -111,21 +110,21 @@ impl Recorder {
     /// what is to happen when it runs.
     pub fn translate(&mut self, insns: &[Insn], host_page: u64, cpu: &mut dyn Cpu, hooks: &mut Vec<Hook>) {
         let (Some(first), Some(last)) = (insns.first(), insns.last()) else { return };
-        let user = !translate::is_kernel(first.address);
+        let user = !Guest::is_kernel(first.address);
         let space = if user {
             let next = self.pages.len() as u64 + 1;
             *self.pages.entry(host_page).or_insert(next)
         } else {
             0
         };
-        let (ending, flow) = translate::ending(last);
+        let (ending, flow) = Guest::ending(last);
         let id = self.blocks.intern(BlockInfo {
             start: first.address,
             last: last.address,
             end: last.end(),
             offsets: insns.iter().map(|insn| (insn.address - first.address) as u16).collect(),
             flow,
-            refusal: Refusal::of(last, user),
+            refusal: Guest::refusal(last, user),
             user,
             space,
         });

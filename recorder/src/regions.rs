@@ -1,6 +1,6 @@
 //! Regions between begin and end marks.
 
-use kerntune_layout::{DeeperCounts, DeeperEvent};
+use kerntune_layout::{SecondLevelCounts, SecondLevelEvent};
 use kerntune_trace::{ModeCounters, ModelEventCount, Region};
 
 /// Where all counters stand at one moment.
@@ -15,7 +15,7 @@ pub struct Snapshot {
     /// User counters so far.
     pub user: ModeCounters,
     /// What the model counted behind the first level.
-    pub deeper: DeeperCounts,
+    pub second_level: SecondLevelCounts,
 }
 
 /// The regions seen so far and those that are open.
@@ -24,13 +24,13 @@ pub struct Regions {
     /// All, in order of their beginning.
     pub list: Vec<Region>,
     /// What the model counts behind the first level.
-    events: Vec<DeeperEvent>,
+    events: Vec<SecondLevelEvent>,
     open: Vec<(usize, Snapshot)>,
 }
 
 impl Regions {
     /// None yet, of a model that counts these.
-    pub fn new(events: Vec<DeeperEvent>) -> Self {
+    pub fn new(events: Vec<SecondLevelEvent>) -> Self {
         Self { events, ..Self::default() }
     }
 
@@ -83,11 +83,11 @@ impl Regions {
         region.idle_ns = at.idle_ns - begin.idle_ns;
         region.kernel = at.kernel - begin.kernel;
         region.user = at.user - begin.user;
-        let deeper = at.deeper - begin.deeper;
-        let counted = |&event: &DeeperEvent| ModelEventCount {
+        let second_level = at.second_level - begin.second_level;
+        let counted = |&event: &SecondLevelEvent| ModelEventCount {
             event: event.name().into(),
-            kernel: deeper.kernel.of(event),
-            user: deeper.user.of(event),
+            kernel: second_level.kernel.of(event),
+            user: second_level.user.of(event),
         };
         region.model_events = self.events.iter().map(counted).collect();
         if operations != 0 {
@@ -101,18 +101,19 @@ impl Regions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kerntune_layout::DeeperModeCounts;
+    use kerntune_layout::SecondLevelModeCounts;
 
     #[test]
     fn nested_regions_count_for_themselves_and_around() {
-        let deeper = |n| DeeperModeCounts { l2_misses: n, btb_misses: 2 * n, ..Default::default() };
+        let second_level =
+            |n| SecondLevelModeCounts { l2_misses: n, btb_misses: 2 * n, ..Default::default() };
         let at = |n| Snapshot {
             now_ns: n,
-            deeper: DeeperCounts { kernel: deeper(n), user: deeper(2 * n) },
+            second_level: SecondLevelCounts { kernel: second_level(n), user: second_level(2 * n) },
             kernel: ModeCounters { instructions: n, ..Default::default() },
             ..Default::default()
         };
-        let mut regions = Regions::new(vec![DeeperEvent::L2Miss, DeeperEvent::BtbMiss]);
+        let mut regions = Regions::new(vec![SecondLevelEvent::L2Miss, SecondLevelEvent::BtbMiss]);
         regions.begin("outer".into(), at(10));
         regions.begin("inner".into(), at(20));
         regions.operation();

@@ -8,11 +8,9 @@
 mod program;
 
 use crate::board::Board;
-use crate::cpu::{Cpu, Register};
 use crate::plan::{Action, Callback, Hook};
 use crate::recorder::Recorder;
-use crate::translate::{is_kernel, Ending, Insn};
-use iced_x86::{Decoder, DecoderOptions};
+use kerntune_isa::{Cpu, Ending, Flow, Guest, Insn, Isa, Register};
 use kerntune_trace::{
     page_hash, BinarySpec, Capture, ChunkHeader, ChunkState, Decoder as Events, Event, FunctionKind,
     FunctionSpec, How, PageSpec, RecorderSpec, TaskOffsets, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES, VERSION,
@@ -41,10 +39,10 @@ struct Registers {
 
 impl Cpu for Registers {
     fn register(&mut self, register: Register) -> u64 {
-        match register {
-            Register::Rax => self.rax,
-            Register::Rcx => self.rcx,
-            Register::Rsp => self.rsp,
+        match Guest::REGISTERS[register.index()] {
+            "rax" => self.rax,
+            "rcx" => self.rcx,
+            "rsp" => self.rsp,
             _ => 0,
         }
     }
@@ -179,7 +177,7 @@ impl Machine {
 
     /// The number of the function that begins at an address, if it is traced.
     fn traced(&self, address: u64) -> Option<u32> {
-        if is_kernel(address) {
+        if Guest::is_kernel(address) {
             let at = (address - KERNEL) / STRIDE;
             return self.kernel[at as usize].traced.then_some(at as u32);
         }
@@ -188,22 +186,16 @@ impl Machine {
         self.user[at].traced.then(|| (self.kernel.len() + 1 + before) as u32)
     }
 
-    fn insns(&self, mut address: u64) -> Vec<Insn> {
+    fn insns(&self, address: u64) -> Vec<Insn> {
         let (&start, bytes) = self.code.range(..=address).next_back().unwrap();
         let mut insns = Vec::new();
-        loop {
-            let rest = &bytes[(address - start) as usize..];
-            let decoded = Decoder::with_ip(64, rest, address, DecoderOptions::NONE).decode();
-            let mut insn = Insn { address, length: decoded.len(), ..Insn::default() };
-            insn.bytes[..decoded.len()].copy_from_slice(&rest[..decoded.len()]);
+        for insn in Guest::instructions(&bytes[(address - start) as usize..], address) {
             insns.push(insn);
-            address += decoded.len() as u64;
-            if decoded.flow_control() != iced_x86::FlowControl::Next
-                || rest[..2.min(rest.len())] == [0x0f, 0x05]
-            {
-                return insns;
+            if Guest::ending(&insn).1 != Flow::Straight {
+                break;
             }
         }
+        insns
     }
 
     fn push(&mut self, value: u64) {
@@ -272,7 +264,7 @@ impl Machine {
     /// The same by a jump. Where the kernel's code says for sure that it jumps to what is not traced, its
     /// level is empty from then on.
     fn expect_jump(&mut self, address: u64, conditional: bool) {
-        if is_kernel(address) && !conditional && self.traced(address).is_none() {
+        if Guest::is_kernel(address) && !conditional && self.traced(address).is_none() {
             self.contexts.last_mut().unwrap().levels.last_mut().unwrap().clear();
         } else {
             self.expect_entry(address, false);
@@ -305,7 +297,7 @@ impl Machine {
 
     fn interrupt(&mut self) {
         let (rip, rsp) = (self.cpu.rip, self.cpu.rsp);
-        let user = !is_kernel(rip);
+        let user = !Guest::is_kernel(rip);
         if user {
             self.cpu.user_rsp = rsp;
             self.cpu.rsp = KERNEL - 0x1000;
@@ -371,7 +363,7 @@ impl Machine {
             self.enter_kernel(SYSCALL);
             return;
         }
-        match crate::translate::ending(insn).0 {
+        match Guest::ending(insn).0 {
             Ending::Call { target } => {
                 self.push(insn.end());
                 self.cpu.rip = target.unwrap_or(self.cpu.rax);
@@ -385,7 +377,7 @@ impl Machine {
                 self.cpu.rip = match target {
                     Some(target) => target,
                     None if insn.bytes[1] == 0x24 => {
-                        let table = if is_kernel(insn.address) { TABLE } else { USER_TABLE };
+                        let table = if Guest::is_kernel(insn.address) { TABLE } else { USER_TABLE };
                         self.cpu.memory[&(table + self.cpu.rax * 8)]
                     }
                     None => self.cpu.rax,

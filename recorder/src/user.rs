@@ -1,6 +1,6 @@
 //! The traced binaries of user code, known by what their pages hold.
 
-use crate::cpu::Cpu;
+use kerntune_isa::Cpu;
 use kerntune_trace::{page_hash, BinarySpec, FunctionKind};
 use std::collections::HashMap;
 
@@ -100,7 +100,7 @@ impl Binaries {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::Register;
+    use kerntune_isa::Register;
     use kerntune_trace::{FunctionSpec, PageSpec};
 
     struct Memory(u64, [u8; 4096]);

@@ -1,6 +1,6 @@
 //! Readers of text: settings, manifests, and what other programs print.
 
-use kerntune_guest::{last_lines, Better, Metric, Plan, Said, Step, Workload};
+use kerntune_guest::{last_lines, Better, ConsoleMessage, Metric, Plan, Step, Workload};
 use kerntune_layout::FrontEndConfig;
 use std::borrow::Cow;
 use std::path::Path;
@@ -70,7 +70,7 @@ pub fn kernel_config(bytes: &[u8]) {
 pub fn console(bytes: &[u8]) {
     kerntune_machine::foreign::console(bytes);
     for line in text(bytes).lines() {
-        let _ = Said::parse(line);
+        let _ = ConsoleMessage::parse(line);
     }
     assert!(!last_lines(&text(bytes)).contains('\u{1b}'));
 }

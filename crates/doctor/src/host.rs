@@ -3,9 +3,8 @@
 
 use crate::perf_event;
 pub(crate) use crate::perf_event::Counter;
-use kerntune_work::{Job, JobEnd};
+use kerntune_work::{find_program, Job, JobEnd};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -95,9 +94,7 @@ fn cannot_run(error: kerntune_work::Error) -> CannotRun {
 
 impl Host for ThisMachine {
     fn find(&self, program: &str) -> Option<PathBuf> {
-        let runs =
-            |p: &PathBuf| p.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
-        std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(runs)
+        find_program(program, &[])
     }
 
     fn run(&self, argv: &[&str], limit: Duration, watch: Watch) -> Result<Ran, CannotRun> {

@@ -3,7 +3,6 @@
 use crate::{Error, Result};
 use kerntune_work::{Job, JobEnd};
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -49,17 +48,8 @@ fn unanswered(package: &str, end: &JobEnd, output: &str) -> Error {
 /// The file that a command word means on the host: an absolute path, or a name in PATH or in the
 /// guest's own directories (a user's PATH often lacks the `sbin` ones).
 pub(crate) fn find_program(word: &str) -> Option<PathBuf> {
-    let path = Path::new(word);
-    if path.is_absolute() {
-        return is_program(path).then(|| path.to_owned());
-    }
-    if word.is_empty() || word.contains('/') {
-        return None;
-    }
-    let from_env = std::env::var_os("PATH").unwrap_or_default();
-    let dirs: Vec<PathBuf> =
-        std::env::split_paths(&from_env).chain(GUEST_PATH.iter().map(PathBuf::from)).collect();
-    dirs.iter().filter(|dir| dir.is_absolute()).map(|dir| dir.join(word)).find(|path| is_program(path))
+    let relative = word.contains('/') && !word.starts_with('/');
+    kerntune_work::find_program(word, &GUEST_PATH).filter(|_| !relative)
 }
 
 /// The applets of the host's busybox; none if there is no busybox that says so.
@@ -96,10 +86,6 @@ pub(crate) fn missing_file_help(file: &Path) -> &'static str {
         true => PREPARED_HELP,
         false => "correct the path",
     }
-}
-
-fn is_program(path: &Path) -> bool {
-    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]

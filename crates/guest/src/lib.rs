@@ -3,7 +3,7 @@
 //! Start from [`Workload`] (what `workloads/NAME.toml` says), [`check`] (everything that is wrong
 //! with such a file) and [`GuestImage::build`] (an initramfs with our init, the plan, and the host's
 //! programs by file closure). Whoever boots the image puts [`boot_options`] on the kernel command
-//! line, reads [`Said`] from the console and a tar stream from the port [`PORT_NAME`]; the stream's
+//! line, reads [`ConsoleMessage`] from the console and a tar stream from the port [`PORT_NAME`]; the stream's
 //! members are described in `guest/README.md`.
 //!
 //! A [`Suite`] is a workload whose rows are known before it runs; [`compile`] makes a program of ours for
@@ -24,6 +24,7 @@ pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod check;
 mod closure;
+mod console_message;
 mod elf;
 mod error;
 mod fields;
@@ -40,13 +41,13 @@ mod plan;
 mod problem;
 mod programs;
 mod reader;
-mod said;
 mod shell;
 mod suite;
 mod tree;
 mod workload;
 
 pub use check::check;
+pub use console_message::{boot_options, Collect, ConsoleMessage, PORT_NAME};
 pub use error::{Error, Result};
 pub use image::{GuestImage, Manifest, PackedFile, ROOM, SCHEMA};
 pub use input::{read_input, read_text, TEXT_MAX};
@@ -56,7 +57,6 @@ pub use output::{last_lines, Complaint, Figure};
 pub use plan::{step_log, Plan};
 pub use problem::Problem;
 pub use programs::{compile, compile_contain};
-pub use said::{boot_options, Collect, Said, PORT_NAME};
 pub use suite::{Suite, SuiteRow, Unit, AGGREGATE};
 pub use workload::{
     Better, Command, Metric, Probe, Ready, Run, Service, Step, Workload, LIMIT_SECONDS, RUNS,

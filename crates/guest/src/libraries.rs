@@ -1,6 +1,7 @@
 //! Finds shared libraries on the host the way ld.so does.
 
 use crate::elf::Needs;
+use kerntune_isa::{Guest, Isa, Names};
 use std::path::{Path, PathBuf};
 
 /// The directories that ld.so knows without being told, most specific first.
@@ -14,6 +15,8 @@ const DEFAULT_DIRS: [&str; 8] = [
     "/lib",
     "/usr/lib",
 ];
+
+const NAMES: Names = Guest::NAMES;
 
 /// Where to search: the directories of `/etc/ld.so.conf`, which stand for the host's ld.so.cache,
 /// then the default ones.
@@ -100,7 +103,7 @@ fn expand(path: &str, by: &Path) -> PathBuf {
     let origin = by.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned();
     let mut text = path.to_owned();
     for (name, value) in
-        [("ORIGIN", origin.as_str()), ("LIB", "lib/x86_64-linux-gnu"), ("PLATFORM", "x86_64")]
+        [("ORIGIN", origin.as_str()), ("LIB", NAMES.library_dir), ("PLATFORM", NAMES.platform)]
     {
         text = text.replace(&format!("${{{name}}}"), value).replace(&format!("${name}"), value);
     }

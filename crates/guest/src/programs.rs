@@ -72,11 +72,34 @@ const CONTAIN: Program = Program {
     options: &[],
 };
 
+/// Functional checks, a file for each group of them.
+const SELFTEST: Program = Program {
+    name: "selftest",
+    files: sources![
+        "selftest/cgroups.c",
+        "selftest/files.c",
+        "selftest/futex.c",
+        "selftest/io_uring.c",
+        "selftest/ipc.c",
+        "selftest/main.c",
+        "selftest/memory.c",
+        "selftest/namespaces.c",
+        "selftest/processes.c",
+        "selftest/selftest.h",
+        "selftest/signals.c",
+        "selftest/sockets.c",
+        "selftest/support.c",
+        "selftest/time.c",
+    ],
+    rows: None,
+    options: &[],
+};
+
 /// What workloads may run.
 const PROGRAMS: [Program; 10] = [
     suite!("rr", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "rr.c"),
     suite!("paths", &[], "paths.c"),
-    Program { name: "selftest", files: sources!["selftest.c"], rows: None, options: &[] },
+    SELFTEST,
     Program { name: "kt-mark", files: sources!["kt_mark.h", "mark.c"], rows: None, options: &[] },
     Program {
         name: "tagged",

@@ -1,9 +1,13 @@
 //! What a kernel is built to run on, as Kbuild's `ARCH`: all that differs between the two is said here.
 
 use crate::{fragment, Error, PatchSet, Result};
+use kerntune_isa::{Isa, KbuildNames, X86_64};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+
+/// What Kbuild calls things for a PC.
+const KBUILD: KbuildNames = X86_64::KBUILD;
 
 /// What a kernel is built to run on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +27,7 @@ impl Arch {
     /// The name on the command line and in manifests.
     pub fn name(self) -> &'static str {
         match self {
-            Arch::X86_64 => "x86-64",
+            Arch::X86_64 => X86_64::NAMES.name,
             Arch::Um => "um",
         }
     }
@@ -37,7 +41,7 @@ impl Arch {
     /// The name of the file that is started, in a kernel's directory.
     pub fn image(self) -> &'static str {
         match self {
-            Arch::X86_64 => "bzImage",
+            Arch::X86_64 => KBUILD.image,
             Arch::Um => "vmlinux",
         }
     }
@@ -53,7 +57,7 @@ impl Arch {
     /// What make is asked for.
     pub(crate) fn targets(self) -> &'static [&'static str] {
         match self {
-            Arch::X86_64 => &["bzImage", "vmlinux"],
+            Arch::X86_64 => &[KBUILD.image, "vmlinux"],
             Arch::Um => &["vmlinux"],
         }
     }
@@ -63,7 +67,7 @@ impl Arch {
         match self {
             Arch::X86_64 => &[
                 ("vmlinux", "vmlinux"),
-                ("arch/x86/boot/bzImage", "bzImage"),
+                (KBUILD.image_path, KBUILD.image),
                 ("System.map", "System.map"),
                 (".config", "config"),
             ],
@@ -74,7 +78,7 @@ impl Arch {
     /// Where Kbuild notes how it compiled `asm-offsets.c`.
     pub(crate) fn offsets_command(self) -> &'static str {
         match self {
-            Arch::X86_64 => "arch/x86/kernel/.asm-offsets.s.cmd",
+            Arch::X86_64 => KBUILD.offsets_command,
             Arch::Um => "arch/um/kernel/.asm-offsets.s.cmd",
         }
     }

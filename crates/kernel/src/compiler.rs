@@ -2,6 +2,7 @@
 
 use crate::build_tree::CWD;
 use crate::{tools, Error, Result};
+use kerntune_work::find_program;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::process::Command;
@@ -106,7 +107,7 @@ impl Compiler {
                 // Host tools of Kbuild link with it as well, but libelf still wants the host's headers.
             ])?,
         }
-        let path = tools::which(&program).unwrap_or_else(|| program.clone().into());
+        let path = find_program(&program, &[]).unwrap_or_else(|| program.clone().into());
         let out =
             Command::new(&path).arg("--version").env("LC_ALL", "C").output().map_err(|source| {
                 kerntune_work::Error::Spawn { program: path.display().to_string(), source }

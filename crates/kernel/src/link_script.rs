@@ -9,9 +9,10 @@
 //! builds with LTO; in others they would follow `.text` somewhere and the kernel hangs at boot.
 
 use crate::FunctionOrder;
+use kerntune_isa::{Guest, Isa};
 
 /// Where Kbuild puts the script, in the build directory.
-pub(crate) const FILE: &str = "arch/x86/kernel/vmlinux.lds";
+pub(crate) const FILE: &str = Guest::KBUILD.link_script;
 /// The first and the last byte of the ordered functions, as symbols of the image.
 pub const ORDER_START: &str = "__kerntune_order_start";
 /// See [`ORDER_START`].

@@ -11,17 +11,15 @@ use crate::manifest::rfc3339;
 use crate::object_flags::make_flags;
 use crate::store::{known_as, DOOMED, KIND, MANIFEST};
 use crate::{sources, BuildRequest, Error, ImportedSource, Kernel, KernelManifest, Result};
+use kerntune_isa::{Guest, Isa, KbuildNames};
 use kerntune_work::{write_json, IoContext, Key, Progress, WorkDir};
 use std::fs;
 use std::path::Path;
 use std::time::{Instant, SystemTime};
 
-/// What `vmlinux` is called by make, and where Kbuild puts what it makes of it.
+/// What `vmlinux` is called by make, and what Kbuild makes of it.
 const VMLINUX: &str = "vmlinux";
-const BZIMAGE: &str = "arch/x86/boot/bzImage";
-/// The first object that needs everything that Kbuild generates; the boot code includes a header that is made for it.
-/// The second is made of a list of CPU features that the boot code includes, too.
-const PREPARED: [&str; 2] = ["init/version-timestamp.o", "arch/x86/kernel/cpu/capflags.o"];
+const KBUILD: KbuildNames = Guest::KBUILD;
 /// What names the kernel's parts that stay as they were.
 const KEPT: [&str; 2] = ["config", "System.map"];
 
@@ -66,14 +64,14 @@ pub fn repack(
 
     let copy = |from: &Path, name: &str| fs::copy(from, partial.join(name)).at("copy", from);
     copy(rewritten.vmlinux, VMLINUX)?;
-    copy(&tree.build().join(BZIMAGE), "bzImage")?;
+    copy(&tree.build().join(KBUILD.image_path), KBUILD.image)?;
     for name in KEPT.into_iter().chain([sources::FILE]) {
         let from = kernel.dir.join(name);
         if from.is_file() {
             copy(&from, name)?;
         }
     }
-    let image = partial.join("bzImage");
+    let image = partial.join(KBUILD.image);
     let manifest = KernelManifest {
         id,
         label: label.into(),
@@ -118,9 +116,9 @@ fn pack(
         log: tree.top().with_file_name("build.log"),
     };
     let flags = make_flags(&of.flags(), &of.object_flags);
-    kbuild.make("prepare the boot code", &make_args(None, &flags, &PREPARED), None, progress)?;
+    kbuild.make("prepare the boot code", &make_args(None, &flags, &KBUILD.prepared), None, progress)?;
     fs::copy(vmlinux, build.join(VMLINUX)).at("copy", vmlinux)?;
-    let mut args = make_args(None, &flags, &["bzImage"]);
+    let mut args = make_args(None, &flags, &[KBUILD.image]);
     // Kbuild's makes call each other by this variable. Only so does `-o` reach the one that would link.
     args.push(format!("MAKE=make -o {VMLINUX}"));
     kbuild.make(&format!("pack {label} {}", of.version), &args, None, progress)?;

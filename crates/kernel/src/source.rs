@@ -1,7 +1,7 @@
 //! Where kernel source comes from, and what names its content.
 
 use crate::{tools, Error, Result};
-use kerntune_work::{checked, ContentHash, IoContext, Job, Key, Progress, WorkDir};
+use kerntune_work::{checked, find_program, ContentHash, IoContext, Job, Key, Progress, WorkDir};
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -241,7 +241,7 @@ fn check_clean(dir: &Path) -> Result<()> {
 }
 
 fn hash_directory(dir: &Path) -> Result<String> {
-    if dir.join(".git").exists() && tools::which("git").is_some() {
+    if dir.join(".git").exists() && find_program("git", &[]).is_some() {
         if let Some(hash) = hash_git(dir)? {
             return Ok(hash);
         }

@@ -1,24 +1,13 @@
 //! Finding programs, and handing them an environment that does not leak into a kernel.
 
 use crate::{Error, Result};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use kerntune_work::find_program;
+use std::path::Path;
 use std::process::Command;
-
-/// Where `program` is: itself if it is a path, else the first match on the PATH.
-pub(crate) fn which(program: &str) -> Option<PathBuf> {
-    let runnable = |p: &Path| p.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
-    if program.contains('/') {
-        let path = PathBuf::from(program);
-        return runnable(&path).then_some(path);
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|p| runnable(p))
-}
 
 /// Names every absent program at once, with the Debian packages that bring them.
 pub(crate) fn require(wanted: &[(&str, &str)]) -> Result<()> {
-    let missing: Vec<_> = wanted.iter().filter(|(program, _)| which(program).is_none()).collect();
+    let missing: Vec<_> = wanted.iter().filter(|(program, _)| find_program(program, &[]).is_none()).collect();
     if missing.is_empty() {
         return Ok(());
     }

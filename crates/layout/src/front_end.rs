@@ -1,8 +1,8 @@
 //! The caches themselves. `fetch` runs inside an emulator callback hundreds of millions of times.
 
 use crate::config::{FrontEndConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES};
-use crate::deeper::{Deeper, DeeperCounts, DeeperEvent, TakenBranch};
 use crate::lru::LruSets;
+use crate::second_level::{SecondLevel, SecondLevelCounts, SecondLevelEvent, TakenBranch};
 use crate::{Mode, Result};
 use serde::{Deserialize, Serialize};
 use std::ops::{AddAssign, Sub};
@@ -74,7 +74,7 @@ pub struct FrontEnd {
     itlb_large: Option<LruSets>,
     counts: Counts,
     /// Apart, so that models without such parts pay for none of them.
-    deeper: Option<Box<Deeper>>,
+    second_level: Option<Box<SecondLevel>>,
 }
 
 impl FrontEnd {
@@ -91,7 +91,7 @@ impl FrontEnd {
             itlb: LruSets::new(config.itlb.entries, config.itlb.ways, SMALL_PAGE_BYTES),
             itlb_large: large.map(|t| LruSets::new(t.entries, t.ways.unwrap_or(t.entries), LARGE_PAGE_BYTES)),
             counts: Counts::default(),
-            deeper: Deeper::new(config).map(Box::new),
+            second_level: SecondLevel::new(config).map(Box::new),
         })
     }
 
@@ -111,9 +111,9 @@ impl FrontEnd {
             (Mode::Kernel, Some(large)) => (&mut self.counts.kernel, large),
         };
         counts.itlb_misses += itlb.walk(start, end, salt, |_| ());
-        counts.l1i_misses += match &mut self.deeper {
+        counts.l1i_misses += match &mut self.second_level {
             None => self.l1i.walk(start, end, salt, |_| ()),
-            Some(deeper) => self.l1i.walk(start, end, salt, |line| deeper.line(line, salt, mode)),
+            Some(second_level) => self.l1i.walk(start, end, salt, |line| second_level.line(line, salt, mode)),
         };
         counts.lines += self.l1i.blocks(start, end);
     }
@@ -121,8 +121,8 @@ impl FrontEnd {
     /// A branch is taken; `space` as for [`FrontEnd::fetch`].
     #[inline]
     pub fn branch(&mut self, branch: &TakenBranch, mode: Mode, space: u64) {
-        if let Some(deeper) = &mut self.deeper {
-            deeper.branch(branch, salt(space), mode);
+        if let Some(second_level) = &mut self.second_level {
+            second_level.branch(branch, salt(space), mode);
         }
     }
 
@@ -132,13 +132,13 @@ impl FrontEnd {
     }
 
     /// What the parts behind the first level counted; none of a model that has none of them.
-    pub fn deeper_counts(&self) -> Option<DeeperCounts> {
-        self.deeper.as_ref().map(|deeper| deeper.counts())
+    pub fn second_level_counts(&self) -> Option<SecondLevelCounts> {
+        self.second_level.as_ref().map(|second_level| second_level.counts())
     }
 
-    /// The kinds of events that [`FrontEnd::deeper_counts`] can have.
-    pub fn deeper_events(&self) -> Vec<DeeperEvent> {
-        self.deeper.as_ref().map(|deeper| deeper.events()).unwrap_or_default()
+    /// The kinds of events that [`FrontEnd::second_level_counts`] can have.
+    pub fn second_level_events(&self) -> Vec<SecondLevelEvent> {
+        self.second_level.as_ref().map(|second_level| second_level.events()).unwrap_or_default()
     }
 }
 

@@ -24,19 +24,19 @@
 
 pub mod blocks;
 mod config;
-mod deeper;
 mod front_end;
 mod lru;
 mod mode;
 pub mod order;
+mod second_level;
 
 pub use config::{
     BranchConfig, BtbConfig, CacheConfig, CycleCosts, FrontEndConfig, L2Config, LargeTlbConfig, TlbConfig,
     LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
 };
-pub use deeper::{BranchKind, DeeperCounts, DeeperEvent, DeeperModeCounts, TakenBranch};
 pub use front_end::{Counts, FrontEnd, ModeCounts};
 pub use mode::Mode;
+pub use second_level::{BranchKind, SecondLevelCounts, SecondLevelEvent, SecondLevelModeCounts, TakenBranch};
 
 /// What can be wrong with a front-end model file, a call graph or an order.
 #[derive(Debug, thiserror::Error)]

@@ -83,11 +83,11 @@ proptest! {
             }
         }
         let taken = 200 * 6;
-        let counted = front_end.deeper_counts().map_or(0, |counts| {
+        let counted = front_end.second_level_counts().map_or(0, |counts| {
             let user = counts.user;
             user.btb_l2_hits + user.btb_misses + user.mispredictions
         });
         prop_assert!(counted <= taken, "each branch is one event at most: {}", counted);
-        prop_assert_eq!(config.branch.is_none() && config.l2.is_none(), front_end.deeper_counts().is_none());
+        prop_assert_eq!(config.branch.is_none() && config.l2.is_none(), front_end.second_level_counts().is_none());
     }
 }

@@ -107,7 +107,7 @@ proptest! {
                 Mode::User => expected.user += one,
             }
             prop_assert_eq!(fe.counts(), expected);
-            let counted = fe.deeper_counts().map(|counts| counts.kernel.l2_misses + counts.user.l2_misses);
+            let counted = fe.second_level_counts().map(|counts| counts.kernel.l2_misses + counts.user.l2_misses);
             prop_assert_eq!(counted, config.l2.map(|_| l2_misses));
         }
     }

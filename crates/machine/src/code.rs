@@ -1,7 +1,8 @@
 //! The bytes of functions in an ELF file, and where instructions begin in them.
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+use kerntune_isa::{Ending, Flow, Guest, Insn, Isa};
 use kerntune_kernel::Function;
+use kerntune_trace::counts::EdgeKind;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, SectionKind};
 use std::collections::HashSet;
@@ -27,41 +28,35 @@ impl Code {
     /// The addresses at which the instructions of a function begin, as linked. A kernel that patches
     /// itself at boot keeps them but within what it patches.
     pub fn boundaries(&self, start: u64, size: u64) -> Option<Vec<u64>> {
-        let mut decoder = self.decoder(start, size)?;
-        let mut boundaries = Vec::new();
-        while decoder.can_decode() {
-            boundaries.push(decoder.ip());
-            let _ = decoder.decode();
-        }
-        Some(boundaries)
+        Some(self.instructions(start, size)?.map(|insn| insn.address).collect())
     }
 
     /// Where conditional jumps lead that leave their function. Clang ends functions with them, GCC does not.
     pub fn conditional_targets(&self, functions: &[Function]) -> HashSet<u64> {
-        let mut targets = HashSet::new();
-        let mut insn = Instruction::default();
-        for function in functions {
+        let leaving = functions.iter().flat_map(|function| {
             let own = function.address..function.address.saturating_add(function.size);
-            let Some(mut decoder) = self.decoder(own.start, function.size) else { continue };
-            while decoder.can_decode() {
-                decoder.decode_out(&mut insn);
-                let conditional = insn.flow_control() == FlowControl::ConditionalBranch;
-                if conditional && !own.contains(&insn.near_branch_target()) {
-                    targets.insert(insn.near_branch_target());
-                }
-            }
-        }
-        targets
+            let insns = self.instructions(own.start, function.size).into_iter().flatten();
+            insns.filter_map(|insn| conditional_target(&insn)).filter(move |target| !own.contains(target))
+        });
+        leaving.collect()
     }
 
-    /// A decoder of `size` bytes at an address, or as many as there are.
-    fn decoder(&self, start: u64, size: u64) -> Option<Decoder<'_>> {
+    /// The instructions in `size` bytes at an address, or in as many as there are.
+    fn instructions(&self, start: u64, size: u64) -> Option<impl Iterator<Item = Insn> + '_> {
         let bytes = self.sections.iter().find_map(|(address, bytes)| {
             let from = usize::try_from(start.checked_sub(*address)?).ok()?;
             let to = from.checked_add(usize::try_from(size).ok()?)?;
             bytes.get(from..to.min(bytes.len()))
         })?;
-        Some(Decoder::with_ip(64, bytes, start, DecoderOptions::NONE))
+        Some(Guest::instructions(bytes, start))
+    }
+}
+
+/// Where a conditional jump leads.
+fn conditional_target(insn: &Insn) -> Option<u64> {
+    match Guest::ending(insn) {
+        (Ending::Jump { target }, Flow::Branch(EdgeKind::Conditional)) => target,
+        _ => None,
     }
 }
 

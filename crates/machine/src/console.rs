@@ -1,7 +1,7 @@
 //! The guest's console, read while it grows.
 
 use crate::error::Tail;
-use kerntune_guest::Said;
+use kerntune_guest::ConsoleMessage;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read;
@@ -29,7 +29,7 @@ pub struct Console {
     /// The kernel has nothing left to do: `reboot: Power down`.
     pub powered_down: bool,
     /// Init's last word.
-    pub end: Option<Said>,
+    pub end: Option<ConsoleMessage>,
 }
 
 impl Console {
@@ -70,8 +70,8 @@ impl Console {
 
     fn line(&mut self, line: String) -> Option<String> {
         let mut began = None;
-        match Said::parse(&line) {
-            Some(Said::Phase(phase)) => {
+        match ConsoleMessage::parse(&line) {
+            Some(ConsoleMessage::Phase(phase)) => {
                 self.phase.clone_from(&phase);
                 began = Some(phase);
             }
@@ -134,7 +134,7 @@ mod tests {
         );
         assert_eq!(phases, ["boot", "measured step 1 rr"]);
         console.take(b"led: service redis not ready after 10 s\r\n[    1.0] reboot: Power down\r\n");
-        assert_eq!(console.end, Some(Said::Failed("service redis not ready after 10 s".into())));
+        assert_eq!(console.end, Some(ConsoleMessage::Failed("service redis not ready after 10 s".into())));
         let lines = console.tail().lines;
         assert_eq!((lines.len(), lines[3].as_str()), (6, "[2Jhello"));
     }

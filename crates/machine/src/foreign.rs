@@ -1,7 +1,7 @@
 //! Readers of this crate that have no other door: for tests with damaged input alone.
 
 use crate::console::Console;
-use crate::{lines, results, user_binary};
+use crate::{dwarf_lines, results, user_binary};
 use kerntune_kernel::Symbols;
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub fn user_binary(bytes: &[u8]) {
 /// A kernel's debug information, asked for a line.
 pub fn source_lines(bytes: &[u8], file: &str, line: u64) {
     if let Ok(symbols) = Symbols::parse(bytes, Path::new("attack")) {
-        let _ = lines::addresses_in(bytes, file, line, &symbols);
+        let _ = dwarf_lines::addresses_in(bytes, file, line, &symbols);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Patterns for names and source paths (pure).
 
+use wildmatch::WildMatch;
+
 /// What one pattern stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
@@ -41,31 +43,8 @@ impl Pattern {
 }
 
 /// Whether `*` (any letters) and `?` (one letter) can stand for what makes `pattern` equal to `text`.
-pub fn glob(pattern: &str, text: &str) -> bool {
-    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
-    let (mut p, mut t) = (0, 0);
-    // Where to go on if what follows the last `*` does not fit: after the `*`, one letter later.
-    let mut again: Option<(usize, usize)> = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                again = Some((p + 1, t));
-                p += 1;
-            }
-            Some(&letter) if letter == b'?' || letter == text[t] => {
-                p += 1;
-                t += 1;
-            }
-            _ => match again {
-                Some((star, from)) => {
-                    again = Some((star, from + 1));
-                    (p, t) = (star, from + 1);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p..].iter().all(|&letter| letter == b'*')
+fn glob(pattern: &str, text: &str) -> bool {
+    WildMatch::new(pattern).matches(text)
 }
 
 #[cfg(test)]

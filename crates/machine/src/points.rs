@@ -1,7 +1,7 @@
 //! Inline points: instructions inside of the kernel's functions, as a user names them.
 
 use crate::code::Code;
-use crate::lines::{self, LineError};
+use crate::dwarf_lines::{self, LineError};
 use crate::selection::near;
 use kerntune_kernel::{Kernel, Symbols};
 use std::path::Path;
@@ -128,7 +128,7 @@ fn resolve_in(vmlinux: &Path, symbols: &Symbols, texts: &[String]) -> Result<Vec
         let form = parse(text).ok_or_else(|| PointError::Form(text.clone()))?;
         let addresses = match form {
             Form::Symbol { name, offset } => vec![symbol(text, &name, offset, symbols)?],
-            Form::Line { file, line } => lines::addresses(vmlinux, &file, line, symbols)
+            Form::Line { file, line } => dwarf_lines::addresses(vmlinux, &file, line, symbols)
                 .map_err(|source| PointError::Line { point: text.clone(), source })?,
         };
         let several = addresses.len() > 1;

@@ -4,6 +4,7 @@ use crate::request::RunRequest;
 use crate::watch::{watch, Watched};
 use crate::{cpu, results, Error, Result};
 use kerntune_guest::{boot_options, PORT_NAME};
+use kerntune_isa::{Guest, Isa};
 use kerntune_kernel::Kernel;
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
 use std::fs;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The program.
-const QEMU: &str = "qemu-system-x86_64";
+const QEMU: &str = Guest::NAMES.qemu;
 /// What every guest kernel is told: console, no address randomisation, die on panic.
 pub(crate) const COMMAND_LINE: &str = "console=ttyS0 panic=-1 nokaslr norandmaps";
 

@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::request::CaptureRequest;
-use crate::{x86_64, Error, Result};
+use crate::{function_kinds, Error, Result};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_trace::{Capture, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};
 use kerntune_work::IoContext;
@@ -60,7 +60,7 @@ pub fn recorder_spec(kernel: &Kernel, capture: &CaptureRequest, output: &Path) -
             .conditional_targets(symbols.functions()),
         false => HashSet::new(),
     };
-    let functions = symbols.functions().iter().zip(x86_64::kinds(symbols.functions())).enumerate();
+    let functions = symbols.functions().iter().zip(function_kinds::kinds(symbols.functions())).enumerate();
     Ok(RecorderSpec {
         version: VERSION,
         output: output.display().to_string(),

@@ -8,7 +8,7 @@
 use crate::request::RunRequest;
 use crate::watch::Watched;
 use crate::{cpu, process, Error, Machine, Outcome, Result};
-use kerntune_guest::{boot_options, Said};
+use kerntune_guest::{boot_options, ConsoleMessage};
 use kerntune_kernel::{Arch, Kernel};
 use kerntune_work::{IoContext, JobEnd, Progress};
 use std::path::Path;
@@ -83,7 +83,7 @@ fn command(uml: Uml, kernel: &Kernel, request: &RunRequest, directory: &Path) ->
 /// some dozens of boots it aborts there, among the processes that it ends.
 fn died(end: &JobEnd, watched: &Watched) -> Option<Error> {
     let JobEnd::Exited(status) = end else { return None };
-    if watched.console.powered_down && watched.console.end == Some(Said::Done) {
+    if watched.console.powered_down && watched.console.end == Some(ConsoleMessage::Done) {
         return None;
     }
     let (tail, phase) = (watched.console.tail(), watched.console.phase());

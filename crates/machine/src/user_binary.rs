@@ -2,6 +2,7 @@
 //! its functions.
 
 use crate::debug_file;
+use kerntune_isa::{Guest, Isa};
 use kerntune_trace::{page_hash, BinarySpec, FunctionKind, FunctionSpec, PageSpec};
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
@@ -82,7 +83,7 @@ fn parse_with(bytes: &[u8], symbols: &[u8], path: &str) -> Result<UserBinary, Us
     let failed = |error: object::read::Error| refuse(error.to_string());
     let header = FileHeader64::<Endianness>::parse(bytes).map_err(failed)?;
     let endian = header.endian().map_err(failed)?;
-    if header.e_machine(endian) != elf::EM_X86_64 {
+    if header.e_machine(endian) != Guest::NAMES.elf_machine {
         return Err(refuse("it is for another processor".into()));
     }
     let segments = header.program_headers(endian, bytes).map_err(failed)?;

@@ -2,7 +2,7 @@
 
 use crate::console::Console;
 use crate::{Error, LastWords, Result};
-use kerntune_guest::Said;
+use kerntune_guest::ConsoleMessage;
 use kerntune_work::{Job, JobEnd, Progress};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -72,13 +72,13 @@ impl Watched {
             return Err(Error::OutOfMemory { phase, what, tail });
         }
         match (&console.end, end) {
-            (Some(Said::Failed(reason)), _) => {
+            (Some(ConsoleMessage::Failed(reason)), _) => {
                 Err(Error::Guest { reason: reason.clone(), services: LastWords::default(), tail })
             }
             (_, JobEnd::TimedOut) => Err(Error::TimeLimit { seconds: limits.seconds, phase, tail }),
             (said, end) => match (died(end), said) {
                 (Some(error), _) => Err(error),
-                (None, Some(Said::Done)) => Ok(()),
+                (None, Some(ConsoleMessage::Done)) => Ok(()),
                 (None, _) => Err(Error::Silent { phase, tail }),
             },
         }

@@ -34,39 +34,39 @@
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod difference;
+mod directory;
 mod error;
 mod histogram;
+mod kinds;
 mod manifest;
 mod merge;
 mod parquet_file;
 mod parquet_guard;
 mod scope;
-mod shelf;
 mod store;
 mod tables;
 mod totals;
 mod units;
-mod words;
 
 pub use difference::{
     difference, difference_within, source_name, Difference, FunctionDifference, PathDifference, PathFigures,
     PathLabel,
 };
+pub use directory::{load_manifest, verify, MANIFEST_FILE, ROOM};
 pub use error::{Error, Result};
 pub use histogram::{bounds, bucket_of, BUCKETS};
+pub use kinds::{EdgeKind, How, ModelEvent, PathKind, Run, SwitchKind, ThreadKind};
 pub use manifest::{rfc3339, Capture, Carried, KernelId, Manifest, TableFile, SCHEMA_NAME, SCHEMA_VERSION};
 pub use merge::merge;
 pub use parquet_file::ColumnType;
 pub use scope::{Scope, ScopeTotals};
-pub use shelf::{find, keep, list, remove, Entry, Listing};
-pub use store::{load_manifest, verify, MANIFEST_FILE, ROOM};
+pub use store::{find, keep, list, remove, Entry, Listing};
 pub use tables::{
     Block, CallArc, Edge, FunctionStats, HistogramBucket, IdleStats, ModelEventStats, PathNode, PointStats,
     RegionStats, SwitchStats, Symbol, TableSchema, Tables, ThreadStats, SCHEMA,
 };
 pub use totals::FunctionTotals;
 pub use units::{Address, FunctionIndex, Instructions, Nanoseconds};
-pub use words::{EdgeKind, How, ModelEvent, PathKind, Run, SwitchKind, ThreadKind};
 
 /// What one or more runs of a kernel showed.
 #[derive(Debug, Clone, PartialEq, Eq)]

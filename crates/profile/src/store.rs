@@ -1,123 +1,117 @@
-//! A profile as a directory: one Parquet file per table, and the manifest that vouches for them.
+//! The profiles in the work directory.
 
-use crate::manifest::{Manifest, TableFile, SCHEMA_NAME};
-use crate::tables::{is_rare, Tables, SCHEMA};
-use crate::{Error, Profile, Result};
-use bytes::Bytes;
-use kerntune_work::{checked, seal, write_atomic, write_json, IoContext};
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::ErrorKind;
+use crate::directory::{load_manifest, MANIFEST_FILE, ROOM};
+use crate::{Error, Manifest, Profile, Result};
+use kerntune_work::{Key, WorkDir};
 use std::path::{Path, PathBuf};
 
-/// Where profiles are in the work directory.
-pub const ROOM: &str = "profiles";
-
-/// Name of the manifest in a profile's directory.
-pub const MANIFEST_FILE: &str = "manifest.json";
-
-impl Profile {
-    /// Writes the profile into `dir`, which exists (see [`kerntune_work::Staged`]): the tables
-    /// first, the manifest last, so that a directory with a manifest is whole. Returns the
-    /// manifest as written, with its list of files. The same profile makes the same files.
-    pub fn save(&self, dir: &Path) -> Result<Manifest> {
-        let manifest_path = dir.join(MANIFEST_FILE);
-        if manifest_path.exists() {
-            fs::remove_file(&manifest_path).at("replace", &manifest_path)?;
-        }
-        let mut files = BTreeMap::new();
-        self.tables.encode(|table| {
-            write_atomic(&table_path(dir, table.name), &table.bytes)?;
-            let file = TableFile {
-                rows: table.rows,
-                bytes: table.bytes.len() as u64,
-                blake3: blake3::hash(&table.bytes).to_hex().to_string(),
-            };
-            files.insert(table.name.to_owned(), file);
-            Ok(())
-        })?;
-        let manifest = Manifest { schema: SCHEMA_NAME.into(), tables: files, ..self.manifest.clone() };
-        write_json(&manifest_path, &manifest)?;
-        seal(dir, ROOM, &manifest.id, &[])?;
-        Ok(manifest)
-    }
-
-    /// Reads a profile, and refuses one whose files are not those that the manifest names.
-    pub fn load(dir: &Path) -> Result<Self> {
-        let manifest = load_manifest(dir)?;
-        let tables = Tables::decode(
-            |table| read_table(dir, &manifest, table),
-            |table, source| Error::Decode { path: table_path(dir, table), source },
-        )?;
-        if let Some((table, what)) = tables.broken_reference() {
-            return Err(Error::Damaged { path: table_path(dir, table), what });
-        }
-        Ok(Self { manifest, tables })
-    }
+/// A profile in the work directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its directory.
+    pub path: PathBuf,
+    /// What it says of itself.
+    pub manifest: Manifest,
 }
 
-/// Reads what a profile says of itself, without looking at its tables.
+/// The profiles of a work directory.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Those whose manifest can be read, oldest first.
+    pub entries: Vec<Entry>,
+    /// What is wrong with the others.
+    pub damaged: Vec<Error>,
+}
+
+/// The finished profiles, oldest first; at one time, by id.
+pub fn list(work: &WorkDir) -> Result<Listing> {
+    let mut listing = Listing::default();
+    for path in work.list(ROOM)? {
+        match load_manifest(&path) {
+            Ok(manifest) => listing.entries.push(Entry { path, manifest }),
+            Err(error) => listing.damaged.push(error),
+        }
+    }
+    listing.damaged.extend(work.damaged(ROOM)?.into_iter().map(|(_, error)| Error::from(error)));
+    let key = |entry: &Entry| (entry.manifest.recorded.clone(), entry.manifest.id.clone());
+    listing.entries.sort_by_key(key);
+    Ok(listing)
+}
+
+/// Finds a profile by the path of its directory, by the beginning of its id, or as `latest`.
+pub fn find(work: &WorkDir, wanted: &str) -> Result<Entry> {
+    let path = Path::new(wanted);
+    if wanted.contains('/') || path.join(MANIFEST_FILE).is_file() {
+        return Ok(Entry { path: path.to_owned(), manifest: load_manifest(path)? });
+    }
+    if wanted == "latest" {
+        return list(work)?.entries.pop().ok_or_else(|| not_found(work, wanted));
+    }
+    let path = find_by_id(work, wanted)?;
+    Ok(Entry { manifest: load_manifest(&path)?, path })
+}
+
+/// Puts a profile that was made of others in the store, under its id; one that is there already stays. Returns its path.
 ///
 /// # Errors
-/// A directory that holds no profile of this version; a manifest that is not the one that was written.
-pub fn load_manifest(dir: &Path) -> Result<Manifest> {
-    let path = dir.join(MANIFEST_FILE);
-    let bytes = match fs::read(&path) {
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Err(Error::NotAProfile { path: dir.to_owned(), missing: MANIFEST_FILE });
-        }
-        other => other.at("read", &path)?,
-    };
-    // The schema first: another version's manifest may lack fields that this one needs.
-    let value: serde_json::Value =
-        serde_json::from_slice(&bytes).map_err(|source| Error::Manifest { path: path.clone(), source })?;
-    let found = value.get("schema").and_then(|schema| schema.as_str()).unwrap_or_default();
-    if found != SCHEMA_NAME {
-        return Err(Error::Schema { path, found: found.to_owned(), expected: SCHEMA_NAME });
+/// What keeps it from being written.
+pub fn keep(work: &WorkDir, profile: &Profile) -> Result<PathBuf> {
+    let of = &profile.manifest;
+    let mut key = Key::new("made-of-profiles/1", crate::CODE).field("kernel", &of.kernel.id);
+    for source in &of.sources {
+        key = key.field("source", source);
     }
-    checked(dir, &[MANIFEST_FILE])?;
-    serde_json::from_value(value).map_err(|source| Error::Manifest { path, source })
+    let staged = work.stage_as(ROOM, &of.id, &key)?;
+    if let Some(done) = staged.already() {
+        return Ok(done);
+    }
+    staged.clear()?;
+    profile.save(staged.path())?;
+    Ok(staged.publish()?)
 }
 
-/// Reads every file of a profile, what lies beside its tables too, and checks it against what was saved, and the
-/// tables against each other.
-///
-/// # Errors
-/// The first thing that is not as it was saved.
-pub fn verify(dir: &Path) -> Result<Manifest> {
-    let profile = Profile::load(dir)?;
-    checked(dir, &[])?;
-    Ok(profile.manifest)
+/// Removes the profile whose id begins with `wanted`, or that is at this path, damaged ones too; never
+/// anything outside the work directory. Returns the path that it had.
+pub fn remove(work: &WorkDir, wanted: &str) -> Result<PathBuf> {
+    let path = match wanted {
+        "latest" => list(work)?.entries.pop().ok_or_else(|| not_found(work, wanted))?.path,
+        path if path.contains('/') => own(work, path).ok_or_else(|| not_found(work, wanted))?,
+        id => find_by_id(work, id)?,
+    };
+    let id = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    work.remove(ROOM, &id)?;
+    Ok(path)
 }
 
-fn table_path(dir: &Path, table: &str) -> PathBuf {
-    dir.join(format!("{table}.parquet"))
+/// The work directory's profile at this path.
+fn own(work: &WorkDir, path: &str) -> Option<PathBuf> {
+    let path = Path::new(path).canonicalize().ok()?;
+    owned(work).ok()?.into_iter().find(|own| own.canonicalize().is_ok_and(|own| own == path))
 }
 
-/// The bytes of a table, if they are those that were saved; none of a rare one that was not.
-fn read_table(dir: &Path, manifest: &Manifest, table: &'static str) -> Result<Option<Bytes>> {
-    debug_assert!(SCHEMA.iter().any(|schema| schema.name == table));
-    let path = table_path(dir, table);
-    let damaged = |what: String| Error::Damaged { path: path.clone(), what };
-    let Some(expected) = manifest.tables.get(table) else {
-        if is_rare(table) {
-            return Ok(None);
-        }
-        return Err(damaged(format!("{MANIFEST_FILE} does not name it")));
+/// What the work directory has as profiles, damaged ones too.
+fn owned(work: &WorkDir) -> Result<Vec<PathBuf>> {
+    let mut all = work.list(ROOM)?;
+    all.extend(work.damaged(ROOM)?.into_iter().map(|(path, _)| path));
+    Ok(all)
+}
+
+fn find_by_id(work: &WorkDir, wanted: &str) -> Result<PathBuf> {
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut found: Vec<PathBuf> = match wanted {
+        "" => Vec::new(),
+        _ => owned(work)?.into_iter().filter(|path| name(path).starts_with(wanted)).collect(),
     };
-    let bytes = match fs::read(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(damaged("it is missing".into())),
-        other => other.at("read", &path)?,
-    };
-    if bytes.len() as u64 != expected.bytes {
-        return Err(damaged(format!(
-            "it has {} bytes, {MANIFEST_FILE} says {}",
-            bytes.len(),
-            expected.bytes
-        )));
+    if let Some(exact) = found.iter().position(|path| name(path) == wanted) {
+        return Ok(found.swap_remove(exact));
     }
-    if blake3::hash(&bytes).to_hex().as_str() != expected.blake3 {
-        return Err(damaged(format!("it is not the file that {MANIFEST_FILE} names (another BLAKE3 hash)")));
+    if found.len() > 1 {
+        let candidates = found.iter().map(name).collect();
+        return Err(Error::Ambiguous { wanted: wanted.to_owned(), candidates });
     }
-    Ok(Some(Bytes::from(bytes)))
+    found.pop().ok_or_else(|| not_found(work, wanted))
+}
+
+fn not_found(work: &WorkDir, wanted: &str) -> Error {
+    Error::NotFound { wanted: wanted.to_owned(), room: work.root().join(ROOM) }
 }

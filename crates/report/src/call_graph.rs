@@ -9,6 +9,7 @@ use kerntune_analyze::graph::{CallGraph, Function};
 use kerntune_profile::{Profile, Symbol};
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use wildmatch::WildMatch;
 
 pub use kerntune_analyze::graph::Propagation;
 
@@ -220,25 +221,7 @@ pub(crate) fn is_below(file: &str, directory: &str) -> bool {
 
 /// Whether the whole name matches a pattern of `*` (anything) and `?` (one character).
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    let (mut p, mut n) = (0, 0);
-    // Where the last star was, and up to where it stands for.
-    let mut star: Option<(usize, usize)> = None;
-    while n < name.len() {
-        match (pattern.get(p), star) {
-            (Some('*'), _) => {
-                star = Some((p, n));
-                p += 1;
-            }
-            (Some(c), _) if *c == '?' || *c == name[n] => (p, n) = (p + 1, n + 1),
-            (_, Some((at, upto))) => {
-                star = Some((at, upto + 1));
-                (p, n) = (at + 1, upto + 1);
-            }
-            _ => return false,
-        }
-    }
-    pattern.iter().skip(p).all(|c| *c == '*')
+    WildMatch::new(pattern).matches(name)
 }
 
 #[cfg(test)]
@@ -257,6 +240,13 @@ mod tests {
             ("a?c", "abc", true),
             ("a?c", "ac", false),
             ("f", "ff", false),
+            ("", "", true),
+            ("*tcp*rcv", "tcp_v4_do_rcv", true),
+            ("*tcp*rcv", "tcp_rcv_established", false),
+            ("a*a*a", "aXaa", true),
+            ("a*a*a", "aa", false),
+            ("?p_rcv", "ip_rcv", true),
+            ("?p_rcv", "p_rcv", false),
         ] {
             assert_eq!(matches(pattern, name), yes, "{pattern} {name}");
         }

@@ -1,42 +1,37 @@
 //! Marks: long NOPs that any CPU ignores and the recorder sees.
 //!
-//! The instruction is `nopl disp32(%rax)`, bytes `0f 1f 80` and the little-endian code
-//! [`PREFIX`]` | kind`. The C side is `guest/kt_mark.h`.
+//! The instruction holds the code [`PREFIX`]` | kind`: on x86-64 it is `nopl disp32(%rax)`, bytes `0f 1f 80` and the
+//! little-endian code. The C side is `guest/kt_mark.h`; arguments are those of a function.
 
-/// The upper half of a mark's displacement: "KT".
+/// The upper half of a mark's code: "KT".
 pub const PREFIX: u32 = 0x4b54_0000;
-/// Bytes of the instruction.
-pub const LENGTH: usize = 7;
 /// Longest region name in bytes.
 pub const NAME_MAX: usize = 63;
 
 /// What a mark says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// A region begins; `rdi` points to its name.
+    /// A region begins; the first argument points to its name.
     Begin,
-    /// A region ends; `rdi` points to its name, `rsi` is the number of operations done in it,
-    /// 0 for as many as were marked.
+    /// A region ends; the first argument points to its name, the second is the number of operations done
+    /// in it, 0 for as many as were marked.
     End,
     /// One operation of the innermost open region is done.
     Operation,
-    /// `rdi` points to a text for the recording's notes.
+    /// The first argument points to a text for the recording's notes.
     Note,
 }
 
-/// Reads an instruction's bytes as a mark.
-pub fn decode(bytes: &[u8]) -> Option<Mark> {
-    let (head, code) = bytes.split_at_checked(3)?;
-    let code = u32::from_le_bytes(code.try_into().ok()?);
-    if head != [0x0f, 0x1f, 0x80] || code & 0xffff_0000 != PREFIX {
-        return None;
-    }
-    match code & 0xffff {
-        1 => Some(Mark::Begin),
-        2 => Some(Mark::End),
-        3 => Some(Mark::Operation),
-        4 => Some(Mark::Note),
-        _ => None,
+impl Mark {
+    /// The mark with this code, if there is one.
+    pub fn of_code(code: u32) -> Option<Self> {
+        match code.checked_sub(PREFIX)? {
+            1 => Some(Mark::Begin),
+            2 => Some(Mark::End),
+            3 => Some(Mark::Operation),
+            4 => Some(Mark::Note),
+            _ => None,
+        }
     }
 }
 
@@ -45,10 +40,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_nops_are_marks() {
-        assert_eq!(decode(&[0x0f, 0x1f, 0x80, 2, 0, 0x54, 0x4b]), Some(Mark::End));
-        assert_eq!(decode(&[0x0f, 0x1f, 0x80, 0, 0, 0, 0]), None);
-        assert_eq!(decode(&[0x0f, 0x1f, 0x80, 9, 0, 0x54, 0x4b]), None);
-        assert_eq!(decode(&[0x90]), None);
+    fn only_our_codes_are_marks() {
+        assert_eq!(Mark::of_code(0x4b54_0002), Some(Mark::End));
+        assert_eq!([0, 9, 0x4b54_0009].map(Mark::of_code), [None; 3]);
     }
 }

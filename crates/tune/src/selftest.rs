@@ -1,4 +1,4 @@
-//! Does a kernel do what a kernel has to do? The checks of `guest/selftest.c`, run in the guest.
+//! Does a kernel do what a kernel has to do? The checks of `guest/selftest/`, run in the guest.
 
 use crate::{Error, Result, Session};
 use kerntune_guest::{step_log, Workload};

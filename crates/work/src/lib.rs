@@ -26,6 +26,7 @@ pub mod interrupt;
 mod job;
 mod key;
 mod lock;
+mod programs;
 mod progress;
 mod seal;
 mod survey;
@@ -35,6 +36,7 @@ pub use files::{parse_sealed, read_sealed, write_atomic, write_json, write_seale
 pub use job::{Job, JobEnd};
 pub use key::{ContentHash, Key};
 pub use lock::Lock;
+pub use programs::find_program;
 pub use progress::{NoProgress, Progress};
 pub use seal::{hash_file, seal, Seal, RESULT_FILE, RESULT_SCHEMA, SUMS_FILE};
 pub use survey::{survey, Found, Reason, Survey};

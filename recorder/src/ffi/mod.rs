@@ -9,23 +9,19 @@ mod api;
 mod callbacks;
 
 use crate::board::Board;
-use crate::cpu::{Cpu, Register};
 use crate::plan::{Action, Hook, MAX_BLOCKS};
 use crate::recorder::Recorder;
-use crate::translate::Insn;
 use crate::Failure;
 use api::{Api, Field, GByteArray, Info, ADD, NOT_EQUAL, NO_REGS, READ_WRITE, R_REGS, STORE};
+use kerntune_isa::{Cpu, Guest, Insn, Isa, Register};
 use kerntune_trace::{RecorderSpec, RECORDER_FAILED};
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 const API_VERSION: c_int = api::VERSION;
-/// The registers of [`Register`], in its order.
-const REGISTERS: [&str; Register::ALL.len()] = [
-    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
-    "r15",
-];
+/// The registers that may be looked at.
+const REGISTERS: &[&str] = Guest::REGISTERS;
 
 /// Asked for by QEMU before it installs us.
 #[no_mangle]
@@ -92,7 +88,7 @@ struct Live<'a> {
 
 impl Cpu for Live<'_> {
     fn register(&mut self, register: Register) -> u64 {
-        let handle = self.registers[register as usize];
+        let Some(&handle) = self.registers.get(register.index()) else { return 0 };
         let mut value = [0; 8];
         // SAFETY: a handle that QEMU gave us, a GByteArray that we own; we read what it holds.
         unsafe {
@@ -290,8 +286,8 @@ fn install(id: u64, info: &Info, arguments: &[String]) -> Result<(), Failure> {
             info.version_cur
         )));
     }
-    if !info.system_emulation || target != "x86_64" {
-        return Err(Failure(format!("only qemu-system-x86_64 is supported, this is {target}")));
+    if !info.system_emulation || target != Guest::NAMES.qemu_target {
+        return Err(Failure(format!("only {} is supported, this is {target}", Guest::NAMES.qemu)));
     }
     if info.smp_vcpus != 1 || info.max_vcpus != 1 {
         return Err(Failure(format!("one virtual CPU is supported, this machine has {}", info.smp_vcpus)));

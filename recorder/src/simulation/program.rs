@@ -1,7 +1,7 @@
 //! Made-up kernels and programs: what their functions do, as x86 code.
 
 use super::STRIDE;
-use crate::translate::is_kernel;
+use kerntune_isa::{Guest, Isa};
 use proptest::prelude::*;
 
 /// Where words are that hold the functions' addresses.
@@ -77,7 +77,7 @@ pub(super) fn assemble(body: &Body, base: u64, at: u64) -> Vec<u8> {
             code.extend_from_slice(&[0x48, 0xb8]);
             code.extend_from_slice(&to.to_le_bytes());
             code.extend_from_slice(&[0xff, 0x24, 0xc5]);
-            let table = if is_kernel(base) { TABLE } else { USER_TABLE };
+            let table = if Guest::is_kernel(base) { TABLE } else { USER_TABLE };
             code.extend_from_slice(&(table as u32).to_le_bytes());
         }
         End::JumpIf(to) => {

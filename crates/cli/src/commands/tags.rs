@@ -12,6 +12,7 @@ use serde_json::json;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
+use wildmatch::WildMatch;
 
 pub fn run(options: &Tags, output: &Output) -> Result<Exit, Failure> {
     let file = options.file.display().to_string();
@@ -91,7 +92,7 @@ fn matching(vmlinux: &Path, patterns: &[String]) -> Result<Vec<String>, Failure>
     for function in symbols.functions().iter().filter(|function| function.part_of.is_none()) {
         let mut hit = false;
         for (pattern, used) in patterns.iter().zip(&mut used) {
-            if matches(pattern, &function.name) {
+            if WildMatch::new(pattern).matches(&function.name) {
                 (hit, *used) = (true, true);
             }
         }
@@ -104,54 +105,4 @@ fn matching(vmlinux: &Path, patterns: &[String]) -> Result<Vec<String>, Failure>
         return Err(Failure::usage(message));
     }
     Ok(found)
-}
-
-/// Shell patterns with `*` and `?`.
-fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
-    let (mut p, mut n) = (0, 0);
-    // Where to go on when what follows the last star does not fit: it takes one byte more.
-    let mut star: Option<(usize, usize)> = None;
-    while n < name.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                star = Some((p, n));
-                p += 1;
-            }
-            Some(&byte) if byte == b'?' || byte == name[n] => (p, n) = (p + 1, n + 1),
-            _ => match star {
-                Some((at, taken)) => {
-                    star = Some((at, taken + 1));
-                    (p, n) = (at + 1, taken + 1);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p..].iter().all(|&byte| byte == b'*')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches;
-
-    #[test]
-    fn patterns_match_as_in_a_shell() {
-        for (pattern, name, expected) in [
-            ("tcp_*", "tcp_v4_rcv", true),
-            ("tcp_*", "__tcp_push", false),
-            ("*tcp*rcv", "tcp_v4_do_rcv", true),
-            ("*tcp*rcv", "tcp_rcv_established", false),
-            ("a*a*a", "aXaa", true),
-            ("a*a*a", "aa", false),
-            ("?p_rcv", "ip_rcv", true),
-            ("?p_rcv", "p_rcv", false),
-            ("*", "", true),
-            ("", "", true),
-            ("ip_rcv", "ip_rcv", true),
-            ("ip_rcv", "ip_rcv_core", false),
-        ] {
-            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
-        }
-    }
 }

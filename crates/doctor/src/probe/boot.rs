@@ -5,12 +5,13 @@
 
 use crate::host::{Ending, Host, Ran};
 use crate::{Ability, Check, Group, Options};
+use kerntune_isa::{Guest, Isa};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The program that boots.
-pub(crate) const QEMU: &str = "qemu-system-x86_64";
+pub(crate) const QEMU: &str = Guest::NAMES.qemu;
 /// The check's name.
 const KVM: &str = "kvm";
 
@@ -18,11 +19,6 @@ const KVM: &str = "kvm";
 const TCG_SECONDS: u64 = 12;
 /// Real virtualisation boots any kernel in less than a second.
 const KVM_SECONDS: u64 = 6;
-
-/// `mov dx, 0xf4; mov al, 0x2a; out dx, al; hlt; jmp $-1`: writes to the debug-exit device.
-const BOOT_SECTOR_CODE: [u8; 9] = [0xba, 0xf4, 0x00, 0xb0, 0x2a, 0xee, 0xf4, 0xeb, 0xfd];
-/// What QEMU's isa-debug-exit makes of the 0x2a that the boot sector writes.
-const BOOT_SECTOR_STATUS: i32 = (0x2a << 1) | 1;
 
 /// What is booted.
 enum Witness {
@@ -185,7 +181,7 @@ fn boot_sector(host: &dyn Host, accelerator: &str, seconds: u64) -> Boot {
     let drive = format!("file={path},format=raw,if=ide,snapshot=on");
     argv.extend(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04", "-drive", &drive].map(String::from));
     match run(host, &argv, seconds, |_| false) {
-        Ok(ran) if ran.ending == Ending::Exited(BOOT_SECTOR_STATUS) => Boot::Sector,
+        Ok(ran) if ran.ending == Ending::Exited(Guest::BOOT_SECTOR.1) => Boot::Sector,
         Ok(ran) if ran.ending == Ending::TimedOut => {
             Boot::Failed(format!("a boot sector of four instructions did not end within {seconds} s"))
         }
@@ -198,11 +194,8 @@ fn boot_sector(host: &dyn Host, accelerator: &str, seconds: u64) -> Boot {
 }
 
 fn write_boot_sector() -> std::io::Result<tempfile::NamedTempFile> {
-    let mut sector = [0_u8; 512];
-    sector[..BOOT_SECTOR_CODE.len()].copy_from_slice(&BOOT_SECTOR_CODE);
-    sector[510..].copy_from_slice(&[0x55, 0xaa]);
     let mut file = tempfile::NamedTempFile::new()?;
-    file.write_all(&sector)?;
+    file.write_all(&Guest::BOOT_SECTOR.0)?;
     file.flush()?;
     Ok(file)
 }

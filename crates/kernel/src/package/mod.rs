@@ -6,7 +6,6 @@
 //! would make another one: the file that was proved, checked and measured is packed as it is.
 
 mod control;
-mod image;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -15,6 +14,7 @@ use crate::manifest::KernelManifest;
 use crate::relink::ORDER;
 use crate::{rebuild, tools, Arch, Error, Kernel, RebuildRequest, Result};
 use control::Names;
+use kerntune_isa::{Guest, Isa};
 use kerntune_work::{write_json, IoContext, Job, Key, Progress, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -120,6 +120,12 @@ impl Package {
     }
 }
 
+/// What `uname -r` says in the kernel of this image.
+fn release(image: &Path) -> Result<String> {
+    let bytes = fs::read(image).at("read", image)?;
+    Guest::image_release(&bytes).map_err(|reason| Error::NotImage { path: image.to_owned(), reason })
+}
+
 /// Makes the package, or hands over the one that is there.
 ///
 /// If the configuration has modules, the kernel is [built again](rebuild) first, and they are made by the same flags
@@ -138,7 +144,7 @@ pub fn package(work: &WorkDir, request: &PackageRequest, progress: &dyn Progress
     // Names that the kernel got later are none of the package's business.
     let of = KernelManifest { aliases: Vec::new(), ..kernel.manifest.clone() };
     let config = fs::read_to_string(kernel.config()).at("read", kernel.config())?;
-    let names = Names::of(&of, &image::release(&kernel.bzimage())?, &config);
+    let names = Names::of(&of, &release(&kernel.bzimage())?, &config);
     let key = package_key(request, &of, &names)?;
     let id = key.id();
     if let Some(dir) = work.sound(KIND, &id) {

@@ -22,6 +22,7 @@
 //! ```
 
 mod c3;
+mod cache_colouring;
 mod cache_model;
 mod cdsort;
 mod density;
@@ -32,9 +33,9 @@ mod pettis_hansen;
 mod placement;
 mod queue;
 mod score;
-mod sets;
 
 pub use c3::{c3, C3Config};
+pub use cache_colouring::{place_by_colour, At, ColouredPlacement, Loop, LoopBlock, TRIES};
 pub use cdsort::{cdsort, CdsortConfig};
 pub use footprint::Footprint;
 pub use graph::{Arc, CallGraph, Function, MOST};
@@ -42,7 +43,6 @@ pub use permutation::Order;
 pub use pettis_hansen::pettis_hansen;
 pub use placement::Placement;
 pub use score::CacheLocality;
-pub use sets::{by_sets, At, Loop, LoopBlock, SetPlacement, TRIES};
 
 /// The algorithms that there are, with the parameters that their authors chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -38,7 +38,7 @@ pub struct OrderSummary {
     /// 4-KiB pages that hold 99 % of all entries at best.
     pub pages: [u64; 2],
     /// Lines that miss although they were run in the round before, in all rounds of the recording's regions: by the
-    /// rule of `order::by_sets`, before it placed functions by the sets of a cache, and after. None if it did not.
+    /// rule of `order::place_by_colour`, before it placed functions by the sets of a cache, and after. None if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_misses: Option<[f64; 2]>,
 }

@@ -5,7 +5,7 @@ use super::prepare::store;
 use super::PreparedOrder;
 use crate::Result;
 use kerntune_kernel::{FunctionOrder, Kernel, Symbols, ORDER_END, ORDER_START};
-use kerntune_layout::order::{by_sets, At, Loop, LoopBlock, TRIES};
+use kerntune_layout::order::{place_by_colour, At, Loop, LoopBlock, TRIES};
 use kerntune_layout::CacheConfig;
 use kerntune_profile::{Profile, Tables};
 use kerntune_work::{Key, Progress, WorkDir};
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// What is gained has to be more than this share of the misses; else the order stays as it is.
 const WORTH: f64 = 0.25;
 
-/// Gives the functions of `order` places by the sets of `cache` ([`by_sets`]). `recording` is the one that the order was
+/// Gives the functions of `order` places by the sets of `cache` ([`place_by_colour`]). `recording` is the one that the order was
 /// made from, `movable` the kernel that was recorded, `linked` the same objects linked in that order: it says
 /// which functions the linker script can move, and where the others are.
 ///
@@ -86,7 +86,7 @@ pub fn prepare_sets(
     let loops = loops(&recording.tables, &recorded, &located);
     let base: Vec<usize> = (0..units.len()).collect();
     progress.begin("places by sets of the cache", Some(TRIES));
-    let placed = by_sets(&sizes, &base, &before, &loops, cache, start, &|done| progress.at(done));
+    let placed = place_by_colour(&sizes, &base, &before, &loops, cache, start, &|done| progress.at(done));
     progress.end();
     let [now, then] = placed.misses;
     if now <= 0.0 || then > (1.0 - WORTH) * now {

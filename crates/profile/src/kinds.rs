@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Declares a kind by its words.
-macro_rules! words {
+/// Declares kinds by the words for them.
+macro_rules! kinds {
     ($(#[$doc:meta])* $name:ident { $($(#[$each:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ macro_rules! words {
     };
 }
 
-words! {
+kinds! {
     /// How a function came to run.
     How {
         /// By a call instruction.
@@ -56,7 +56,7 @@ words! {
     }
 }
 
-words! {
+kinds! {
     /// Whose time it was.
     ThreadKind {
         /// A thread, in user mode or in the kernel.
@@ -68,7 +68,7 @@ words! {
     }
 }
 
-words! {
+kinds! {
     /// What a row of the tree of call paths stands for.
     PathKind {
         /// Root: all threads of one name.
@@ -86,7 +86,7 @@ words! {
     }
 }
 
-words! {
+kinds! {
     /// How a thread lost the CPU.
     SwitchKind {
         /// It called the scheduler: it waits, or it ended.
@@ -96,7 +96,7 @@ words! {
     }
 }
 
-words! {
+kinds! {
     /// What kind of instruction an edge leaves from.
     EdgeKind {
         /// Conditional branch, taken.
@@ -116,7 +116,7 @@ words! {
     }
 }
 
-words! {
+kinds! {
     /// What a front-end model counts behind the first level.
     ModelEvent {
         /// A line that neither the L1I nor the L2 had.
@@ -130,7 +130,7 @@ words! {
     }
 }
 
-words! {
+kinds! {
     /// What a run was for.
     Run {
         /// To learn from.

@@ -1,4 +1,4 @@
-//! What lies behind the first level: the second-level cache and the prediction of where branches lead. Only of
+//! The second level: the second-level cache and the prediction of where branches lead. Only of
 //! models that have such parts, and asked only for lines that the L1I misses and for branches that are taken.
 
 use crate::config::{BranchConfig, BtbConfig, FrontEndConfig};
@@ -9,18 +9,18 @@ use std::ops::Sub;
 
 /// What is counted behind the first level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum DeeperEvent {
-    /// [`DeeperModeCounts::l2_misses`].
+pub enum SecondLevelEvent {
+    /// [`SecondLevelModeCounts::l2_misses`].
     L2Miss,
-    /// [`DeeperModeCounts::btb_l2_hits`].
+    /// [`SecondLevelModeCounts::btb_l2_hits`].
     BtbL2Hit,
-    /// [`DeeperModeCounts::btb_misses`].
+    /// [`SecondLevelModeCounts::btb_misses`].
     BtbMiss,
-    /// [`DeeperModeCounts::mispredictions`].
+    /// [`SecondLevelModeCounts::mispredictions`].
     Misprediction,
 }
 
-impl DeeperEvent {
+impl SecondLevelEvent {
     /// The name in recordings and profiles, `l2_miss`; that of its cost in model files.
     pub fn name(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl DeeperEvent {
 
 /// Events of one mode. Parts that the model does not have count nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeeperModeCounts {
+pub struct SecondLevelModeCounts {
     /// Lines that neither the L1I nor the L2 had.
     pub l2_misses: u64,
     /// Predicted taken branches whose target only the second-level BTB had.
@@ -48,26 +48,26 @@ pub struct DeeperModeCounts {
 
 /// Events by mode. The difference of two readings is what happened between them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeeperCounts {
+pub struct SecondLevelCounts {
     /// In [`Mode::Kernel`].
-    pub kernel: DeeperModeCounts,
+    pub kernel: SecondLevelModeCounts,
     /// In [`Mode::User`].
-    pub user: DeeperModeCounts,
+    pub user: SecondLevelModeCounts,
 }
 
-impl DeeperModeCounts {
+impl SecondLevelModeCounts {
     /// The number of events of a kind.
-    pub fn of(&self, event: DeeperEvent) -> u64 {
+    pub fn of(&self, event: SecondLevelEvent) -> u64 {
         match event {
-            DeeperEvent::L2Miss => self.l2_misses,
-            DeeperEvent::BtbL2Hit => self.btb_l2_hits,
-            DeeperEvent::BtbMiss => self.btb_misses,
-            DeeperEvent::Misprediction => self.mispredictions,
+            SecondLevelEvent::L2Miss => self.l2_misses,
+            SecondLevelEvent::BtbL2Hit => self.btb_l2_hits,
+            SecondLevelEvent::BtbMiss => self.btb_misses,
+            SecondLevelEvent::Misprediction => self.mispredictions,
         }
     }
 }
 
-impl Sub for DeeperModeCounts {
+impl Sub for SecondLevelModeCounts {
     type Output = Self;
     fn sub(self, before: Self) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Sub for DeeperModeCounts {
     }
 }
 
-impl Sub for DeeperCounts {
+impl Sub for SecondLevelCounts {
     type Output = Self;
     fn sub(self, before: Self) -> Self {
         Self { kernel: self.kernel - before.kernel, user: self.user - before.user }
@@ -118,19 +118,23 @@ pub struct TakenBranch {
 
 /// The parts that a model has.
 #[derive(Debug, Clone)]
-pub(crate) struct Deeper {
+pub(crate) struct SecondLevel {
     l2: Option<LruSets>,
     targets: Option<Targets>,
-    counts: DeeperCounts,
+    counts: SecondLevelCounts,
 }
 
-impl Deeper {
+impl SecondLevel {
     /// None if the model has no such part. The configuration is valid.
     pub(crate) fn new(config: &FrontEndConfig) -> Option<Self> {
         let line_bytes = config.l1i.line_bytes;
         let l2 = config.l2.map(|l2| LruSets::new(l2.size_bytes / line_bytes, l2.ways, line_bytes));
         let targets = config.branch.as_ref().map(Targets::new);
-        (l2.is_some() || targets.is_some()).then_some(Self { l2, targets, counts: DeeperCounts::default() })
+        (l2.is_some() || targets.is_some()).then_some(Self {
+            l2,
+            targets,
+            counts: SecondLevelCounts::default(),
+        })
     }
 
     /// The L1I misses a line.
@@ -153,24 +157,25 @@ impl Deeper {
         }
     }
 
-    pub(crate) fn counts(&self) -> DeeperCounts {
+    pub(crate) fn counts(&self) -> SecondLevelCounts {
         self.counts
     }
 
     /// The kinds of events that these parts can have.
-    pub(crate) fn events(&self) -> Vec<DeeperEvent> {
-        let l2 = self.l2.is_some().then_some(DeeperEvent::L2Miss);
+    pub(crate) fn events(&self) -> Vec<SecondLevelEvent> {
+        let l2 = self.l2.is_some().then_some(SecondLevelEvent::L2Miss);
         let late = self.targets.as_ref().filter(|targets| targets.btb_l2.is_some());
-        let branches = self.targets.as_ref().map(|_| [DeeperEvent::BtbMiss, DeeperEvent::Misprediction]);
+        let branches =
+            self.targets.as_ref().map(|_| [SecondLevelEvent::BtbMiss, SecondLevelEvent::Misprediction]);
         l2.into_iter()
-            .chain(late.map(|_| DeeperEvent::BtbL2Hit))
+            .chain(late.map(|_| SecondLevelEvent::BtbL2Hit))
             .chain(branches.into_iter().flatten())
             .collect()
     }
 }
 
-impl DeeperCounts {
-    fn mode(&mut self, mode: Mode) -> &mut DeeperModeCounts {
+impl SecondLevelCounts {
+    fn mode(&mut self, mode: Mode) -> &mut SecondLevelModeCounts {
         match mode {
             Mode::Kernel => &mut self.kernel,
             Mode::User => &mut self.user,
@@ -286,17 +291,17 @@ mod tests {
         FrontEnd::new(&FrontEndConfig::parse(&format!("{sizes}{parts}")).unwrap()).unwrap()
     }
 
-    fn take(fe: &mut FrontEnd, kind: BranchKind, source: u64, target: u64) -> DeeperModeCounts {
-        let before = fe.deeper_counts().unwrap();
+    fn take(fe: &mut FrontEnd, kind: BranchKind, source: u64, target: u64) -> SecondLevelModeCounts {
+        let before = fe.second_level_counts().unwrap();
         fe.branch(&TakenBranch { source, after: source + 5, target, kind }, Mode::Kernel, 0);
-        (fe.deeper_counts().unwrap() - before).kernel
+        (fe.second_level_counts().unwrap() - before).kernel
     }
 
-    const IN_TIME: DeeperModeCounts =
-        DeeperModeCounts { l2_misses: 0, btb_l2_hits: 0, btb_misses: 0, mispredictions: 0 };
-    const LATE: DeeperModeCounts = DeeperModeCounts { btb_l2_hits: 1, ..IN_TIME };
-    const DECODED: DeeperModeCounts = DeeperModeCounts { btb_misses: 1, ..IN_TIME };
-    const WRONG: DeeperModeCounts = DeeperModeCounts { mispredictions: 1, ..IN_TIME };
+    const IN_TIME: SecondLevelModeCounts =
+        SecondLevelModeCounts { l2_misses: 0, btb_l2_hits: 0, btb_misses: 0, mispredictions: 0 };
+    const LATE: SecondLevelModeCounts = SecondLevelModeCounts { btb_l2_hits: 1, ..IN_TIME };
+    const DECODED: SecondLevelModeCounts = SecondLevelModeCounts { btb_misses: 1, ..IN_TIME };
+    const WRONG: SecondLevelModeCounts = SecondLevelModeCounts { mispredictions: 1, ..IN_TIME };
 
     #[test]
     fn models_without_such_parts_count_nothing() {
@@ -307,7 +312,7 @@ mod tests {
             Mode::Kernel,
             0,
         );
-        assert_eq!((fe.deeper_counts(), fe.deeper_events()), (None, vec![]));
+        assert_eq!((fe.second_level_counts(), fe.second_level_events()), (None, vec![]));
     }
 
     #[test]
@@ -317,12 +322,18 @@ mod tests {
             (0..n).for_each(|i| fe.fetch(TEXT + i * 64, TEXT + i * 64, Mode::Kernel, 0))
         };
         lines(&mut fe, 32);
-        assert_eq!((fe.counts().kernel.l1i_misses, fe.deeper_counts().unwrap().kernel.l2_misses), (32, 32));
+        assert_eq!(
+            (fe.counts().kernel.l1i_misses, fe.second_level_counts().unwrap().kernel.l2_misses),
+            (32, 32)
+        );
         lines(&mut fe, 32); // twice the L1I: it misses all again, the L2 none
-        assert_eq!((fe.counts().kernel.l1i_misses, fe.deeper_counts().unwrap().kernel.l2_misses), (64, 32));
+        assert_eq!(
+            (fe.counts().kernel.l1i_misses, fe.second_level_counts().unwrap().kernel.l2_misses),
+            (64, 32)
+        );
         fe.fetch(TEXT, TEXT, Mode::User, 7);
-        assert_eq!(fe.deeper_counts().unwrap().user.l2_misses, 1);
-        assert_eq!(fe.deeper_events(), [DeeperEvent::L2Miss]);
+        assert_eq!(fe.second_level_counts().unwrap().user.l2_misses, 1);
+        assert_eq!(fe.second_level_events(), [SecondLevelEvent::L2Miss]);
     }
 
     #[test]
@@ -337,8 +348,8 @@ mod tests {
         assert_eq!(jump(&mut fe, 5), IN_TIME);
         assert_eq!(jump(&mut fe, 0), LATE);
         assert_eq!(jump(&mut fe, 0), IN_TIME);
-        use DeeperEvent::*;
-        assert_eq!(fe.deeper_events(), [BtbL2Hit, BtbMiss, Misprediction]);
+        use SecondLevelEvent::*;
+        assert_eq!(fe.second_level_events(), [BtbL2Hit, BtbMiss, Misprediction]);
         assert_eq!(
             (LATE.of(BtbL2Hit), DECODED.of(BtbMiss), WRONG.of(Misprediction), WRONG.of(L2Miss)),
             (1, 1, 1, 0)

@@ -1,75 +1,32 @@
-//! Which instructions of a block are worth watching.
-//!
-//! Knows x86-64; another architecture is another file like this one.
+//! What instructions do, as far as the recorder asks.
 
-use crate::cpu::{Cpu, Register};
+use super::registers;
+use crate::{Cpu, Ending, Flow, Insn, Refusal};
 use iced_x86::{
     Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
     InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register as Segment, UsedMemory,
 };
 use kerntune_trace::counts::EdgeKind;
-use kerntune_trace::mark::{self, Mark};
+use kerntune_trace::mark::Mark;
 
-/// One instruction as QEMU translates it.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Insn {
-    /// Virtual address.
-    pub address: u64,
-    /// Bytes; the first `length` count.
-    pub bytes: [u8; 16],
-    /// How many bytes.
-    pub length: usize,
+/// The instructions of `code` at `address`.
+pub fn instructions(code: &[u8], address: u64) -> impl Iterator<Item = Insn> + '_ {
+    let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    std::iter::from_fn(move || {
+        let (start, address) = (decoder.position(), decoder.ip());
+        let end = decoder.can_decode().then(|| (decoder.decode(), decoder.position()))?.1;
+        Some(Insn::new(address, code.get(start..end)?))
+    })
 }
 
-impl Insn {
-    /// Address of the instruction after this one.
-    pub fn end(&self) -> u64 {
-        self.address + self.length as u64
-    }
-
-    /// What the bytes say.
-    pub fn decode(&self) -> Instruction {
-        let bytes = &self.bytes[..self.length.min(16)];
-        Decoder::with_ip(64, bytes, self.address, DecoderOptions::NONE).decode()
-    }
-}
-
-/// What the last instruction of a block does. QEMU ends a block at every branch and at every
-/// instruction that leaves the translated code, so only the last can be any of these.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// A call; the target if it is in the instruction.
-    Call { target: Option<u64> },
-    /// A jump, always or on a condition; the target if it is in the instruction.
-    Jump { target: Option<u64> },
-    /// A near return.
-    Return,
-    /// `iretq`.
-    InterruptReturn,
-    /// `sysretq`.
-    SystemReturn,
-    /// `hlt`.
-    Halt,
-    /// `rdtsc`, `rdtscp`.
-    ReadClock,
-    /// Anything else.
-    Other,
-}
-
-/// How a block ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
-    /// With a branch; going elsewhere than on is a taken branch.
-    Branch(EdgeKind),
-    /// With any other instruction: another block may go on after it.
-    Straight,
-    /// With something after which going elsewhere is no branch (`iretq`, `sysret`, `rep movs` …).
-    Opaque,
+/// What the bytes say.
+pub fn decode(insn: &Insn) -> Instruction {
+    Decoder::with_ip(64, insn.bytes(), insn.address, DecoderOptions::NONE).decode()
 }
 
 /// What the end of a block is.
 pub fn ending(last: &Insn) -> (Ending, Flow) {
-    let insn = last.decode();
+    let insn = decode(last);
     let branch = |kind| Flow::Branch(kind);
     match insn.mnemonic() {
         Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq => return (Ending::InterruptReturn, Flow::Opaque),
@@ -101,38 +58,22 @@ pub fn ending(last: &Insn) -> (Ending, Flow) {
     }
 }
 
-/// Which exceptions QEMU raises for an instruction as if it had been executed, though they point at it: those
-/// that its translator knows of, which are part of the translated code and end the block. What a helper or
-/// a memory access raises takes the instruction back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refusal {
-    /// Of those without an error code (`#UD`, `#NM`).
-    pub plain: bool,
-    /// Of those with an error code (`#GP`).
-    pub coded: bool,
-}
-
-impl Refusal {
-    /// No exception counts.
-    pub const NONE: Self = Self { plain: false, coded: false };
-
-    /// What of the last instruction of a block of user or kernel code counts.
-    pub fn of(last: &Insn, user: bool) -> Self {
-        let insn = last.decode();
-        let of_helper = matches!(insn.mnemonic(), Mnemonic::Div | Mnemonic::Idiv | Mnemonic::Wait)
-            || insn.cpuid_features().contains(&CpuidFeature::FPU);
-        // The translator checks the privilege level, but for ports, whose bitmap a helper reads.
-        let refused = match insn.mnemonic() {
-            Mnemonic::In | Mnemonic::Out | Mnemonic::Xsetbv => false,
-            Mnemonic::Insb | Mnemonic::Insw | Mnemonic::Insd => false,
-            Mnemonic::Outsb | Mnemonic::Outsw | Mnemonic::Outsd => false,
-            Mnemonic::Sgdt | Mnemonic::Sidt | Mnemonic::Sldt | Mnemonic::Smsw | Mnemonic::Str => user,
-            _ => user && insn.is_privileged(),
-        };
-        // `int` is over when its gate turns out not to be for user code.
-        let coded = refused || insn.is_invalid() || insn.mnemonic() == Mnemonic::Int;
-        Self { plain: !of_helper, coded }
-    }
+/// What of the last instruction of a block of user or kernel code counts.
+pub fn refusal(last: &Insn, user: bool) -> Refusal {
+    let insn = decode(last);
+    let of_helper = matches!(insn.mnemonic(), Mnemonic::Div | Mnemonic::Idiv | Mnemonic::Wait)
+        || insn.cpuid_features().contains(&CpuidFeature::FPU);
+    // The translator checks the privilege level, but for ports, whose bitmap a helper reads.
+    let refused = match insn.mnemonic() {
+        Mnemonic::In | Mnemonic::Out | Mnemonic::Xsetbv => false,
+        Mnemonic::Insb | Mnemonic::Insw | Mnemonic::Insd => false,
+        Mnemonic::Outsb | Mnemonic::Outsw | Mnemonic::Outsd => false,
+        Mnemonic::Sgdt | Mnemonic::Sidt | Mnemonic::Sldt | Mnemonic::Smsw | Mnemonic::Str => user,
+        _ => user && insn.is_privileged(),
+    };
+    // `int` is over when its gate turns out not to be for user code.
+    let coded = refused || insn.is_invalid() || insn.mnemonic() == Mnemonic::Int;
+    Refusal { plain: !of_helper, coded }
 }
 
 /// Where an instruction that is about to run writes, and how many bytes; what depends on a segment's base is
@@ -144,7 +85,7 @@ pub fn writes(insn: &Instruction, cpu: &mut dyn Cpu) -> Vec<(u64, u64)> {
     let places = stores.filter_map(|memory| {
         let address = memory.virtual_address(0, |register, _, _| match register {
             Segment::CS | Segment::DS | Segment::ES | Segment::SS => Some(0),
-            register => Some(cpu.register(Register::decoded(register)?)),
+            register => Some(cpu.register(registers::of(register)?)),
         })?;
         Some((address, memory.memory_size().size() as u64))
     });
@@ -154,7 +95,7 @@ pub fn writes(insn: &Instruction, cpu: &mut dyn Cpu) -> Vec<(u64, u64)> {
 /// Whether the instruction writes to memory.
 pub fn stores(insn: &Insn) -> bool {
     let mut factory = InstructionInfoFactory::new();
-    let info = factory.info_options(&insn.decode(), InstructionInfoOptions::NO_REGISTER_USAGE);
+    let info = factory.info_options(&decode(insn), InstructionInfoOptions::NO_REGISTER_USAGE);
     info.used_memory().iter().any(writes_to)
 }
 
@@ -169,8 +110,8 @@ fn jump(insn: &Instruction) -> Ending {
 }
 
 /// Where an indirect jump that is about to run leads; `None` if that cannot be known.
-pub fn target(jump: &Instruction, cpu: &mut dyn Cpu) -> Option<u64> {
-    let mut general = |register| Some(cpu.register(Register::decoded(register)?));
+pub fn jump_target(jump: &Instruction, cpu: &mut dyn Cpu) -> Option<u64> {
+    let mut general = |register| Some(cpu.register(registers::of(register)?));
     match jump.op0_kind() {
         OpKind::Register => general(jump.op0_register()),
         OpKind::Memory => {
@@ -185,18 +126,13 @@ pub fn target(jump: &Instruction, cpu: &mut dyn Cpu) -> Option<u64> {
     }
 }
 
+/// Bytes of a mark, `nopl disp32(%rax)`, before its displacement.
+const MARK: [u8; 3] = [0x0f, 0x1f, 0x80];
+
 /// A mark, if the instruction is one.
 pub fn mark(insn: &Insn) -> Option<Mark> {
-    if insn.length == mark::LENGTH {
-        mark::decode(&insn.bytes[..mark::LENGTH])
-    } else {
-        None
-    }
-}
-
-/// Whether an address is the kernel's half of the address space.
-pub fn is_kernel(address: u64) -> bool {
-    address >> 63 == 1
+    let code = insn.bytes().strip_prefix(&MARK)?;
+    Mark::of_code(u32::from_le_bytes(code.try_into().ok()?))
 }
 
 #[cfg(test)]
@@ -204,9 +140,7 @@ mod tests {
     use super::*;
 
     fn insn(bytes: &[u8]) -> Insn {
-        let mut insn = Insn { address: 0xffff_ffff_8100_0000, length: bytes.len(), ..Insn::default() };
-        insn.bytes[..bytes.len()].copy_from_slice(bytes);
-        insn
+        Insn::new(0xffff_ffff_8100_0000, bytes)
     }
 
     #[test]
@@ -232,7 +166,7 @@ mod tests {
     #[test]
     fn refused_instructions_count_unless_a_helper_refuses_them() {
         let of = |bytes: &[u8], user| {
-            let Refusal { plain, coded } = Refusal::of(&insn(bytes), user);
+            let Refusal { plain, coded } = refusal(&insn(bytes), user);
             (plain, coded)
         };
         assert_eq!(of(&[0x0f, 0x0b], true), (true, false), "ud2");
@@ -255,5 +189,6 @@ mod tests {
     fn marks_are_seven_bytes() {
         assert_eq!(mark(&insn(&[0x0f, 0x1f, 0x80, 1, 0, 0x54, 0x4b])), Some(Mark::Begin));
         assert_eq!(mark(&insn(&[0x0f, 0x1f, 0x80, 1, 0, 0x54])), None);
+        assert_eq!(mark(&insn(&[0x90])), None);
     }
 }

@@ -1,9 +1,4 @@
-//! What a kernel image says of itself.
-
-use crate::{Error, Result};
-use kerntune_work::IoContext;
-use std::fs;
-use std::path::Path;
+//! What a bzImage says of itself.
 
 /// Where the setup header says what it is (Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header").
 const MAGIC: usize = 0x202;
@@ -12,12 +7,7 @@ const VERSION: usize = 0x20e;
 const SECTOR: usize = 0x200;
 
 /// What `uname -r` says in the kernel of this bzImage, such as `6.12.117-kt`.
-pub(super) fn release(path: &Path) -> Result<String> {
-    let bytes = fs::read(path).at("read", path)?;
-    parse(&bytes).map_err(|reason| Error::NotImage { path: path.to_owned(), reason })
-}
-
-fn parse(bytes: &[u8]) -> Result<String, &'static str> {
+pub fn release(bytes: &[u8]) -> Result<String, &'static str> {
     if bytes.get(MAGIC..MAGIC + 4) != Some(b"HdrS") {
         return Err("it has no x86 boot header");
     }
@@ -49,19 +39,19 @@ mod tests {
 
     #[test]
     fn the_release_is_the_first_word_of_the_version() {
-        assert_eq!(parse(&image(b"6.12.117-kt (k@k) #1 SMP\0")).unwrap(), "6.12.117-kt");
+        assert_eq!(release(&image(b"6.12.117-kt (k@k) #1 SMP\0")).unwrap(), "6.12.117-kt");
     }
 
     #[test]
     fn what_is_no_image_or_no_version_is_refused() {
-        assert!(parse(b"").is_err());
-        assert!(parse(&[0; 4096]).unwrap_err().contains("boot header"));
-        assert!(parse(&image(b"")[..0x2ff]).is_err());
+        assert!(release(b"").is_err());
+        assert!(release(&[0; 4096]).unwrap_err().contains("boot header"));
+        assert!(release(&image(b"")[..0x2ff]).is_err());
         for bad in [&b"x"[..], b"", b"6.1/../../etc", b"6.1;rm", &[b'6'; 80]] {
-            assert!(parse(&image(bad)).is_err(), "{bad:?}");
+            assert!(release(&image(bad)).is_err(), "{bad:?}");
         }
         let mut nowhere = image(b"6.1");
         nowhere[VERSION..VERSION + 2].copy_from_slice(&0xffffu16.to_le_bytes());
-        assert!(parse(&nowhere).is_err());
+        assert!(release(&nowhere).is_err());
     }
 }

@@ -5,7 +5,7 @@ pub const PORT_NAME: &str = "kerntune.out";
 
 /// A line of init's among the kernel's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum ConsoleMessage {
     /// A phase begins, e.g. `measured step 1 redis_set`.
     Phase(String),
     /// All went well; power off follows.
@@ -14,13 +14,13 @@ pub enum Said {
     Failed(String),
 }
 
-impl Said {
+impl ConsoleMessage {
     /// Understands a console line, with or without its line end.
     ///
     /// ```
-    /// use kerntune_guest::Said;
-    /// assert_eq!(Said::parse("kt: done\r\n"), Some(Said::Done));
-    /// assert_eq!(Said::parse("reboot: Power down"), None);
+    /// use kerntune_guest::ConsoleMessage;
+    /// assert_eq!(ConsoleMessage::parse("kt: done\r\n"), Some(ConsoleMessage::Done));
+    /// assert_eq!(ConsoleMessage::parse("reboot: Power down"), None);
     /// ```
     pub fn parse(line: &str) -> Option<Self> {
         let text = line.trim().strip_prefix("kt: ")?;
@@ -61,12 +61,12 @@ mod tests {
 
     #[test]
     fn real_console_lines() {
-        assert_eq!(Said::parse("kt: phase boot"), Some(Said::Phase("boot".into())));
+        assert_eq!(ConsoleMessage::parse("kt: phase boot"), Some(ConsoleMessage::Phase("boot".into())));
         assert_eq!(
-            Said::parse("kt: failed: service redis not ready after 10 s\r"),
-            Some(Said::Failed("service redis not ready after 10 s".into()))
+            ConsoleMessage::parse("kt: failed: service redis not ready after 10 s\r"),
+            Some(ConsoleMessage::Failed("service redis not ready after 10 s".into()))
         );
-        assert_eq!(Said::parse("kt: something newer"), None);
+        assert_eq!(ConsoleMessage::parse("kt: something newer"), None);
     }
 
     #[test]

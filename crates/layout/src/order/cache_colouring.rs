@@ -1,4 +1,4 @@
-//! Placement by cache sets, for loops of which more is run than the cache holds.
+//! Cache colouring: placement by cache sets, for loops of which more is run than the cache holds.
 //!
 //! A set-associative cache that throws out what was not used for longest keeps nothing of a loop that brings more
 //! lines into a set than it has ways: each is gone when it is needed again. Order alone spreads such a loop
@@ -57,7 +57,7 @@ pub enum At {
 
 /// Functions with the offsets at which they are to begin.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SetPlacement {
+pub struct ColouredPlacement {
     /// Function and bytes from the first one's first, ascending.
     pub starts: Vec<(usize, u64)>,
     /// Lines that miss in all rounds, before and after, by the rule above: an estimate.
@@ -76,17 +76,17 @@ const STARTS: u64 = 6;
 pub const TRIES: u64 = PIECES.len() as u64 * STARTS;
 
 /// Places functions of these `sizes` (bytes) from `start` on. `order` has all of them in a good order, which is kept
-/// where sets do not matter; `before` is where each begins now. It takes seconds; `tell` hears from any thread how many
+/// where sets do not matter; `before` is where each begins now. It takes seconds; `on_progress` hears from any thread how many
 /// placements were tried, of [`TRIES`].
-pub fn by_sets(
+pub fn place_by_colour(
     sizes: &[u64],
     order: &[usize],
     before: &[u64],
     loops: &[Loop],
     cache: &CacheConfig,
     start: u64,
-    tell: &(dyn Fn(u64) + Sync),
-) -> SetPlacement {
+    on_progress: &(dyn Fn(u64) + Sync),
+) -> ColouredPlacement {
     let code = Code::new(sizes, loops, cache);
     let now = code.misses(&|function| before[function]);
     let tries: Vec<(u64, u64)> =
@@ -98,7 +98,7 @@ pub fn by_sets(
         let placed = packing::pack(&code, &pieces, coloured, order, start);
         let to: HashMap<usize, u64> = placed.iter().copied().collect();
         let misses = code.misses(&|function| to[&function]);
-        tell(done.fetch_add(1, Ordering::Relaxed) + 1);
+        on_progress(done.fetch_add(1, Ordering::Relaxed) + 1);
         (misses, placed)
     };
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -115,7 +115,7 @@ pub fn by_sets(
     let best = found.into_iter().min_by(|a, b| a.0.total_cmp(&b.0));
     let (after, mut starts) = best.unwrap_or_default();
     starts.iter_mut().for_each(|(_, address)| *address -= start);
-    SetPlacement { starts, misses: [now, after] }
+    ColouredPlacement { starts, misses: [now, after] }
 }
 
 /// A line that a function runs in a loop: which loop, lines from the line with the function's first byte, how often in a
@@ -310,7 +310,7 @@ mod tests {
         sizes.extend([64; 200]);
         order.extend(40..240);
         before.extend((0..200).map(|at| 40 * 128 + at * 64));
-        let placed = by_sets(&sizes, &order, &before, &[one_loop(40, 128)], &CACHE, 0, &|_| {});
+        let placed = place_by_colour(&sizes, &order, &before, &[one_loop(40, 128)], &CACHE, 0, &|_| {});
         assert_eq!(placed.misses[0], 8_000.0);
         // Joined to pieces of four lines: four sets take 32 lines, and 48 stay in the other twelve.
         assert!(placed.misses[1] <= 3_200.0, "{:?}", placed.misses);
@@ -330,11 +330,11 @@ mod tests {
         for address in [0x10000, 0x20000] {
             of.blocks.push(LoopBlock { at: At::Address(address), bytes: 64, frequency: 1.0 });
         }
-        let placed = by_sets(&sizes, &order, &before, &[of.clone()], &CACHE, 0x4000, &|_| {});
+        let placed = place_by_colour(&sizes, &order, &before, &[of.clone()], &CACHE, 0x4000, &|_| {});
         assert_eq!(placed.misses, [2_200.0, 0.0]);
         assert_eq!(
             placed,
-            by_sets(&sizes, &order, &before, &[of], &CACHE, 0x4000, &|_| {}),
+            place_by_colour(&sizes, &order, &before, &[of], &CACHE, 0x4000, &|_| {}),
             "the same again"
         );
     }
@@ -344,7 +344,7 @@ mod tests {
         let (sizes, order, before) = packed(20, 128);
         let places = |others: f64| {
             let of = Loop { others, ..one_loop(20, 128) };
-            by_sets(&sizes, &order, &before, &[of], &CACHE, 0, &|_| {}).misses
+            place_by_colour(&sizes, &order, &before, &[of], &CACHE, 0, &|_| {}).misses
         };
         // 40 lines in 16 sets are 3 in some of them: the fourth way is free, two are not.
         assert_eq!(places(16.0)[0], 0.0);
@@ -361,9 +361,10 @@ mod tests {
             blocks: one_loop(60, 128).blocks[from..to].to_vec(),
         };
         // Two loops of 60 lines each, one after the other: both fit.
-        let placed = by_sets(&sizes, &order, &before, &[part(0, 30), part(30, 60)], &CACHE, 0, &|_| {});
+        let placed =
+            place_by_colour(&sizes, &order, &before, &[part(0, 30), part(30, 60)], &CACHE, 0, &|_| {});
         assert_eq!(placed.misses[1], 0.0);
-        let nothing = by_sets(&sizes, &order, &before, &[], &CACHE, 0, &|_| {});
+        let nothing = place_by_colour(&sizes, &order, &before, &[], &CACHE, 0, &|_| {});
         assert_eq!((nothing.starts.len(), nothing.misses), (60, [0.0, 0.0]));
     }
 }

@@ -1,0 +1,94 @@
+//! What an instruction set has to answer.
+
+use crate::{Cpu, Ending, ExceptionFrame, Flow, Insn, KbuildNames, Names, Refusal, Register, TagAccess};
+use kerntune_trace::mark::Mark;
+use kerntune_trace::{FunctionKind, TagWindow};
+use std::fmt::Debug;
+
+/// An instruction set and the kernels that are compiled for it.
+///
+/// Functions that take a CPU are asked at the moments that the recorder watches; each says which.
+pub trait Isa {
+    /// A decoded instruction.
+    type Decoded: Clone + Debug + PartialEq + Send;
+
+    /// What it is called.
+    const NAMES: Names;
+    /// What Kbuild calls things.
+    const KBUILD: KbuildNames;
+
+    /// The smallest disk that a machine boots from, and the status that QEMU ends with when it did: the code writes to the
+    /// device `isa-debug-exit`.
+    const BOOT_SECTOR: ([u8; 512], i32);
+
+    /// General registers as QEMU calls them.
+    const REGISTERS: &'static [&'static str];
+    /// The register of this name.
+    fn register(name: &str) -> Option<Register> {
+        Self::REGISTERS
+            .iter()
+            .zip(0..)
+            .find_map(|(known, number)| (*known == name).then_some(Register(number)))
+    }
+    /// The first two arguments of a function, and of a mark.
+    const ARGUMENTS: [Register; 2];
+    /// Where user code goes on after a system call: from its first instruction on, and before its return.
+    const SYSTEM_CALL_RETURN: Register;
+    /// The port, where it is in a register, and the value of [`TagAccess::Port`].
+    const PORT_AND_TAG: [Register; 2];
+
+    /// The instructions of `code`, which is at `address`, one after the other. What is none is an instruction, too.
+    fn instructions(code: &[u8], address: u64) -> impl Iterator<Item = Insn> + '_;
+    /// Takes an instruction apart.
+    fn decode(insn: &Insn) -> Self::Decoded;
+    /// What the last instruction of a block does, and how the block ends with it.
+    fn ending(last: &Insn) -> (Ending, Flow);
+    /// Which exceptions of the last instruction of a block count it as executed, in user or kernel code.
+    fn refusal(last: &Insn, user: bool) -> Refusal;
+    /// Whether the instruction writes to memory.
+    fn stores(insn: &Insn) -> bool;
+    /// Where an instruction that is about to run writes, and how many bytes; what cannot be known is left out.
+    fn writes(insn: &Self::Decoded, cpu: &mut dyn Cpu) -> Vec<(u64, u64)>;
+    /// Where an indirect jump that is about to run leads; `None` if that cannot be known.
+    fn jump_target(jump: &Self::Decoded, cpu: &mut dyn Cpu) -> Option<u64>;
+    /// The mark that the instruction is.
+    fn mark(insn: &Insn) -> Option<Mark>;
+    /// The event tag that the instruction says, if it accesses the window.
+    fn tag(window: TagWindow, insn: &Insn) -> Option<TagAccess>;
+
+    /// Whether an address is in the kernel's half of the address space.
+    fn is_kernel(address: u64) -> bool;
+    /// What the clock showed, right after it was read.
+    fn clock(cpu: &mut dyn Cpu) -> u64;
+    /// What an exception left, before the first instruction of the kernel; `None` if it cannot be read.
+    fn exception_frame(cpu: &mut dyn Cpu) -> Option<ExceptionFrame>;
+    /// Where an interrupt or exception that has just come will go back to, if that is user code.
+    fn interrupted_user(cpu: &mut dyn Cpu) -> Option<u64>;
+    /// Where the return from an interrupt that is about to run leads; 0 if that cannot be read.
+    fn interrupt_return(cpu: &mut dyn Cpu) -> u64;
+
+    /// The part that a function of this name plays for the stacks, if it plays one.
+    fn function_kind(name: &str) -> Option<FunctionKind>;
+    /// Whether a function of this name is what all device interrupts share, reached from a stub for each of them.
+    fn is_common_interrupt(name: &str) -> bool;
+    /// Whether a label of this name stands for the stubs of device interrupts.
+    fn is_stub_label(name: &str) -> bool;
+    /// The stubs in code at `address`; none if it is something else.
+    fn interrupt_stubs(code: &[u8], address: u64) -> Vec<InterruptStub>;
+    /// What `uname -r` says in the kernel of this image to boot.
+    ///
+    /// # Errors
+    /// What is wrong with the image, in words.
+    fn image_release(image: &[u8]) -> Result<String, &'static str>;
+}
+
+/// The stub of one device interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InterruptStub {
+    /// Its first instruction.
+    pub address: u64,
+    /// The interrupt's number.
+    pub vector: u8,
+    /// Where it jumps.
+    pub target: u64,
+}

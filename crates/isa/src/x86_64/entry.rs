@@ -1,0 +1,23 @@
+//! The kernel's entry code, by its names.
+//!
+//! Names of `arch/x86/entry/entry_64.S` and `arch/x86/include/asm/idtentry.h`, Linux 5.8 and later.
+
+use kerntune_trace::FunctionKind;
+
+/// What all device interrupts have in common, reached by a jump from a stub for each vector.
+pub const COMMON_ENTRIES: [&str; 2] = ["asm_common_interrupt", "asm_spurious_interrupt"];
+
+/// The part that a function of this name plays.
+pub fn kind(name: &str) -> Option<FunctionKind> {
+    let begins = |with: &str| name.starts_with(with);
+    Some(match name {
+        "__switch_to_asm" => FunctionKind::SwitchTo,
+        // The point of no return of `execve`.
+        "begin_new_exec" => FunctionKind::Exec,
+        "entry_SYSCALL_64" | "entry_SYSENTER_compat" | "entry_SYSCALL_compat" => FunctionKind::Syscall,
+        _ if begins("asm_sysvec_") => FunctionKind::Interrupt,
+        _ if begins("asm_exc_") || begins("asm_int80") => FunctionKind::Exception,
+        _ if begins("__x86_indirect_thunk") || begins("__x86_indirect_call_thunk") => FunctionKind::Thunk,
+        _ => return None,
+    })
+}

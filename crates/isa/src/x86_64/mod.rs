@@ -1,0 +1,98 @@
+//! x86-64: a PC, real or virtual.
+
+mod boot_image;
+mod boot_sector;
+mod code;
+mod entry;
+mod frames;
+mod names;
+mod registers;
+mod stubs;
+mod tags;
+
+use crate::{
+    Cpu, Ending, ExceptionFrame, Flow, Insn, InterruptStub, Isa, KbuildNames, Names, Refusal, Register,
+    TagAccess,
+};
+use kerntune_trace::mark::Mark;
+use kerntune_trace::{FunctionKind, TagWindow};
+
+/// x86-64.
+#[derive(Debug, Clone, Copy)]
+pub enum X86_64 {}
+
+impl Isa for X86_64 {
+    type Decoded = iced_x86::Instruction;
+
+    const NAMES: Names = names::NAMES;
+    const KBUILD: KbuildNames = names::KBUILD;
+    const BOOT_SECTOR: ([u8; 512], i32) = boot_sector::EXITS;
+
+    const REGISTERS: &'static [&'static str] = &registers::NAMES;
+    const ARGUMENTS: [Register; 2] = [registers::RDI, registers::RSI];
+    const SYSTEM_CALL_RETURN: Register = registers::RCX;
+    const PORT_AND_TAG: [Register; 2] = [registers::RDX, registers::RAX];
+
+    fn instructions(code: &[u8], address: u64) -> impl Iterator<Item = Insn> + '_ {
+        code::instructions(code, address)
+    }
+    fn decode(insn: &Insn) -> Self::Decoded {
+        code::decode(insn)
+    }
+    fn ending(last: &Insn) -> (Ending, Flow) {
+        code::ending(last)
+    }
+    fn refusal(last: &Insn, user: bool) -> Refusal {
+        code::refusal(last, user)
+    }
+    fn stores(insn: &Insn) -> bool {
+        code::stores(insn)
+    }
+    fn writes(insn: &Self::Decoded, cpu: &mut dyn Cpu) -> Vec<(u64, u64)> {
+        code::writes(insn, cpu)
+    }
+    fn jump_target(jump: &Self::Decoded, cpu: &mut dyn Cpu) -> Option<u64> {
+        code::jump_target(jump, cpu)
+    }
+    fn mark(insn: &Insn) -> Option<Mark> {
+        code::mark(insn)
+    }
+    fn tag(window: TagWindow, insn: &Insn) -> Option<TagAccess> {
+        tags::find(window, insn)
+    }
+
+    #[inline]
+    fn is_kernel(address: u64) -> bool {
+        address >> 63 == 1
+    }
+    fn clock(cpu: &mut dyn Cpu) -> u64 {
+        let mut half = |register| cpu.register(register) & 0xffff_ffff;
+        let low = half(registers::RAX);
+        half(registers::RDX) << 32 | low
+    }
+    fn exception_frame(cpu: &mut dyn Cpu) -> Option<ExceptionFrame> {
+        frames::exception(cpu)
+    }
+    fn interrupted_user(cpu: &mut dyn Cpu) -> Option<u64> {
+        frames::interrupted_user(cpu)
+    }
+    fn interrupt_return(cpu: &mut dyn Cpu) -> u64 {
+        frames::interrupt_return(cpu)
+    }
+
+    fn function_kind(name: &str) -> Option<FunctionKind> {
+        entry::kind(name)
+    }
+    fn is_common_interrupt(name: &str) -> bool {
+        entry::COMMON_ENTRIES.contains(&name)
+    }
+    fn is_stub_label(name: &str) -> bool {
+        stubs::LABELS.contains(&name)
+    }
+    fn interrupt_stubs(code: &[u8], address: u64) -> Vec<InterruptStub> {
+        stubs::decode(code, address)
+    }
+    fn image_release(image: &[u8]) -> Result<String, &'static str> {
+        boot_image::release(image)
+    }
+}

@@ -1,0 +1,23 @@
+//! What others call x86-64.
+
+use crate::{KbuildNames, Names};
+
+/// What it is called.
+pub const NAMES: Names = Names {
+    name: "x86-64",
+    qemu: "qemu-system-x86_64",
+    qemu_target: "x86_64",
+    library_dir: "lib/x86_64-linux-gnu",
+    platform: "x86_64",
+    elf_machine: 62,
+};
+
+/// What Kbuild calls things: part of what decides a kernel (`crates/kernel/tests/code_version.rs`).
+pub const KBUILD: KbuildNames = KbuildNames {
+    image: "bzImage",
+    image_path: "arch/x86/boot/bzImage",
+    link_script: "arch/x86/kernel/vmlinux.lds",
+    offsets_command: "arch/x86/kernel/.asm-offsets.s.cmd",
+    // The boot code includes a header that is made for all objects, and a list of CPU features.
+    prepared: ["init/version-timestamp.o", "arch/x86/kernel/cpu/capflags.o"],
+};

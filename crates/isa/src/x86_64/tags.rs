@@ -1,0 +1,85 @@
+//! Event tags of McRae's profiler, as a box at a socket or port would see them.
+
+use super::code::decode;
+use crate::{Insn, TagAccess};
+use iced_x86::{Code, Mnemonic, OpKind, Register};
+use kerntune_trace::TagWindow;
+
+/// Bytes of addresses that stand for tags, see [`TagWindow::Memory`].
+const WINDOW: u64 = 0x2_0000;
+
+/// What an instruction says, if it is an access to the window.
+pub fn find(window: TagWindow, insn: &Insn) -> Option<TagAccess> {
+    // Most instructions are neither; decoding costs, at each translation only.
+    let insn = decode(insn);
+    match window {
+        TagWindow::Port(port) => match insn.code() {
+            Code::Out_imm8_AX if u16::from(insn.immediate8()) == port => {
+                Some(TagAccess::Port { check: false })
+            }
+            Code::Out_DX_AX => Some(TagAccess::Port { check: true }),
+            _ => None,
+        },
+        TagWindow::Memory(base) => {
+            // Neither of these accesses its operand.
+            if matches!(insn.mnemonic(), Mnemonic::Lea | Mnemonic::Nop) {
+                return None;
+            }
+            let memory = |at| matches!(insn.op_kind(at), OpKind::Memory);
+            if !(0..insn.op_count()).any(memory) {
+                return None;
+            }
+            // What `fs` and `gs` point to is known to nobody here.
+            if matches!(insn.memory_segment(), Register::FS | Register::GS) {
+                return None;
+            }
+            let absolute = insn.memory_base() == Register::None && insn.memory_index() == Register::None;
+            let address = if insn.is_ip_rel_memory_operand() {
+                insn.ip_rel_memory_address()
+            } else if absolute {
+                insn.memory_displacement64()
+            } else {
+                return None;
+            };
+            let offset = address.checked_sub(base).filter(|&offset| offset < WINDOW)?;
+            Some(TagAccess::Tag(offset as u16))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn insn(bytes: &[u8]) -> Insn {
+        Insn::new(0x40_1000, bytes)
+    }
+
+    #[test]
+    fn ports() {
+        let find = |bytes: &[u8]| find(TagWindow::Port(0x80), &insn(bytes));
+        assert_eq!(find(&[0x66, 0xe7, 0x80]), Some(TagAccess::Port { check: false }));
+        assert_eq!(find(&[0x66, 0xef]), Some(TagAccess::Port { check: true }));
+        assert_eq!(find(&[0x66, 0xe7, 0x81]), None, "another port");
+        assert_eq!(find(&[0xe6, 0x80]), None, "a byte, the kernel's delay");
+        assert_eq!(find(&[0xe7, 0x80]), None, "32 bits");
+    }
+
+    #[test]
+    fn memory() {
+        let find = |bytes: &[u8]| find(TagWindow::Memory(0x50_0000), &insn(bytes));
+        // testb %al, 0x50056a
+        let absolute = [0x84, 0x04, 0x25, 0x6a, 0x05, 0x50, 0x00];
+        assert_eq!(find(&absolute), Some(TagAccess::Tag(0x56a)));
+        // testb %al, 0xff564(%rip)
+        assert_eq!(find(&[0x84, 0x05, 0x64, 0xf5, 0x0f, 0x00]), Some(TagAccess::Tag(0x56a)));
+        // mov 0x510001, %eax: the second 64 KiB say the same tags
+        assert_eq!(find(&[0x8b, 0x04, 0x25, 0x01, 0x00, 0x51, 0x00]), Some(TagAccess::Tag(1)));
+        assert_eq!(find(&[0x84, 0x04, 0x25, 0xff, 0xff, 0x4f, 0x00]), None, "below");
+        assert_eq!(find(&[0x84, 0x04, 0x25, 0x00, 0x00, 0x52, 0x00]), None, "above");
+        assert_eq!(find(&[0x48, 0x8d, 0x05, 0x64, 0xf5, 0x0f, 0x00]), None, "lea");
+        assert_eq!(find(&[0x65, 0x84, 0x04, 0x25, 0x6a, 0x05, 0x50, 0x00]), None, "gs");
+        assert_eq!(find(&[0x84, 0x00]), None, "by register");
+        assert_eq!(find(&[0x90]), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! A profile as a directory: one Parquet file per table, and the manifest that vouches for them.
+
+use crate::manifest::{Manifest, TableFile, SCHEMA_NAME};
+use crate::tables::{is_rare, Tables, SCHEMA};
+use crate::{Error, Profile, Result};
+use bytes::Bytes;
+use kerntune_work::{checked, seal, write_atomic, write_json, IoContext};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Where profiles are in the work directory.
+pub const ROOM: &str = "profiles";
+
+/// Name of the manifest in a profile's directory.
+pub const MANIFEST_FILE: &str = "manifest.json";
+
+impl Profile {
+    /// Writes the profile into `dir`, which exists (see [`kerntune_work::Staged`]): the tables
+    /// first, the manifest last, so that a directory with a manifest is whole. Returns the
+    /// manifest as written, with its list of files. The same profile makes the same files.
+    pub fn save(&self, dir: &Path) -> Result<Manifest> {
+        let manifest_path = dir.join(MANIFEST_FILE);
+        if manifest_path.exists() {
+            fs::remove_file(&manifest_path).at("replace", &manifest_path)?;
+        }
+        let mut files = BTreeMap::new();
+        self.tables.encode(|table| {
+            write_atomic(&table_path(dir, table.name), &table.bytes)?;
+            let file = TableFile {
+                rows: table.rows,
+                bytes: table.bytes.len() as u64,
+                blake3: blake3::hash(&table.bytes).to_hex().to_string(),
+            };
+            files.insert(table.name.to_owned(), file);
+            Ok(())
+        })?;
+        let manifest = Manifest { schema: SCHEMA_NAME.into(), tables: files, ..self.manifest.clone() };
+        write_json(&manifest_path, &manifest)?;
+        seal(dir, ROOM, &manifest.id, &[])?;
+        Ok(manifest)
+    }
+
+    /// Reads a profile, and refuses one whose files are not those that the manifest names.
+    pub fn load(dir: &Path) -> Result<Self> {
+        let manifest = load_manifest(dir)?;
+        let tables = Tables::decode(
+            |table| read_table(dir, &manifest, table),
+            |table, source| Error::Decode { path: table_path(dir, table), source },
+        )?;
+        if let Some((table, what)) = tables.broken_reference() {
+            return Err(Error::Damaged { path: table_path(dir, table), what });
+        }
+        Ok(Self { manifest, tables })
+    }
+}
+
+/// Reads what a profile says of itself, without looking at its tables.
+///
+/// # Errors
+/// A directory that holds no profile of this version; a manifest that is not the one that was written.
+pub fn load_manifest(dir: &Path) -> Result<Manifest> {
+    let path = dir.join(MANIFEST_FILE);
+    let bytes = match fs::read(&path) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Err(Error::NotAProfile { path: dir.to_owned(), missing: MANIFEST_FILE });
+        }
+        other => other.at("read", &path)?,
+    };
+    // The schema first: another version's manifest may lack fields that this one needs.
+    let value: serde_json::Value =
+        serde_json::from_slice(&bytes).map_err(|source| Error::Manifest { path: path.clone(), source })?;
+    let found = value.get("schema").and_then(|schema| schema.as_str()).unwrap_or_default();
+    if found != SCHEMA_NAME {
+        return Err(Error::Schema { path, found: found.to_owned(), expected: SCHEMA_NAME });
+    }
+    checked(dir, &[MANIFEST_FILE])?;
+    serde_json::from_value(value).map_err(|source| Error::Manifest { path, source })
+}
+
+/// Reads every file of a profile, what lies beside its tables too, and checks it against what was saved, and the
+/// tables against each other.
+///
+/// # Errors
+/// The first thing that is not as it was saved.
+pub fn verify(dir: &Path) -> Result<Manifest> {
+    let profile = Profile::load(dir)?;
+    checked(dir, &[])?;
+    Ok(profile.manifest)
+}
+
+fn table_path(dir: &Path, table: &str) -> PathBuf {
+    dir.join(format!("{table}.parquet"))
+}
+
+/// The bytes of a table, if they are those that were saved; none of a rare one that was not.
+fn read_table(dir: &Path, manifest: &Manifest, table: &'static str) -> Result<Option<Bytes>> {
+    debug_assert!(SCHEMA.iter().any(|schema| schema.name == table));
+    let path = table_path(dir, table);
+    let damaged = |what: String| Error::Damaged { path: path.clone(), what };
+    let Some(expected) = manifest.tables.get(table) else {
+        if is_rare(table) {
+            return Ok(None);
+        }
+        return Err(damaged(format!("{MANIFEST_FILE} does not name it")));
+    };
+    let bytes = match fs::read(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(damaged("it is missing".into())),
+        other => other.at("read", &path)?,
+    };
+    if bytes.len() as u64 != expected.bytes {
+        return Err(damaged(format!(
+            "it has {} bytes, {MANIFEST_FILE} says {}",
+            bytes.len(),
+            expected.bytes
+        )));
+    }
+    if blake3::hash(&bytes).to_hex().as_str() != expected.blake3 {
+        return Err(damaged(format!("it is not the file that {MANIFEST_FILE} names (another BLAKE3 hash)")));
+    }
+    Ok(Some(Bytes::from(bytes)))
+}

@@ -1,0 +1,33 @@
+//! Where programs are.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The program of this name: the file itself if it is a path, else the first in a directory of the PATH or in one of `more`.
+/// Relative directories are passed over.
+pub fn find_program(name: &str, more: &[&str]) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|path| is_program(path));
+    }
+    let dirs = std::env::var_os("PATH").unwrap_or_default();
+    let dirs = std::env::split_paths(&dirs).chain(more.iter().map(PathBuf::from));
+    dirs.filter(|dir| dir.is_absolute()).map(|dir| dir.join(name)).find(|path| is_program(path))
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_this_machine() {
+        assert!(find_program("sh", &[]).unwrap().is_absolute());
+        assert_eq!(find_program("/bin/sh", &[]), Some("/bin/sh".into()));
+        assert_eq!(find_program("/etc/passwd", &[]), None);
+        assert_eq!(find_program("passwd.", &["/etc"]), None);
+        assert_eq!(find_program("", &["/usr/bin"]), None);
+    }
+}

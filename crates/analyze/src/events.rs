@@ -33,7 +33,7 @@
 
 use crate::trace_file::Chunk;
 use crate::Error;
-use kerntune_trace::{Event, How, Recording, Weights};
+use kerntune_trace::{Decoder, Event, How, Recording, Weights};
 
 /// Frames of one stack: more than any has room for return addresses.
 pub const DEPTH_LIMIT: usize = 1 << 16;
@@ -316,7 +316,12 @@ impl<T: Copy + Default> Machine<T> {
         self.running = thread;
     }
 
-    fn begin<V: Visitor<Frame = T>>(&mut self, visitor: &mut V, chunk: &Chunk<'_>) -> Result<(), V::Error> {
+    /// Takes a chunk's word for what is going on where it begins, or does what the visitor says.
+    pub(crate) fn begin<V: Visitor<Frame = T>>(
+        &mut self,
+        visitor: &mut V,
+        chunk: &Chunk<'_>,
+    ) -> Result<(), V::Error> {
         self.chunk = chunk.number;
         let mut opening = Opening {
             begin: chunk.header.begin,
@@ -343,6 +348,13 @@ impl<T: Copy + Default> Machine<T> {
             self.check("region", region, self.bounds.regions)?;
         }
         visitor.begin(self, &opening)
+    }
+
+    /// The chunk's next event.
+    #[allow(clippy::inline_always)] // see `Decoder::next`
+    #[inline(always)]
+    pub(crate) fn read(&self, decoder: &mut Decoder<'_>) -> Result<Option<(u64, Event)>, Error> {
+        decoder.next().map_err(|source| Error::Format { chunk: self.chunk, source })
     }
 
     /// One event, `ns` and `weights` after the one before it.
@@ -519,8 +531,7 @@ pub fn replay<V: Visitor>(
     let mut decoder = chunk.decoder();
     let mut events = 0;
     while !visitor.is_done() {
-        let next = decoder.next().map_err(|source| Error::Format { chunk: chunk.number, source })?;
-        let Some((ns, event)) = next else { break };
+        let Some((ns, event)) = machine.read(&mut decoder)? else { break };
         machine.step(visitor, ns, decoder.weights(), event)?;
         events += 1;
     }

@@ -76,6 +76,11 @@ impl Known {
         }
     }
 
+    /// Whether a root is that of idle tasks.
+    pub fn is_idle_root(&self, root: u32) -> bool {
+        self.roots.get(root as usize).is_some_and(|(kind, _)| *kind == PathKind::Idle)
+    }
+
     /// The pseudo-thread of all interrupts.
     pub fn interrupt(&self) -> usize {
         self.threads

@@ -42,6 +42,7 @@ pub mod graph;
 mod hash;
 mod health;
 mod known;
+mod memo;
 pub mod path;
 mod path_rows;
 mod pool;

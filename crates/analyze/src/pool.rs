@@ -4,6 +4,7 @@ use crate::accumulators::Accumulators;
 use crate::events::{replay, Machine};
 use crate::functions::{Functions, Open};
 use crate::known::Known;
+use crate::memo::Memo;
 use crate::record::Record;
 use crate::{Chunk, ChunkReader, Error, TraceFile};
 use std::collections::BTreeMap;
@@ -37,7 +38,7 @@ pub(crate) fn replay_all(
                 break;
             }
         }
-        return Ok(worker.functions.sums);
+        return Ok(worker.finish());
     }
     let workers = (0..threads).map(|_| Worker::new(trace, known, partial)).collect::<Result<Vec<_>, _>>()?;
     let window = Window::new(chunks, AHEAD * threads);
@@ -47,7 +48,7 @@ pub(crate) fn replay_all(
             while let Some(number) = window.take() {
                 window.put(number, worker.chunk(number));
             }
-            worker.functions.sums
+            worker.finish()
         };
         let pool: Vec<_> = workers.into_iter().map(|worker| scope.spawn(move || work(worker))).collect();
         for number in 0..chunks {
@@ -73,25 +74,34 @@ struct Worker<'a> {
     reader: ChunkReader<'a>,
     machine: Machine<Open>,
     functions: Functions<'a>,
+    memo: Memo,
     partial: bool,
 }
 
 impl<'a> Worker<'a> {
     fn new(trace: &TraceFile<'a>, known: &'a Known, partial: bool) -> Result<Self, Error> {
         let (machine, functions) = (Machine::new(known.bounds), Functions::new(known));
-        Ok(Self { reader: trace.reader()?, machine, functions, partial })
+        Ok(Self { reader: trace.reader()?, machine, functions, memo: Memo::new(known.bounds), partial })
+    }
+
+    /// What was counted.
+    fn finish(mut self) -> Accumulators {
+        self.memo.settle(&mut self.functions.sums);
+        self.functions.sums
     }
 
     fn chunk(&mut self, number: usize) -> Outcome {
-        let Self { reader, machine, functions, partial } = self;
+        let Self { reader, machine, functions, memo, partial } = self;
         let chunk = reader.read(number)?;
         if !*partial {
-            return count(machine, functions, chunk);
+            let events = memo.replay(machine, functions, &chunk)?;
+            return record(machine, functions, chunk, events);
         }
         // What a chunk that turns out to be damaged has counted must not be kept.
         let known = functions.known;
         let mut fresh = Functions::new(known);
-        let outcome = count(machine, &mut fresh, chunk);
+        let events = replay(machine, &mut fresh, &chunk)?;
+        let outcome = record(machine, &mut fresh, chunk, events);
         if outcome.is_ok() {
             functions.sums.merge(fresh.sums);
         }
@@ -99,9 +109,13 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Counts one chunk. After an error what was counted is of no use.
-fn count(machine: &mut Machine<Open>, functions: &mut Functions<'_>, chunk: Chunk<'_>) -> Outcome {
-    let found = replay(machine, functions, &chunk)?;
+/// Ends a chunk of which so many events were found.
+fn record(
+    machine: &mut Machine<Open>,
+    functions: &mut Functions<'_>,
+    chunk: Chunk<'_>,
+    found: u64,
+) -> Outcome {
     let expected = chunk.header.events.into();
     if found != expected {
         return Err(Error::Contents { chunk: chunk.number, what: "events", found, expected });

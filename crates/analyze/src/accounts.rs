@@ -29,13 +29,7 @@ impl ArcKey {
     }
 
     pub fn how(self) -> How {
-        match self.0 & 7 {
-            0 => How::Call,
-            1 => How::Jump,
-            2 => How::Interrupt,
-            3 => How::Exception,
-            _ => How::Syscall,
-        }
+        How::from_code(self.0 as u8 & 7).unwrap_or(How::Syscall)
     }
 }
 
@@ -264,6 +258,30 @@ impl Accounts {
         self.ended(number, call);
     }
 
+    /// Adds an account that was counted from time 0 on, as often as that happened, first at `begin`.
+    pub fn repeat(&mut self, number: u32, account: &Account, times: u64, begin: u64) {
+        let Account { sums, slowest_at, histogram, .. } = account;
+        let at = number as usize;
+        self.slower(at, sums.slowest, begin + slowest_at);
+        self.rows[at].add(&Sums {
+            calls: sums.calls * times,
+            net: sums.net.wrapping_mul(times),
+            elapsed: sums.elapsed.saturating_mul(times),
+            ..*sums
+        });
+        for (bucket, (count, first)) in histogram.rows() {
+            self.histograms[at].add(bucket, (count * times, begin + first));
+        }
+    }
+
+    /// Keeps when the first of the slowest calls began; to be called before the sums are added.
+    fn slower(&mut self, at: usize, slowest: u64, slowest_at: u64) {
+        let mine = self.rows[at].slowest;
+        if slowest > mine || (slowest == mine && slowest_at < self.slowest_at[at]) {
+            self.slowest_at[at] = slowest_at;
+        }
+    }
+
     /// What is counted of any call that ended.
     #[inline(always)]
     fn ended(&mut self, number: u32, Call { net, elapsed, begin }: Call) {
@@ -305,10 +323,7 @@ impl Accounts {
             let number = self.number(key);
             let at = number as usize;
             self.interrupted[at].add(interrupted);
-            let mine = self.rows[at].slowest;
-            if slowest > mine || (slowest == mine && slowest_at < self.slowest_at[at]) {
-                self.slowest_at[at] = slowest_at;
-            }
+            self.slower(at, slowest, slowest_at);
             self.rows[at].add(row);
             let mine = &mut self.histograms[at];
             match mine.buckets.is_empty() {

@@ -15,9 +15,14 @@ pub(crate) struct Mix(u64);
 /// The hash of two words.
 #[inline]
 pub(crate) fn mix(a: u64, b: u64) -> u64 {
+    fold(a, b).wrapping_mul(RATIO)
+}
+
+/// A hash of two words that is good enough to be one of many.
+#[inline]
+pub(crate) fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a ^ RATIO) * u128::from(b ^ RATIO.rotate_left(32));
-    let once = product as u64 ^ (product >> 64) as u64;
-    once.wrapping_mul(RATIO)
+    product as u64 ^ (product >> 64) as u64
 }
 
 impl Hasher for Mix {

@@ -1,6 +1,6 @@
 //! Everything that was not as it should be, the recorder's and ours; 0 where it was.
 
-use crate::books::Books;
+use crate::accumulators::Accumulators;
 use crate::stitch::{Measured, Troubles};
 use crate::Missing;
 use kerntune_trace::{Health, Recording};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// What [`counts`] looks at.
 pub(crate) struct Evidence<'a> {
     pub recording: &'a Recording,
-    pub books: &'a Books,
+    pub sums: &'a Accumulators,
     pub measured: &'a [Measured],
     pub troubles: Troubles,
     pub missing: &'a [Missing],
@@ -17,7 +17,7 @@ pub(crate) struct Evidence<'a> {
 
 /// Counts by name, as [`crate::Analysis::health`] describes them.
 pub(crate) fn counts(evidence: &Evidence<'_>) -> BTreeMap<String, u64> {
-    let Evidence { recording, books, measured, troubles, missing } = *evidence;
+    let Evidence { recording, sums, measured, troubles, missing } = *evidence;
     let mut mismatch = 0u64;
     for (region, measured) in recording.regions.iter().zip(measured) {
         let lacks = missing.iter().any(|missing| missing.touches(region));
@@ -28,11 +28,11 @@ pub(crate) fn counts(evidence: &Evidence<'_>) -> BTreeMap<String, u64> {
         }
     }
     let unclosed = recording.regions.iter().filter(|region| !region.closed).count() as u64;
-    let (outside, inside) = books.regions.split_last().map_or((0, &[][..]), |(last, all)| (last.busy, all));
+    let (outside, inside) = sums.regions.split_last().map_or((0, &[][..]), |(last, all)| (last.busy, all));
     let unattributed = inside.iter().map(|region| region.unattributed).sum();
     let calls = |of: &mut dyn Iterator<Item = u64>| of.sum::<u64>();
-    let folded = calls(&mut books.accounts.iter().map(|(_, calls, _)| calls))
-        .saturating_sub(calls(&mut books.tree.nodes.iter().map(|node| node.calls)));
+    let folded = calls(&mut sums.accounts.iter().map(|(_, calls, _)| calls))
+        .saturating_sub(calls(&mut sums.tree.nodes.iter().map(|node| node.calls)));
     // Taken apart by name, so that nothing the recorder learns to count is left out.
     let Health {
         lost_events,

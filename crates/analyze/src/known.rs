@@ -1,5 +1,6 @@
 //! What recording and symbols say: the bounds of what events may name, and names for it.
 
+use crate::events::Bounds;
 use crate::scheduler::Scheduler;
 use crate::Input;
 use kerntune_profile::PathKind;
@@ -18,16 +19,12 @@ pub(crate) fn is_idle(thread: &Thread) -> bool {
 
 /// Bounds and names.
 pub(crate) struct Known {
-    /// Functions; the number one past the last stands for code in none of them.
-    pub functions: usize,
-    /// Functions above this number are user code's.
-    pub kernel_functions: u32,
+    /// Of what events name.
+    pub bounds: Bounds,
     /// Threads. The numbers after the last are [`Known::interrupt`] and [`Known::nobody`].
     pub threads: usize,
     /// Regions. The number after the last is [`Known::outside`].
     pub regions: usize,
-    /// Inline points.
-    pub points: usize,
     /// Whether each thread is an idle task, which has no user mode.
     pub idle: Vec<bool>,
     /// Roots of the trees of paths in their order: kind and name.
@@ -60,11 +57,14 @@ impl Known {
         let mut idle: Vec<bool> = threads.iter().map(is_idle).collect();
         idle.extend([false; 2]);
         Self {
-            functions: input.symbols.len(),
-            kernel_functions: input.recording.kernel_functions,
+            bounds: Bounds {
+                functions: input.symbols.len(),
+                regions: input.recording.regions.len(),
+                points: input.points.len(),
+                ..Bounds::of(input.recording)
+            },
             threads: threads.len(),
             regions: input.recording.regions.len(),
-            points: input.points.len(),
             idle,
             interrupt_root: root_of[threads.len()],
             roots,
@@ -74,6 +74,11 @@ impl Known {
             scheduler: Scheduler::new(input.symbols),
             wide,
         }
+    }
+
+    /// Whether a root is that of idle tasks.
+    pub fn is_idle_root(&self, root: u32) -> bool {
+        self.roots.get(root as usize).is_some_and(|(kind, _)| *kind == PathKind::Idle)
     }
 
     /// The pseudo-thread of all interrupts.
@@ -89,11 +94,6 @@ impl Known {
     /// The pseudo-region of all that passes while no region is open.
     pub fn outside(&self) -> u32 {
         self.regions as u32
-    }
-
-    #[inline]
-    pub fn is_user(&self, function: u32) -> bool {
-        function > self.kernel_functions
     }
 }
 

@@ -2,7 +2,7 @@
 //! opened, nothing is spawned.
 //!
 //! Start from [`analyze`], which reads a whole trace, several chunks at a time, in bounded memory.
-//! What time is whose is defined in `src/replay.rs`; what the columns mean in `docs/profile.md`. In
+//! What time is whose is defined in `src/functions.rs`; what the columns mean in `docs/profile.md`. In
 //! short, for every region, exactly, and checked each time:
 //!
 //! ```text
@@ -34,20 +34,21 @@
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod accounts;
-mod books;
-mod crew;
+mod accumulators;
 mod error;
+pub mod events;
+mod functions;
 pub mod graph;
 mod hash;
 mod health;
 mod known;
+mod memo;
 pub mod path;
 mod path_rows;
+mod pool;
 mod record;
-mod replay;
 mod rows;
 mod scheduler;
-mod stack;
 mod stitch;
 pub mod timeline;
 mod trace_file;
@@ -56,7 +57,7 @@ mod tree;
 pub use error::Error;
 pub use trace_file::{Chunk, ChunkReader, ReadAt, TraceFile};
 
-use books::Books;
+use accumulators::Accumulators;
 use kerntune_profile::{FunctionIndex, Manifest, Nanoseconds, Symbol, Tables};
 use kerntune_trace::counts::Counts;
 use kerntune_trace::{Recording, Region};
@@ -206,11 +207,11 @@ pub fn analyze(input: &Input<'_>, progress: Progress<'_>) -> Result<Analysis, Er
     let mut stitch = Stitch::new(&known);
     let mut missing = Vec::new();
     let mut events = 0;
-    let books = match &trace {
-        None => Books::new(known.regions, known.wide),
+    let sums = match &trace {
+        None => Accumulators::new(known.regions, known.wide),
         Some(trace) => {
             let mut failure = None;
-            let each = |number: usize, outcome: crew::Outcome| {
+            let each = |number: usize, outcome: pool::Outcome| {
                 let stitched = match outcome {
                     Ok(record) => {
                         events += record.events;
@@ -233,14 +234,14 @@ pub fn analyze(input: &Input<'_>, progress: Progress<'_>) -> Result<Analysis, Er
                     ControlFlow::Continue(())
                 }
             };
-            let books = crew::replay_all(trace, &known, input.threads(), input.partial, each)?;
+            let sums = pool::replay_all(trace, &known, input.threads(), input.partial, each)?;
             if let Some(error) = failure {
                 return Err(error);
             }
-            books
+            sums
         }
     };
-    finish(input, &known, stitch, books, events, missing)
+    finish(input, &known, stitch, sums, events, missing)
 }
 
 /// Adds up, checks the sums, makes the tables.
@@ -248,27 +249,27 @@ fn finish(
     input: &Input<'_>,
     known: &Known,
     mut stitch: Stitch<'_>,
-    mut books: Books,
+    mut sums: Accumulators,
     events: u64,
     missing: Vec<Missing>,
 ) -> Result<Analysis, Error> {
     stitch.finish();
-    let Stitch { books: stitched, measured, troubles, .. } = stitch;
-    books.merge(stitched);
-    books.tree.settle();
-    if let Some((region, what, sum, busy)) = books.imbalance() {
+    let Stitch { sums: stitched, measured, troubles, .. } = stitch;
+    sums.merge(stitched);
+    sums.tree.settle();
+    if let Some((region, what, sum, busy)) = sums.imbalance() {
         return Err(Error::Unbalanced { region, what, sum, busy });
     }
     let recording = input.recording;
     let evidence =
-        health::Evidence { recording, books: &books, measured: &measured, troubles, missing: &missing };
+        health::Evidence { recording, sums: &sums, measured: &measured, troubles, missing: &missing };
     let health = health::counts(&evidence);
     // The recorder's word for a region whose end it saw, the trace's for another, or if some is missing.
     let trusted = |number: usize| match recording.regions.get(number) {
         Some(region) => region.closed && !missing.iter().any(|missing| missing.touches(region)),
         None => false,
     };
-    let tables = rows::tables(books, input, known, &measured, trusted);
+    let tables = rows::tables(sums, input, known, &measured, trusted);
     // Those with nothing around them never overlap.
     let outer = || tables.regions.iter().filter(|region| region.depth == 0);
     Ok(Analysis {

@@ -1,7 +1,6 @@
 //! What a chunk leaves to be made whole with those before and after it.
 
-use crate::books::PendingIdles;
-use crate::stack::{Ended, Frame};
+use crate::accumulators::PendingIdles;
 use kerntune_trace::{ChunkState, How};
 
 /// A chunk's ends.
@@ -31,6 +30,14 @@ pub(crate) struct Record {
     pub region_mismatches: u64,
 }
 
+/// The end of a frame that was carried: the region in which it ended, and its times in the chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub region: u32,
+    pub net: u64,
+    pub callees: u64,
+}
+
 /// What a chunk did to a thread's stack: first some carried frames ended, then others were opened on
 /// those that were left.
 #[derive(Debug)]
@@ -55,13 +62,6 @@ pub(crate) struct Opened {
     pub begin: u64,
     /// Some of it was not seen: it has net time, but its end does not count.
     pub cut: bool,
-}
-
-impl From<&Frame> for Opened {
-    fn from(frame: &Frame) -> Self {
-        let Frame { function, how, credited: net, callees, begin, .. } = *frame;
-        Self { function, how, net, callees, begin, cut: false }
-    }
 }
 
 /// A region's time in a chunk, that of regions within it included.

@@ -1,7 +1,7 @@
 //! From what was counted to the profile's tables.
 
 use crate::accounts::{Account, AccountKey};
-use crate::books::{Books, Rest, ThreadAccount};
+use crate::accumulators::{Accumulators, Rest, ThreadAccount};
 use crate::hash::Mixed;
 use crate::known::{is_idle, Known, INTERRUPT, UNKNOWN};
 use crate::path_rows;
@@ -19,22 +19,22 @@ use std::collections::{BTreeMap, HashSet};
 
 /// All tables. `trusted` says of each region whether the recorder's word for its times is taken.
 pub(crate) fn tables(
-    mut books: Books,
+    mut sums: Accumulators,
     input: &Input<'_>,
     known: &Known,
     measured: &[Measured],
     trusted: impl Fn(usize) -> bool,
 ) -> Tables {
-    let regions = regions(&books, input, measured, trusted);
-    let rest = books.take_rest();
-    let threads = threads(&books, input, known);
-    let used = path_rows::used(&books.tree);
-    let paths = path_rows::rows(&books.tree, &used, known);
-    let nodes = books.tree.nodes.iter().zip(&used).filter(|(_, used)| **used);
+    let regions = regions(&sums, input, measured, trusted);
+    let rest = sums.take_rest();
+    let threads = threads(&sums, input, known);
+    let used = path_rows::used(&sums.tree);
+    let paths = path_rows::rows(&sums.tree, &used, known);
+    let nodes = sums.tree.nodes.iter().zip(&used).filter(|(_, used)| **used);
     let open: HashSet<AccountKey, Mixed> =
-        nodes.filter_map(|(node, _)| books.accounts.key(node.account)).collect();
-    drop(books.tree);
-    let mut accounts = books.accounts.sorted();
+        nodes.filter_map(|(node, _)| sums.accounts.key(node.account)).collect();
+    drop(sums.tree);
+    let mut accounts = sums.accounts.sorted();
     accounts.retain(|((region, _), _)| *region < known.outside());
     let mut tables = Tables {
         functions: functions(&accounts),
@@ -123,8 +123,8 @@ fn histograms(accounts: &[(AccountKey, Account)]) -> Vec<HistogramBucket> {
     rows
 }
 
-fn threads(books: &Books, input: &Input<'_>, known: &Known) -> Vec<ThreadStats> {
-    let mut rows: Vec<((u32, u32), ThreadAccount)> = books.threads.iter().map(|(k, a)| (*k, *a)).collect();
+fn threads(sums: &Accumulators, input: &Input<'_>, known: &Known) -> Vec<ThreadStats> {
+    let mut rows: Vec<((u32, u32), ThreadAccount)> = sums.threads.iter().map(|(k, a)| (*k, *a)).collect();
     rows.retain(|((region, _), _)| *region < known.outside());
     rows.sort_unstable_by_key(|(key, _)| *key);
     let row = |((region, number), account): ((u32, u32), ThreadAccount)| {
@@ -150,12 +150,12 @@ fn threads(books: &Books, input: &Input<'_>, known: &Known) -> Vec<ThreadStats> 
 }
 
 fn regions(
-    books: &Books,
+    sums: &Accumulators,
     input: &Input<'_>,
     measured: &[Measured],
     trusted: impl Fn(usize) -> bool,
 ) -> Vec<RegionStats> {
-    let accounts = books.regions.iter().zip(measured);
+    let accounts = sums.regions.iter().zip(measured);
     let rows = input.recording.regions.iter().zip(accounts).enumerate();
     rows.map(|(number, (region, (account, measured)))| {
         let (elapsed, idle) = match trusted(number) {

@@ -2,11 +2,11 @@
 //! begins where the one before ended.
 
 use crate::accounts::{Call, NO_CALLER};
-use crate::books::{Books, PendingIdles};
+use crate::accumulators::{Accumulators, PendingIdles};
+use crate::events::TIME_LIMIT;
+use crate::functions::places;
 use crate::known::Known;
 use crate::record::{Opened, Record, ThreadPart};
-use crate::replay::TIME_LIMIT;
-use crate::stack::places;
 use crate::tree::Place;
 use crate::Error;
 use kerntune_trace::How;
@@ -48,7 +48,7 @@ pub(crate) struct Troubles {
 /// Goes through the chunks' records.
 pub(crate) struct Stitch<'a> {
     known: &'a Known,
-    pub books: Books,
+    pub sums: Accumulators,
     stacks: Vec<Vec<Opened>>,
     running: usize,
     user: bool,
@@ -67,7 +67,7 @@ impl<'a> Stitch<'a> {
     pub fn new(known: &'a Known) -> Self {
         Self {
             known,
-            books: Books::new(known.regions, known.wide),
+            sums: Accumulators::new(known.regions, known.wide),
             stacks: vec![Vec::new(); known.threads + 2],
             running: known.nobody(),
             user: true,
@@ -87,10 +87,10 @@ impl<'a> Stitch<'a> {
         if self.total >= TIME_LIMIT {
             return Err(Error::Time { chunk: number });
         }
-        self.books.tree.settle();
+        self.sums.tree.settle();
         self.join(&record);
         if let Some(waker) = record.first_interrupt {
-            self.idles.settle(waker, &mut self.books);
+            self.idles.settle(waker, &mut self.sums);
         }
         self.idles.append(record.idles);
         for part in record.threads {
@@ -141,7 +141,7 @@ impl<'a> Stitch<'a> {
             self.troubles.running_mismatches += u64::from(!mode);
             self.troubles.region_mismatches += u64::from(self.open != state.regions);
         } else {
-            self.idles.settle(NO_CALLER, &mut self.books);
+            self.idles.settle(NO_CALLER, &mut self.sums);
         }
         for (stack, said) in self.stacks.iter_mut().zip(said) {
             adopt(stack, said, self.follows, &mut self.troubles);
@@ -150,7 +150,7 @@ impl<'a> Stitch<'a> {
 
     fn thread(&mut self, part: ThreadPart) {
         let thread = part.thread as usize;
-        let Self { known, books, stacks, .. } = self;
+        let Self { known, sums, stacks, .. } = self;
         let Some(stack) = stacks.get_mut(thread) else { return };
         let mut resolved = None;
         let mut found = Vec::new();
@@ -158,10 +158,10 @@ impl<'a> Stitch<'a> {
             if resolved != Some(ended.region) {
                 resolved = Some(ended.region);
                 found = vec![Place::NOWHERE; stack.len()];
-                let root = books.tree.root(ended.region, known.root_of[thread]);
+                let root = sums.tree.root(ended.region, known.root_of[thread]);
                 let frames =
                     stack.iter().zip(&mut found).map(|(frame, place)| (frame.function, frame.how, place));
-                places(frames, books, known, root, ended.region);
+                places(frames, sums, known, root, ended.region);
             }
             let (Some(frame), Some(place)) = (stack.pop(), found.pop()) else { return };
             let net = frame.net + ended.net;
@@ -174,7 +174,7 @@ impl<'a> Stitch<'a> {
             }
             if !frame.cut {
                 let call = Call { net, elapsed, begin: frame.begin };
-                books.accounts.end_interrupted(place.account, call);
+                sums.accounts.end_interrupted(place.account, call);
             }
         }
         for (frame, (net, callees)) in stack.iter_mut().zip(part.carried) {
@@ -186,7 +186,7 @@ impl<'a> Stitch<'a> {
 
     /// The trace is over.
     pub fn finish(&mut self) {
-        self.idles.settle(NO_CALLER, &mut self.books);
+        self.idles.settle(NO_CALLER, &mut self.sums);
         let open = self.stacks.iter().flatten().filter(|frame| !frame.cut);
         self.troubles.cut_calls += open.count() as u64;
     }

@@ -49,6 +49,13 @@ pub(crate) struct Node {
     pub calls: u64,
 }
 
+impl Node {
+    /// How the function was entered, if it is one.
+    pub fn how(&self) -> Option<How> {
+        How::from_code(self.what)
+    }
+}
+
 /// Where a call is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -223,9 +230,19 @@ impl Tree {
         }
     }
 
+    /// Whether [`Tree::settle`] cuts it.
+    pub fn is_full(&self) -> bool {
+        self.nodes.len() > self.node_limit
+    }
+
+    /// Whether it was cut.
+    pub fn is_cut(&self) -> bool {
+        self.depth_limit < u16::MAX
+    }
+
     /// Cuts a tree that has grown too large. All numbers of nodes change.
     pub fn settle(&mut self) {
-        if self.nodes.len() <= self.node_limit {
+        if !self.is_full() {
             return;
         }
         let mut at_depth: Vec<usize> = Vec::new();

@@ -201,10 +201,11 @@ impl OpenStack {
             for _ in 0..count {
                 let function = u32::from_le_bytes(read(bytes, at, WHAT)?);
                 let [code] = read(bytes, at + 4, WHAT)?;
-                let how = [How::Call, How::Jump, How::Interrupt, How::Exception, How::Syscall]
-                    .into_iter()
-                    .find(|how| *how as u8 == code)
-                    .ok_or(Error::Invalid { what: WHAT, found: code.into(), at: at + 4 })?;
+                let how = How::from_code(code).ok_or(Error::Invalid {
+                    what: WHAT,
+                    found: code.into(),
+                    at: at + 4,
+                })?;
                 frames.push((function, how));
                 at += 5;
             }

@@ -17,6 +17,14 @@ pub enum How {
     Syscall,
 }
 
+impl How {
+    /// The one that `code` stands for: its place in this list.
+    pub fn from_code(code: u8) -> Option<Self> {
+        let all = [Self::Call, Self::Jump, Self::Interrupt, Self::Exception, Self::Syscall];
+        all.get(usize::from(code)).copied()
+    }
+}
+
 /// One thing that happened on a virtual CPU.
 ///
 /// Reading keeps one stack of frames per thread. `Enter` pushes; every other event says exactly
@@ -143,6 +151,11 @@ impl<'a> Decoder<'a> {
     /// Bytes read so far.
     pub fn position(&self) -> usize {
         self.at
+    }
+
+    /// Leaves out so many bytes, which must be whole events.
+    pub fn skip(&mut self, bytes: usize) {
+        self.at = self.at.saturating_add(bytes).min(self.bytes.len());
     }
 
     /// The next event with the number of instructions since the one before it; `None` at the end.

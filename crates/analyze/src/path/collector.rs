@@ -1,16 +1,15 @@
 //! Reads a trace from where a path begins to where it ends.
 
 use super::model::{EntryKind, Operation, Path, Stretch, ThreadPath};
-use super::record::{Budget, Frame, Thread};
+use super::record::{Budget, Frame, Open, Thread};
 use super::select::{Begins, Plan};
 use super::PathError;
-use crate::{Chunk, Error, TraceFile};
+use crate::events::{self, replay, Bounds, Opening, Visitor};
+use crate::known::is_idle;
+use crate::TraceFile;
 use kerntune_trace::{Event, How, Recording, Weights};
 
-/// More frames than any kernel stack has room for return addresses.
-const DEPTH_LIMIT: usize = 1 << 16;
-/// More time than this is no time.
-const TIME_LIMIT: u64 = 1 << 63;
+type Machine = events::Machine<Open>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -27,7 +26,9 @@ pub(super) fn run(
     plan: &Plan,
     candidate: u64,
 ) -> Result<Path, PathError> {
-    let mut collector = Collector::new(trace.recording, functions, plan, candidate);
+    let mut collector = Collector::new(trace.recording, plan, candidate);
+    let bounds = Bounds { functions, regions: trace.recording.regions.len(), ..Bounds::of(trace.recording) };
+    let mut machine = Machine::new(bounds);
     let mut reader = trace.reader()?;
     for number in trace.covering(plan.window.0, u64::MAX) {
         let Some(index) = trace.recording.chunks.get(number) else { break };
@@ -38,26 +39,21 @@ pub(super) fn run(
             collector.previous = None;
             continue;
         }
-        collector.chunk(&reader.read(number)?)?;
+        collector.path.chunks += 1;
+        replay(&mut machine, &mut collector, &reader.read(number)?)?;
     }
-    collector.finish()
+    collector.finish(&mut machine)
 }
 
 struct Collector<'a> {
     recording: &'a Recording,
     plan: &'a Plan,
-    functions: usize,
     candidate: u64,
     threads: Vec<Thread>,
     shown: Vec<bool>,
-    running: usize,
-    /// The CPU is in user mode, or would be if the stack were empty.
-    user: bool,
-    /// Open regions, outermost first.
-    regions: Vec<u32>,
+    /// The machine's time, or where the path ended within the last interval.
     now: u64,
-    /// The chunk that is read, and the one before it if that was read too.
-    number: usize,
+    /// The chunk before this one, if that was read too.
     previous: Option<usize>,
     phase: Phase,
     /// Whether it was ever active.
@@ -73,24 +69,167 @@ struct Collector<'a> {
     idle_ns: u64,
     /// What they were when the last stretch ended; none before the first.
     last_stretch: Option<(u64, u64)>,
+    /// Whether the thread that is being switched away is shown.
+    leaves: bool,
     gap: bool,
 }
 
+impl Visitor for Collector<'_> {
+    type Frame = Open;
+    type Error = PathError;
+
+    fn begin(&mut self, machine: &mut Machine, opening: &Opening<'_>) -> Result<(), PathError> {
+        let follows = machine.chunk.checked_sub(1) == self.previous && self.previous.is_some();
+        let contiguous = follows && !machine.regions.is_empty() && opening.begin == self.now;
+        self.previous = Some(machine.chunk);
+        if contiguous && opening.running == machine.running && machine.is_as(opening) {
+            return Ok(());
+        }
+        if self.phase == Phase::Active {
+            self.lose(machine);
+            if self.one_call {
+                self.phase = Phase::Done;
+                return Ok(());
+            }
+        }
+        machine.take(opening);
+        self.now = opening.begin;
+        match self.phase {
+            Phase::Active => self.begin_stretch(machine),
+            Phase::Waiting if self.plan.begins == Begins::Time && self.in_window(self.now) => {
+                self.activate(machine);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    fn pass(&mut self, machine: &mut Machine, ns: u64, weights: Weights, _: &Event) -> Result<(), PathError> {
+        if self.phase == Phase::Active && self.is_shown(machine.running) {
+            self.add_weights(weights);
+        }
+        self.advance(machine, ns, false);
+        Ok(())
+    }
+
+    fn idle(&mut self, machine: &mut Machine, ns: u64) -> Result<(), PathError> {
+        self.advance(machine, ns, true);
+        Ok(())
+    }
+
+    fn enter(&mut self, machine: &mut Machine, function: u32, how: How) -> Result<Open, PathError> {
+        let running = machine.running;
+        if self.phase == Phase::Waiting && self.is_the_call(running, function) {
+            self.begin_call(machine);
+        }
+        if self.phase != Phase::Active || !self.is_shown(running) {
+            return Ok(Open::default());
+        }
+        let (thread, frames) = (&mut self.threads[running], &machine.stack.frames);
+        let open = thread.open(frames, function, how, Some(self.now), &mut self.budget);
+        let depth = (frames.len() + 1).saturating_sub(thread.base) as u64;
+        let totals = &mut self.path.totals;
+        totals.calls += 1;
+        totals.depth = totals.depth.max(depth);
+        match how {
+            How::Interrupt => totals.interrupts += 1,
+            How::Exception => totals.exceptions += 1,
+            How::Syscall => totals.syscalls += 1,
+            How::Call | How::Jump => {}
+        }
+        Ok(open)
+    }
+
+    fn ended(&mut self, machine: &mut Machine, frame: Frame) -> Result<(), PathError> {
+        let (thread, frames) = (&mut self.threads[machine.running], &mut machine.stack.frames);
+        thread.ended(frames, frame, Some(self.now));
+        if self.path.call == Some(machine.running as u32) && !thread.is_open(frames) {
+            self.phase = Phase::Done;
+        }
+        Ok(())
+    }
+
+    fn unwind(&mut self, machine: &mut Machine, frames: u32) {
+        self.note(machine, EntryKind::Unwind(frames));
+    }
+
+    fn switch(&mut self, machine: &mut Machine, to: usize) {
+        self.leaves = self.phase == Phase::Active && self.is_shown(machine.running);
+        if self.leaves {
+            let (away, so_far) = ((to as u32, self.now), (self.switches, self.idle_ns));
+            self.with_running(machine, |thread, frames, budget| thread.leave(frames, away, so_far, budget));
+            self.end_stretch();
+        }
+    }
+
+    fn switched(&mut self, machine: &mut Machine) {
+        if self.phase != Phase::Active {
+            return;
+        }
+        self.switches += 1;
+        let shown = self.is_shown(machine.running);
+        if shown {
+            self.threads[machine.running].come_back(self.now, self.switches, self.idle_ns);
+            self.begin_stretch(machine);
+        }
+        self.path.totals.switches += u64::from(self.leaves || shown);
+    }
+
+    fn region_begun(&mut self, machine: &mut Machine, region: u32) {
+        if let Begins::Operation { nth, .. } = self.plan.begins {
+            if self.phase == Phase::Waiting && self.is_wanted(region) && self.seen + 1 == nth {
+                self.path.operation = Some(Operation { region, marked: false });
+                self.activate(machine);
+            }
+        }
+        self.note(machine, EntryKind::RegionBegin(region));
+    }
+
+    fn region_ended(&mut self, machine: &mut Machine, region: u32) {
+        self.note(machine, EntryKind::RegionEnd(region));
+        if self.phase == Phase::Active && self.is_wanted(region) {
+            self.phase = Phase::Done;
+        }
+    }
+
+    fn operation(&mut self, machine: &mut Machine) {
+        let Some(&region) = machine.regions.last() else { return };
+        if !self.is_wanted(region) {
+            return self.note(machine, EntryKind::Operation);
+        }
+        self.seen += 1;
+        if self.phase == Phase::Active {
+            self.path.operation = Some(Operation { region, marked: true });
+            self.note(machine, EntryKind::Operation);
+            self.phase = Phase::Done;
+            return;
+        }
+        let Begins::Operation { region: name, nth } = &self.plan.begins else { return };
+        let upto = self.recording.regions.iter().take(region as usize + 1).filter(|r| r.name == *name);
+        if self.seen + 1 == *nth && *nth <= upto.map(|r| r.operations).sum() {
+            self.path.operation = Some(Operation { region, marked: true });
+            self.activate(machine);
+        }
+    }
+
+    fn point(&mut self, machine: &mut Machine, point: u32) {
+        self.note(machine, EntryKind::Point(point));
+    }
+}
+
 impl<'a> Collector<'a> {
-    fn new(recording: &'a Recording, functions: usize, plan: &'a Plan, candidate: u64) -> Self {
-        let nobody = recording.threads.len();
+    fn new(recording: &'a Recording, plan: &'a Plan, candidate: u64) -> Self {
         Self {
             recording,
             plan,
-            functions,
             candidate,
-            threads: (0..=nobody).map(|_| Thread::default()).collect(),
+            threads: plan.shown.iter().map(|_| Thread::default()).collect(),
             shown: plan.shown.clone(),
-            running: nobody,
-            user: true,
-            regions: Vec::new(),
             now: 0,
-            number: 0,
             previous: None,
             phase: Phase::Waiting,
             began: false,
@@ -101,6 +240,7 @@ impl<'a> Collector<'a> {
             switches: 0,
             idle_ns: 0,
             last_stretch: None,
+            leaves: false,
             gap: false,
         }
     }
@@ -114,25 +254,6 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<(), PathError> {
-        self.number = chunk.number;
-        self.path.chunks += 1;
-        let contiguous = chunk.number.checked_sub(1) == self.previous && self.previous.is_some();
-        let contiguous = contiguous && !self.regions.is_empty() && chunk.header.begin == self.now;
-        self.previous = Some(chunk.number);
-        self.adopt(chunk, contiguous)?;
-        let mut decoder = chunk.decoder();
-        while self.phase != Phase::Done {
-            let next = decoder.next().map_err(|source| Error::Format { chunk: chunk.number, source })?;
-            let Some((delta, event)) = next else { break };
-            if self.phase == Phase::Active && chunk.wide && self.is_shown(self.running) {
-                self.add_weights(decoder.weights());
-            }
-            self.event(delta, event)?;
-        }
-        Ok(())
-    }
-
     fn add_weights(&mut self, more: Weights) {
         let sum = &mut self.path.totals.weights;
         for (sum, more) in [
@@ -144,121 +265,39 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Takes the chunk's word for what is open where it begins.
-    fn adopt(&mut self, chunk: &Chunk<'_>, contiguous: bool) -> Result<(), PathError> {
-        let mut said: Vec<&[(u32, How)]> = vec![&[]; self.threads.len()];
-        let mut running = self.nobody();
-        for stack in &chunk.state.stacks {
-            let thread = self.check("thread", stack.thread, self.nobody())?;
-            for (function, _) in &stack.frames {
-                self.check("function", *function, self.functions + 1)?;
-            }
-            if stack.frames.len() > DEPTH_LIMIT {
-                return Err(Error::Depth { chunk: self.number, limit: DEPTH_LIMIT }.into());
-            }
-            if let Some(place) = said.get_mut(thread) {
-                *place = &stack.frames;
-            }
-            if stack.running {
-                running = thread;
-            }
-        }
-        let same = |(thread, said): (&Thread, &&[(u32, How)])| {
-            thread.frames.iter().map(|frame| (frame.function, frame.how)).eq(said.iter().copied())
-        };
-        if contiguous && running == self.running && self.threads.iter().zip(&said).all(same) {
-            return Ok(());
-        }
-        if self.phase == Phase::Active {
-            self.lose();
-            if self.one_call {
-                self.phase = Phase::Done;
-                return Ok(());
-            }
-        }
-        for (thread, frames) in self.threads.iter_mut().zip(said) {
-            thread.frames = frames.iter().map(|&(function, how)| Frame::new(function, how)).collect();
-        }
-        self.running = running;
-        self.user = chunk.state.user;
-        self.regions.clone_from(&chunk.state.regions);
-        self.now = chunk.header.begin;
-        match self.phase {
-            Phase::Active => self.begin_stretch(),
-            Phase::Waiting if self.plan.begins == Begins::Time && self.in_window(self.now) => self.activate(),
-            _ => {}
-        }
-        Ok(())
-    }
-
     fn in_window(&self, time: u64) -> bool {
         self.plan.window.0 <= time && time <= self.plan.window.1
     }
 
     /// Something between two chunks was not recorded: no frame is known any more.
-    fn lose(&mut self) {
-        for thread in &mut self.threads {
-            thread.lose();
+    fn lose(&mut self, machine: &mut Machine) {
+        for (number, thread) in self.threads.iter_mut().enumerate() {
+            thread.lose(&mut machine.stack_of(number).frames);
         }
-        if self.is_shown(self.running) {
+        if self.is_shown(machine.running) {
             let now = self.now;
-            self.with_running(|thread, budget| thread.leaf(EntryKind::Gap, Some(now), None, 0, budget));
+            self.with_running(machine, |thread, frames, budget| {
+                thread.leaf(frames, EntryKind::Gap, Some(now), None, 0, budget);
+            });
         }
         self.end_stretch();
         self.gap = true;
     }
 
     /// The path begins here.
-    fn activate(&mut self) {
+    fn activate(&mut self, machine: &mut Machine) {
         (self.phase, self.began) = (Phase::Active, true);
         self.path.begin_ns = self.now;
-        for thread in &mut self.threads {
-            thread.reset();
+        for thread in 0..self.threads.len() {
+            let frames = &mut machine.stack_of(thread).frames;
+            frames.iter_mut().for_each(|frame| frame.data = Open::default());
         }
-        self.begin_stretch();
+        self.begin_stretch(machine);
     }
 
-    fn event(&mut self, delta: u64, event: Event) -> Result<(), PathError> {
-        if !self.advance(delta, false)? {
-            return Ok(());
-        }
-        match event {
-            Event::Enter { function, how } => self.enter(function, how)?,
-            Event::Exit => while self.end_top() == Some(How::Jump) {},
-            Event::Resume => {
-                let is_entry = |frame: &Frame| matches!(frame.how, How::Interrupt | How::Exception);
-                if let Some(at) = self.frames().iter().rposition(is_entry) {
-                    self.end_down_to(at);
-                }
-            }
-            Event::Leave => {
-                let user = |frame: &Frame| frame.function > self.recording.kernel_functions;
-                let at = self.frames().iter().rposition(user).map_or(0, |at| at + 1);
-                self.end_down_to(at);
-                self.user = true;
-            }
-            Event::Unwind { frames } => {
-                self.note(EntryKind::Unwind(frames));
-                self.end_down_to(self.frames().len().saturating_sub(frames as usize));
-            }
-            Event::Switch { thread } => self.switch(thread)?,
-            Event::Idle { ns } => {
-                self.advance(ns, true)?;
-            }
-            Event::Point { point } => self.note(EntryKind::Point(point)),
-            Event::Operation => self.operation(),
-            Event::RegionBegin { region } => self.begin_region(region)?,
-            Event::RegionEnd { region } => self.end_region(region)?,
-        }
-        Ok(())
-    }
-
-    /// Time passes; returns whether what happens then is still within the path.
-    fn advance(&mut self, by: u64, idle: bool) -> Result<bool, PathError> {
-        let after = self.now.saturating_add(by);
-        if after >= TIME_LIMIT {
-            return Err(Error::Time { chunk: self.number }.into());
-        }
+    /// Time passes; the path may begin or end in it.
+    fn advance(&mut self, machine: &mut Machine, by: u64, idle: bool) {
+        let after = self.now + by;
         let (begin, end) = self.plan.window;
         let mut begun_before = false;
         if self.phase == Phase::Waiting
@@ -268,87 +307,58 @@ impl<'a> Collector<'a> {
         {
             begun_before = self.now < begin;
             self.now = self.now.max(begin);
-            self.activate();
+            self.activate(machine);
         }
         if self.phase == Phase::Active {
             let until = after.min(end);
-            self.pass(until, idle, begun_before, after > end);
+            self.spend(machine, until, idle, begun_before, after > end);
             self.now = until;
         }
         let last =
             if self.phase == Phase::Active { Some(end) } else { self.plan.windows.last().map(|w| w.1) };
         if last.is_some_and(|last| after > last) {
             self.phase = Phase::Done;
-            return Ok(false);
+        } else {
+            self.now = after;
         }
-        self.now = after;
-        Ok(true)
     }
 
     /// Gives the time from now until `until` to whom it belongs.
-    fn pass(&mut self, until: u64, idle: bool, begun_before: bool, goes_on: bool) {
+    fn spend(&mut self, machine: &mut Machine, until: u64, idle: bool, begun_before: bool, goes_on: bool) {
         let (from, ns) = (self.now, until - self.now);
         if idle {
             self.idle_ns += ns;
         }
-        if !self.is_shown(self.running) {
+        if !self.is_shown(machine.running) {
             return;
         }
-        let interrupted = self.threads.get(self.running).is_some_and(|thread| thread.interrupts > 0);
+        let interrupted = self.threads[machine.running].interrupts > 0;
         let totals = &mut self.path.totals;
         if idle {
             totals.idle_ns += ns;
             let (begin, end) = ((!begun_before).then_some(from), (!goes_on).then_some(until));
-            return self.with_running(|thread, budget| thread.leaf(EntryKind::Idle, begin, end, ns, budget));
+            return self.with_running(machine, |thread, frames, budget| {
+                thread.leaf(frames, EntryKind::Idle, begin, end, ns, budget);
+            });
         }
         totals.busy_ns += ns;
         totals.interrupt_ns += if interrupted { ns } else { 0 };
-        if ns == 0 || self.threads.get_mut(self.running).is_some_and(|thread| thread.spend(ns)) {
+        if ns == 0 || self.threads[machine.running].spend(&mut machine.stack.frames, ns) {
             return;
         }
-        let idle_task = self.recording.threads.get(self.running).is_some_and(|t| t.pid == 0 && t.task != 0);
-        let kind = if self.user && !idle_task {
+        let idle_task = self.recording.threads.get(machine.running).is_some_and(is_idle);
+        let kind = if machine.user && !idle_task {
             totals.user_ns += ns;
             EntryKind::User
         } else {
             totals.unattributed_ns += ns;
             EntryKind::Unattributed
         };
-        self.with_running(|thread, budget| thread.homeless(kind, from, ns, budget));
-    }
-
-    fn enter(&mut self, function: u32, how: How) -> Result<(), PathError> {
-        self.check("function", function, self.functions + 1)?;
-        if self.frames().len() >= DEPTH_LIMIT {
-            return Err(Error::Depth { chunk: self.number, limit: DEPTH_LIMIT }.into());
-        }
-        if self.phase == Phase::Waiting && self.is_the_call(function) {
-            self.begin_call();
-        }
-        self.user = function > self.recording.kernel_functions;
-        let now = self.now;
-        if self.phase != Phase::Active || !self.is_shown(self.running) {
-            if let Some(thread) = self.threads.get_mut(self.running) {
-                thread.frames.push(Frame::new(function, how));
-            }
-            return Ok(());
-        }
-        self.with_running(|thread, budget| thread.push(function, how, now, budget));
-        let depth = self.threads.get(self.running).map_or(0, Thread::depth) as u64;
-        let totals = &mut self.path.totals;
-        totals.calls += 1;
-        totals.depth = totals.depth.max(depth);
-        match how {
-            How::Interrupt => totals.interrupts += 1,
-            How::Exception => totals.exceptions += 1,
-            How::Syscall => totals.syscalls += 1,
-            How::Call | How::Jump => {}
-        }
-        Ok(())
+        self.with_running(machine, |thread, frames, budget| thread.homeless(frames, kind, from, ns, budget));
     }
 
     /// Whether the call that begins now is the one that was asked for.
-    fn is_the_call(&mut self, function: u32) -> bool {
+    fn is_the_call(&mut self, running: usize, function: u32) -> bool {
         let now = self.now;
         let (wanted, nth) = match self.plan.begins {
             Begins::Call { function, nth } => (function.map(|f| f.0), nth),
@@ -356,7 +366,7 @@ impl<'a> Collector<'a> {
             _ => return false,
         };
         let here = || self.plan.windows.iter().any(|w| w.0 <= now && now <= w.1);
-        if wanted.is_some_and(|wanted| wanted != function) || !self.is_shown(self.running) || !here() {
+        if wanted.is_some_and(|wanted| wanted != function) || !self.is_shown(running) || !here() {
             return false;
         }
         self.seen += 1;
@@ -364,69 +374,25 @@ impl<'a> Collector<'a> {
     }
 
     /// The path is one call of the running thread, which begins now.
-    fn begin_call(&mut self) {
-        if let Some(thread) = self.threads.get_mut(self.running) {
-            thread.base = thread.frames.len();
-        }
-        let running = self.running;
+    fn begin_call(&mut self, machine: &mut Machine) {
+        let running = machine.running;
+        self.threads[running].base = machine.stack.frames.len();
         for (thread, shown) in self.shown.iter_mut().enumerate() {
             *shown = self.plan.all || thread == running;
         }
         self.path.call = Some(running as u32);
-        self.activate();
+        self.activate(machine);
     }
 
-    /// The top frame ends; returns how it was entered.
-    fn end_top(&mut self) -> Option<How> {
-        let (now, running) = (self.now, self.running);
-        let thread = self.threads.get_mut(running)?;
-        let frame = thread.pop(Some(now))?;
-        if self.path.call == Some(running as u32) && !thread.is_open() {
-            self.phase = Phase::Done;
-            return None;
-        }
-        Some(frame.how)
-    }
-
-    fn end_down_to(&mut self, length: usize) {
-        while self.frames().len() > length && self.phase != Phase::Done {
-            self.end_top();
-        }
-    }
-
-    fn switch(&mut self, to: u32) -> Result<(), PathError> {
-        let next = self.check("thread", to, self.nobody())?;
-        if self.phase != Phase::Active {
-            (self.running, self.user) = (next, false);
-            return Ok(());
-        }
-        let (now, switches, idle_ns) = (self.now, self.switches, self.idle_ns);
-        let leaves = self.is_shown(self.running);
-        if leaves {
-            self.with_running(|thread, budget| thread.leave(to, now, switches, idle_ns, budget));
-            self.end_stretch();
-        }
-        self.switches += 1;
-        (self.running, self.user) = (next, false);
-        if self.is_shown(next) {
-            if let Some(thread) = self.threads.get_mut(next) {
-                thread.come_back(now, switches + 1, idle_ns);
-            }
-            self.begin_stretch();
-        }
-        self.path.totals.switches += u64::from(leaves || self.is_shown(next));
-        Ok(())
-    }
-
-    fn begin_stretch(&mut self) {
-        if !self.is_shown(self.running) {
+    fn begin_stretch(&mut self, machine: &mut Machine) {
+        if !self.is_shown(machine.running) {
             return;
         }
         // Without room no stretch begins: what is shown is what came first.
         let room = self.budget.left > 0;
-        self.with_running(|thread, budget| {
+        self.with_running(machine, |thread, frames, budget| {
             if !thread.introduced {
-                thread.introduce(budget);
+                thread.introduce(frames, budget);
             }
         });
         if !room {
@@ -434,7 +400,7 @@ impl<'a> Collector<'a> {
         }
         let (switches, idle_ns) = self.last_stretch.unwrap_or((self.switches, self.idle_ns));
         self.path.stretches.push(Stretch {
-            thread: self.running as u32,
+            thread: machine.running as u32,
             begin_ns: self.now,
             end_ns: self.now,
             switches: self.switches - switches,
@@ -454,95 +420,39 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn begin_region(&mut self, region: u32) -> Result<(), PathError> {
-        self.check("region", region, self.recording.regions.len())?;
-        self.regions.push(region);
-        if let Begins::Operation { nth, .. } = self.plan.begins {
-            if self.phase == Phase::Waiting && self.is_wanted(region) && self.seen + 1 == nth {
-                self.path.operation = Some(Operation { region, marked: false });
-                self.activate();
-            }
-        }
-        self.note(EntryKind::RegionBegin(region));
-        Ok(())
-    }
-
-    fn end_region(&mut self, region: u32) -> Result<(), PathError> {
-        self.check("region", region, self.recording.regions.len())?;
-        self.regions.retain(|&open| open != region);
-        self.note(EntryKind::RegionEnd(region));
-        if self.phase == Phase::Active && self.is_wanted(region) {
-            self.phase = Phase::Done;
-        }
-        Ok(())
-    }
-
-    fn operation(&mut self) {
-        let Some(&region) = self.regions.last() else { return };
-        if !self.is_wanted(region) {
-            return self.note(EntryKind::Operation);
-        }
-        self.seen += 1;
-        if self.phase == Phase::Active {
-            self.path.operation = Some(Operation { region, marked: true });
-            self.note(EntryKind::Operation);
-            self.phase = Phase::Done;
-            return;
-        }
-        let Begins::Operation { region: name, nth } = &self.plan.begins else { return };
-        let upto = self.recording.regions.iter().take(region as usize + 1).filter(|r| r.name == *name);
-        if self.seen + 1 == *nth && *nth <= upto.map(|r| r.operations).sum() {
-            self.path.operation = Some(Operation { region, marked: true });
-            self.activate();
-        }
-    }
-
     /// Whether operations of this region are what was asked for.
     fn is_wanted(&self, region: u32) -> bool {
         let Begins::Operation { region: name, .. } = &self.plan.begins else { return false };
         self.recording.regions.get(region as usize).is_some_and(|region| region.name == *name)
     }
 
-    fn note(&mut self, kind: EntryKind) {
-        if self.phase == Phase::Active && self.is_shown(self.running) {
+    fn note(&mut self, machine: &mut Machine, kind: EntryKind) {
+        if self.phase == Phase::Active && self.is_shown(machine.running) {
             let now = self.now;
-            self.with_running(|thread, budget| thread.note(kind, now, budget));
+            self.with_running(machine, |thread, frames, budget| thread.note(frames, kind, now, budget));
         }
     }
 
-    fn with_running(&mut self, act: impl FnOnce(&mut Thread, &mut Budget)) {
-        if let Some(thread) = self.threads.get_mut(self.running) {
-            act(thread, &mut self.budget);
-        }
-    }
-
-    fn frames(&self) -> &[Frame] {
-        self.threads.get(self.running).map_or(&[], |thread| &thread.frames)
+    fn with_running(
+        &mut self,
+        machine: &mut Machine,
+        act: impl FnOnce(&mut Thread, &mut [Frame], &mut Budget),
+    ) {
+        act(&mut self.threads[machine.running], &mut machine.stack.frames, &mut self.budget);
     }
 
     fn is_shown(&self, thread: usize) -> bool {
         self.shown.get(thread).copied().unwrap_or(false)
     }
 
-    fn nobody(&self) -> usize {
-        self.recording.threads.len()
-    }
-
-    fn check(&self, what: &'static str, number: u32, known: usize) -> Result<usize, PathError> {
-        match number as usize {
-            index if index < known => Ok(index),
-            _ => Err(Error::Unknown { chunk: self.number, what, number, known }.into()),
-        }
-    }
-
-    fn finish(mut self) -> Result<Path, PathError> {
+    fn finish(mut self, machine: &mut Machine) -> Result<Path, PathError> {
         if !self.began {
             return Err(self.not_found());
         }
         self.end_stretch();
         self.path.end_ns = self.now;
-        for thread in &mut self.threads {
-            thread.lose();
+        for (number, thread) in self.threads.iter_mut().enumerate() {
+            thread.lose(&mut machine.stack_of(number).frames);
         }
         let mut order: Vec<u32> = Vec::new();
         for stretch in &self.path.stretches {

@@ -6,7 +6,7 @@
 //! a tree in preorder, and the order in which the threads ran. [`fold`] makes a thread's entries
 //! short by writing identical repeated parts once.
 //!
-//! Times follow the rules at the head of `src/replay.rs`: neither interrupts nor time off the CPU
+//! Times follow the rules at the head of `src/functions.rs`: neither interrupts nor time off the CPU
 //! count in the net and total time of a call. What was not seen whole says so
 //! ([`Entry::complete`]); its times are those that were seen.
 

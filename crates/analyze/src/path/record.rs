@@ -1,6 +1,7 @@
 //! The entries of one thread under construction.
 
 use super::model::{Entry, EntryKind};
+use crate::events;
 use kerntune_profile::{FunctionIndex, How as Word};
 use kerntune_trace::How;
 
@@ -9,11 +10,12 @@ const NONE: u32 = u32::MAX;
 /// Interrupts within interrupts that are shown beyond the wanted depth.
 const NESTED: u32 = 100;
 
-/// An open call.
+/// An open call with what is recorded of it.
+pub(super) type Frame = events::Frame<Open>;
+
+/// What is recorded of an open call.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Frame {
-    pub function: u32,
-    pub how: How,
+pub(super) struct Open {
     net: u64,
     /// Total time of callees that ended.
     callees: u64,
@@ -25,9 +27,9 @@ pub(super) struct Frame {
     inner: u32,
 }
 
-impl Frame {
-    pub fn new(function: u32, how: How) -> Self {
-        Self { function, how, net: 0, callees: 0, node: NONE, home: NONE, inner: 0 }
+impl Default for Open {
+    fn default() -> Self {
+        Self { net: 0, callees: 0, node: NONE, home: NONE, inner: 0 }
     }
 }
 
@@ -63,10 +65,9 @@ struct Away {
     idle_ns: u64,
 }
 
-/// A thread's stack and what is recorded of it.
+/// What is recorded of a thread. Its open frames are the machine's.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
-    pub frames: Vec<Frame>,
     pub entries: Vec<Entry>,
     /// Frames below this one are not shown.
     pub base: usize,
@@ -79,128 +80,120 @@ pub(super) struct Thread {
 
 impl Thread {
     /// Whether a frame is open that is shown.
-    pub fn is_open(&self) -> bool {
-        self.frames.len() > self.base
-    }
-
-    /// Frames that are open above what is not shown.
-    pub fn depth(&self) -> usize {
-        self.frames.len().saturating_sub(self.base)
+    pub fn is_open(&self, frames: &[Frame]) -> bool {
+        frames.len() > self.base
     }
 
     /// Time for the frame on top; false if there is none.
-    pub fn spend(&mut self, ns: u64) -> bool {
-        let open = self.is_open();
-        match self.frames.last_mut() {
-            Some(top) if open => top.net += ns,
+    pub fn spend(&mut self, frames: &mut [Frame], ns: u64) -> bool {
+        let open = self.is_open(frames);
+        match frames.last_mut() {
+            Some(top) if open => top.data.net += ns,
             _ => return false,
         }
         true
     }
 
-    /// Forgets the times of the frames: the path begins.
-    pub fn reset(&mut self) {
-        for frame in &mut self.frames {
-            *frame = Frame::new(frame.function, frame.how);
-        }
-    }
-
     /// The frames that are open have entries from here on, as they had not when they began.
-    pub fn introduce(&mut self, budget: &mut Budget) {
+    pub fn introduce(&mut self, frames: &mut [Frame], budget: &mut Budget) {
         self.introduced = true;
         self.interrupts = 0;
-        for at in self.base..self.frames.len() {
-            self.open(at, None, budget);
+        for at in self.base..frames.len() {
+            let Frame { function, how, data } = frames[at];
+            let opened = self.open(&frames[..at], function, how, None, budget);
+            frames[at].data = Open { net: data.net, callees: data.callees, ..opened };
         }
     }
 
-    /// A call begins.
-    pub fn push(&mut self, function: u32, how: How, now: u64, budget: &mut Budget) {
-        self.frames.push(Frame::new(function, how));
-        self.open(self.frames.len() - 1, Some(now), budget);
-    }
-
-    /// Gives the frame at `at` its entry.
-    fn open(&mut self, at: usize, begin_ns: Option<u64>, budget: &mut Budget) {
-        let below = if at > self.base { self.frames.get(at - 1).copied() } else { None };
-        let (level, home) = below.map_or((0, NONE), |frame| (frame.inner, frame.home));
-        let Some(frame) = self.frames.get_mut(at) else { return };
-        let interrupt = frame.how == How::Interrupt;
+    /// A call begins upon `frames`: gives it its entry.
+    pub fn open(
+        &mut self,
+        frames: &[Frame],
+        function: u32,
+        how: How,
+        begin_ns: Option<u64>,
+        budget: &mut Budget,
+    ) -> Open {
+        let below = if self.is_open(frames) { frames.last() } else { None };
+        let (level, home) = below.map_or((0, NONE), |frame| (frame.data.inner, frame.data.home));
+        let interrupt = how == How::Interrupt;
         self.interrupts += u32::from(interrupt);
-        (frame.inner, frame.home, frame.node) = (level, home, NONE);
         if level >= budget.depth && !(interrupt && level < budget.depth + NESTED) {
             budget.hidden += 1;
             if let Some(entry) = self.entries.get_mut(home as usize) {
                 entry.hidden = entry.hidden.saturating_add(1);
             }
-            return;
+            return Open { inner: level, home, ..Open::default() };
         }
-        frame.inner = level + 1;
-        if budget.take() {
-            frame.node = self.entries.len() as u32;
-            frame.home = frame.node;
-            let kind = EntryKind::Call { function: FunctionIndex(frame.function), how: word(frame.how) };
-            self.entries.push(Entry { begin_ns, end_ns: None, ..leaf(kind, level) });
+        let inner = level + 1;
+        if !budget.take() {
+            return Open { inner, home, ..Open::default() };
         }
+        let node = self.entries.len() as u32;
+        let kind = EntryKind::Call { function: FunctionIndex(function), how: word(how) };
+        self.entries.push(Entry { begin_ns, end_ns: None, ..leaf(kind, level) });
+        Open { inner, node, home: node, ..Open::default() }
     }
 
-    /// The top frame ends, or is no longer followed if no time is given.
-    pub fn pop(&mut self, end_ns: Option<u64>) -> Option<Frame> {
-        let frame = self.frames.pop()?;
-        if self.frames.len() < self.base {
-            return Some(frame);
+    /// A frame that lay on `frames` ended, or is no longer followed if no time is given.
+    pub fn ended(&mut self, frames: &mut [Frame], frame: Frame, end_ns: Option<u64>) {
+        if frames.len() < self.base {
+            return;
         }
-        let total_ns = frame.net + frame.callees;
+        let Open { net: net_ns, callees, node, .. } = frame.data;
+        let total_ns = net_ns + callees;
         if frame.how == How::Interrupt {
             self.interrupts = self.interrupts.saturating_sub(1);
-        } else if self.is_open() {
-            if let Some(below) = self.frames.last_mut() {
-                below.callees += total_ns;
+        } else if self.is_open(frames) {
+            if let Some(below) = frames.last_mut() {
+                below.data.callees += total_ns;
             }
         }
         let length = self.entries.len() as u32;
-        if let Some(entry) = self.entries.get_mut(frame.node as usize) {
-            *entry = Entry { end_ns, net_ns: frame.net, total_ns, len: length - frame.node, ..*entry };
+        if let Some(entry) = self.entries.get_mut(node as usize) {
+            *entry = Entry { end_ns, net_ns, total_ns, len: length - node, ..*entry };
         }
-        Some(frame)
     }
 
     /// Something without parts happens.
-    pub fn note(&mut self, kind: EntryKind, now: u64, budget: &mut Budget) {
-        self.leaf(kind, Some(now), Some(now), 0, budget);
+    pub fn note(&mut self, frames: &[Frame], kind: EntryKind, now: u64, budget: &mut Budget) {
+        self.leaf(frames, kind, Some(now), Some(now), 0, budget);
     }
 
     /// Something without parts, of a length.
     pub fn leaf(
         &mut self,
+        frames: &[Frame],
         kind: EntryKind,
         begin_ns: Option<u64>,
         end_ns: Option<u64>,
         ns: u64,
         budget: &mut Budget,
     ) {
-        let level = if self.is_open() { self.frames.last().map_or(0, |frame| frame.inner) } else { 0 };
+        let top = if self.is_open(frames) { frames.last() } else { None };
+        let level = top.map_or(0, |frame| frame.data.inner);
         if budget.take() {
             self.entries.push(Entry { begin_ns, end_ns, net_ns: ns, total_ns: ns, ..leaf(kind, level) });
         }
     }
 
     /// Time that no frame has; goes on with the last entry where that is of the same kind.
-    pub fn homeless(&mut self, kind: EntryKind, from: u64, ns: u64, budget: &mut Budget) {
+    pub fn homeless(&mut self, frames: &[Frame], kind: EntryKind, from: u64, ns: u64, budget: &mut Budget) {
         match self.entries.last_mut() {
             Some(last) if last.kind == kind && last.level == 0 && last.end_ns == Some(from) => {
                 last.end_ns = Some(from + ns);
                 last.net_ns += ns;
                 last.total_ns += ns;
             }
-            _ => self.leaf(kind, Some(from), Some(from + ns), ns, budget),
+            _ => self.leaf(frames, kind, Some(from), Some(from + ns), ns, budget),
         }
     }
 
     /// Another thread runs from here on. `switches` and `idle_ns` are what there was until now.
-    pub fn leave(&mut self, to: u32, now: u64, switches: u64, idle_ns: u64, budget: &mut Budget) {
+    pub fn leave(&mut self, frames: &[Frame], away: (u32, u64), so_far: (u64, u64), budget: &mut Budget) {
+        let ((to, now), (switches, idle_ns)) = (away, so_far);
         let before = self.entries.len() as u32;
-        self.leaf(EntryKind::Away { switches: 0, idle_ns: 0, to }, Some(now), None, 0, budget);
+        self.leaf(frames, EntryKind::Away { switches: 0, idle_ns: 0, to }, Some(now), None, 0, budget);
         let node = if self.entries.len() as u32 > before { before } else { NONE };
         self.away = Some(Away { node, since: now, switches, idle_ns });
     }
@@ -218,11 +211,10 @@ impl Thread {
     }
 
     /// Nothing more is known of its frames.
-    pub fn lose(&mut self) {
-        while self.is_open() {
-            self.pop(None);
+    pub fn lose(&mut self, frames: &mut Vec<Frame>) {
+        while let Some(frame) = frames.pop() {
+            self.ended(frames, frame, None);
         }
-        self.frames.clear();
         (self.base, self.interrupts, self.introduced, self.away) = (0, 0, false, None);
     }
 }

@@ -87,7 +87,7 @@ pub(super) struct Plan {
     pub window: (u64, u64),
     /// What makes the path begin happens in one of these, in order of time.
     pub windows: Vec<(u64, u64)>,
-    /// Threads that are shown, by number; the last stands for one that was not identified.
+    /// Threads that are shown, by number, with room for [`crate::events::Machine::nobody`].
     pub shown: Vec<bool>,
     pub all: bool,
     pub depth: u32,
@@ -199,13 +199,13 @@ fn first_region<'a>(recording: &'a Recording, name: Option<&str>) -> Result<&'a 
     })
 }
 
-/// Which threads are shown, with one more place for a thread that was not identified.
+/// Which threads are shown, with room for the machine's nobody.
 fn shown(recording: &Recording, wanted: Option<&str>) -> Result<Vec<bool>, PathError> {
     let threads = &recording.threads;
-    let Some(wanted) = wanted else { return Ok(vec![true; threads.len() + 1]) };
+    let Some(wanted) = wanted else { return Ok(vec![true; threads.len() + 2]) };
     let pid = wanted.parse::<u32>().ok();
     let mut shown: Vec<bool> = threads.iter().map(|t| Some(t.pid) == pid || t.comm == wanted).collect();
-    shown.push(false);
+    shown.extend([false; 2]);
     if shown.contains(&true) {
         return Ok(shown);
     }

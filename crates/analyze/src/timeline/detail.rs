@@ -1,10 +1,10 @@
 //! Every call of a window of time.
 
-use super::walk::{Change, Walk};
-use super::{extend, Holder, Lane, Slice};
+use super::{extend, holder, Holder, Slice, HALTED};
+use crate::events::{replay, Bounds, Frame, Machine, Visitor};
 use crate::trace_file::TraceFile;
 use crate::Error;
-use kerntune_trace::{Event, How};
+use kerntune_trace::{Event, How, Weights};
 
 /// When a window ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,16 @@ pub struct Window {
     pub until: Until,
     /// It ends earlier where there are more calls than this.
     pub calls: usize,
+}
+
+impl Window {
+    /// Virtual time at which it ends, ns, if that is what ends it.
+    fn end(&self) -> u64 {
+        match self.until {
+            Until::Time(end) => end,
+            _ => u64::MAX,
+        }
+    }
 }
 
 /// A call, or the part of one that lies in a window.
@@ -71,30 +81,18 @@ pub struct Detail {
 /// Any damage in the chunks that the window lies in.
 pub fn detail(trace: &TraceFile<'_>, window: &Window) -> Result<Detail, Error> {
     let mut collect = Collect::new(*window, trace.recording.threads.len());
-    let mut walk = Walk::new(trace.recording);
+    let mut machine = Machine::new(Bounds::of(trace.recording));
     let mut reader = trace.reader()?;
-    let mut end = None;
     for number in trace.covering(window.begin, u64::MAX) {
         let chunk = reader.read(number)?;
         // Outside of regions nothing was recorded: there the window ends.
-        if end.is_some_and(|end| chunk.header.begin != end) && collect.started {
+        if collect.started && chunk.header.begin != machine.now() {
             break;
         }
-        walk.adopt(&chunk)?;
-        let mut now = chunk.header.begin;
-        let mut decoder = chunk.decoder();
-        let format = |source| Error::Format { chunk: number, source };
-        while let Some((delta, event)) = decoder.next().map_err(format)? {
-            let before = now;
-            now = now.saturating_add(delta);
-            if !collect.event(&mut walk, before, now, event)? {
-                return Ok(collect.finish());
-            }
-            if let Event::Idle { ns } = event {
-                now = now.saturating_add(ns);
-            }
+        replay(&mut machine, &mut collect, &chunk)?;
+        if collect.done {
+            break;
         }
-        end = Some(now);
     }
     Ok(collect.finish())
 }
@@ -103,11 +101,87 @@ struct Collect {
     window: Window,
     out: Detail,
     started: bool,
+    done: bool,
     /// For each thread and depth the call that is open there.
     open: Vec<Vec<usize>>,
     /// The call that [`Until::EndOf`] waits for.
     awaited: Option<usize>,
     operations: u32,
+}
+
+impl Visitor for Collect {
+    type Frame = ();
+    type Error = Error;
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn pass(&mut self, machine: &mut Machine<()>, ns: u64, _: Weights, event: &Event) -> Result<(), Error> {
+        let (before, now) = (machine.now(), machine.now() + ns);
+        if now < self.window.begin {
+            return Ok(());
+        }
+        self.start(machine, before.max(self.window.begin));
+        let end = self.window.end();
+        self.slice(before, now.min(end), holder(machine));
+        if now >= end {
+            self.end(true);
+        } else if self.out.calls.len() >= self.window.calls && !matches!(event, Event::Idle { .. }) {
+            self.end(false);
+        }
+        Ok(())
+    }
+
+    fn idle(&mut self, machine: &mut Machine<()>, ns: u64) -> Result<(), Error> {
+        let (asleep, awake) = (machine.now(), machine.now() + ns);
+        if awake <= self.window.begin && asleep < self.window.begin {
+            return Ok(());
+        }
+        // Perhaps the window begins while the CPU is halted.
+        self.start(machine, self.window.begin);
+        let end = self.window.end().max(self.window.begin);
+        self.slice(asleep, awake.min(end), HALTED);
+        if awake >= end {
+            self.end(true);
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, machine: &mut Machine<()>, function: u32, how: How) -> Result<(), Error> {
+        let now = machine.now();
+        if self.started {
+            let is_awaited = self.window.until == Until::EndOf(function) && now == self.window.begin;
+            if is_awaited && self.awaited.is_none() {
+                self.awaited = Some(self.out.calls.len());
+            }
+            self.push(machine.running(), machine.frames().len(), function, how, now, false);
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, machine: &mut Machine<()>, _: Frame<()>) -> Result<(), Error> {
+        let open = &mut self.open[machine.running()];
+        while open.len() > machine.frames().len() {
+            let Some(at) = open.pop() else { break };
+            if let Some(call) = self.out.calls.get_mut(at) {
+                (call.end, call.cut_end) = (machine.now(), false);
+            }
+            if self.awaited == Some(at) {
+                (self.out.whole, self.done) = (true, true);
+            }
+        }
+        Ok(())
+    }
+
+    fn operation(&mut self, _: &mut Machine<()>) {
+        if self.started {
+            self.operations += 1;
+            if matches!(self.window.until, Until::Operations(wanted) if self.operations >= wanted) {
+                self.end(true);
+            }
+        }
+    }
 }
 
 impl Collect {
@@ -117,74 +191,27 @@ impl Collect {
             window,
             out,
             started: false,
-            open: vec![Vec::new(); threads + 1],
+            done: false,
+            open: vec![Vec::new(); threads + 2],
             awaited: None,
             operations: 0,
         }
     }
 
-    /// One event, of which `before` and `now` are the interval before it. `false` ends the window.
-    fn event(&mut self, walk: &mut Walk, before: u64, now: u64, event: Event) -> Result<bool, Error> {
-        if now < self.window.begin {
-            if let Event::Idle { ns } = event {
-                // Perhaps the window begins while the CPU is halted.
-                if now.saturating_add(ns) > self.window.begin {
-                    self.start(walk, self.window.begin);
-                    return Ok(self.idle(now, ns));
-                }
-            }
-            walk.event(event)?;
-            return Ok(true);
-        }
-        self.start(walk, before.max(self.window.begin));
-        if let Until::Time(end) = self.window.until {
-            if now >= end {
-                self.slice(before, end, walk.holder());
-                self.out.whole = true;
-                return Ok(false);
-            }
-        }
-        self.slice(before, now, walk.holder());
-        if let Event::Idle { ns } = event {
-            return Ok(self.idle(now, ns));
-        }
-        if self.out.calls.len() >= self.window.calls {
-            return Ok(false);
-        }
-        let going = match walk.event(event)? {
-            Change::Entered => {
-                self.enter(walk, now);
-                true
-            }
-            Change::Ended(depth) => self.end_down_to(walk.running, depth, now),
-            Change::Switched => true,
-            Change::Nothing => event != Event::Operation || self.operation(),
-        };
-        self.out.whole = !going;
-        Ok(going)
-    }
-
-    /// The CPU was halted; `false` if the window ends in it.
-    fn idle(&mut self, now: u64, ns: u64) -> bool {
-        let awake = now.saturating_add(ns);
-        let end = match self.window.until {
-            Until::Time(end) => end.max(self.window.begin),
-            _ => u64::MAX,
-        };
-        self.slice(now, awake.min(end), Holder { lane: Lane::Idle, user: false });
-        self.out.whole = awake >= end;
-        awake < end
+    /// The window ends, or there is no room for more.
+    fn end(&mut self, whole: bool) {
+        (self.out.whole, self.done) = (whole, true);
     }
 
     /// What is open where the window begins.
-    fn start(&mut self, walk: &Walk, begin: u64) {
+    fn start(&mut self, machine: &mut Machine<()>, begin: u64) {
         if std::mem::replace(&mut self.started, true) {
             return;
         }
         (self.out.begin, self.out.end) = (begin, begin);
-        for (thread, stack) in walk.stacks.iter().enumerate() {
-            for (depth, &(function, how)) in stack.frames.iter().enumerate() {
-                self.push(thread, depth, function, how, begin, true);
+        for thread in 0..self.open.len() {
+            for (depth, frame) in machine.stack_of(thread).frames.iter().enumerate() {
+                self.push(thread, depth, frame.function, frame.how, begin, true);
             }
         }
     }
@@ -204,35 +231,6 @@ impl Collect {
             cut_begin,
             cut_end: true,
         });
-    }
-
-    fn enter(&mut self, walk: &Walk, now: u64) {
-        let frames = walk.stacks.get(walk.running).map_or(&[][..], |stack| &stack.frames);
-        let Some(&(function, how)) = frames.last() else { return };
-        let is_awaited = self.window.until == Until::EndOf(function) && now == self.window.begin;
-        if is_awaited && self.awaited.is_none() {
-            self.awaited = Some(self.out.calls.len());
-        }
-        self.push(walk.running, frames.len() - 1, function, how, now, false);
-    }
-
-    /// `false` if the awaited call ended.
-    fn end_down_to(&mut self, thread: usize, depth: usize, now: u64) -> bool {
-        let Some(open) = self.open.get_mut(thread) else { return true };
-        let mut going = true;
-        while open.len() > depth {
-            let Some(at) = open.pop() else { break };
-            if let Some(call) = self.out.calls.get_mut(at) {
-                (call.end, call.cut_end) = (now, false);
-            }
-            going &= self.awaited != Some(at);
-        }
-        going
-    }
-
-    fn operation(&mut self) -> bool {
-        self.operations += 1;
-        !matches!(self.window.until, Until::Operations(wanted) if self.operations >= wanted)
     }
 
     fn slice(&mut self, begin: u64, end: u64, holder: Holder) {

@@ -5,16 +5,17 @@
 //! bin are given one by one as well. [`detail`] reads one window through the trace's index and gives
 //! its calls.
 //!
-//! Both keep the rules of `src/replay.rs`: an interval between two events belongs to the state
+//! Both keep the rules of `src/functions.rs`: an interval between two events belongs to the state
 //! before the second one; interrupts are nobody's; idle time lies between intervals. Calls are not
 //! paired with what they cost here: a call in [`Detail`] is where it began and where it ended.
 
 mod detail;
 mod overview;
-mod walk;
 
 pub use detail::{detail, Call, Detail, Until, Window};
 pub use overview::{overview, Bin, Overview, Span};
+
+use crate::events::Machine;
 
 /// Who had the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +48,20 @@ pub struct Slice {
     pub end: u64,
     /// Who had the CPU.
     pub holder: Holder,
+}
+
+/// Nobody has the CPU: it is halted.
+const HALTED: Holder = Holder { lane: Lane::Idle, user: false };
+
+/// Who has the CPU while it is not halted.
+#[inline]
+fn holder<T>(machine: &Machine<T>) -> Holder {
+    let thread = u32::try_from(machine.running).ok().filter(|_| machine.running < machine.bounds.threads);
+    match thread {
+        _ if machine.stack.interrupts > 0 => Holder { lane: Lane::Interrupt, user: false },
+        Some(thread) => Holder { lane: Lane::Thread(thread), user: machine.user },
+        None => Holder { lane: Lane::Unknown, user: machine.user },
+    }
 }
 
 /// Appends a slice, or lengthens the one before it if that is its beginning.

@@ -1,10 +1,10 @@
 //! The whole trace in a few thousand bins.
 
-use super::walk::{Change, Walk};
-use super::{extend, Holder, Lane, Slice};
+use super::{extend, holder, Holder, Slice, HALTED};
+use crate::events::{replay, Bounds, Machine, Opening, Visitor};
 use crate::trace_file::TraceFile;
 use crate::{Error, Progress};
-use kerntune_trace::Event;
+use kerntune_trace::{Event, Weights};
 use std::collections::BTreeMap;
 
 /// A stretch of recorded time without a gap, and its share of the bins.
@@ -61,33 +61,13 @@ pub struct Overview {
 /// Any damage, and [`Error::Stopped`] if `progress` breaks.
 pub fn overview(trace: &TraceFile<'_>, bins: u32, progress: Progress<'_>) -> Result<Overview, Error> {
     let mut paint = Paint::new(spans(trace, bins));
-    let mut walk = Walk::new(trace.recording);
+    let mut machine = Machine::new(Bounds::of(trace.recording));
     let mut reader = trace.reader()?;
     let mut events = 0;
     for number in 0..trace.chunks() {
         let chunk = reader.read(number)?;
-        walk.adopt(&chunk)?;
-        let mut now = chunk.header.begin;
-        let mut since = now;
-        let mut holder = walk.holder();
-        let mut decoder = chunk.decoder();
-        let format = |source| Error::Format { chunk: number, source };
-        while let Some((delta, event)) = decoder.next().map_err(format)? {
-            now = now.saturating_add(delta);
-            if walk.event(event)? != Change::Nothing {
-                let next = walk.holder();
-                if next != holder {
-                    paint.time(since, now, holder);
-                    (since, holder) = (now, next);
-                }
-            } else if let Event::Idle { ns } = event {
-                paint.time(since, now, holder);
-                since = now.saturating_add(ns);
-                paint.time(now, since, Holder { lane: Lane::Idle, user: false });
-                now = since;
-            }
-        }
-        paint.time(since, now, holder);
+        replay(&mut machine, &mut paint, &chunk)?;
+        paint.until(machine.now());
         events += u64::from(chunk.header.events);
         if progress(events).is_break() {
             return Err(Error::Stopped);
@@ -128,13 +108,51 @@ struct Paint {
     edge: u64,
     cells: BTreeMap<Holder, u64>,
     pending: Option<Slice>,
+    /// Who has had the CPU since when.
+    holder: Holder,
+    since: u64,
+}
+
+impl Visitor for Paint {
+    type Frame = ();
+    type Error = Error;
+
+    fn begin(&mut self, machine: &mut Machine<()>, opening: &Opening<'_>) -> Result<(), Error> {
+        machine.take(opening);
+        (self.since, self.holder) = (opening.begin, holder(machine));
+        Ok(())
+    }
+
+    #[inline]
+    fn pass(&mut self, machine: &mut Machine<()>, ns: u64, _: Weights, _: &Event) -> Result<(), Error> {
+        let holder = holder(machine);
+        if ns > 0 && holder != self.holder {
+            self.until(machine.now());
+            self.holder = holder;
+        }
+        Ok(())
+    }
+
+    fn idle(&mut self, machine: &mut Machine<()>, ns: u64) -> Result<(), Error> {
+        let (asleep, awake) = (machine.now(), machine.now() + ns);
+        self.until(asleep);
+        self.time(asleep, awake, HALTED);
+        self.since = awake;
+        Ok(())
+    }
 }
 
 impl Paint {
     fn new(spans: Vec<Span>) -> Self {
         let edge = spans.first().map_or(0, |span| span.edge(1));
         let out = Overview { spans, ..Overview::default() };
-        Self { out, span: 0, bin: 0, edge, cells: BTreeMap::new(), pending: None }
+        Self { out, span: 0, bin: 0, edge, cells: BTreeMap::new(), pending: None, holder: HALTED, since: 0 }
+    }
+
+    /// The holder has had the CPU until now.
+    fn until(&mut self, now: u64) {
+        self.time(self.since, now, self.holder);
+        self.since = now;
     }
 
     /// `holder` had the CPU from `begin` to `end`. To be called in the order of time.

@@ -1,5 +1,5 @@
-//! Everything that is counted. All of it is sums, extremes and firsts, so that books that were kept
-//! apart add up to the same in any order.
+//! Everything that is counted. All of it is sums, extremes and firsts, so that what was counted apart
+//! adds up to the same in any order.
 
 use crate::accounts::Accounts;
 use crate::hash::Mixed;
@@ -40,7 +40,7 @@ pub(crate) struct RegionAccount {
 pub(crate) type SwitchKey = (u32, u32, u32, u32, bool);
 
 /// The accounts of all regions. The region after the last is what passed outside of all.
-pub(crate) struct Books {
+pub(crate) struct Accumulators {
     pub tree: Tree,
     pub accounts: Accounts,
     /// By region and thread.
@@ -53,7 +53,7 @@ pub(crate) struct Books {
     points: HashMap<(u32, u32), u64, Mixed>,
 }
 
-impl Books {
+impl Accumulators {
     pub fn new(regions: usize, wide: bool) -> Self {
         Self {
             tree: Tree::new(wide),
@@ -86,7 +86,7 @@ impl Books {
         *self.points.entry((region, point)).or_default() += count;
     }
 
-    /// Adds other books.
+    /// Adds what was counted elsewhere.
     pub fn merge(&mut self, other: Self) {
         let accounts = self.accounts.merge(other.accounts);
         self.tree.merge(&other.tree, |account| accounts.get(account as usize).copied().unwrap_or(NONE));
@@ -151,7 +151,7 @@ impl Books {
     }
 }
 
-/// What [`Books::take_rest`] takes.
+/// What [`Accumulators::take_rest`] takes.
 pub(crate) struct Rest {
     pub switches: Rows<SwitchKey, u64>,
     pub idles: Rows<(u32, u32, u32), (u64, u64)>,
@@ -198,9 +198,9 @@ impl PendingIdles {
     }
 
     /// They end.
-    pub fn settle(&mut self, waker: u32, books: &mut Books) {
+    pub fn settle(&mut self, waker: u32, sums: &mut Accumulators) {
         for (region, idle) in self.0.drain(..) {
-            books.add_idle(region, waker, idle);
+            sums.add_idle(region, waker, idle);
         }
     }
 }

@@ -1,10 +1,12 @@
-//! Many workers replay chunks, one stitches them, in their order.
+//! A pool of workers replays chunks, one stitches them, in their order.
 
-use crate::books::Books;
+use crate::accumulators::Accumulators;
+use crate::events::{replay, Machine};
+use crate::functions::{Functions, Open};
 use crate::known::Known;
+use crate::memo::Memo;
 use crate::record::Record;
-use crate::replay::Replay;
-use crate::{ChunkReader, Error, TraceFile};
+use crate::{Chunk, ChunkReader, Error, TraceFile};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,7 +28,7 @@ pub(crate) fn replay_all(
     threads: usize,
     partial: bool,
     mut each: impl FnMut(usize, Outcome) -> ControlFlow<()>,
-) -> Result<Books, Error> {
+) -> Result<Accumulators, Error> {
     let chunks = trace.chunks();
     let threads = threads.clamp(1, chunks.clamp(1, MAX_WORKERS));
     if threads == 1 {
@@ -36,7 +38,7 @@ pub(crate) fn replay_all(
                 break;
             }
         }
-        return Ok(worker.replay.books);
+        return Ok(worker.finish());
     }
     let workers = (0..threads).map(|_| Worker::new(trace, known, partial)).collect::<Result<Vec<_>, _>>()?;
     let window = Window::new(chunks, AHEAD * threads);
@@ -46,9 +48,9 @@ pub(crate) fn replay_all(
             while let Some(number) = window.take() {
                 window.put(number, worker.chunk(number));
             }
-            worker.replay.books
+            worker.finish()
         };
-        let crew: Vec<_> = workers.into_iter().map(|worker| scope.spawn(move || work(worker))).collect();
+        let pool: Vec<_> = workers.into_iter().map(|worker| scope.spawn(move || work(worker))).collect();
         for number in 0..chunks {
             let Some(outcome) = window.next(number) else { break };
             if each(number, outcome).is_break() {
@@ -56,46 +58,69 @@ pub(crate) fn replay_all(
             }
         }
         window.stop();
-        let mut books: Option<Books> = None;
-        for worker in crew {
+        let mut all: Option<Accumulators> = None;
+        for worker in pool {
             let more = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            match &mut books {
+            match &mut all {
                 Some(sum) => sum.merge(more),
-                None => books = Some(more),
+                None => all = Some(more),
             }
         }
-        Ok(books.unwrap_or_else(|| Books::new(known.regions, known.wide)))
+        Ok(all.unwrap_or_else(|| Accumulators::new(known.regions, known.wide)))
     })
 }
 
 struct Worker<'a> {
     reader: ChunkReader<'a>,
-    known: &'a Known,
-    replay: Replay<'a>,
+    machine: Machine<Open>,
+    functions: Functions<'a>,
+    memo: Memo,
     partial: bool,
 }
 
 impl<'a> Worker<'a> {
     fn new(trace: &TraceFile<'a>, known: &'a Known, partial: bool) -> Result<Self, Error> {
-        Ok(Self { reader: trace.reader()?, known, replay: Replay::new(known), partial })
+        let (machine, functions) = (Machine::new(known.bounds), Functions::new(known));
+        Ok(Self { reader: trace.reader()?, machine, functions, memo: Memo::new(known.bounds), partial })
+    }
+
+    /// What was counted.
+    fn finish(mut self) -> Accumulators {
+        self.memo.settle(&mut self.functions.sums);
+        self.functions.sums
     }
 
     fn chunk(&mut self, number: usize) -> Outcome {
-        let chunk = self.reader.read(number)?;
-        if !self.partial {
-            return self.replay.chunk(chunk);
+        let Self { reader, machine, functions, memo, partial } = self;
+        let chunk = reader.read(number)?;
+        if !*partial {
+            let events = memo.replay(machine, functions, &chunk)?;
+            return record(machine, functions, chunk, events);
         }
         // What a chunk that turns out to be damaged has counted must not be kept.
-        let fresh = Books::new(self.known.regions, self.known.wide);
-        let mut books = std::mem::replace(&mut self.replay.books, fresh);
-        let outcome = self.replay.chunk(chunk);
-        match outcome {
-            Ok(_) => books.merge(std::mem::replace(&mut self.replay.books, Books::new(0, false))),
-            Err(_) => self.replay = Replay::new(self.known),
+        let known = functions.known;
+        let mut fresh = Functions::new(known);
+        let events = replay(machine, &mut fresh, &chunk)?;
+        let outcome = record(machine, &mut fresh, chunk, events);
+        if outcome.is_ok() {
+            functions.sums.merge(fresh.sums);
         }
-        self.replay.books = books;
         outcome
     }
+}
+
+/// Ends a chunk of which so many events were found.
+fn record(
+    machine: &mut Machine<Open>,
+    functions: &mut Functions<'_>,
+    chunk: Chunk<'_>,
+    found: u64,
+) -> Outcome {
+    let expected = chunk.header.events.into();
+    if found != expected {
+        return Err(Error::Contents { chunk: chunk.number, what: "events", found, expected });
+    }
+    Ok(functions.end(machine, chunk.header.begin, found, chunk.state))
 }
 
 /// The chunks between the first that is not stitched and the last that a worker may take.

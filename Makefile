@@ -4,14 +4,13 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO ?= cargo
 KERNTUNE := target/release/kerntune
-RECORDER := target/release/libkerntune_recorder.so
 
 # Rust that rustup installed, also where the shell does not know of it yet.
 CARGO_HOME ?= $(HOME)/.cargo
 export PATH := $(CARGO_HOME)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-fast attack bench check install uninstall clean
+.PHONY: help setup build build-all demo test test-fast attack bench check install uninstall dist clean
 .NOTPARALLEL:
 
 help: ## show this
@@ -23,6 +22,10 @@ setup: ## install what is missing (Debian packages, Rust); asks for root through
 
 build: ## build kerntune and its recorder
 	$(CARGO) build --release --locked --workspace
+
+# With what writes manual pages and completions.
+build-all: build
+	$(CARGO) build --release --locked --workspace --example command_line
 
 demo: setup build ## tune Linux 6.12 for the workload rr and show what it gained
 	@scripts/demo $(KERNTUNE)
@@ -48,16 +51,20 @@ bench: setup build ## what recording costs, and how fast the parts of kerntune a
 	target/release/examples/trace_readers
 	target/release/examples/fetch_cost
 
-check: ## formatting, lints, documentation, scripts, spelling (installs linters)
+check: ## formatting, lints, documentation, scripts, spelling, fuzz targets (installs linters)
 	@scripts/setup checks
 	@CARGO=$(CARGO) scripts/check
 
-install: build ## install below PREFIX (/usr/local)
-	install -D -m 755 $(KERNTUNE) $(DESTDIR)$(PREFIX)/bin/kerntune
-	install -D -m 644 $(RECORDER) $(DESTDIR)$(PREFIX)/lib/kerntune/libkerntune_recorder.so
+install: build-all ## install below PREFIX (/usr/local): program, recorder, manual pages, completions, documents
+	@scripts/install $(DESTDIR)$(PREFIX)
 
 uninstall: ## undo install
-	rm -f $(DESTDIR)$(PREFIX)/bin/kerntune $(DESTDIR)$(PREFIX)/lib/kerntune/libkerntune_recorder.so
+	cd $(DESTDIR)$(PREFIX) && rm -rf bin/kerntune lib/kerntune share/doc/kerntune share/man/man1/kerntune.1 \
+	    share/man/man1/kerntune-*.1 share/bash-completion/completions/kerntune share/fish/vendor_completions.d/kerntune.fish \
+	    share/zsh/site-functions/_kerntune
+
+dist: build-all ## a tarball and a Debian package in dist/, tried
+	@scripts/dist
 
 clean: ## remove what was compiled; results in .kerntune stay
 	$(CARGO) clean

@@ -1,4 +1,0 @@
-//! `kerntune_attack`'s target `kernel_elf`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| kerntune_attack::run("kernel_elf", bytes));

@@ -12,6 +12,12 @@
 //!
 //! Only tokens count: comments, documentation, layout and tests do not change what is computed, and a result stays
 //! valid when they change. Start from [`emit`] in a build script and from [`of_files`] in a test.
+//!
+//! Build scripts also find here what the files of a folder add: [`registry()`].
+
+mod registry;
+
+pub use registry::{is_entry, registry};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::BTreeSet;

@@ -1,0 +1,79 @@
+//! Folders in which adding a file adds a thing.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// For build scripts: makes `$OUT_DIR/NAME.rs` of the folder `src/FOLDER`, NAME being its last part. It has each file as a
+/// public module, `ENTRIES`, a list with the `ENTRY` of each in the order of their names, and a macro `entries!` that hands
+/// another macro all names (`path_length PathLength,`). The folder's `mod.rs` says what an `Entry` is and includes it:
+///
+/// ```text
+/// include!(concat!(env!("OUT_DIR"), "/reports.rs"));
+/// ```
+///
+/// # Panics
+/// If the folder cannot be read: the build has to fail.
+pub fn registry(folder: &str) {
+    let variable = |name| PathBuf::from(std::env::var_os(name).expect("cargo runs build scripts"));
+    let directory = variable("CARGO_MANIFEST_DIR").join("src").join(folder);
+    println!("cargo:rerun-if-changed={}", directory.display());
+    let name = directory.file_name().expect("a folder's name").to_owned();
+    let target = variable("OUT_DIR").join(name).with_extension("rs");
+    fs::write(&target, source(&directory))
+        .unwrap_or_else(|error| panic!("cannot write {}: {error}", target.display()));
+}
+
+/// The modules of a folder, and the list of their entries.
+fn source(directory: &Path) -> String {
+    let listed = fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let listed = listed.unwrap_or_else(|error| panic!("cannot list {}: {error}", directory.display()));
+    let mut files: Vec<PathBuf> =
+        listed.iter().map(fs::DirEntry::path).filter(|path| is_entry(path)).collect();
+    files.sort();
+    let (mut modules, mut entries, mut names) = (String::new(), String::new(), String::new());
+    for file in &files {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        let _ = writeln!(modules, "#[path = {file:?}]\npub mod {name};");
+        let _ = writeln!(entries, "    &{name}::ENTRY,");
+        let _ = writeln!(names, "{name} {},", camel_case(&name));
+    }
+    format!(
+        "{modules}\n/// What the files of this folder add.\n#[allow(dead_code)]\npub static ENTRIES: &[&Entry] = &[\n{entries}];\n\n\
+         #[allow(unused_macros)]\nmacro_rules! entries {{ ($then:ident) => {{ $then! {{\n{names}}} }} }}\n"
+    )
+}
+
+/// `path_length` as `PathLength`.
+fn camel_case(name: &str) -> String {
+    let capitalised = |word: &str| word[..1].to_uppercase() + &word[1..];
+    name.split('_').filter(|word| !word.is_empty()).map(capitalised).collect()
+}
+
+/// Whether a file of a registry's folder adds something: all but its `mod.rs` and tests.
+pub fn is_entry(file: &Path) -> bool {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    file.extension().is_some_and(|end| end == "rs")
+        && stem != "mod"
+        && stem != "tests"
+        && !stem.ends_with("_tests")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_a_module_and_an_entry() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["mod.rs", "b.rs", "a.rs", "a_tests.rs", "notes.md"] {
+            fs::write(directory.path().join(name), "").unwrap();
+        }
+        let source = source(directory.path());
+        let at = |text: &str| source.find(text).unwrap_or_else(|| panic!("no {text} in {source}"));
+        assert!(at("pub mod a;") < at("pub mod b;") && at("&a::ENTRY") < at("&b::ENTRY"));
+        assert!(at("a A,") < at("b B,"));
+        assert_eq!(camel_case("l1i_misses"), "L1iMisses");
+        assert!(!source.contains("mod mod") && !source.contains("a_tests") && !source.contains("notes"));
+    }
+}

@@ -1,10 +1,10 @@
 //! Files and directories that the user names. They are looked at before long work, so that it is not lost at its end.
 
-use crate::args::config_line;
 use crate::exit::Failure;
+use crate::kernel_words::config_line;
 use kerntune_work::{write_atomic, IoContext};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Refuses what is no file, or cannot be read; `option` is where it was named.
@@ -83,6 +83,30 @@ impl OutputFile {
         }
         let write = || OpenOptions::new().write(true).open(&self.path)?.write_all(bytes);
         Ok(write().at("write", &self.path)?)
+    }
+
+    /// The same of what is too large to be made first; `write` writes it.
+    pub fn write_with<T>(
+        &self,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
+    ) -> Result<T, Failure> {
+        let mut partial = self.path.clone().into_os_string();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let mut file = BufWriter::new(match self.in_place {
+            true => OpenOptions::new().write(true).open(&self.path).at("open", &self.path)?,
+            false => File::create(&partial).at("create", &partial)?,
+        });
+        let done = write(&mut file).and_then(|written| file.flush().map(|()| written));
+        if self.in_place {
+            return Ok(done.at("write", &self.path)?);
+        }
+        if done.is_err() {
+            let _ = fs::remove_file(&partial);
+        }
+        let written = done.at("write", &partial)?;
+        fs::rename(&partial, &self.path).at("create", &self.path)?;
+        Ok(written)
     }
 
     /// The same of a value as indented JSON with a final newline.

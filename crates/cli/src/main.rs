@@ -3,10 +3,17 @@
 mod args;
 mod commands;
 mod exit;
+mod export;
 mod files;
+mod global;
+mod import;
+mod kernel_words;
 mod output;
 mod progress;
+mod registry;
+mod report;
 mod stderr;
+mod subject;
 
 use args::{Arguments, Command};
 use clap::Parser;
@@ -38,9 +45,9 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {
         Command::Workload(command) => commands::workload::run(command, output),
         Command::Record(options) => commands::record::run(global, options, output),
         Command::Profile(command) => commands::profile::run(global, command, output),
-        Command::Report(options) => commands::report::run(global, options, output),
-        Command::Export(format) => commands::export::run(global, format, output),
-        Command::Import(format) => commands::import::run(global, format, output),
+        Command::Report(options) => options.run(global, output),
+        Command::Export(format) => format.run(global, output),
+        Command::Import(format) => format.run(global, output),
         Command::Tags(options) => commands::tags::run(options, output),
         Command::Package(options) => commands::package::run(global, options, output),
         Command::Paper(options) => commands::paper::run(global, options, output),

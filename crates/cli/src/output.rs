@@ -1,7 +1,7 @@
 //! Where words go: results to standard output, progress and trouble to standard error.
 
-use crate::args::{Global, When};
 use crate::exit::{Exit, Failure};
+use crate::global::{Global, When};
 use crate::progress::Shown;
 use crate::stderr::say;
 use kerntune_report::{plain_table, printable_text, Style};

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// For build scripts: makes `$OUT_DIR/NAME.rs` of the folder `src/FOLDER`, NAME being its last part. It has each file as a
-/// public module and `ENTRIES`, a list with the `ENTRY` of each in the order of their names. The folder's `mod.rs` says
-/// what an `Entry` is and includes it:
+/// public module, `ENTRIES`, a list with the `ENTRY` of each in the order of their names, and a macro `entries!` that hands
+/// another macro all names (`path_length PathLength,`). The folder's `mod.rs` says what an `Entry` is and includes it:
 ///
-/// ```ignore
+/// ```text
 /// include!(concat!(env!("OUT_DIR"), "/reports.rs"));
 /// ```
 ///
@@ -31,13 +31,23 @@ fn source(directory: &Path) -> String {
     let mut files: Vec<PathBuf> =
         listed.iter().map(fs::DirEntry::path).filter(|path| is_entry(path)).collect();
     files.sort();
-    let (mut modules, mut entries) = (String::new(), String::new());
+    let (mut modules, mut entries, mut names) = (String::new(), String::new(), String::new());
     for file in &files {
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
         let _ = writeln!(modules, "#[path = {file:?}]\npub mod {name};");
         let _ = writeln!(entries, "    &{name}::ENTRY,");
+        let _ = writeln!(names, "{name} {},", camel_case(&name));
     }
-    format!("{modules}\n/// What the files of this folder add.\npub static ENTRIES: &[&Entry] = &[\n{entries}];\n")
+    format!(
+        "{modules}\n/// What the files of this folder add.\n#[allow(dead_code)]\npub static ENTRIES: &[&Entry] = &[\n{entries}];\n\n\
+         #[allow(unused_macros)]\nmacro_rules! entries {{ ($then:ident) => {{ $then! {{\n{names}}} }} }}\n"
+    )
+}
+
+/// `path_length` as `PathLength`.
+fn camel_case(name: &str) -> String {
+    let capitalised = |word: &str| word[..1].to_uppercase() + &word[1..];
+    name.split('_').filter(|word| !word.is_empty()).map(capitalised).collect()
 }
 
 /// Whether a file of a registry's folder adds something: all but its `mod.rs` and tests.
@@ -62,6 +72,8 @@ mod tests {
         let source = source(directory.path());
         let at = |text: &str| source.find(text).unwrap_or_else(|| panic!("no {text} in {source}"));
         assert!(at("pub mod a;") < at("pub mod b;") && at("&a::ENTRY") < at("&b::ENTRY"));
+        assert!(at("a A,") < at("b B,"));
+        assert_eq!(camel_case("l1i_misses"), "L1iMisses");
         assert!(!source.contains("mod mod") && !source.contains("a_tests") && !source.contains("notes"));
     }
 }

@@ -58,6 +58,14 @@ impl Crate {
                     }
                     rest = &rest[2..];
                 }
+                // A registry: its build script has made modules of the folder's files.
+                ("include", _) if rest.first().is_some_and(|next| is(next, "!")) => {
+                    let listed = fs::read_dir(children).unwrap().map(|entry| entry.unwrap().path());
+                    for path in listed.filter(|path| kerntune_code::is_entry(path)) {
+                        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+                        self.file(&path, &children.join(&name), &[module.clone(), vec![name]].concat());
+                    }
+                }
                 ("use", _) => {
                     let end = rest.iter().position(|token| is(token, ";")).unwrap_or(rest.len());
                     for (name, path) in imports(&rest[..end], &[]) {

@@ -1,6 +1,6 @@
 //! Two kernels, one workload, and the base kernel once more.
 
-use crate::{Costs, Error, Measurement, Metric, OperationCounters, Result, TOTAL};
+use crate::{Better, Costs, Error, Measurement, Metric, OperationCounters, Result, TOTAL};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
@@ -65,16 +65,24 @@ pub struct Row {
 
 impl Row {
     /// The rows of an operation; `counters` are of the base, the second base and the tuned run.
-    fn all(counters: [&OperationCounters; 3], costs: Option<&Costs>) -> impl Iterator<Item = Self> {
-        let counted = Metric::COUNTED.map(|metric| {
-            let sums = counters.map(|of| metric.count(of).unwrap_or_default());
-            // Of the same number of operations the sums say it without rounding.
-            let exact = sums[2].abs_diff(sums[0]) <= sums[1].abs_diff(sums[0]);
-            Self::new(metric, counters, sums.map(|sum| sum as f64), Some(exact))
-        });
-        let cycles = costs
-            .map(|costs| Self::new(Metric::ModelCycles, counters, counters.map(|of| costs.cycles(of)), None));
-        counted.into_iter().chain(cycles)
+    fn all<'a>(
+        counters: [&'a OperationCounters; 3],
+        costs: Option<&'a Costs>,
+    ) -> impl Iterator<Item = Self> + 'a {
+        Metric::all().iter().filter_map(move |&metric| {
+            if let [Some(base), Some(again), Some(tuned)] = counters.map(|of| metric.count(of)) {
+                // Of the same number of operations the sums say it without rounding.
+                let exact = tuned.abs_diff(base) <= again.abs_diff(base);
+                let sums = [base, again, tuned].map(|sum| sum as f64);
+                return Some(Self::new(metric, counters, sums, Some(exact)));
+            }
+            match counters.map(|of| metric.computed(of, costs?)) {
+                [Some(base), Some(again), Some(tuned)] => {
+                    Some(Self::new(metric, counters, [base, again, tuned], None))
+                }
+                _ => None,
+            }
+        })
     }
 
     /// `exact` says of equal numbers of operations whether the change is within the noise, if that can be said
@@ -116,6 +124,22 @@ impl Row {
     /// Higher and beyond the A/A difference.
     pub fn is_higher(&self) -> bool {
         !self.within_noise && self.tuned > self.base
+    }
+
+    /// Changed for the better beyond the A/A difference.
+    pub fn is_better(&self) -> bool {
+        match self.metric.better() {
+            Better::Lower => self.is_lower(),
+            Better::Higher => self.is_higher(),
+        }
+    }
+
+    /// Changed for the worse beyond the A/A difference.
+    pub fn is_worse(&self) -> bool {
+        match self.metric.better() {
+            Better::Lower => self.is_higher(),
+            Better::Higher => self.is_lower(),
+        }
     }
 }
 
@@ -210,9 +234,10 @@ impl Comparison {
         let costs = labels.costs.as_ref();
         let runs = [(Run::Base, base), (Run::BaseAgain, base_again), (Run::Tuned, tuned)];
         for (run, measurement) in runs {
-            let total = &measurement.total;
-            if total.kernel_instructions > 0 && total.taken_branches == 0 {
-                return Err(Error::NotCaptured { run, instructions: total.kernel_instructions });
+            let [instructions, branches] = [Metric::PathLength, Metric::TakenBranches]
+                .map(|metric| metric.count(&measurement.total).unwrap_or_default());
+            if instructions > 0 && branches == 0 {
+                return Err(Error::NotCaptured { run, instructions });
             }
         }
         let mut names: Vec<&str> = Vec::new();
@@ -260,7 +285,7 @@ impl Comparison {
 
     /// The metrics that there are rows of, in order.
     pub fn metrics(&self) -> impl Iterator<Item = Metric> + '_ {
-        Metric::ALL.into_iter().filter(|metric| self.rows.iter().any(|row| row.metric == *metric))
+        Metric::all().iter().copied().filter(|metric| self.rows.iter().any(|row| row.metric == *metric))
     }
 
     /// The operations that have rows, in order, without [`TOTAL`].

@@ -11,10 +11,7 @@ fn run(regions: &[Figures]) -> Measurement {
             depth: 0,
             closed: true,
             operations,
-            kernel_instructions: instructions,
-            taken_branches: branches,
-            l1i_misses: l1i,
-            itlb_misses: itlb,
+            counts: Metric::COUNTED.into_iter().zip([instructions, branches, l1i, itlb]).collect(),
             events: Default::default(),
         }
     }))

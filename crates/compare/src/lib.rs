@@ -18,10 +18,7 @@
 //!         depth: 0,
 //!         closed: true,
 //!         operations: 1_000,
-//!         kernel_instructions: instructions,
-//!         taken_branches: 3_000_000,
-//!         l1i_misses: 900_000,
-//!         itlb_misses: 40_000,
+//!         counts: [(Metric::PathLength, instructions), (Metric::TakenBranches, 3_000_000)].into(),
 //!         events: Default::default(),
 //!     }])
 //! };
@@ -49,8 +46,8 @@ pub mod number;
 mod verdict;
 
 pub use comparison::{Comparison, KernelRef, Labels, Missing, Row, Run, UnequalWork, SCHEMA};
-pub use measurement::{Measurement, ModelEvents, OperationCounters, RegionFigures, TOTAL};
-pub use metric::{Costs, EventCosts, Metric};
+pub use measurement::{Measurement, RegionFigures, TOTAL};
+pub use metric::{Better, Costs, EventCosts, Metric, ModelEvents, OperationCounters};
 pub use verdict::{Outcome, Verdict};
 
 /// What can be wrong with runs that are to be compared.

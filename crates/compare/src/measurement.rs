@@ -1,15 +1,17 @@
 //! The exact counters of one run.
 
+use crate::metric::{Metric, ModelEvents, OperationCounters};
 use crate::{Error, Result};
-use kerntune_profile::{ModelEvent, Profile, Tables};
+use kerntune_profile::Profile;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The `operation` of the rows that sum up all outermost regions.
 pub const TOTAL: &str = "total";
 
 /// One stretch between a begin and an end mark, as a recording or a profile has it. Counters
 /// are of kernel code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionFigures<'a> {
     /// The name that the mark gave: the operation.
     pub name: &'a str,
@@ -19,72 +21,9 @@ pub struct RegionFigures<'a> {
     pub closed: bool,
     /// Operations done in it.
     pub operations: u64,
-    /// Kernel instructions.
-    pub kernel_instructions: u64,
-    /// Kernel branches taken.
-    pub taken_branches: u64,
-    /// Model: L1I misses of kernel code.
-    pub l1i_misses: u64,
-    /// Model: iTLB misses of kernel code.
-    pub itlb_misses: u64,
+    /// Those metrics that are counted.
+    pub counts: BTreeMap<Metric, u64>,
     /// Model: events of kernel code behind the first level.
-    pub events: ModelEvents,
-}
-
-/// What a model with a second-level cache or a branch predictor counted there; 0 of parts that it does not have.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelEvents {
-    /// Lines that neither the L1I nor the L2 had.
-    pub l2_misses: u64,
-    /// Taken branches whose target only the second-level branch target buffer had.
-    pub btb_l2_hits: u64,
-    /// Taken calls, jumps and returns that no branch target buffer had.
-    pub btb_misses: u64,
-    /// Taken branches after which something else was fetched.
-    pub mispredictions: u64,
-}
-
-impl ModelEvents {
-    fn is_nothing(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Those of kernel code in a region of a profile.
-    fn of(region: u32, tables: &Tables) -> Self {
-        let mut events = Self::default();
-        for row in tables.model_events.iter().filter(|row| row.region == region) {
-            *events.of_kind(row.event) = row.kernel;
-        }
-        events
-    }
-
-    fn of_kind(&mut self, kind: ModelEvent) -> &mut u64 {
-        match kind {
-            ModelEvent::L2Miss => &mut self.l2_misses,
-            ModelEvent::BtbL2Hit => &mut self.btb_l2_hits,
-            ModelEvent::BtbMiss => &mut self.btb_misses,
-            ModelEvent::Misprediction => &mut self.mispredictions,
-        }
-    }
-}
-
-/// Sums over all regions of one name.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OperationCounters {
-    /// The regions' name.
-    pub operation: String,
-    /// Operations done.
-    pub operations: u64,
-    /// Kernel instructions.
-    pub kernel_instructions: u64,
-    /// Kernel branches taken.
-    pub taken_branches: u64,
-    /// Model: L1I misses of kernel code.
-    pub l1i_misses: u64,
-    /// Model: iTLB misses of kernel code.
-    pub itlb_misses: u64,
-    /// Model: events of kernel code behind the first level.
-    #[serde(default, skip_serializing_if = "ModelEvents::is_nothing")]
     pub events: ModelEvents,
 }
 
@@ -93,16 +32,16 @@ impl OperationCounters {
     fn add(&mut self, region: &RegionFigures) {
         for (sum, figure) in [
             (&mut self.operations, region.operations),
-            (&mut self.kernel_instructions, region.kernel_instructions),
-            (&mut self.taken_branches, region.taken_branches),
-            (&mut self.l1i_misses, region.l1i_misses),
-            (&mut self.itlb_misses, region.itlb_misses),
             (&mut self.events.l2_misses, region.events.l2_misses),
             (&mut self.events.btb_l2_hits, region.events.btb_l2_hits),
             (&mut self.events.btb_misses, region.events.btb_misses),
             (&mut self.events.mispredictions, region.events.mispredictions),
         ] {
             *sum = sum.saturating_add(figure);
+        }
+        for (&metric, &count) in &region.counts {
+            let sum = self.counts.entry(metric).or_default();
+            *sum = sum.saturating_add(count);
         }
     }
 }
@@ -164,10 +103,7 @@ impl Measurement {
             depth: region.depth,
             closed: true,
             operations: region.operations,
-            kernel_instructions: region.kernel_instructions.get(),
-            taken_branches: region.kernel_taken_branches,
-            l1i_misses: region.kernel_l1i_misses,
-            itlb_misses: region.kernel_itlb_misses,
+            counts: Metric::all().iter().filter_map(|metric| Some((*metric, metric.of(region)?))).collect(),
             events: ModelEvents::of(region.region, &profile.tables),
         }))
     }
@@ -188,10 +124,7 @@ mod tests {
             depth,
             closed: true,
             operations,
-            kernel_instructions: 1000 * scale,
-            taken_branches: 100 * scale,
-            l1i_misses: 10 * scale,
-            itlb_misses: scale,
+            counts: Metric::COUNTED.into_iter().zip([1000, 100, 10, 1].map(|count| count * scale)).collect(),
             events: ModelEvents { l2_misses: 2 * scale, mispredictions: 5 * scale, ..ModelEvents::default() },
         }
     }
@@ -208,8 +141,10 @@ mod tests {
         .unwrap();
         let names: Vec<_> = run.operations.iter().map(|o| (o.operation.as_str(), o.operations)).collect();
         assert_eq!(names, [("tcp_rr", 20), ("connect", 2), ("udp_rr", 5)]);
-        assert_eq!(run.operation("tcp_rr").unwrap().kernel_instructions, 7000);
-        assert_eq!((run.total.kernel_instructions, run.total.itlb_misses), (18_000, 18));
+        assert_eq!(Metric::PathLength.count(run.operation("tcp_rr").unwrap()), Some(7000));
+        let total = |metric: Metric| metric.count(&run.total);
+        assert_eq!((total(Metric::PathLength), total(Metric::ItlbMisses)), (Some(18_000), Some(18)));
+        assert_eq!(total(Metric::ModelCycles), None);
         assert_eq!(run.total.operations, 25);
         assert_eq!((run.total.events.l2_misses, run.total.events.mispredictions), (36, 90));
         assert_eq!(run.operation("tcp_rr").unwrap().events.l2_misses, 14);

@@ -184,10 +184,7 @@ mod tests {
             depth: 0,
             closed: true,
             operations: 100,
-            kernel_instructions: instructions,
-            taken_branches: branches,
-            l1i_misses: 10,
-            itlb_misses: 0,
+            counts: Metric::COUNTED.into_iter().zip([instructions, branches, 10, 0]).collect(),
             events: Default::default(),
         }))
         .unwrap()

@@ -292,10 +292,7 @@ mod tests {
             depth: 0,
             closed: true,
             operations: 10,
-            kernel_instructions,
-            taken_branches: 100,
-            l1i_misses: 50,
-            itlb_misses: 1,
+            counts: Metric::COUNTED.into_iter().zip([kernel_instructions, 100, 50, 1]).collect(),
             events: Default::default(),
         };
         Measurement::from_regions([region("a", instructions), region("b", 1_000)]).unwrap()

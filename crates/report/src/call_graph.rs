@@ -5,6 +5,8 @@ use crate::style::{printable, Role};
 use crate::unit::TimeUnit;
 use crate::view::scope;
 use crate::{health, Error, Result, Style};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::Args;
 use kerntune_analyze::graph::{CallGraph, Function};
 use kerntune_profile::{Profile, Symbol};
 use std::cmp::Reverse;
@@ -13,39 +15,53 @@ use wildmatch::WildMatch;
 
 pub use kerntune_analyze::graph::Propagation;
 
-/// The unit of a table's times.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Unit {
-    /// Seconds for sampled times, for measured ones what the largest needs.
-    #[default]
-    Auto,
-    /// Seconds with hundredths, as gprof.
-    Seconds,
-    /// Whole milliseconds.
-    Milliseconds,
-    /// Whole microseconds.
-    Microseconds,
-    /// Nanoseconds.
-    Nanoseconds,
+/// Which functions or entries, and how time goes to callers.
+// A subcommand's comment is its help, and not this one.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct GraphOptions {
+    /// At most so many functions or entries; 40 in text, all in JSON if not given
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// Only this function, or those of a pattern with * and ?; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub function: Vec<String>,
+    /// Only what has at least so many per cent of the time
+    #[arg(long, default_value_t = 0.0, value_name = "PERCENT")]
+    pub min_percent: f64,
+    /// Only what happened in the regions of this name
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+    /// How a function's time goes to its callers: as measured call by call, or in proportion to the
+    /// number of calls as gprof does; exact if calls were timed, else counts
+    #[arg(long, value_name = "HOW", value_parser = propagation())]
+    pub propagate: Option<Propagation>,
+    /// Also list the functions that never ran: all, those of a pattern (tcp_*), or those of a
+    /// directory of the source (net/ipv4)
+    #[arg(long, num_args = 0..=1, default_missing_value = "*", value_name = "GLOB|DIR")]
+    pub never_called: Option<String>,
+    /// Unit of times; what the largest needs if not given, seconds for sampled times
+    #[arg(long, value_enum, value_name = "UNIT")]
+    pub unit: Option<TimeUnit>,
 }
 
-/// What of the flat profile or the call graph is wanted.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct GraphOptions {
-    /// At most so many functions or entries; all if none.
-    pub top: Option<usize>,
-    /// Only the regions of this name; all if none.
-    pub region: Option<String>,
-    /// Only functions of these names (patterns with `*` and `?`), and the cycles that they are in.
-    pub functions: Vec<String>,
-    /// Only what has at least so many per cent of the time.
-    pub min_percent: f64,
-    /// How time goes to callers; what suits the profile if none.
-    pub propagation: Option<Propagation>,
-    /// Also list the functions of this set (pattern, or directory of the source) that never ran.
-    pub never_called: Option<String>,
-    /// The unit of times in text.
-    pub unit: Unit,
+impl GraphOptions {
+    /// The most functions or entries in text. Who names functions or a limit has chosen.
+    pub(crate) fn most_in_text(&self) -> usize {
+        let all = !self.function.is_empty() || self.min_percent > 0.0;
+        self.top.unwrap_or(if all { usize::MAX } else { crate::TOP })
+    }
+
+    /// The same in JSON.
+    pub(crate) fn most_in_json(&self) -> usize {
+        self.top.unwrap_or(usize::MAX)
+    }
+}
+
+fn propagation() -> impl TypedValueParser<Value = Propagation> {
+    PossibleValuesParser::new(["exact", "counts"]).map(|word| match word.as_str() {
+        "exact" => Propagation::Exact,
+        _ => Propagation::Counts,
+    })
 }
 
 /// An entry of the call graph.
@@ -76,7 +92,7 @@ impl<'a> Listing<'a> {
     pub fn new(profile: &'a Profile, options: &GraphOptions) -> Result<Self> {
         let tables = &profile.tables;
         let scope = scope(profile, options.region.as_deref())?;
-        let propagation = options.propagation.unwrap_or_else(|| CallGraph::suits(tables));
+        let propagation = options.propagate.unwrap_or_else(|| CallGraph::suits(tables));
         let graph = CallGraph::of_tables(tables, |region| scope.contains(region), propagation)?;
         let functions = (0..graph.functions.len()).filter(|at| !graph.functions[*at].is_idle());
         let mut entries: Vec<Entry> =
@@ -97,13 +113,13 @@ impl<'a> Listing<'a> {
         numbered.zip(1..).for_each(|(function, number)| index[function] = Some(number));
         let mut names: HashMap<&str, usize> = HashMap::new();
         tables.symbols.iter().for_each(|symbol| *names.entry(&symbol.name).or_default() += 1);
-        for pattern in &options.functions {
+        for pattern in &options.function {
             if !graph.functions.iter().any(|function| matches(pattern, &function.name)) {
                 return Err(Error::NoFunction { pattern: pattern.clone() });
             }
         }
         let is_chosen = |function: &Function| {
-            options.functions.is_empty() || options.functions.iter().any(|p| matches(p, &function.name))
+            options.function.is_empty() || options.function.iter().any(|p| matches(p, &function.name))
         };
         let chosen = graph.functions.iter().map(is_chosen).collect();
         Ok(Self { graph, entries, chosen, index, names, profile })
@@ -149,12 +165,9 @@ impl<'a> Listing<'a> {
     /// The unit of all times up to `largest`.
     pub fn unit(&self, options: &GraphOptions, largest: u64) -> TimeUnit {
         match options.unit {
-            Unit::Seconds => TimeUnit::Seconds,
-            Unit::Milliseconds => TimeUnit::Milliseconds,
-            Unit::Microseconds => TimeUnit::Microseconds,
-            Unit::Nanoseconds => TimeUnit::Nanoseconds,
-            Unit::Auto if CallGraph::suits(&self.profile.tables) == Propagation::Counts => TimeUnit::Seconds,
-            Unit::Auto => TimeUnit::for_largest(largest),
+            Some(unit) => unit,
+            None if CallGraph::suits(&self.profile.tables) == Propagation::Counts => TimeUnit::Seconds,
+            None => TimeUnit::for_largest(largest),
         }
     }
 

@@ -44,34 +44,28 @@ pub fn table(comparison: &Comparison, style: Style) -> String {
 /// fits on one screen.
 pub fn changes(comparison: &Comparison, style: Style) -> String {
     let mut out = head(comparison, style);
-    let mut table = Columns::new([
+    let heads = [
         ("operation", Side::Left),
         ("path length,\nbase", Side::Right),
         ("kernel instr.\ntuned", Side::Right),
-        ("change ", Side::Right),
-        ("taken \nbranches ", Side::Right),
-        ("L1I misses \n(model) ", Side::Right),
-        ("iTLB misses \n(model) ", Side::Right),
-        ("cycles \n(model) ", Side::Right),
-    ]);
+    ];
+    let changes = Metric::all().iter().map(|metric| (metric.head(), Side::Right));
+    let mut table = Columns::with(heads.into_iter().chain(changes));
     let cell =
         |row: Option<&Row>| row.map_or("".into(), |row| Cell(starred(row, change_unit(row)), role(row)));
     for operation in comparison.operations().chain([TOTAL]) {
         if operation == TOTAL {
             table.gap();
         }
-        let [path, branches, l1i, itlb, cycles] = Metric::ALL.map(|metric| comparison.row(operation, metric));
+        let path = comparison.row(operation, Metric::PathLength);
         let figure = |of: fn(&Row) -> f64| path.map_or(String::new(), |row| number::figure(of(row)));
-        table.row([
+        let mut cells = vec![
             Cell(printable(operation), Role::Head),
             figure(|row| row.base).into(),
             figure(|row| row.tuned).into(),
-            cell(path),
-            cell(branches),
-            cell(l1i),
-            cell(itlb),
-            cell(cycles),
-        ]);
+        ];
+        cells.extend(Metric::all().iter().map(|metric| cell(comparison.row(operation, *metric))));
+        table.row_of(cells);
     }
     out.push_str(&table.render(style));
     out.push('\n');
@@ -134,11 +128,10 @@ pub(crate) fn model_name(comparison: &Comparison) -> String {
     }
 }
 
-/// Lower is better for every metric there is.
 fn role(row: &Row) -> Role {
     match row {
-        _ if row.is_lower() => Role::Good,
-        _ if row.is_higher() => Role::Bad,
+        _ if row.is_better() => Role::Good,
+        _ if row.is_worse() => Role::Bad,
         _ => Role::Faint,
     }
 }

@@ -1,17 +1,13 @@
 //! Profile or comparison → text tables, JSON, HTML. Pure: models in, text out.
 //!
-//! - [`functions`]: the flat table of functions (McRae's Figure 3), text and JSON.
-//! - [`flat`], [`graph`]: the flat profile and the call graph of gprof, text and JSON.
-//! - [`summary`]: what a profile is of, how it went, figures per region; text and JSON.
+//! - [`reports`]: what one profile's tables say, a file for each [`Report`]; text and JSON.
 //! - [`comparison`]: two kernels against each other, text (its JSON is
 //!   [`kerntune_compare::Comparison::to_json`]).
 //! - [`mod@bench`]: timed results of two kernels against each other, text (its JSON is
 //!   [`kerntune_stats::Comparison::to_json`]).
 //! - [`paper`]: a paper's tables with ours beside them; text ([`markdown`] for a repository's documentation).
 //! - [`path`]: what ran when, call by call (McRae's Figure 4), text and JSON.
-//! - [`histogram`], [`subsystems`], [`threads`], [`interrupts`], [`switches`], [`idle`]: what their
-//!   names say; text and JSON.
-//! - [`footprint`]: how much code is hot, in bytes, cache lines and pages; text and JSON.
+//! - [`subsystems`]: time by part of the kernel; text and JSON.
 //! - [`diff`]: two profiles side by side; text and JSON.
 //! - [`names`]: a function by its name.
 //! - [`html`]: all of it on one self-contained page.
@@ -21,11 +17,11 @@
 //!
 //! ```
 //! use kerntune_profile::{KernelId, Manifest, Profile, Tables};
-//! use kerntune_report::{functions, Style};
+//! use kerntune_report::{functions, Report, Style};
 //! let manifest = Manifest::new("p1", KernelId::default(), "rr", "emulator");
 //! let profile = Profile { manifest, tables: Tables::default() };
 //! let options = functions::Options { top: Some(10), sort: functions::Sort::Calls, region: None };
-//! let text = functions::table(&profile, &options, Style::PLAIN)?;
+//! let text = options.text(&profile, Style::PLAIN)?;
 //! assert!(text.starts_with("Elapsed time         = 0 sec      0 us  (0 events)"));
 //! # Ok::<(), kerntune_report::Error>(())
 //! ```
@@ -35,38 +31,36 @@ mod call_graph;
 mod columns;
 pub mod comparison;
 pub mod diff;
-pub mod flat;
-pub mod footprint;
-pub mod functions;
-pub mod graph;
 mod groups;
 mod head;
 mod health;
-pub mod histogram;
 pub mod html;
-pub mod idle;
-pub mod interrupts;
 pub mod markdown;
 pub mod names;
 pub mod paper;
 pub mod path;
 pub mod prediction;
+pub mod reports;
 mod style;
+mod subcommand;
 pub mod subsystems;
-pub mod summary;
-pub mod switches;
 mod tally;
-pub mod threads;
 mod unit;
 mod view;
 
-pub use call_graph::{GraphOptions, Propagation, Unit};
+pub use call_graph::{GraphOptions, Propagation};
 pub use columns::plain_table;
 pub use groups::{Grouping, Groups};
+pub use reports::*;
 pub use style::{printable, printable_text, Style};
+pub use subcommand::Subcommand;
+pub use unit::TimeUnit;
 pub use view::scope;
 
 use kerntune_profile::Profile;
+
+/// Rows shown in text where no number is asked for.
+pub const TOP: usize = 40;
 
 /// What can be wrong with what was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -78,12 +72,6 @@ pub enum Error {
         name: String,
         /// The names there are.
         known: String,
-    },
-    /// Not a word that the table can be ordered by.
-    #[error("cannot sort by \"{word}\"; use net, elapsed, calls, max, avg or name")]
-    Sort {
-        /// The word.
-        word: String,
     },
     /// A function's name that is none, or several functions'.
     #[error("{0}")]

@@ -2,14 +2,19 @@
 
 use crate::style::printable;
 use crate::view::share;
+use clap::builder::PossibleValue;
+use clap::ValueEnum;
 use kerntune_compare::number;
 use kerntune_profile::ScopeTotals;
 
 /// A unit in which a column of times is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TimeUnit {
+pub enum TimeUnit {
+    /// ns.
     Nanoseconds,
+    /// us.
     Microseconds,
+    /// ms.
     Milliseconds,
     /// With hundredths, as gprof writes what was sampled; never chosen for a column by itself.
     Seconds,
@@ -17,7 +22,7 @@ pub(crate) enum TimeUnit {
 
 impl TimeUnit {
     /// The unit in which the largest value of a column has at most eight digits.
-    pub fn for_largest(ns: u64) -> Self {
+    pub(crate) fn for_largest(ns: u64) -> Self {
         match ns {
             0..=99_999_999 => TimeUnit::Nanoseconds,
             100_000_000..=99_999_999_999 => TimeUnit::Microseconds,
@@ -25,6 +30,7 @@ impl TimeUnit {
         }
     }
 
+    /// As in the head of a column.
     pub fn name(self) -> &'static str {
         match self {
             TimeUnit::Nanoseconds => "ns",
@@ -35,7 +41,7 @@ impl TimeUnit {
     }
 
     /// Rounded to whole units (seconds to hundredths), grouped.
-    pub fn format(self, ns: u64) -> String {
+    pub(crate) fn format(self, ns: u64) -> String {
         let per = match self {
             TimeUnit::Seconds => return number::fixed(ns as f64 / 1e9, 2),
             TimeUnit::Nanoseconds => 1,
@@ -43,6 +49,16 @@ impl TimeUnit {
             TimeUnit::Milliseconds => 1_000_000,
         };
         number::grouped(ns / per + u64::from(ns % per >= per.div_ceil(2)))
+    }
+}
+
+impl ValueEnum for TimeUnit {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[TimeUnit::Seconds, TimeUnit::Milliseconds, TimeUnit::Microseconds, TimeUnit::Nanoseconds]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(self.name().into())
     }
 }
 

@@ -10,7 +10,7 @@ use kerntune_profile::{
     Address, CallArc, FunctionIndex, FunctionStats, How, KernelId, Manifest, Nanoseconds, Profile,
     RegionStats, Symbol, Tables,
 };
-use kerntune_report::{flat, graph, GraphOptions, Style, Unit};
+use kerntune_report::{flat, graph, GraphOptions, Report, Style, TimeUnit};
 use serde_json::Value;
 
 /// Name, own time in milliseconds.
@@ -130,12 +130,12 @@ fn region(name: &str) -> RegionStats {
 }
 
 fn text(options: &GraphOptions) -> String {
-    graph::table(&profile(), options, Style::PLAIN).unwrap()
+    graph::Options { graph: options.clone() }.text(&profile(), Style::PLAIN).unwrap()
 }
 
 #[test]
 fn figure_1_comes_out_number_for_number() {
-    let options = GraphOptions { functions: vec!["EXAMPLE".into()], ..GraphOptions::default() };
+    let options = GraphOptions { function: vec!["EXAMPLE".into()], ..GraphOptions::default() };
     let text = text(&options);
     println!("{text}");
     let begin = text.find("children\n").unwrap() + "children\n".len();
@@ -158,11 +158,12 @@ fn figure_1_comes_out_number_for_number() {
 
 #[test]
 fn the_cycle_as_a_whole_and_its_members() {
-    let options = GraphOptions { functions: vec!["PARTNER".into()], ..GraphOptions::default() };
+    let options = GraphOptions { function: vec!["PARTNER".into()], ..GraphOptions::default() };
     let text = text(&options);
     println!("{text}");
     assert!(text.contains("<cycle 1 as a whole>"), "{text}");
-    let json: Value = serde_json::from_str(&graph::json(&profile(), &options).unwrap()).unwrap();
+    let json: Value =
+        serde_json::from_str(&graph::Options { graph: options }.json(&profile()).unwrap()).unwrap();
     let cycle = &json["entries"][0];
     assert_eq!(
         (&cycle["kind"], &cycle["cycle"], &cycle["self_ns"]),
@@ -179,10 +180,10 @@ fn the_cycle_as_a_whole_and_its_members() {
 #[test]
 fn the_whole_program() {
     let all = text(&GraphOptions::default());
-    println!("{all}\n{}", flat::table(&profile(), &GraphOptions::default(), Style::PLAIN).unwrap());
+    println!("{all}\n{}", flat::Options::default().text(&profile(), Style::PLAIN).unwrap());
     assert_eq!(all.matches("\n-----").count(), 13, "twelve functions that ran and a cycle");
-    let flat =
-        flat::json(&profile(), &GraphOptions { never_called: Some("*".into()), ..GraphOptions::default() });
+    let never = GraphOptions { never_called: Some("*".into()), ..GraphOptions::default() };
+    let flat = flat::Options { graph: never }.json(&profile());
     let flat: Value = serde_json::from_str(&flat.unwrap()).unwrap();
     assert_eq!(flat["total_ns"], 8_430_000_000u64);
     let functions = flat["functions"].as_array().unwrap();
@@ -192,12 +193,16 @@ fn the_whole_program() {
 
 #[test]
 fn options_choose() {
-    let table = |options: GraphOptions| flat::table(&profile(), &options, Style::PLAIN);
-    let chosen =
-        GraphOptions { functions: vec!["SUB*".into()], unit: Unit::Milliseconds, ..GraphOptions::default() };
+    let table = |graph: GraphOptions| flat::Options { graph }.text(&profile(), Style::PLAIN);
+    let chosen = GraphOptions {
+        function: vec!["SUB*".into()],
+        unit: Some(TimeUnit::Milliseconds),
+        ..GraphOptions::default()
+    };
     let text = table(chosen).unwrap();
     assert!(text.contains("2,000") && !text.contains("CALLER"), "{text}");
-    let json = |options| serde_json::from_str::<Value>(&graph::json(&profile(), &options).unwrap()).unwrap();
+    let json =
+        |graph| serde_json::from_str::<Value>(&graph::Options { graph }.json(&profile()).unwrap()).unwrap();
     let count = |options| json(options)["entries"].as_array().unwrap().len();
     assert_eq!(count(GraphOptions { top: Some(3), ..GraphOptions::default() }), 3);
     // The cycle has 59.3 %, CALLER2 above half.
@@ -205,13 +210,13 @@ fn options_choose() {
     let never = GraphOptions { never_called: Some("lib/".into()), ..GraphOptions::default() };
     assert_eq!(json(never)["never_called"], serde_json::json!([]));
     for options in [
-        GraphOptions { functions: vec!["nothing".into()], ..GraphOptions::default() },
+        GraphOptions { function: vec!["nothing".into()], ..GraphOptions::default() },
         GraphOptions { never_called: Some("net/".into()), ..GraphOptions::default() },
     ] {
         assert!(table(options).unwrap_err().to_string().starts_with("no function matches"));
     }
     let exact =
-        GraphOptions { propagation: Some(kerntune_report::Propagation::Exact), ..GraphOptions::default() };
+        GraphOptions { propagate: Some(kerntune_report::Propagation::Exact), ..GraphOptions::default() };
     assert!(table(exact).unwrap_err().to_string().contains("counted but not timed"));
     let nowhere = GraphOptions { region: Some("x".into()), ..GraphOptions::default() };
     assert!(table(nowhere).unwrap_err().to_string().contains("it has all"));

@@ -15,7 +15,7 @@
 
 use kerntune_profile::*;
 use kerntune_report::{
-    diff, histogram, idle, interrupts, subsystems, switches, threads, Grouping, Groups, Style,
+    diff, histogram, idle, interrupts, subsystems, switches, threads, Grouping, Groups, Report, Style,
 };
 use serde_json::{json, Value};
 
@@ -192,7 +192,7 @@ const INNER: Option<&str> = Some("inner");
 #[test]
 fn a_histogram_with_percentiles() {
     let options = histogram::Options { function: "tcp_recv".into(), by_caller: true, ..Default::default() };
-    let json = parse(histogram::json(&profile(), &options));
+    let json = parse(options.json(&profile()));
     // 40 40 64 100: half are not longer than 40, and none is longer than 100.
     assert_eq!(json["percentiles"][0], json!({"percent": 50.0, "from_ns": 40, "to_ns": 47}));
     assert_eq!(json["percentiles"][2], json!({"percent": 99.0, "from_ns": 96, "to_ns": 100}));
@@ -200,7 +200,7 @@ fn a_histogram_with_percentiles() {
     assert_eq!(sum(&json["buckets"], "count"), 4);
     assert_eq!(json["callers"][0]["caller"], "sys_read");
     assert_eq!(json["callers"][0]["elapsed_ns"], 250);
-    let text = histogram::text(&profile(), &options, Style::PLAIN).unwrap();
+    let text = options.text(&profile(), Style::PLAIN).unwrap();
     let expected = "tcp_recv (net/ipv4/tcp.c): elapsed time of 4 calls\n\n\
                     mean    125 ns\n\
                     p50     within 40 .. 47 ns\n\
@@ -221,14 +221,11 @@ fn a_histogram_of_a_region_and_of_no_calls() {
         region: INNER.map(Into::into),
         ..Default::default()
     };
-    assert_eq!(parse(histogram::json(&profile(), &inner("tcp_recv")))["calls"], 1);
-    let error = histogram::json(&profile(), &inner("fault")).unwrap_err().to_string();
+    assert_eq!(parse(inner("tcp_recv").json(&profile()))["calls"], 1);
+    let error = inner("fault").json(&profile()).unwrap_err().to_string();
     assert_eq!(error, "no call of fault ended in region inner: there is none to show");
     let options = histogram::Options { function: "nothing".into(), ..Default::default() };
-    assert!(histogram::json(&profile(), &options)
-        .unwrap_err()
-        .to_string()
-        .contains("no function \"nothing\""));
+    assert!(options.json(&profile()).unwrap_err().to_string().contains("no function \"nothing\""));
 }
 
 #[test]
@@ -281,13 +278,13 @@ fn groups_of_ones_own() {
 
 #[test]
 fn threads_one_by_one_and_by_name() {
-    let json = parse(threads::json(&profile(), &threads::Options::default()));
+    let json = parse(threads::Options::default().json(&profile()));
     assert_eq!(sum(&json["threads"], "net_ns"), 950);
     let first = &json["threads"][0];
     assert_eq!((&first["pid"], &first["net_ns"], &first["user_ns"]), (&json!(7), &json!(555), &json!(150)));
     assert_eq!(first["kernel_ns"], 405);
     let by_comm = threads::Options { by_comm: true, ..Default::default() };
-    let text = threads::text(&profile(), &by_comm, Style::PLAIN).unwrap();
+    let text = by_comm.text(&profile(), Style::PLAIN).unwrap();
     let table = text.split_once("\n\n").unwrap().1;
     let expected = "\
 \x20                         net  kernel  user         switches
@@ -298,12 +295,12 @@ threads  tgid  kind        ns      ns    ns  % net        in  name
 ";
     assert_eq!(table, expected);
     let inner = threads::Options { region: INNER.map(Into::into), ..Default::default() };
-    assert_eq!(sum(&parse(threads::json(&profile(), &inner))["threads"], "net_ns"), 225);
+    assert_eq!(sum(&parse(inner.json(&profile()))["threads"], "net_ns"), 225);
 }
 
 #[test]
 fn interrupts_and_exceptions() {
-    let text = interrupts::text(&profile(), &interrupts::Options::default(), Style::PLAIN).unwrap();
+    let text = interrupts::Options::default().text(&profile(), Style::PLAIN).unwrap();
     let expected = "\
 Elapsed time         = 0 sec      1 us
 Accumulated run time = 0 sec      1 us  ( 95.00%)
@@ -320,21 +317,21 @@ exceptions     second       ns  % busy   ns       ns             at  entry
 ";
     assert_eq!(text, expected);
     let inner = interrupts::Options { region: INNER.map(Into::into) };
-    let json = parse(interrupts::json(&profile(), &inner));
+    let json = parse(inner.json(&profile()));
     assert_eq!((&json["interrupts"][0]["count"], &json["interrupt_ns"]), (&json!(1), &json!(25)));
     assert_eq!(json["exceptions"], json!([]));
 }
 
 #[test]
 fn switches_by_reason_and_by_pair() {
-    let json = parse(switches::json(&profile(), &switches::Options::default()));
+    let json = parse(switches::Options::default().json(&profile()));
     assert_eq!((&json["count"], &json["voluntary"], &json["preempted"]), (&json!(6), &json!(4), &json!(2)));
     assert_eq!(json["per_second"], 6e6);
     assert_eq!(json["reasons"][0], json!({"reason": "tcp_recv", "kind": "voluntary", "count": 4}));
     assert_eq!(json["reasons"][1]["reason"], Value::Null);
     assert_eq!(json["pairs"][1], json!({"from": "swapper", "to": "rr", "count": 2, "preempted": 2}));
     let options = switches::Options { top: Some(1), ..Default::default() };
-    let text = switches::text(&profile(), &options, Style::PLAIN).unwrap();
+    let text = options.text(&profile(), Style::PLAIN).unwrap();
     let expected = "\
 Context switches     =             6  (6,000,000 per second)
 Voluntary            =             4  (4,000,000 per second, 66.67%)
@@ -353,10 +350,10 @@ switches      %  preempted  from  to
 
 #[test]
 fn idle_time_by_length_and_by_what_ended_it() {
-    let json = parse(idle::json(&profile(), &idle::Options::default()));
+    let json = parse(idle::Options::default().json(&profile()));
     assert_eq!(sum(&json["wakers"], "idle_ns"), 50);
     assert_eq!((&json["stretches"], &json["avg_ns"]), (&json!(5), &json!(10)));
-    let text = idle::text(&profile(), &idle::Options::default(), Style::PLAIN).unwrap();
+    let text = idle::Options::default().text(&profile(), Style::PLAIN).unwrap();
     let expected = "\
 Stretches            =             5  (10 ns on average)
 
@@ -433,7 +430,7 @@ fn per_operation_and_of_a_region() {
 #[test]
 fn a_region_that_is_not_there() {
     let region = Some("tcp".to_string());
-    let error = idle::text(&profile(), &idle::Options { region }, Style::PLAIN).unwrap_err().to_string();
+    let error = idle::Options { region }.text(&profile(), Style::PLAIN).unwrap_err().to_string();
     assert_eq!(error, "the profile has no region \"tcp\"; it has all, inner");
 }
 
@@ -446,12 +443,12 @@ fn the_contract_is_documented() {
     let subsystems = subsystems::Options { matrix: true, ..Default::default() };
     let paths = diff::Options { paths: true, ..Default::default() };
     for text in [
-        histogram::json(&one, &histogram),
+        histogram.json(&one),
         subsystems::json(&one, &subsystems),
-        threads::json(&one, &threads::Options::default()),
-        interrupts::json(&one, &interrupts::Options::default()),
-        switches::json(&one, &switches::Options::default()),
-        idle::json(&one, &idle::Options::default()),
+        threads::Options::default().json(&one),
+        interrupts::Options::default().json(&one),
+        switches::Options::default().json(&one),
+        idle::Options::default().json(&one),
         diff::json(&one, &two, &diff::Options::default()),
         diff::json(&one, &two, &paths),
     ] {

@@ -1,15 +1,13 @@
-//! Profiles and traces for other programs.
+//! Traces for other programs.
 
 use crate::run_files::RunFiles;
 use crate::{watch, Error, Result};
 use kerntune_analyze::TraceFile;
-use kerntune_convert::autofdo::{BranchRecords, Written};
-use kerntune_convert::bolt::{self, PreAggregated};
 use kerntune_convert::uftrace::{self, ExportError};
 use kerntune_profile::Profile;
 use kerntune_work::{interrupt, write_atomic, IoContext, Progress};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Writes the trace of the profile in `directory` as a uftrace data directory, which must not be
@@ -19,7 +17,9 @@ pub fn uftrace(profile: &Profile, directory: &Path, output: &Path, progress: &dy
         return Err(Error::Exists { path: output.to_owned() });
     }
     let run = RunFiles::open(directory)?;
-    let partial = aside(output);
+    let mut partial = output.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
     if partial.exists() {
         fs::remove_dir_all(&partial).at("remove", &partial)?;
     }
@@ -52,39 +52,4 @@ pub fn uftrace(profile: &Profile, directory: &Path, output: &Path, progress: &dy
     })?;
     fs::rename(&partial, output).at("create", output)?;
     Ok(count)
-}
-
-/// Writes branch records to the file `output`, which is replaced when the new one is whole.
-pub fn branches(records: &BranchRecords, output: &Path) -> Result<Written> {
-    whole(output, |file| records.write(file))
-}
-
-/// Writes what BOLT takes to the file `output`, which is replaced when the new one is whole.
-pub fn bolt(counts: &PreAggregated, output: &Path) -> Result<bolt::Written> {
-    whole(output, |file| counts.write(file))
-}
-
-/// Replaces the file `output` when the new one is whole.
-fn whole<T>(output: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> Result<T> {
-    if fs::metadata(output).is_ok_and(|what| !what.file_type().is_file()) {
-        // A device or a pipe cannot be replaced.
-        let mut file = BufWriter::new(OpenOptions::new().write(true).open(output).at("open", output)?);
-        let done = write(&mut file).and_then(|written| file.flush().map(|()| written));
-        return Ok(done.at("write", output)?);
-    }
-    let partial = aside(output);
-    let mut file = BufWriter::new(File::create(&partial).at("create", &partial)?);
-    let done = write(&mut file).and_then(|written| file.flush().map(|()| written));
-    if done.is_err() {
-        let _ = fs::remove_file(&partial);
-    }
-    let written = done.at("write", &partial)?;
-    fs::rename(&partial, output).at("create", output)?;
-    Ok(written)
-}
-
-fn aside(output: &Path) -> PathBuf {
-    let mut name = output.as_os_str().to_owned();
-    name.push(".partial");
-    name.into()
 }

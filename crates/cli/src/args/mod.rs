@@ -1,40 +1,28 @@
 //! The command line.
 
 mod bench;
-mod call_graph;
 mod counters;
-mod export;
-mod import;
-mod kernel_words;
 mod package;
 mod paper;
-mod path;
 mod record;
-mod report;
 mod store;
-mod tables;
 mod tags;
 mod time;
 
+pub use crate::global::{Global, Json};
 use bench::positive_percent;
 pub use bench::{Bench, BenchCompare, BenchPredict, BenchRun, IntervalMethod, Machine, RowCorrection};
-pub use call_graph::{GraphTable, Propagate, TableUnit};
 pub use counters::Counters;
-pub use export::{ExportAutofdo, ExportBolt, ExportBranches, ExportFormat, ExportGmon, ExportUftrace};
-pub use import::{ImportFormat, ImportGmon, ImportMcrae, ImportPerf};
-pub use kernel_words::config_line;
-use kernel_words::label;
 pub use package::Package;
 pub use paper::Paper;
-pub use path::CodePath;
 pub use record::RecordDetail;
-pub use report::{FunctionTable, HtmlReport, Report, ReportKind};
 pub use store::{Check, Gc};
-pub use tables::{Diff, Histogram, Part, Subsystems, Table, Threads};
 pub use tags::Tags;
 pub use time::Time;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use crate::kernel_words::{config_line, label};
+use crate::{export, import, report};
+use clap::{Args, Parser, Subcommand};
 use kerntune_kernel::{Arch, ObjectFlags, Source};
 use kerntune_tune::{model, Recipe, RecipeOptions};
 use std::num::NonZeroUsize;
@@ -48,30 +36,6 @@ pub struct Arguments {
     pub global: Global,
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// Options of every command.
-#[derive(Debug, Args)]
-pub struct Global {
-    /// Where results are kept and found again
-    #[arg(long, global = true, env = "KERNTUNE_DIR", default_value = ".kerntune", value_name = "DIR")]
-    pub dir: PathBuf,
-    /// More words on what is done
-    #[arg(short, long, global = true)]
-    pub verbose: bool,
-    /// Results and errors only
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
-    pub quiet: bool,
-    /// When to use colour
-    #[arg(long, global = true, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
-    pub color: When,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum When {
-    Auto,
-    Always,
-    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -96,13 +60,13 @@ pub enum Command {
     #[command(subcommand)]
     Profile(Profile),
     /// Show what a profile says
-    Report(Report),
+    Report(report::Options),
     /// Write a profile in another tool's format
     #[command(subcommand)]
-    Export(ExportFormat),
+    Export(export::Format),
     /// Make a profile from another tool's file
     #[command(subcommand)]
-    Import(ImportFormat),
+    Import(import::Format),
     /// Keep a names file of event tags for McRae's profiler: extend it, write it as a C header
     Tags(Tags),
     /// Rebuild a kernel for a workload
@@ -120,14 +84,6 @@ pub enum Command {
     Paper(Paper),
     /// Why one kernel does a workload in fewer instructions than another, function by function
     Explain(Explain),
-}
-
-/// `--json` of commands that print a table.
-#[derive(Debug, Clone, Copy, Args)]
-pub struct Json {
-    /// Print JSON (docs/json.md)
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -7,41 +7,28 @@ pub mod compare;
 mod counters;
 pub mod doctor;
 pub mod explain;
-pub mod export;
-pub mod import;
 pub mod kernel;
 pub mod optimize;
 pub mod package;
 pub mod paper;
 pub mod profile;
 pub mod record;
-pub mod report;
 pub mod store;
 pub mod tags;
 pub mod time;
 pub mod tune;
 pub mod workload;
 
-use crate::args::{Build, Exclude, Global};
+use crate::args::{Build, Exclude};
 use crate::exit::Failure;
 use crate::files::{check_config, check_input};
+use crate::global::work;
 use kerntune_guest::{read_text, Workload};
 use kerntune_kernel::{BaseConfig, BuildRequest, Compiler, Kernel, KernelManifest};
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_report::html::Provenance;
-use kerntune_work::WorkDir;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-/// The work directory of this call.
-fn work(global: &Global) -> Result<WorkDir, Failure> {
-    let work = WorkDir::open(&global.dir)?;
-    Ok(match global.quiet {
-        true => work,
-        false => work.with_notes(Arc::new(|line| eprintln!("kerntune: {line}"))),
-    })
-}
 
 /// A workload by name or file: in the directory `workloads/` here, or among those built in.
 fn workload(name: &str) -> Result<Workload, Failure> {

@@ -7,7 +7,7 @@ use crate::output::Output;
 use kerntune_analyze::Missing;
 use kerntune_optimize::quality::Quality;
 use kerntune_profile::{find, list, remove, Manifest, Profile};
-use kerntune_report::summary;
+use kerntune_report::{summary, Report};
 use kerntune_tune::merge::merge;
 use kerntune_tune::quality;
 use kerntune_tune::rebuild::rebuild;
@@ -98,7 +98,7 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
             } else {
                 let profile = Profile::load(&entry.path)?;
                 output.print(&format!("{}\n", entry.path.display()));
-                output.print(&summary::text(&profile, output.style())?);
+                output.print(&summary::Options.text(&profile, output.style())?);
             }
         }
         Command::Rebuild { profile, partial, format } => {

@@ -7,7 +7,7 @@ use crate::output::Output;
 use kerntune_guest::{Figure, Run, Step};
 use kerntune_machine::Selection;
 use kerntune_profile::Profile;
-use kerntune_report::summary;
+use kerntune_report::{summary, Report};
 use kerntune_tune::detail::{patterns, Detail};
 use kerntune_tune::outputs::{self, StepFigures};
 use kerntune_tune::record::{record_in_detail, Capture, RecordRequest, Repeat};
@@ -65,9 +65,9 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
     let profile = Profile::load(&recorded.path)?;
     let figures = outputs::of_recording(&workload, run, &recorded.path)?;
     if options.format.json {
-        output.print(&with_figures(&summary::json(&profile)?, &figures)?);
+        output.print(&with_figures(&summary::Options.json(&profile)?, &figures)?);
     } else {
-        output.print(&summary::text(&profile, output.style())?);
+        output.print(&summary::Options.text(&profile, output.style())?);
         if !figures.is_empty() {
             output.print(&told(&figures));
         }

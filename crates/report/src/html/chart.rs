@@ -116,8 +116,8 @@ fn bar(out: &mut String, row: &Row, top: f64, scale: &Scale) {
 /// The class that colours a change.
 pub(super) fn kind(row: &Row) -> &'static str {
     match row {
-        _ if row.is_lower() => "lower",
-        _ if row.is_higher() => "higher",
+        _ if row.is_better() => "lower",
+        _ if row.is_worse() => "higher",
         _ => "same",
     }
 }

@@ -3,7 +3,7 @@
 //! profile of a dozen functions in the proportions of the base kernel's.
 #![allow(dead_code)]
 
-use kerntune_compare::{Comparison, Costs, KernelRef, Labels, Measurement, RegionFigures};
+use kerntune_compare::{Comparison, Costs, KernelRef, Labels, Measurement, Metric, RegionFigures};
 use kerntune_profile::{
     Address, Capture, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, Nanoseconds, Profile,
     RegionStats, Symbol, Tables,
@@ -25,17 +25,13 @@ type Operation = (&'static str, u64, [f64; 4]);
 
 fn measurement(operations: &[Operation]) -> Measurement {
     Measurement::from_regions(operations.iter().map(|&(name, operations, per)| {
-        let [kernel_instructions, taken_branches, l1i_misses, itlb_misses] =
-            per.map(|figure| (figure * operations as f64).round() as u64);
+        let counts = per.map(|figure| (figure * operations as f64).round() as u64);
         RegionFigures {
             name,
             depth: 0,
             closed: true,
             operations,
-            kernel_instructions,
-            taken_branches,
-            l1i_misses,
-            itlb_misses,
+            counts: Metric::COUNTED.into_iter().zip(counts).collect(),
             events: Default::default(),
         }
     }))

@@ -121,8 +121,10 @@ mod tests {
         let of = |name: &str, operations, kernel_instructions| OperationCounters {
             operation: name.into(),
             operations,
-            kernel_instructions,
-            taken_branches: kernel_instructions / 10,
+            counts: Metric::COUNTED
+                .into_iter()
+                .zip([kernel_instructions, kernel_instructions / 10])
+                .collect(),
             ..Default::default()
         };
         let run = Measurement { operations: vec![of("syscall", 4, 400)], total: of("total", 7, 1000) };

@@ -1,0 +1,43 @@
+//! `kerntune export autofdo`.
+
+use super::{left_out, vmlinux, Entry};
+use crate::exit::{Exit, Failure};
+use crate::files::OutputFile;
+use crate::global::Global;
+use crate::output::Output;
+use crate::registry::{entry, Run};
+use crate::subject::Subject;
+use clap::Args;
+use kerntune_convert::autofdo::Unsymbolized;
+use std::path::PathBuf;
+
+pub const ENTRY: Entry = entry::<_, Options>("autofdo", 0);
+
+/// Executed code and taken branches for LLVM's AutoFDO (llvm-profgen --unsymbolized-profile)
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Beginning of an id, directory, or `latest`
+    profile: String,
+    /// The file to write, for `llvm-profgen --use-offset=0`
+    #[arg(default_value = "counts.txt", value_name = "OUTPUT")]
+    output: PathBuf,
+}
+
+impl Run<Global> for Options {
+    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+        let file = OutputFile::new("OUTPUT", &self.output)?;
+        let subject = Subject::open(global, &self.profile)?;
+        let counts = Unsymbolized::of(&subject.profile.tables).map_err(Failure::usage)?;
+        let mut text = Vec::new();
+        counts.write(&mut text).map_err(Failure::usage)?;
+        file.write(&text)?;
+        left_out(counts.outside_bytes, counts.executed_bytes, output);
+        let image = vmlinux(&subject);
+        output.note(&format!("{} ranges, {} branches", counts.ranges(), counts.branches()));
+        output.note(&format!(
+            "llvm-profgen-19 --binary={image} --unsymbolized-profile={} --use-offset=0 --output=kernel.afdo",
+            self.output.display()
+        ));
+        Ok(Exit::Ok)
+    }
+}

@@ -1,0 +1,41 @@
+//! `kerntune export bolt`.
+
+use super::{left_out, vmlinux, Entry};
+use crate::exit::{Exit, Failure};
+use crate::files::OutputFile;
+use crate::global::Global;
+use crate::output::Output;
+use crate::registry::{entry, Run};
+use crate::subject::Subject;
+use clap::Args;
+use kerntune_convert::bolt::PreAggregated;
+use std::path::PathBuf;
+
+pub const ENTRY: Entry = entry::<_, Options>("bolt", 2);
+
+/// Taken branches and what ran between them for LLVM BOLT (llvm-bolt --pa)
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Beginning of an id, directory, or `latest`
+    profile: String,
+    /// The file to write, for `llvm-bolt --pa`
+    #[arg(default_value = "bolt.txt", value_name = "OUTPUT")]
+    output: PathBuf,
+}
+
+impl Run<Global> for Options {
+    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+        let file = OutputFile::new("OUTPUT", &self.output)?;
+        let subject = Subject::open(global, &self.profile)?;
+        let counts = PreAggregated::of(&subject.profile.tables).map_err(Failure::usage)?;
+        let written = file.write_with(|out| counts.write(out))?;
+        left_out(counts.outside_bytes(), counts.executed_bytes(), output);
+        let image = vmlinux(&subject);
+        output.note(&format!(
+            "{} branches in {} lines, {} straight runs in {}",
+            written.branches, written.branch_lines, written.runs, written.run_lines
+        ));
+        output.note(&format!("llvm-bolt-19 {image} --pa -p {} -o vmlinux.bolt", self.output.display()));
+        Ok(Exit::Ok)
+    }
+}

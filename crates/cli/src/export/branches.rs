@@ -1,0 +1,45 @@
+//! `kerntune export branches`.
+
+use super::{left_out, vmlinux, Entry};
+use crate::exit::{Exit, Failure};
+use crate::files::OutputFile;
+use crate::global::Global;
+use crate::output::Output;
+use crate::registry::{entry, Run};
+use crate::subject::Subject;
+use clap::Args;
+use kerntune_convert::autofdo::BranchRecords;
+use std::path::PathBuf;
+
+pub const ENTRY: Entry = entry::<_, Options>("branches", 1);
+
+/// The same as branch records, as perf prints a CPU's last branches (llvm-profgen --perfscript)
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Beginning of an id, directory, or `latest`
+    profile: String,
+    /// The file to write, for `llvm-profgen --kernel`
+    #[arg(default_value = "branches.txt", value_name = "OUTPUT")]
+    output: PathBuf,
+}
+
+impl Run<Global> for Options {
+    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+        let file = OutputFile::new("OUTPUT", &self.output)?;
+        let subject = Subject::open(global, &self.profile)?;
+        let records = BranchRecords::of(&subject.profile.tables).map_err(Failure::usage)?;
+        let written = file.write_with(|out| records.write(out))?;
+        left_out(records.outside_bytes, records.executed_bytes, output);
+        let image = vmlinux(&subject);
+        output.note(&format!(
+        "{} branches and {} runs of code between them in {} stacks; {} runs began with no branch (repeated \
+         string instructions, interrupts, system calls)",
+        written.branches, written.runs, written.stacks, written.unexplained
+    ));
+        output.note(&format!(
+            "llvm-profgen-19 --kernel --binary={image} --perfscript={} --output=kernel.afdo",
+            self.output.display()
+        ));
+        Ok(Exit::Ok)
+    }
+}

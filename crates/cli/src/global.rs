@@ -1,0 +1,48 @@
+//! Options of every command, and `--json`.
+
+use crate::exit::Failure;
+use clap::{Args, ValueEnum};
+use kerntune_work::WorkDir;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Where results are kept and found again
+    #[arg(long, global = true, env = "KERNTUNE_DIR", default_value = ".kerntune", value_name = "DIR")]
+    pub dir: PathBuf,
+    /// More words on what is done
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+    /// Results and errors only
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
+    pub color: When,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+// `--json` of commands that print a table. As documentation this would be the help of what has it.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Json {
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The work directory of this call.
+pub fn work(global: &Global) -> Result<WorkDir, Failure> {
+    let work = WorkDir::open(&global.dir)?;
+    Ok(match global.quiet {
+        true => work,
+        false => work.with_notes(Arc::new(|line| eprintln!("kerntune: {line}"))),
+    })
+}

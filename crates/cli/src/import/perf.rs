@@ -1,0 +1,68 @@
+//! `kerntune import perf`.
+
+use super::Entry;
+use crate::exit::{Exit, Failure};
+use crate::global::{work, Global, Json};
+use crate::output::Output;
+use crate::registry::{entry, Run};
+use clap::Args;
+use kerntune_profile::Profile;
+use kerntune_report::{summary, Report};
+use kerntune_tune::import_perf::{import, Request};
+use std::path::PathBuf;
+
+pub const ENTRY: Entry = entry::<_, Options>("perf", 2);
+
+/// Samples of a CPU's last branches (perf record -b), as a profile for the recipes (docs/recipes.md)
+#[derive(Debug, Args)]
+pub struct Options {
+    /// perf.data, or what `perf script --header --show-mmap-events -F cpu,ip,brstack` printed of it
+    file: PathBuf,
+    /// The kernel that ran: label, beginning of an id, or directory
+    #[arg(long)]
+    kernel: String,
+    /// What it was busy with
+    #[arg(long, value_name = "NAME", default_value = "perf")]
+    workload: String,
+    /// CPUs without a sample were idle: nothing is missing
+    #[arg(long)]
+    idle_cpus: bool,
+    #[command(flatten)]
+    format: Json,
+}
+
+impl Run<Global> for Options {
+    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+        let work = work(global)?;
+        let kernel = kerntune_kernel::find(&work, &self.kernel)?;
+        let request = Request {
+            file: &self.file,
+            kernel: &kernel,
+            workload: &self.workload,
+            idle_cpus: self.idle_cpus,
+        };
+        let import = import(&work, &request)?;
+        let recorded = &import.recorded;
+        if let Some((line, text)) = &import.strange.first {
+            output.note(&format!(
+                "kerntune: {}: {} lines were not understood, and left out; the first is line {line}: {text}",
+                self.file.display(),
+                import.strange.lines
+            ));
+        }
+        if self.format.json {
+            output.print(&summary::Options.json(&Profile::load(&recorded.path)?)?);
+        } else {
+            output.print(&format!(
+            "{} samples, {} runs between branches in the code of kernel {}\n\nprofile {}\n`kerntune profile check {}` says how \
+             fit it is",
+            import.samples,
+            import.runs,
+            kernel.manifest.label,
+            recorded.path.display(),
+            recorded.manifest.id
+        ));
+        }
+        Ok(Exit::Ok)
+    }
+}

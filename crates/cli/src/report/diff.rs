@@ -1,0 +1,51 @@
+//! `kerntune report PROFILE diff`.
+
+use super::{most, Entry};
+use crate::exit::{Exit, Failure};
+use crate::global::Json;
+use crate::output::Output;
+use crate::registry::{entry, Run};
+use crate::subject::Subject;
+use clap::Args;
+use kerntune_profile::{find, Profile};
+use kerntune_report::diff;
+
+pub const ENTRY: Entry = entry::<_, Options>("diff", 12);
+
+/// This profile (A) and another (B) side by side: what explains the difference
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    /// The profile to compare with: beginning of an id, directory, or `latest`
+    other: String,
+    /// By call path instead of function
+    #[arg(long)]
+    paths: bool,
+    /// Times and calls per operation; in JSON they are whole all the same
+    #[arg(long)]
+    per_operation: bool,
+    /// At most so many rows; 40 in text, all in JSON if not given
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Only what happened in the regions of this name
+    #[arg(long, value_name = "NAME")]
+    region: Option<String>,
+    #[command(flatten)]
+    format: Json,
+}
+
+impl Run<Subject> for Options {
+    fn run(&self, of: &Subject, output: &Output) -> Result<Exit, Failure> {
+        let other = Profile::load(&find(&of.work, &self.other)?.path)?;
+        let wanted = diff::Options {
+            paths: self.paths,
+            per_operation: self.per_operation,
+            top: most(self.top, self.format),
+            region: self.region.clone(),
+        };
+        output.print(&match self.format.json {
+            true => diff::json(&of.profile, &other, &wanted)?,
+            false => diff::text(&of.profile, &other, &wanted, output.style())?,
+        });
+        Ok(Exit::Ok)
+    }
+}

@@ -1,0 +1,106 @@
+//! `kerntune report`: a file for each report that needs more than one profile's tables. Those that need no more are in
+//! `crates/report/src/reports/`.
+
+use crate::exit::{Exit, Failure};
+use crate::global::{Global, Json};
+use crate::output::Output;
+use crate::registry::{Chosen, Folder, Registry, Run};
+use crate::subject::Subject;
+use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
+use kerntune_report::functions::{self, Sort};
+use kerntune_report::{reports, summary, Report, Subcommand};
+
+/// A report's subcommand.
+type Entry = Subcommand<dyn Run<Subject>>;
+
+include!(concat!(env!("OUT_DIR"), "/report.rs"));
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = false)]
+pub struct Options {
+    /// Beginning of an id, directory, or `latest`
+    profile: String,
+    /// What to show: summary and functions if not given
+    #[command(subcommand)]
+    kind: Option<Chosen<Kinds>>,
+    #[command(flatten)]
+    table: functions::Options,
+    #[command(flatten)]
+    format: Json,
+}
+
+impl Options {
+    pub fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+        let of_table =
+            self.table.top.is_some() || self.table.region.is_some() || self.table.sort != Sort::default();
+        if self.kind.is_some() && (of_table || self.format.json) {
+            return Err(Failure::usage(
+                "options of a report come after its name: kerntune report PROFILE KIND --region NAME",
+            ));
+        }
+        if self.kind.is_none() && self.format.json && of_table {
+            return Err(Failure::usage(
+                "--json shows the summary, for which --top, --sort and --region mean nothing: kerntune report PROFILE functions --json",
+            ));
+        }
+        let of = Subject::open(global, &self.profile)?;
+        if let Some(kind) = &self.kind {
+            return kind.run(&of, output);
+        }
+        if self.format.json {
+            output.print(&summary::Options.json(&of.profile)?);
+        } else {
+            output.print(&summary::Options.text(&of.profile, output.style())?);
+            output.print("\n");
+            output.print(&self.table.text(&of.profile, output.style())?);
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+/// All reports.
+#[derive(Debug)]
+struct Kinds;
+
+impl Registry for Kinds {
+    type On = Subject;
+
+    fn folders() -> Vec<&'static dyn Folder<Subject>> {
+        vec![&OfTables, &ENTRIES]
+    }
+}
+
+/// Those of the tables alone, which print text or JSON.
+struct OfTables;
+
+impl Folder<Subject> for OfTables {
+    fn commands(&self) -> Vec<(u8, Command)> {
+        let command = |entry: &&reports::Entry| (entry.place, Json::augment_args(entry.command()));
+        reports::ENTRIES.iter().map(command).collect()
+    }
+
+    fn read(&self, name: &str, matches: &ArgMatches) -> Option<Result<Box<dyn Run<Subject>>, Error>> {
+        let entry = reports::ENTRIES.iter().find(|entry| entry.name == name)?;
+        let read = || Ok(Box::new(Printed(entry.read(matches)?, Json::from_arg_matches(matches)?)) as _);
+        Some(read())
+    }
+}
+
+#[derive(Debug)]
+struct Printed(Box<dyn Report>, Json);
+
+impl Run<Subject> for Printed {
+    fn run(&self, of: &Subject, output: &Output) -> Result<Exit, Failure> {
+        let Self(report, format) = self;
+        output.print(&match format.json {
+            true => report.json(&of.profile)?,
+            false => report.text(&of.profile, output.style())?,
+        });
+        Ok(Exit::Ok)
+    }
+}
+
+/// The most rows that are shown.
+fn most(top: Option<usize>, format: Json) -> Option<usize> {
+    top.or((!format.json).then_some(kerntune_report::TOP))
+}

@@ -1,0 +1,216 @@
+//! `kerntune report PROFILE path`.
+
+use super::Entry;
+use crate::exit::{Exit, Failure};
+use crate::global::Json;
+use crate::output::Output;
+use crate::registry::{entry, Run};
+use crate::subject::Subject;
+use clap::Args;
+use kerntune_analyze::path::{collect, CallStart, Operation, Selection, Span};
+use kerntune_analyze::TraceFile;
+use kerntune_compare::number::grouped;
+use kerntune_profile::{Profile, Tables};
+use kerntune_report::names;
+use kerntune_report::path::{json, text, typical, worst, Picked, Shown};
+use kerntune_trace::{files, RecorderSpec, Recording};
+use kerntune_tune::run_files::{RunFiles, POINTS, RUN};
+use std::path::Path;
+
+pub const ENTRY: Entry = entry::<_, Options>("path", 4);
+
+/// What ran when, call by call: one call, one operation or a window (McRae's code path trace)
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    /// The slowest call of this function: `name`, or `name@file` where several have that name
+    #[arg(long, value_name = "FUNCTION", group = "call")]
+    worst: Option<String>,
+    /// A call of this function that took as long as the median
+    #[arg(long, value_name = "FUNCTION", group = "call")]
+    typical: Option<String>,
+    /// A call of this function: the first, or with --nth or --at another
+    #[arg(long, value_name = "FUNCTION", group = "call")]
+    function: Option<String>,
+    /// Which call of --function, or which operation of the region
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..),
+          conflicts_with_all = ["worst", "typical", "from", "at"])]
+    nth: u64,
+    /// Only this thread, or those of this name
+    #[arg(long, value_name = "PID|COMM", conflicts_with_all = ["worst", "typical"])]
+    thread: Option<String>,
+    /// Only in the regions of this name; without a call, one of its operations
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["from", "at"])]
+    region: Option<String>,
+    /// Everything from this time on (virtual: `5123456789`, `5.12s`, `5120ms`, `5120000us`)
+    #[arg(long, value_name = "TIME", requires = "to", value_parser = time, conflicts_with = "call")]
+    from: Option<u64>,
+    /// … until this time
+    #[arg(long, value_name = "TIME", requires = "from", value_parser = time)]
+    to: Option<u64>,
+    /// The call (of --function) that began at this time; without a function the first after it
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["from", "worst", "typical"])]
+    at: Option<u64>,
+    /// At most so many levels of calls
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    depth: Option<u32>,
+    /// At most so many entries, before folding
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    top: usize,
+    /// What other threads did while the call was off the CPU
+    #[arg(long)]
+    all: bool,
+    /// Every repeat of what repeats
+    #[arg(long)]
+    no_fold: bool,
+    #[command(flatten)]
+    format: Json,
+}
+
+impl Run<Subject> for Options {
+    fn run(&self, of: &Subject, output: &Output) -> Result<Exit, Failure> {
+        let Subject { directory, profile, .. } = of;
+        let files = RunFiles::open(directory)?;
+        let (span, title) = selected(profile, self)?;
+        let selection = Selection {
+            span,
+            thread: self.thread.clone(),
+            all: self.all,
+            depth: self.depth,
+            limit: self.top,
+        };
+        let trace = TraceFile::open(&files.trace, &files.recording).map_err(Failure::recording)?;
+        let path = collect(&trace, profile.tables.symbols.len(), &selection)?;
+        let title = match path.operation {
+            Some(operation) => of_operation(operation, &files.recording, self.nth),
+            None => title,
+        };
+        let points = points(directory, &profile.tables);
+        let shown = Shown {
+            profile,
+            recording: &files.recording,
+            path: &path,
+            points: &points,
+            title: &title,
+            fold: !self.no_fold,
+        };
+        output.print(&match self.format.json {
+            true => json(&shown)?,
+            false => text(&shown, output.style()),
+        });
+        Ok(Exit::Ok)
+    }
+}
+
+/// What is to be shown, and how that is called.
+fn selected(profile: &Profile, options: &Options) -> Result<(Span, String), Failure> {
+    let function = |name: &str| names::function(&profile.tables, name).map_err(Failure::usage);
+    let region = options.region.as_deref();
+    let within = region.map_or(String::new(), |name| format!(" in region {name}"));
+    let picked =
+        |name: &str, picked: Picked| (Span::Call(picked.start), format!("{name}: {}{within}", picked.why));
+    if let Some(name) = &options.worst {
+        return Ok(picked(name, worst(profile, function(name)?, region)?));
+    }
+    if let Some(name) = &options.typical {
+        return Ok(picked(name, typical(profile, function(name)?, region)?));
+    }
+    if let Some(name) = &options.function {
+        let function = function(name)?;
+        return Ok(match options.at {
+            Some(begin_ns) => {
+                let start = CallStart::At { function, begin_ns, elapsed_ns: None };
+                (Span::Call(start), format!("{name}: the call that begins at {} ns", grouped(begin_ns)))
+            }
+            None => {
+                let start = CallStart::Nth { function, nth: options.nth, region: options.region.clone() };
+                (Span::Call(start), format!("{name}: call {}{within}", grouped(options.nth)))
+            }
+        });
+    }
+    if let Some(begin_ns) = options.at {
+        let start = CallStart::From { begin_ns };
+        return Ok((Span::Call(start), format!("the first call from {} ns on", grouped(begin_ns))));
+    }
+    if let (Some(begin_ns), Some(end_ns)) = (options.from, options.to) {
+        let title = format!("everything from {} to {} ns", grouped(begin_ns), grouped(end_ns));
+        return Ok((Span::Window { begin_ns, end_ns }, title));
+    }
+    // What is found is only known when it is read.
+    Ok((Span::Operation { region: options.region.clone(), nth: options.nth }, String::new()))
+}
+
+/// `operation 2 in region tcp_rr`, or that there is none to tell from the others.
+fn of_operation(operation: Operation, recording: &Recording, nth: u64) -> String {
+    let region = recording.regions.get(operation.region as usize).map_or("?", |region| &region.name);
+    let same = recording.regions.iter().filter(|other| other.name == region).count();
+    match (operation.marked, same) {
+        (true, _) => format!("operation {} in region {region}", grouped(nth)),
+        (false, _) if nth > 1 => {
+            format!("region {region}: all of the one after {} marked operations", grouped(nth - 1))
+        }
+        (false, 1) => format!("region {region}: all of it, as it marks no operations"),
+        (false, same) => {
+            format!(
+                "region {region}: all of the first of {}, as they mark no operations",
+                grouped(same as u64)
+            )
+        }
+    }
+}
+
+/// Names of the inline points, from what the recorder was asked for: `function+offset`.
+fn points(dir: &Path, tables: &Tables) -> Vec<String> {
+    let named = std::fs::read(dir.join(RUN).join(POINTS)).ok();
+    if let Some(names) = named.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+        return names;
+    }
+    let read = std::fs::read(dir.join(RUN).join(files::SPEC)).ok();
+    let spec = read.and_then(|bytes| serde_json::from_slice::<RecorderSpec>(&bytes).ok());
+    let name = |address: u64| {
+        let within = |start: u64, size: u64| start <= address && address - start < size.max(1);
+        let kernel = tables.symbols.iter().filter(|symbol| symbol.module.is_none());
+        let found = kernel.into_iter().find(|symbol| within(symbol.address.get(), symbol.size));
+        found.map_or_else(
+            || format!("{address:#x}"),
+            |symbol| format!("{}+{:#x}", symbol.name, address - symbol.address.get()),
+        )
+    };
+    spec.map(|spec| spec.points.into_iter().map(name).collect()).unwrap_or_default()
+}
+
+/// A time in ns: a number with a unit (`s`, `ms`, `us`, `ns`), without one in ns.
+fn time(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is no time: write 5123456789, 5.12s, 5120ms or 5120000us");
+    let units = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+    let found = units.iter().find_map(|&(name, per)| text.strip_suffix(name).map(|number| (number, per)));
+    let (number, per) = found.unwrap_or((text, 1u64));
+    let number = number.trim().replace([',', '_'], "");
+    let (whole, part) = number.split_once('.').unwrap_or((&number, "0"));
+    // Digit by digit: a float does not hold every nanosecond.
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
+    if !digits(whole) || !digits(part) {
+        return Err(wrong());
+    }
+    let mut ns = whole.parse::<u64>().ok().and_then(|whole| whole.checked_mul(per)).ok_or_else(wrong)?;
+    let mut worth = per;
+    for byte in part.bytes() {
+        worth /= 10;
+        ns = ns.checked_add(u64::from(byte - b'0') * worth).ok_or_else(wrong)?;
+    }
+    Ok(ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+
+    #[test]
+    fn times_to_the_nanosecond() {
+        let all = ["5123456789", "5.123456789s", "5,123,456.789us", "0.5ms", "7 ns", "9007199.254740993s"];
+        let found = all.map(|text| time(text).unwrap());
+        assert_eq!(found, [5_123_456_789, 5_123_456_789, 5_123_456_789, 500_000, 7, 9_007_199_254_740_993]);
+        for wrong in ["", "s", "-1", "1e9", "5m", "1.", "99999999999999999999"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
+}

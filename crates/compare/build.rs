@@ -1,0 +1,5 @@
+//! Finds the metrics.
+
+fn main() {
+    kerntune_code::registry("metric");
+}

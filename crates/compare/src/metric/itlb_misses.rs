@@ -1,0 +1,14 @@
+//! Misses of the first-level instruction TLB, by the front-end model.
+
+use super::{Better, Entry, Sum};
+
+pub const ENTRY: Entry = Entry {
+    place: 30,
+    title: "iTLB misses",
+    unit: "misses",
+    per_operation: "misses/op",
+    head: "iTLB misses \n(model) ",
+    better: Better::Lower,
+    model: true,
+    sum: Sum::Counted(|region| region.kernel_itlb_misses),
+};

@@ -1,0 +1,14 @@
+//! Misses of the first-level instruction cache, by the front-end model.
+
+use super::{Better, Entry, Sum};
+
+pub const ENTRY: Entry = Entry {
+    place: 20,
+    title: "L1I misses",
+    unit: "misses",
+    per_operation: "misses/op",
+    head: "L1I misses \n(model) ",
+    better: Better::Lower,
+    model: true,
+    sum: Sum::Counted(|region| region.kernel_l1i_misses),
+};

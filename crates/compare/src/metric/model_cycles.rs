@@ -1,0 +1,95 @@
+//! The counted metrics, and the [`ModelEvents`](crate::ModelEvents) of models that have more parts, each times what the front-end
+//! model says that it costs: cycles of a front end that never waits for data and predicts every direction. Of models that
+//! have [`Costs`](crate::Costs).
+
+use super::{Better, Entry, Metric, OperationCounters, Sum};
+use serde::{Deserialize, Serialize};
+
+pub const ENTRY: Entry = Entry {
+    place: 40,
+    title: "model cycles",
+    unit: "cycles",
+    per_operation: "cycles/op",
+    head: "cycles \n(model) ",
+    better: Better::Lower,
+    model: true,
+    sum: Sum::Computed(|counters, costs| costs.cycles(counters)),
+};
+
+/// What one event of each metric costs, in cycles.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Costs {
+    /// An instruction.
+    pub path_length: f64,
+    /// A branch taken.
+    pub taken_branches: f64,
+    /// A miss of the L1I.
+    pub l1i_misses: f64,
+    /// A miss of the iTLB.
+    pub itlb_misses: f64,
+    /// Of models that have more parts.
+    #[serde(flatten)]
+    pub events: EventCosts,
+}
+
+/// What one event behind the first level costs, in cycles; 0 of parts that the model does not have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct EventCosts {
+    /// A miss of the L2.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub l2_misses: f64,
+    /// A target that only the second-level branch target buffer has.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub btb_l2_hits: f64,
+    /// A branch that no branch target buffer has.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub btb_misses: f64,
+    /// A branch that went elsewhere than fetching did.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub mispredictions: f64,
+}
+
+fn is_nothing(cost: &f64) -> bool {
+    *cost == 0.0
+}
+
+impl Costs {
+    /// Cycles of an operation's sums.
+    pub fn cycles(&self, counters: &OperationCounters) -> f64 {
+        let Costs { path_length, taken_branches, l1i_misses, itlb_misses, events } = *self;
+        let costs = [path_length, taken_branches, l1i_misses, itlb_misses];
+        let counted = Metric::COUNTED.map(|metric| metric.count(counters).unwrap_or_default() as f64);
+        let first: f64 = costs.iter().zip(counted).map(|(cost, count)| cost * count).sum();
+        let EventCosts { l2_misses, btb_l2_hits, btb_misses, mispredictions } = events;
+        let counted = &counters.events;
+        let behind = [
+            (l2_misses, counted.l2_misses),
+            (btb_l2_hits, counted.btb_l2_hits),
+            (btb_misses, counted.btb_misses),
+            (mispredictions, counted.mispredictions),
+        ];
+        behind.iter().fold(first, |sum, (cost, count)| sum + cost * *count as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ModelEvents;
+
+    #[test]
+    fn events_behind_the_first_level_cost_too() {
+        let events = ModelEvents { l2_misses: 3, btb_l2_hits: 7, btb_misses: 2, mispredictions: 5 };
+        let counts = [(Metric::PathLength, 100)].into();
+        let counters = OperationCounters { counts, events, ..Default::default() };
+        let plain = Costs { path_length: 0.25, ..Costs::default() };
+        assert_eq!(plain.cycles(&counters), 25.0);
+        let text = serde_json::to_string(&plain).unwrap();
+        assert!(!text.contains("l2"), "{text}");
+        assert_eq!(serde_json::from_str::<Costs>(&text).unwrap(), plain);
+        let events = EventCosts { l2_misses: 30.0, btb_l2_hits: 1.0, btb_misses: 10.0, mispredictions: 20.0 };
+        let costs = Costs { events, ..plain };
+        assert_eq!(costs.cycles(&counters), 25.0 + 90.0 + 7.0 + 20.0 + 100.0);
+        assert_eq!(serde_json::from_str::<Costs>(&serde_json::to_string(&costs).unwrap()).unwrap(), costs);
+    }
+}

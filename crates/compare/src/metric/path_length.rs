@@ -1,0 +1,14 @@
+//! Kernel instructions executed: the path length (Chen's word). Exact.
+
+use super::{Better, Entry, Sum};
+
+pub const ENTRY: Entry = Entry {
+    place: 0,
+    title: "path length",
+    unit: "instructions",
+    per_operation: "instructions/op",
+    head: "change ",
+    better: Better::Lower,
+    model: false,
+    sum: Sum::Counted(|region| region.kernel_instructions.get()),
+};

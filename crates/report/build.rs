@@ -1,0 +1,5 @@
+//! Finds the reports.
+
+fn main() {
+    kerntune_code::registry("reports");
+}

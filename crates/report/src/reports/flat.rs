@@ -1,0 +1,219 @@
+//! The flat profile of gprof: each function's own time and calls, greatest time first
+//! (McKusick, "Using gprof to Tune the 4.2BSD Kernel", 2.1.1).
+
+use super::{entry, Entry, Report};
+use crate::call_graph::{GraphOptions, Listing, Propagation};
+use crate::columns::{Cell, Columns, Side};
+use crate::head::Head;
+use crate::style::Role;
+use crate::unit::{seconds, TimeUnit};
+use crate::{Result, Style};
+use clap::Args;
+use kerntune_analyze::graph::Function;
+use kerntune_compare::number::{fixed, grouped};
+use kerntune_profile::{Profile, Symbol};
+use serde::Serialize;
+
+/// Name and version of the JSON form, see `docs/json.md`.
+pub const SCHEMA: &str = "kerntune-flat/2";
+
+/// `kerntune report PROFILE flat`.
+pub const ENTRY: Entry = entry::<Options>("flat", 2);
+
+/// Each function's own time and calls, greatest time first (gprof's flat profile)
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct Options {
+    /// Which functions, and how.
+    #[command(flatten)]
+    pub graph: GraphOptions,
+}
+
+/// A function that is shown, and the own time of it and of all before it.
+struct Row<'a> {
+    function: usize,
+    of: &'a Function,
+    cumulative_ns: u64,
+}
+
+/// The rows that are wanted in order, and how many functions ran.
+fn rows<'a>(listing: &'a Listing, options: &GraphOptions, most: usize) -> (Vec<Row<'a>>, usize) {
+    let all = &listing.graph.functions;
+    let mut order: Vec<usize> = (0..all.len()).filter(|at| !all[*at].is_idle()).collect();
+    order.sort_by(|&a, &b| {
+        let (x, y) = (&all[a], &all[b]);
+        (y.self_ns, y.calls).cmp(&(x.self_ns, x.calls)).then_with(|| x.name.cmp(&y.name)).then(a.cmp(&b))
+    });
+    let ran = order.len();
+    let mut cumulative_ns: u64 = 0;
+    let rows = order.into_iter().map(|function| {
+        cumulative_ns = cumulative_ns.saturating_add(all[function].self_ns);
+        Row { function, of: &all[function], cumulative_ns }
+    });
+    let wanted =
+        |row: &Row| listing.is_chosen(row.function) && listing.percent(row.of.self_ns) >= options.min_percent;
+    (rows.filter(wanted).take(most).collect(), ran)
+}
+
+/// A time per call, rounded; nothing without calls.
+fn per_call(ns: u64, calls: u64) -> Option<u64> {
+    ns.saturating_add(calls / 2).checked_div(calls)
+}
+
+/// Own and total time per call. As gprof has it where times were sampled: all time by all calls. Where calls were
+/// measured, of those that ended; nothing if the total of these is not known.
+fn each_call(listing: &Listing, of: &Function) -> [Option<u64>; 2] {
+    if listing.graph.propagation == Propagation::Counts {
+        return [of.self_ns, of.total_ns()].map(|ns| per_call(ns, of.calls));
+    }
+    let total = match of.cycle {
+        None => per_call(of.elapsed_ns, of.ended),
+        Some(_) if !has_open_calls(of) => per_call(of.total_ns(), of.ended),
+        // Elapsed times within a cycle contain each other.
+        Some(_) => None,
+    };
+    [per_call(of.ended_self_ns, of.ended), total]
+}
+
+/// Whether calls were made that did not end, or ended that were made before.
+fn has_open_calls(of: &Function) -> bool {
+    (of.calls, of.self_calls, of.self_ns) != (of.ended, of.self_ended, of.ended_self_ns)
+}
+
+/// `10`, or `10+4` for ten calls by others and four by itself; nothing for none.
+pub(crate) fn called(calls: u64, self_calls: u64) -> String {
+    match (calls, self_calls) {
+        (0, 0) => String::new(),
+        (calls, 0) => grouped(calls),
+        (calls, own) => format!("{}+{}", grouped(calls), grouped(own)),
+    }
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    propagation: &'static str,
+    total_ns: u64,
+    functions: Vec<JsonFunction<'a>>,
+    never_called: Option<Vec<Never<'a>>>,
+}
+
+#[derive(Serialize)]
+struct JsonFunction<'a> {
+    index: Option<usize>,
+    name: &'a str,
+    file: Option<&'a str>,
+    cycle: Option<usize>,
+    percent: f64,
+    cumulative_ns: u64,
+    self_ns: u64,
+    descendants_ns: u64,
+    calls: u64,
+    self_calls: u64,
+    ended: u64,
+    self_ended: u64,
+    ended_self_ns: u64,
+    elapsed_ns: u64,
+}
+
+/// A function that never ran.
+#[derive(Serialize)]
+pub(crate) struct Never<'a> {
+    name: &'a str,
+    file: Option<&'a str>,
+}
+
+/// The functions of the chosen set that never ran; none if no set was chosen.
+pub(crate) fn never<'a>(listing: &Listing<'a>, options: &GraphOptions) -> Result<Option<Vec<Never<'a>>>> {
+    let Some(set) = &options.never_called else { return Ok(None) };
+    let never = |symbol: &'a Symbol| Never { name: &symbol.name, file: symbol.file.as_deref() };
+    Ok(Some(listing.never_called(set)?.0.into_iter().map(never).collect()))
+}
+
+impl Report for Options {
+    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
+        let options = &self.graph;
+        let listing = Listing::new(profile, options)?;
+        let (rows, ran) = rows(&listing, options, options.most_in_text());
+        let total = listing.graph.total_ns;
+        let mut out =
+            format!("Time in functions    = {}  ({} functions)\n\n", seconds(total), grouped(ran as u64));
+        let unit = listing.unit(options, rows.iter().map(|row| row.cumulative_ns).max().unwrap_or(0));
+        let each: Vec<[Option<u64>; 2]> = rows.iter().map(|row| each_call(&listing, row.of)).collect();
+        let call = TimeUnit::for_largest(each.iter().flatten().flatten().copied().max().unwrap_or(0));
+        let head = |head: &str, unit: TimeUnit| format!("{head}\n{}", unit.name());
+        let measured = listing.graph.propagation == Propagation::Exact;
+        let open = measured && rows.iter().any(|row| has_open_calls(row.of));
+        let (cumulative, own) = (head("cumulative", unit), head("self", unit));
+        let per = ["self", "total"].map(|word| format!("{word}\n{}/call", call.name()));
+        let ended = open.then_some(("ended", Side::Right));
+        let heads = [("%\ntime", Side::Right), (cumulative.as_str(), Side::Right), (&own, Side::Right)];
+        let rest = [(per[0].as_str(), Side::Right), (&per[1], Side::Right), ("name", Side::Left)];
+        let mut table =
+            Columns::with(heads.into_iter().chain([("calls", Side::Right)]).chain(ended).chain(rest));
+        for (row, each) in rows.iter().zip(each) {
+            let [own, total] = each.map(|ns| Cell::from(ns.map_or(String::new(), |ns| call.format(ns))));
+            let mut cells = vec![
+                fixed(listing.percent(row.of.self_ns), 2).into(),
+                unit.format(row.cumulative_ns).into(),
+                unit.format(row.of.self_ns).into(),
+                called(row.of.calls, row.of.self_calls).into(),
+            ];
+            if open {
+                let ended = match has_open_calls(row.of) {
+                    true if row.of.ended + row.of.self_ended == 0 => "0".into(),
+                    true => called(row.of.ended, row.of.self_ended),
+                    false => String::new(),
+                };
+                cells.push(ended.into());
+            }
+            cells.extend([own, total, listing.label(row.function).into()]);
+            table.row_of(cells);
+        }
+        out += &table.render(style);
+        if open {
+            out += &style.paint(Role::Faint, super::functions::ENDED);
+            out.push('\n');
+        }
+        if rows.len() < ran && options.function.is_empty() {
+            let rest = format!("{} more functions (--top)\n", grouped((ran - rows.len()) as u64));
+            out += &style.paint(Role::Faint, &rest);
+        }
+        out += &listing.never_called_text(options)?;
+        out += &listing.notes(style);
+        Ok(out)
+    }
+
+    fn json(&self, profile: &Profile) -> Result<String> {
+        let options = &self.graph;
+        let listing = Listing::new(profile, options)?;
+        let (rows, _) = rows(&listing, options, options.most_in_json());
+        let function = |row: &Row| {
+            let Function { self_ns, descendants_ns, calls, self_calls, .. } = *row.of;
+            let Function { ended, self_ended, ended_self_ns, elapsed_ns, .. } = *row.of;
+            JsonFunction {
+                index: listing.number(row.function),
+                name: &listing.graph.functions[row.function].name,
+                file: listing.graph.functions[row.function].file.as_deref(),
+                cycle: row.of.cycle.map(|cycle| cycle + 1),
+                percent: listing.percent(self_ns),
+                cumulative_ns: row.cumulative_ns,
+                self_ns,
+                descendants_ns,
+                calls,
+                self_calls,
+                ended,
+                self_ended,
+                ended_self_ns,
+                elapsed_ns,
+            }
+        };
+        crate::to_json(&Json {
+            head: Head::new(SCHEMA, profile, &options.region),
+            propagation: listing.graph.propagation.word(),
+            total_ns: listing.graph.total_ns,
+            functions: rows.iter().map(function).collect(),
+            never_called: never(&listing, options)?,
+        })
+    }
+}

@@ -1,0 +1,205 @@
+//! How much code is hot: what of the kernel was executed, in bytes, cache lines and pages.
+//!
+//! Blocks are taken with the most frequent first until they make a share of all instructions executed. The
+//! lines that they lie on are what an instruction cache has to hold for that share; the bytes that ran on them
+//! say how much of these lines is of use. No order of functions needs fewer lines than the bytes fill.
+
+use super::{entry, Entry, Report};
+use crate::columns::{Columns, Side};
+use crate::head::Head;
+use crate::{health, Error, Result, Style};
+use clap::Args;
+use kerntune_compare::number::{fixed, grouped};
+use kerntune_profile::{Block, Profile};
+use serde::Serialize;
+use std::collections::{HashMap, HashSet};
+
+/// Name and version of the JSON form, see `docs/json.md`.
+pub const SCHEMA: &str = "kerntune-footprint/1";
+
+/// `kerntune report PROFILE footprint`.
+pub const ENTRY: Entry = entry::<Options>("footprint", 11);
+
+/// How much code is hot: bytes, cache lines and pages of the most frequent blocks
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
+pub struct Options;
+
+/// Bytes of a cache line, on every x86-64 CPU there is.
+pub const LINE_BYTES: u64 = 64;
+/// Bytes of a small page.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// Shares of the executed instructions, in per cent, that have a row each.
+const SHARES: [f64; 6] = [50.0, 90.0, 99.0, 99.9, 99.99, 100.0];
+
+/// The most frequent blocks that make a share of the executed instructions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Of all kernel instructions executed, per cent.
+    pub share_percent: f64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Executions of the rarest of them.
+    pub least_count: u64,
+    /// Different bytes of code.
+    pub bytes: u64,
+    /// Lines of [`LINE_BYTES`] that they are on.
+    pub lines: u64,
+    /// Bytes in per cent of what these lines hold.
+    pub line_use_percent: f64,
+    /// Pages of [`PAGE_BYTES`] that they are on.
+    pub pages: u64,
+}
+
+/// One row for each share, from the hottest code to all that ran.
+///
+/// # Errors
+/// [`Error::NoBlocks`].
+pub fn rows(profile: &Profile) -> Result<Vec<Row>> {
+    let mut blocks: Vec<&Block> =
+        profile.tables.blocks.iter().filter(|block| block.count > 0 && block.bytes > 0).collect();
+    let executed = |block: &Block| u128::from(block.count) * u128::from(block.instructions.get());
+    let all: u128 = blocks.iter().map(|block| executed(block)).sum();
+    if all == 0 {
+        return Err(Error::NoBlocks);
+    }
+    blocks.sort_by_key(|block| (std::cmp::Reverse(block.count), block.start));
+    let mut touched = Touched::default();
+    let (mut rows, mut sum, mut next) = (Vec::new(), 0u128, blocks.iter().enumerate().peekable());
+    for share in SHARES {
+        let wanted = (all as f64 * share / 100.0) as u128;
+        let mut last = None;
+        while let Some((at, block)) = next.next_if(|_| sum < wanted || share == 100.0) {
+            sum += executed(block);
+            touched.add(block);
+            last = Some((at, block.count));
+        }
+        // A share that one hot block has reached already repeats the row before.
+        let (blocks, least_count) = match (last, rows.last()) {
+            (Some((at, count)), _) => (at as u64 + 1, count),
+            (None, Some(Row { blocks, least_count, .. })) => (*blocks, *least_count),
+            (None, None) => (0, 0),
+        };
+        rows.push(touched.row(share, blocks, least_count));
+    }
+    Ok(rows)
+}
+
+/// The bytes seen so far: for each line which of its 64 bytes.
+#[derive(Default)]
+struct Touched {
+    lines: HashMap<u64, u64>,
+    pages: HashSet<u64>,
+    bytes: u64,
+}
+
+impl Touched {
+    fn add(&mut self, block: &Block) {
+        let (mut from, end) = (block.start.get(), block.start.get().saturating_add(block.bytes));
+        while from < end {
+            let line = from / LINE_BYTES;
+            let until = end.min((line + 1).saturating_mul(LINE_BYTES));
+            let ones = u64::MAX >> (LINE_BYTES - (until - from)) << (from % LINE_BYTES);
+            let seen = self.lines.entry(line).or_default();
+            self.bytes += u64::from((ones & !*seen).count_ones());
+            *seen |= ones;
+            self.pages.insert(from / PAGE_BYTES);
+            from = until;
+        }
+    }
+
+    fn row(&self, share_percent: f64, blocks: u64, least_count: u64) -> Row {
+        let lines = self.lines.len() as u64;
+        let line_use_percent = 100.0 * self.bytes as f64 / (lines * LINE_BYTES).max(1) as f64;
+        let (bytes, pages) = (self.bytes, self.pages.len() as u64);
+        Row { share_percent, blocks, least_count, bytes, lines, line_use_percent, pages }
+    }
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    line_bytes: u64,
+    page_bytes: u64,
+    rows: Vec<Row>,
+}
+
+impl Report for Options {
+    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
+        let mut table = Columns::new([
+            ("% of\ninstructions", Side::Right),
+            ("blocks", Side::Right),
+            ("executed at\nleast times", Side::Right),
+            ("bytes\nof code", Side::Right),
+            ("64-byte\nlines", Side::Right),
+            ("% of lines\nexecuted", Side::Right),
+            ("4-KiB\npages", Side::Right),
+        ]);
+        for row in rows(profile)? {
+            table.row([
+                format!("{}", row.share_percent).into(),
+                grouped(row.blocks).into(),
+                grouped(row.least_count).into(),
+                grouped(row.bytes).into(),
+                grouped(row.lines).into(),
+                fixed(row.line_use_percent, 1).into(),
+                grouped(row.pages).into(),
+            ]);
+        }
+        let legend = "Kernel code of the whole recording, the most frequent blocks first. A 32-KiB cache holds 512 lines.\n";
+        Ok(table.render(style) + "\n" + legend + &health::text(profile, style))
+    }
+
+    fn json(&self, profile: &Profile) -> Result<String> {
+        crate::to_json(&Json {
+            head: Head::new(SCHEMA, profile, &None),
+            line_bytes: LINE_BYTES,
+            page_bytes: PAGE_BYTES,
+            rows: rows(profile)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kerntune_profile::{Address, Instructions, KernelId, Manifest, Tables};
+
+    fn profile(blocks: &[(u64, u64, u64, u64)]) -> Profile {
+        let block = |&(start, bytes, instructions, count): &(u64, u64, u64, u64)| Block {
+            start: Address(start),
+            last: Address(start),
+            count,
+            instructions: Instructions(instructions),
+            bytes,
+        };
+        let tables = Tables { blocks: blocks.iter().map(block).collect(), ..Tables::default() };
+        Profile { manifest: Manifest::new("p1", KernelId::default(), "rr", "emulator"), tables }
+    }
+
+    #[test]
+    fn lines_are_counted_once_and_the_hottest_first() {
+        // 60 bytes over two lines, the same code entered in the middle, a cold block on another page.
+        let profile =
+            profile(&[(0x1010, 60, 15, 100), (0x1030, 28, 7, 100), (0x5000, 4, 1, 2), (0x9000, 8, 2, 0)]);
+        let rows = rows(&profile).unwrap();
+        assert_eq!(rows.len(), SHARES.len());
+        let half = &rows[0];
+        assert_eq!((half.blocks, half.bytes, half.lines, half.pages, half.least_count), (1, 60, 2, 1, 100));
+        let all = &rows[5];
+        assert_eq!((all.blocks, all.bytes, all.lines, all.pages, all.least_count), (3, 64, 3, 2, 2));
+        assert!((all.line_use_percent - 100.0 * 64.0 / 192.0).abs() < 1e-9);
+        assert!(rows.windows(2).all(|pair| pair[0].bytes <= pair[1].bytes));
+    }
+
+    #[test]
+    fn a_whole_line_and_the_last_one_are_counted_to_the_byte() {
+        let line = rows(&profile(&[(0x1000, 64, 16, 1)])).unwrap();
+        assert_eq!((line[5].bytes, line[5].lines, line[5].line_use_percent), (64, 1, 100.0));
+        let last = rows(&profile(&[(u64::MAX - 3, 4, 1, 1)])).unwrap();
+        assert_eq!(last[5].lines, 1);
+        assert!(matches!(rows(&profile(&[])), Err(Error::NoBlocks)));
+        assert!(Options.text(&profile(&[(0x1000, 4, 1, 1)]), Style::PLAIN).unwrap().contains("64-byte"));
+    }
+}

@@ -1,0 +1,187 @@
+//! Context switches: how often, why, and from whom to whom.
+
+use super::{entry, Entry, Report};
+use crate::columns::{Columns, Side};
+use crate::head::Head;
+use crate::style::{printable, Role};
+use crate::unit::{header, per_second};
+use crate::view::{scope, share};
+use crate::{health, Result, Style};
+use clap::Args;
+use kerntune_compare::number::{figure, fixed, grouped};
+use kerntune_profile::{Profile, ScopeTotals, SwitchKind};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Name and version of the JSON form, see `docs/json.md`.
+pub const SCHEMA: &str = "kerntune-switches/1";
+
+/// `kerntune report PROFILE switches`.
+pub const ENTRY: Entry = entry::<Options>("switches", 9);
+
+/// Context switches: how often, why, from whom to whom
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct Options {
+    /// At most so many rows; 40 in text, all in JSON if not given
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// Only what happened in the regions of this name
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Reason {
+    /// None where no function was open.
+    reason: Option<String>,
+    kind: SwitchKind,
+    count: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Pair {
+    from: String,
+    to: String,
+    count: u64,
+    preempted: u64,
+}
+
+struct Found {
+    totals: ScopeTotals,
+    count: u64,
+    voluntary: u64,
+    preempted: u64,
+    reasons: Vec<Reason>,
+    pairs: Vec<Pair>,
+}
+
+fn find(profile: &Profile, options: &Options) -> Result<Found> {
+    let tables = &profile.tables;
+    let scope = scope(profile, options.region.as_deref())?;
+    let mut kinds: BTreeMap<SwitchKind, u64> = BTreeMap::new();
+    let mut reasons: BTreeMap<(Option<&str>, SwitchKind), u64> = BTreeMap::new();
+    let mut pairs: BTreeMap<(&str, &str), [u64; 2]> = BTreeMap::new();
+    let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
+    for row in tables.switches.iter().filter(|row| scope.contains(row.region)) {
+        let reason = row.reason.known().map(|function| tables.name(function));
+        add(kinds.entry(row.kind).or_default(), row.count);
+        add(reasons.entry((reason, row.kind)).or_default(), row.count);
+        let [all, preempted] = pairs.entry((&row.from, &row.to)).or_default();
+        add(all, row.count);
+        add(preempted, if row.kind == SwitchKind::Preempted { row.count } else { 0 });
+    }
+    let mut reasons: Vec<Reason> = reasons
+        .into_iter()
+        .map(|((reason, kind), count)| Reason { reason: reason.map(Into::into), kind, count })
+        .collect();
+    reasons.sort_by_key(|row| std::cmp::Reverse(row.count));
+    let mut pairs: Vec<Pair> = pairs
+        .into_iter()
+        .map(|((from, to), [count, preempted])| Pair { from: from.into(), to: to.into(), count, preempted })
+        .collect();
+    pairs.sort_by_key(|row| std::cmp::Reverse(row.count));
+    let of = |kind| kinds.get(&kind).copied().unwrap_or(0);
+    let (voluntary, preempted) = (of(SwitchKind::Voluntary), of(SwitchKind::Preempted));
+    let count = voluntary.saturating_add(preempted);
+    Ok(Found { totals: scope.totals(profile), count, voluntary, preempted, reasons, pairs })
+}
+
+fn more(what: &str, top: usize, all: usize, style: Style) -> String {
+    match all.saturating_sub(top) {
+        0 => String::new(),
+        more => style.paint(Role::Faint, &format!("{} more {what} (--top)\n", grouped(more as u64))),
+    }
+}
+
+fn reasons(found: &Found, top: usize) -> Columns {
+    let mut table = Columns::new([
+        ("switches", Side::Right),
+        ("%", Side::Right),
+        ("kind", Side::Left),
+        ("reason: called the scheduler", Side::Left),
+    ]);
+    for row in found.reasons.iter().take(top) {
+        table.row([
+            grouped(row.count).into(),
+            fixed(share(row.count, found.count), 2).into(),
+            row.kind.word().into(),
+            printable(row.reason.as_deref().unwrap_or("[no function open]")).into(),
+        ]);
+    }
+    table
+}
+
+fn pairs(found: &Found, top: usize) -> Columns {
+    let mut table = Columns::new([
+        ("switches", Side::Right),
+        ("%", Side::Right),
+        ("preempted", Side::Right),
+        ("from", Side::Left),
+        ("to", Side::Left),
+    ]);
+    for row in found.pairs.iter().take(top) {
+        table.row([
+            grouped(row.count).into(),
+            fixed(share(row.count, found.count), 2).into(),
+            grouped(row.preempted).into(),
+            printable(&row.from).into(),
+            printable(&row.to).into(),
+        ]);
+    }
+    table
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    elapsed_ns: u64,
+    count: u64,
+    per_second: f64,
+    voluntary: u64,
+    preempted: u64,
+    reasons: &'a [Reason],
+    pairs: &'a [Pair],
+}
+
+impl Report for Options {
+    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
+        let found = find(profile, self)?;
+        let top = self.top.unwrap_or(crate::TOP);
+        let mut out = header(&found.totals, self.region.as_deref());
+        let rate = |count| figure(per_second(count, found.totals.elapsed_ns.get()));
+        let mut line = |head: &str, count: u64| {
+            let text = format!("{head:<20} = {:>13}  ({} per second", grouped(count), rate(count));
+            let of = fixed(share(count, found.count), 2);
+            out += &if head == "Context switches" { text + ")\n" } else { format!("{text}, {of}%)\n") };
+        };
+        line("Context switches", found.count);
+        line("Voluntary", found.voluntary);
+        line("Preempted", found.preempted);
+        if found.count > 0 {
+            out.push('\n');
+            out += &reasons(&found, top).render(style);
+            out += &more("reasons", top, found.reasons.len(), style);
+            out.push('\n');
+            out += &pairs(&found, top).render(style);
+            out += &more("pairs", top, found.pairs.len(), style);
+        }
+        out += &health::text(profile, style);
+        Ok(out)
+    }
+
+    fn json(&self, profile: &Profile) -> Result<String> {
+        let found = find(profile, self)?;
+        let top = |all: usize| self.top.unwrap_or(all).min(all);
+        crate::to_json(&Json {
+            head: Head::new(SCHEMA, profile, &self.region),
+            elapsed_ns: found.totals.elapsed_ns.get(),
+            count: found.count,
+            per_second: per_second(found.count, found.totals.elapsed_ns.get()),
+            voluntary: found.voluntary,
+            preempted: found.preempted,
+            reasons: &found.reasons[..top(found.reasons.len())],
+            pairs: &found.pairs[..top(found.pairs.len())],
+        })
+    }
+}

@@ -10,7 +10,7 @@ CARGO_HOME ?= $(HOME)/.cargo
 export PATH := $(CARGO_HOME)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build build-all demo test test-fast attack bench check install uninstall dist clean
+.PHONY: help setup build build demo test test-fast attack bench check install uninstall dist clean
 .NOTPARALLEL:
 
 help: ## show this
@@ -22,10 +22,6 @@ setup: ## install what is missing (Debian packages, Rust); asks for root through
 
 build: ## build kerntune and its recorder
 	$(CARGO) build --release --locked --workspace
-
-# With what writes manual pages and completions.
-build-all: build
-	$(CARGO) build --release --locked --workspace --example command_line
 
 demo: setup build ## tune Linux 6.12 for the workload rr and show what it gained
 	@scripts/demo $(KERNTUNE)
@@ -55,7 +51,7 @@ check: ## formatting, lints, documentation, scripts, spelling, fuzz targets (ins
 	@scripts/setup checks
 	@CARGO=$(CARGO) scripts/check
 
-install: build-all ## install below PREFIX (/usr/local): program, recorder, manual pages, completions, documents
+install: build ## install below PREFIX (/usr/local): program, recorder, manual pages, completions, documents
 	@scripts/install $(DESTDIR)$(PREFIX)
 
 uninstall: ## undo install
@@ -63,7 +59,7 @@ uninstall: ## undo install
 	    share/man/man1/kerntune-*.1 share/bash-completion/completions/kerntune share/fish/vendor_completions.d/kerntune.fish \
 	    share/zsh/site-functions/_kerntune
 
-dist: build-all ## a tarball and a Debian package in dist/, tried
+dist: build ## a tarball and a Debian package in dist/, tried
 	@scripts/dist
 
 clean: ## remove what was compiled; results in .kerntune stay

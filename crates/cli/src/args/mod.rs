@@ -84,6 +84,9 @@ pub enum Command {
     Paper(Paper),
     /// Why one kernel does a workload in fewer instructions than another, function by function
     Explain(Explain),
+    /// Write manual pages and completions below a directory
+    #[command(hide = true)]
+    CommandLine { directory: PathBuf },
 }
 
 #[derive(Debug, Args)]

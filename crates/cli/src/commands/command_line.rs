@@ -1,0 +1,37 @@
+//! `kerntune command-line`, which is not in the help: manual pages and completions for those who install kerntune.
+
+use crate::args::Arguments;
+use crate::exit::{Exit, Failure};
+use clap::CommandFactory;
+use clap_complete::Shell;
+use kerntune_work::IoContext;
+use std::fs::{self, File};
+use std::path::Path;
+
+/// Writes manual pages and completions for bash, fish and zsh below a directory, each where it is looked for.
+pub fn run(directory: &Path) -> Result<Exit, Failure> {
+    let share = directory.join("share");
+    let mut command = Arguments::command();
+
+    let manual = share.join("man/man1");
+    fs::create_dir_all(&manual).at("create", &manual)?;
+    clap_mangen::generate_to(command.clone(), &manual).at("write", &manual)?;
+
+    let completions = [
+        (Shell::Bash, "bash-completion/completions/kerntune"),
+        (Shell::Fish, "fish/vendor_completions.d/kerntune.fish"),
+        (Shell::Zsh, "zsh/site-functions/_kerntune"),
+    ];
+    for (shell, place) in completions {
+        let place = share.join(place);
+        let parent = place.parent().unwrap_or(&share);
+        fs::create_dir_all(parent).at("create", parent)?;
+        clap_complete::generate(
+            shell,
+            &mut command,
+            "kerntune",
+            &mut File::create(&place).at("create", &place)?,
+        );
+    }
+    Ok(Exit::Ok)
+}

@@ -97,30 +97,36 @@ impl<'a> Fields<'a> {
         self.table.get(key)
     }
 
-    fn missing(&self, source: &mut Source, key: &str) {
-        source.problem(self.span(), &self.key(key), "is missing".into());
+    /// Says so if a key is missing.
+    fn need(&self, source: &mut Source, key: &str) {
+        if !self.has(key) {
+            source.problem(self.span(), &self.key(key), "is missing".into());
+        }
     }
 
-    fn wrong_type(&self, source: &mut Source, key: &str, item: &Item, wanted: &str) {
-        let message = format!("must be {wanted}, not {}", article(item.type_name()));
-        source.problem(item.span(), &self.key(key), message);
+    /// The value of a key as `read` takes it from an item, if it is there.
+    fn typed<T>(
+        &mut self,
+        source: &mut Source,
+        key: &str,
+        wanted: &str,
+        read: impl Fn(&'a Item) -> Option<T>,
+    ) -> Option<Located<T>> {
+        let item = self.get(key)?;
+        let value = read(item);
+        if value.is_none() {
+            let message = format!("must be {wanted}, not {}", article(item.type_name()));
+            source.problem(item.span(), &self.key(key), message);
+        }
+        Some(Located { value: value?, span: item.span() })
     }
 
     pub fn optional_string(&mut self, source: &mut Source, key: &str) -> Option<Located<String>> {
-        let item = self.get(key)?;
-        match item.as_str() {
-            Some(value) => Some(Located { value: value.to_owned(), span: item.span() }),
-            None => {
-                self.wrong_type(source, key, item, "a string");
-                None
-            }
-        }
+        self.typed(source, key, "a string", |item| item.as_str().map(str::to_owned))
     }
 
     pub fn string(&mut self, source: &mut Source, key: &str) -> Option<Located<String>> {
-        if !self.has(key) {
-            self.missing(source, key);
-        }
+        self.need(source, key);
         self.optional_string(source, key)
     }
 
@@ -130,17 +136,13 @@ impl<'a> Fields<'a> {
         key: &str,
         range: RangeInclusive<i64>,
     ) -> Option<Located<i64>> {
-        let item = self.get(key)?;
-        let Some(value) = item.as_integer() else {
-            self.wrong_type(source, key, item, "a whole number");
-            return None;
-        };
-        if !range.contains(&value) {
-            let message = format!("{value} is not between {} and {}", range.start(), range.end());
-            source.problem(item.span(), &self.key(key), message);
-            return None;
+        let found = self.typed(source, key, "a whole number", Item::as_integer)?;
+        if range.contains(&found.value) {
+            return Some(found);
         }
-        Some(Located { value, span: item.span() })
+        let message = format!("{} is not between {} and {}", found.value, range.start(), range.end());
+        source.problem(found.span, &self.key(key), message);
+        None
     }
 
     pub fn required_integer(
@@ -149,47 +151,32 @@ impl<'a> Fields<'a> {
         key: &str,
         range: RangeInclusive<i64>,
     ) -> Option<Located<i64>> {
-        if !self.has(key) {
-            self.missing(source, key);
-        }
+        self.need(source, key);
         self.integer(source, key, range)
     }
 
     /// An optional list of strings.
     pub fn strings(&mut self, source: &mut Source, key: &str) -> Vec<Located<String>> {
-        let Some(item) = self.get(key) else { return Vec::new() };
-        let Some(array) = item.as_array() else {
-            self.wrong_type(source, key, item, "a list of strings");
-            return Vec::new();
-        };
-        strings_of(source, &self.key(key), array)
+        self.optional_strings(source, key).unwrap_or_default()
     }
 
     pub fn required_strings(&mut self, source: &mut Source, key: &str) -> Option<Vec<Located<String>>> {
-        match self.table.get(key) {
-            None => {
-                self.known.push(key.to_owned());
-                self.missing(source, key);
-                None
-            }
-            Some(item) if !item.is_array() => {
-                self.known.push(key.to_owned());
-                self.wrong_type(source, key, item, "a list of strings");
-                None
-            }
-            Some(_) => Some(self.strings(source, key)),
-        }
+        self.need(source, key);
+        self.optional_strings(source, key)
+    }
+
+    fn optional_strings(&mut self, source: &mut Source, key: &str) -> Option<Vec<Located<String>>> {
+        let array = self.typed(source, key, "a list of strings", Item::as_array)?;
+        Some(strings_of(source, &self.key(key), array.value))
     }
 
     /// An optional list of lists of strings.
     pub fn string_lists(&mut self, source: &mut Source, key: &str) -> Vec<LocatedList> {
-        let Some(item) = self.get(key) else { return Vec::new() };
-        let Some(array) = item.as_array() else {
-            self.wrong_type(source, key, item, "a list of commands");
+        let Some(array) = self.typed(source, key, "a list of commands", Item::as_array) else {
             return Vec::new();
         };
         let mut lists = Vec::new();
-        for value in array {
+        for value in array.value {
             match value.as_array() {
                 Some(words) => lists
                     .push(Located { value: strings_of(source, &self.key(key), words), span: value.span() }),
@@ -209,28 +196,21 @@ impl<'a> Fields<'a> {
 
     /// An optional table.
     pub fn table(&mut self, source: &mut Source, key: &str) -> Option<Fields<'a>> {
-        let item = self.get(key)?;
-        match item.as_table_like() {
-            Some(table) => {
-                Some(Fields::new(table, &self.key(key), item.span().or_else(|| self.key_span(key))))
-            }
-            None => {
-                self.wrong_type(source, key, item, "a table");
-                None
-            }
-        }
+        let table = self.typed(source, key, "a table", Item::as_table_like)?;
+        Some(Fields::new(table.value, &self.key(key), table.span.or_else(|| self.key_span(key))))
     }
 
     /// An optional list of tables, written either way.
     pub fn tables(&mut self, source: &mut Source, key: &str) -> Vec<Fields<'a>> {
-        let Some(item) = self.get(key) else { return Vec::new() };
-        let path = |index: usize| format!("{}[{index}]", self.key(key));
-        if let Some(tables) = item.as_array_of_tables() {
-            return tables.iter().enumerate().map(|(i, t)| Fields::new(t, &path(i), t.span())).collect();
+        let name = self.key(key);
+        let path = |index: usize| format!("{name}[{index}]");
+        if let Some(tables) = self.table.get(key).and_then(Item::as_array_of_tables) {
+            let all = tables.iter().enumerate().map(|(i, t)| Fields::new(t, &path(i), t.span())).collect();
+            self.known.push(key.to_owned());
+            return all;
         }
-        let Some(array) = item.as_array() else {
-            let wanted = format!("a list of tables ([[{}]])", self.key(key));
-            self.wrong_type(source, key, item, &wanted);
+        let wanted = format!("a list of tables ([[{name}]])");
+        let Some(Located { value: array, .. }) = self.typed(source, key, &wanted, Item::as_array) else {
             return Vec::new();
         };
         let mut all = Vec::new();

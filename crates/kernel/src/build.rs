@@ -1,6 +1,6 @@
 //! From a request to a kernel in the work directory.
 
-use crate::aside::restore;
+use crate::aside::{link, remove, restore};
 use crate::build_tree::{BuildTree, CWD};
 use crate::configure::{configure, FinalConfig};
 use crate::kbuild::{make_args, Kbuild};
@@ -277,7 +277,9 @@ impl<'a> Attempt<'a> {
     /// Outputs and manifest, beside the build directory.
     fn collect(&self, partial: &Path, build: &Path, objects: u64, spent: Spent) -> Result<()> {
         for (from, to) in self.request.arch.outputs() {
-            take(&build.join(from), &partial.join(to))?;
+            let to = partial.join(to);
+            let _ = fs::remove_file(&to);
+            link(&build.join(from), &to)?;
         }
         let located = Sources::of_build(build, self.source.dir())?;
         if !located.is_empty() {
@@ -367,20 +369,7 @@ fn kept(dir: &Path) -> PathBuf {
 
 /// Finishes a deletion that was begun.
 fn sweep(partial: &Path) -> Result<()> {
-    let doomed = partial.join(DOOMED);
-    if doomed.is_dir() {
-        fs::remove_dir_all(&doomed).at("remove", &doomed)?;
-    }
-    Ok(())
-}
-
-/// A second name for a file of the build directory, or a copy where links are not to be had.
-fn take(from: &Path, to: &Path) -> Result<()> {
-    let _ = fs::remove_file(to);
-    if fs::hard_link(from, to).is_err() {
-        fs::copy(from, to).at("copy", from)?;
-    }
-    Ok(())
+    remove(&partial.join(DOOMED))
 }
 
 #[cfg(test)]

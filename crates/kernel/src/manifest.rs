@@ -4,7 +4,7 @@ use crate::compiler::FUNCTION_SECTIONS;
 use crate::{Arch, CompilerIdentity, ObjectFlags, TaskLayout};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The version of the manifest that this crate writes and reads.
 pub const SCHEMA: &str = "kerntune-kernel/2";
@@ -82,6 +82,21 @@ impl KernelManifest {
     pub(crate) fn flags(&self) -> Vec<String> {
         let movable = self.movable.then(|| FUNCTION_SECTIONS.to_string());
         self.kcflags.iter().cloned().chain(movable).collect()
+    }
+
+    /// That of a kernel made of this one, with nothing compiled, since `started`.
+    pub(crate) fn remade(&self, id: String, label: &str, recipe: &str, started: Instant) -> Self {
+        Self {
+            id,
+            label: label.into(),
+            aliases: Vec::new(),
+            movable: false,
+            recipe: Some(recipe.into()),
+            base_id: Some(self.id.clone()),
+            built: rfc3339(SystemTime::now()),
+            build_seconds: (started.elapsed().as_secs_f64() * 10.0).round() / 10.0,
+            ..self.clone()
+        }
     }
 }
 

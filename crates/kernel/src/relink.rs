@@ -1,12 +1,11 @@
 //! A kernel linked again with its functions in another order: no object is compiled.
 
 use crate::borrowed::Objects;
-use crate::manifest::rfc3339;
 use crate::store::{known_as, KIND, MANIFEST};
 use crate::{sources, Error, FunctionOrder, Kernel, KernelManifest, Result, Symbols};
 use kerntune_work::{write_atomic, write_json, IoContext, Key, Progress, WorkDir};
 use std::fs;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 /// The order that a relinked kernel was linked in, beside its manifest.
 pub(crate) const ORDER: &str = "order.txt";
@@ -54,18 +53,10 @@ pub fn relink(
     write_atomic(&partial.join(ORDER), order.text().as_bytes())?;
     let image = partial.join(of.arch.image());
     let manifest = KernelManifest {
-        id,
-        label: label.into(),
-        aliases: Vec::new(),
-        movable: false,
-        recipe: Some(recipe.into()),
         order_id: Some(order.id()),
-        base_id: Some(of.id.clone()),
-        built: rfc3339(SystemTime::now()),
-        build_seconds: (started.elapsed().as_secs_f64() * 10.0).round() / 10.0,
         text_bytes: Symbols::load(&partial.join("vmlinux"))?.text_bytes(),
         image_bytes: image.metadata().at("look at", &image)?.len(),
-        ..of.clone()
+        ..of.remade(id, label, recipe, started)
     };
     write_json(&partial.join(MANIFEST), &manifest)?;
     Kernel::load(&staged.publish()?)

@@ -7,7 +7,6 @@
 
 use crate::build_tree::BuildTree;
 use crate::kbuild::{make_args, Kbuild};
-use crate::manifest::rfc3339;
 use crate::object_flags::make_flags;
 use crate::store::{known_as, DOOMED, KIND, MANIFEST};
 use crate::{sources, BuildRequest, Error, ImportedSource, Kernel, KernelManifest, Result};
@@ -15,7 +14,7 @@ use kerntune_isa::{Guest, Isa, KbuildNames};
 use kerntune_work::{write_json, IoContext, Key, Progress, WorkDir};
 use std::fs;
 use std::path::Path;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 /// What `vmlinux` is called by make, and what Kbuild makes of it.
 const VMLINUX: &str = "vmlinux";
@@ -73,17 +72,9 @@ pub fn repack(
     }
     let image = partial.join(KBUILD.image);
     let manifest = KernelManifest {
-        id,
-        label: label.into(),
-        aliases: Vec::new(),
-        recipe: Some(recipe.into()),
         rewrite_id: Some(rewritten.id.into()),
-        base_id: Some(of.id.clone()),
-        movable: false,
-        built: rfc3339(SystemTime::now()),
-        build_seconds: (started.elapsed().as_secs_f64() * 10.0).round() / 10.0,
         image_bytes: image.metadata().at("look at", &image)?.len(),
-        ..of.clone()
+        ..of.remade(id, label, recipe, started)
     };
     tree.remove()?;
     write_json(&partial.join(MANIFEST), &manifest)?;

@@ -6,7 +6,11 @@ const CODE: [u8; 9] = [0xba, 0xf4, 0x00, 0xb0, 0x2a, 0xee, 0xf4, 0xeb, 0xfd];
 /// The sector, and what QEMU's isa-debug-exit makes of the 0x2a that it writes.
 pub const EXITS: ([u8; 512], i32) = {
     let mut sector = [0; 512];
-    sector.split_at_mut(CODE.len()).0.copy_from_slice(&CODE);
+    let mut at = 0;
+    while at < CODE.len() {
+        sector[at] = CODE[at];
+        at += 1;
+    }
     (sector[510], sector[511]) = (0x55, 0xaa);
     (sector, (0x2a << 1) | 1)
 };

@@ -12,7 +12,7 @@ pub struct Global {
     /// Where results are kept and found again
     #[arg(long, global = true, env = "KERNTUNE_DIR", default_value = ".kerntune", value_name = "DIR")]
     pub dir: PathBuf,
-    /// More words on what is done
+    /// Print details
     #[arg(short, long, global = true)]
     pub verbose: bool,
     /// Results and errors only

@@ -62,7 +62,7 @@ fn a_kernel_from_elsewhere_makes_us_run_nothing_of_its_own() {
     let shell = format!("$(shell {program})");
     let refused = |words: &[&str], change: &dyn Fn(&mut serde_json::Value)| {
         let kernel = foreign(dir.path(), change);
-        let mut command = kerntune(["kernel", "verify", kernel.to_str().unwrap()]);
+        let mut command = kerntune(["kernel", "reproduce", kernel.to_str().unwrap()]);
         let words: Vec<&str> =
             words.iter().copied().chain(["not of this work directory", "copy it to"]).collect();
         fails(command.env("KERNTUNE_DIR", dir.path().join("work")), 2, &words);

@@ -82,10 +82,10 @@ fn a_profile_is_fit_for_its_kernel_and_is_carried_to_another_with_what_is_the_sa
     assert_eq!(matched["changed"]["functions"], 1);
     // The recipes refuse it with the way out.
     let mut order = kerntune(["kernel", "order", &other, "--profile", &profile, "--label", "x"]);
-    fails(&mut order, 7, &["is refused for kernel base (changed0changed0)", "kerntune profile carry"]);
+    fails(&mut order, 7, &["is refused for kernel base (changed0changed0)", "kerntune profile transfer"]);
 
     let carry = |to: &str, at_least: &str| {
-        kerntune(["profile", "carry", &profile, "--to", to, "--at-least", at_least, "--json"])
+        kerntune(["profile", "transfer", &profile, "--to", to, "--at-least", at_least, "--json"])
     };
     let carried = carry(&other, "50").output().unwrap();
     assert!(carried.status.success(), "{}", support::said(&carried));

@@ -21,7 +21,7 @@ fn one_step(directory: &tempfile::TempDir, special: &str, command: &str) -> Stri
 
 #[test]
 fn a_kernel_that_is_a_process_does_what_a_kernel_has_to_do() {
-    let checked = json(["kernel", "check", &uml_kernel(), "--json"]);
+    let checked = json(["kernel", "selftest", &uml_kernel(), "--json"]);
     let checks = checked["checks"].as_array().unwrap();
     let failed: Vec<&Value> = checks.iter().filter(|check| check["result"] == "failed").collect();
     assert!(checks.len() >= 75 && failed.is_empty(), "{failed:?}");

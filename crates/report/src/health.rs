@@ -1,4 +1,4 @@
-//! What was not as it should be, in words.
+//! Anomalies, in words.
 
 use crate::style::{printable, Role};
 use crate::Style;

@@ -117,7 +117,7 @@ pub enum Error {
         failure: String,
     },
     /// A kernel that fails although all that was found is left out.
-    #[error("kernel {kernel} {failure}, although every object that was found to be to blame is left out: objects of the mixes that were tried behave in another way than the same ones in a kernel built at once. Start from what `kerntune kernel check` says of it")]
+    #[error("kernel {kernel} {failure}, although every object that was found to be to blame is left out: objects of the mixes that were tried behave in another way than the same ones in a kernel built at once. Start from what `kerntune kernel selftest` says of it")]
     StillFails {
         /// The tuned kernel's label.
         kernel: String,

@@ -307,8 +307,8 @@ mod tests {
         let profiles = [profile([910, 300], 893), profile([810, 200], 793)];
         let total = profiles.each_ref().map(kernel_instructions);
         let compared = profiles.each_ref().map(|profile| {
-            kerntune_compare::Measurement::from_profile(profile).unwrap().total.counts
-                [&kerntune_compare::Metric::PathLength]
+            let total = kerntune_compare::Measurement::from_profile(profile).unwrap().total;
+            kerntune_compare::Metric::PathLength.count(&total).unwrap()
         });
         assert_eq!((total, total), ([910, 810], compared));
         let difference = difference(&profiles[0], &profiles[1]);

@@ -43,7 +43,7 @@ pub struct Import {
     pub recorded: Recorded,
     /// Records in the dump.
     pub records: usize,
-    /// What was not as it should be.
+    /// Anomalies.
     pub troubles: Troubles,
 }
 

@@ -18,7 +18,8 @@ pub enum Bench {
     Compare(BenchCompare),
     /// Hold what the exact machine and its front-end model say of a recipe against what a clock says: rank correlation
     /// over rows and recipes (docs/models.md)
-    Predict(BenchPredict),
+    #[command(alias = "predict")]
+    Correlate(BenchCorrelate),
 }
 
 #[derive(Debug, Args)]
@@ -88,7 +89,7 @@ pub struct BenchCompare {
     /// against the other; may be repeated
     #[arg(long, value_name = "FILE")]
     pub aa: Vec<PathBuf>,
-    /// Differences up to this are of no account: what is shown to be smaller is called equivalent
+    /// Smallest difference that matters: what is shown to be smaller is called equivalent
     #[arg(long, default_value = "1%", value_parser = percent, value_name = "PERCENT")]
     pub min_effect: f64,
     /// Of each interval
@@ -107,9 +108,9 @@ pub struct BenchCompare {
     pub format: Json,
 }
 
-/// `kerntune bench predict`.
+/// `kerntune bench correlate`.
 #[derive(Debug, Args)]
-pub struct BenchPredict {
+pub struct BenchCorrelate {
     /// Timed results of a base kernel and of a tuned one, as `kerntune time` or `kerntune bench run --machine uml` writes
     /// them; may be repeated, once for each recipe
     #[arg(long, required = true, num_args = 2, value_names = ["BASE.json", "TUNED.json"])]

@@ -11,7 +11,7 @@ mod time;
 
 pub use crate::global::{Global, Json};
 use bench::positive_percent;
-pub use bench::{Bench, BenchCompare, BenchPredict, BenchRun, IntervalMethod, Machine, RowCorrection};
+pub use bench::{Bench, BenchCompare, BenchCorrelate, BenchRun, IntervalMethod, Machine, RowCorrection};
 pub use counters::Counters;
 pub use package::Package;
 pub use paper::Paper;
@@ -40,9 +40,9 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Do all of it: build, train, rebuild, measure, compare; goes on where it was stopped
+    /// Build, train, rebuild, measure, compare; resumes where it stopped
     Tune(Tune),
-    /// Say what this machine has and lacks, with the command that mends it
+    /// Say what this machine has and lacks, with the command that fixes it
     Doctor(Doctor),
     /// Hash every file of every result: is each as it was written?
     Check(Check),
@@ -164,7 +164,7 @@ pub enum Kernel {
         /// By which algorithm (docs/layout.md)
         #[arg(long, default_value = "c3", value_parser = ["pettis-hansen", "c3", "cdsort"], conflicts_with = "file")]
         algorithm: String,
-        /// With a profile that has functions: give them places that suit the sets of a 32-KiB cache with 8 ways
+        /// With a profile that has functions: cache colouring, for a 32-KiB cache with 8 ways
         #[arg(long, requires = "profile", conflicts_with = "file")]
         sets: bool,
         /// Place the functions of this file first: one name a line, and `@ OFFSET` where it has a place
@@ -189,7 +189,8 @@ pub enum Kernel {
         format: Json,
     },
     /// Run functional checks on a kernel: does it do what a kernel has to do?
-    Check {
+    #[command(alias = "check")]
+    Selftest {
         /// Label, beginning of an id, or directory
         kernel: String,
         /// The kernel whose answers are the right ones; its base kernel if it has one
@@ -199,7 +200,8 @@ pub enum Kernel {
         format: Json,
     },
     /// Build a kernel again from its source and compare every byte
-    Verify {
+    #[command(alias = "verify")]
+    Reproduce {
         /// Label, beginning of an id, or directory
         kernel: String,
         /// Parallel jobs; all CPUs if not given
@@ -208,7 +210,7 @@ pub enum Kernel {
         #[command(flatten)]
         format: Json,
     },
-    /// Find the objects to blame that a kernel does not boot or fails a check (docs/bisect.md)
+    /// Find which objects break a kernel: it does not boot, or fails a check (docs/bisect.md)
     Bisect {
         /// The kernel that fails: label, beginning of an id, or directory
         kernel: String,
@@ -353,7 +355,8 @@ pub enum Profile {
         format: Json,
     },
     /// Make a profile of one kernel one of another, as far as their functions are the same
-    Carry {
+    #[command(alias = "carry")]
+    Transfer {
         /// Beginning of an id, directory, or `latest`
         profile: String,
         /// The other kernel: label, beginning of an id, or directory
@@ -471,7 +474,7 @@ pub struct Tune {
     /// With auto: try this recipe and none that is not named so; may be repeated
     #[arg(long = "try", value_name = "RECIPE")]
     pub only: Vec<Recipe>,
-    /// With auto: make kernels as others do by the book, too, and hold the best against them
+    /// With auto: also make the upstream baselines, and compare the best kernel with them
     #[arg(long)]
     pub stock: bool,
     /// With auto: begin no further recipe after so many minutes, for each workload
@@ -492,4 +495,24 @@ pub struct Tune {
     pub dry_run: bool,
     #[command(flatten)]
     pub format: Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn commands_keep_their_old_names() {
+        Arguments::command().debug_assert();
+        for old in [
+            &["kernel", "check", "base"][..],
+            &["kernel", "verify", "base"],
+            &["profile", "carry", "latest", "--to", "base"],
+            &["bench", "predict", "--timed", "a", "b", "--exact", "c", "d"],
+        ] {
+            let parsed = Arguments::try_parse_from([&["kerntune"], old].concat());
+            assert!(parsed.is_ok(), "{old:?}: {}", parsed.unwrap_err());
+        }
+    }
 }

@@ -50,10 +50,10 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
         Command::Show { kernel, format } => {
             show(&kerntune_kernel::find(&work, kernel)?, format.json, output);
         }
-        Command::Check { kernel, against, format } => {
+        Command::Selftest { kernel, against, format } => {
             return check(&work, kernel, against.as_deref(), format.json, output);
         }
-        Command::Verify { kernel, jobs, format } => {
+        Command::Reproduce { kernel, jobs, format } => {
             let kernel = kerntune_kernel::find(&work, kernel)?;
             let rebuilt = verify(&work, &kernel, *jobs, output.progress())?;
             return Ok(verified(&kernel, &rebuilt, format.json, output));

@@ -1,4 +1,4 @@
-//! `kerntune profile list|show|rebuild|merge|check|carry|remove`.
+//! `kerntune profile list|show|rebuild|merge|check|transfer|remove`.
 
 use super::work;
 use crate::args::{Global, Profile as Command};
@@ -157,7 +157,7 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
             };
             return Ok(show_quality(&quality, format.json, output));
         }
-        Command::Carry { profile, to, at_least, format } => {
+        Command::Transfer { profile, to, at_least, format } => {
             let carried = quality::carry(&work, profile, to, *at_least)?;
             if format.json {
                 output.json(&Shown::new(&carried.path, &carried.manifest));

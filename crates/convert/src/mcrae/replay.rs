@@ -48,7 +48,7 @@ pub enum ReplayError {
     Write(#[from] io::Error),
 }
 
-/// What was not as it should be, or is good to know.
+/// Anomalies, and what else is good to know.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Troubles {
     /// Records of tags that no names file has, by tag.
@@ -102,7 +102,7 @@ pub struct Imported<W> {
     pub points: Vec<String>,
     /// The function that each of them is in: the one that was open last whenever it was passed.
     pub functions_of_points: Vec<Option<u32>>,
-    /// What was not as it should be.
+    /// Anomalies.
     pub troubles: Troubles,
 }
 

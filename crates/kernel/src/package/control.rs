@@ -142,7 +142,7 @@ impl Names {
              comparison-*.json     what it gains, measured against its base kernel\n\
              proof-*.json          that the profile is in the image\n\
              \n\
-             What does not apply is not there. `kerntune kernel verify {id}` builds it again and compares.\n",
+             What does not apply is not there. `kerntune kernel reproduce {id}` builds it again and compares.\n",
         )
     }
 }

@@ -149,7 +149,7 @@ pub(super) fn misplaced(quality: &Quality, same_kernel: bool) -> Option<Finding>
         )
     } else {
         format!(
-            "{record}, or `kerntune profile carry {profile} --to {}`: {} of what it executed is the same here, {} is lost",
+            "{record}, or `kerntune profile transfer {profile} --to {}`: {} of what it executed is the same here, {} is lost",
             quality.kernel.id,
             percent(usable),
             percent(1.0 - usable)

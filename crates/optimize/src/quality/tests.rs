@@ -172,7 +172,7 @@ fn a_recording_of_another_kernel_is_carried_as_far_as_functions_are_the_same() {
     let quality = check(&fixture.ask(&recording, &fixture.two)).unwrap();
     assert_eq!(refused(&quality), ["kernel"]);
     let said = quality.verdict().unwrap_err().to_string();
-    assert!(said.contains("kerntune profile carry r1 --to k2"), "{said}");
+    assert!(said.contains("kerntune profile transfer r1 --to k2"), "{said}");
     let matched = quality.matched.as_ref().unwrap();
     let fates: Vec<_> = matched.lost.iter().map(|lost| (lost.name.as_str(), lost.fate)).collect();
     assert_eq!(

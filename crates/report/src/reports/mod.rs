@@ -6,7 +6,7 @@
 //! pub const ENTRY: Entry = entry::<Options>("switches", 90);
 //! ```
 //!
-//! What needs more than the tables (a trace, another profile, a file) has its arguments in `crates/cli/src/commands/report/`.
+//! What needs more than the tables (a trace, another profile, a file) has its arguments in `crates/cli/src/report/`.
 
 use crate::{Result, Style};
 use clap::Args;

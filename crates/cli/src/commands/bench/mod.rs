@@ -1,8 +1,8 @@
 //! `kerntune bench`.
 
 mod compare;
+mod correlate;
 mod list;
-mod predict;
 mod run;
 
 use crate::args::{Bench, Global};
@@ -17,7 +17,7 @@ pub fn run(global: &Global, command: &Bench, output: &Output) -> Result<Exit, Fa
         Bench::List { format } => list::run(format.json, output),
         Bench::Run(options) => run::run(global, options, output),
         Bench::Compare(options) => compare::run(options, output),
-        Bench::Predict(options) => predict::run(options, output),
+        Bench::Correlate(options) => correlate::run(options, output),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `kerntune kernel check`: functional checks in the guest.
+//! `kerntune kernel selftest`: functional checks in the guest.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 #[test]
 fn the_base_kernel_does_what_a_kernel_has_to_do() {
     let kernel = support::base_kernel();
-    let checked = support::json(["kernel", "check", &kernel, "--json"]);
+    let checked = support::json(["kernel", "selftest", &kernel, "--json"]);
     let checks = checked["checks"].as_array().unwrap();
     let groups: BTreeSet<&str> = checks.iter().map(|check| check["group"].as_str().unwrap()).collect();
     for group in ["processes", "signals", "memory", "files", "sockets", "futex", "io_uring", "cgroups"] {
@@ -18,5 +18,5 @@ fn the_base_kernel_does_what_a_kernel_has_to_do() {
     assert!(checks.len() >= 75 && checks.len() - ok <= 1, "{checked}");
 
     // A name that no kernel has is a usage error, not a finding.
-    support::fails(&mut support::kerntune(["kernel", "check", "no-such-kernel"]), 2, &["no-such-kernel"]);
+    support::fails(&mut support::kerntune(["kernel", "selftest", "no-such-kernel"]), 2, &["no-such-kernel"]);
 }

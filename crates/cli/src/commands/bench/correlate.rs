@@ -1,6 +1,6 @@
-//! `kerntune bench predict`.
+//! `kerntune bench correlate`.
 
-use crate::args::BenchPredict;
+use crate::args::BenchCorrelate;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_guest::read_text;
@@ -8,7 +8,7 @@ use kerntune_report::prediction;
 use kerntune_stats::{Options, Prediction, Recipe, Results};
 use std::path::PathBuf;
 
-pub fn run(asked: &BenchPredict, output: &Output) -> Result<Exit, Failure> {
+pub fn run(asked: &BenchCorrelate, output: &Output) -> Result<Exit, Failure> {
     let (timed, exact) = (pairs(&asked.timed)?, pairs(&asked.exact)?);
     if timed.len() != exact.len() {
         let text = format!(

@@ -1,4 +1,4 @@
-//! `kerntune bench predict` on files whose truth is known.
+//! `kerntune bench correlate` on files whose truth is known.
 
 mod support;
 
@@ -55,7 +55,7 @@ fn the_model_is_held_against_the_clock() {
     let tuned = timed(&directory, "tuned.json", [990.0, 900.0, 800.0, 700.0, 100.0]);
     let [exact_base, exact_tuned] = [[100.0; 5], [98.0, 90.0, 70.0, 60.0, 99.0]]
         .map(|cycles| exact(&directory, &format!("e{}.json", cycles[0]), "zen4", cycles));
-    let call = ["bench", "predict", "--timed", &base, &tuned, "--exact", &exact_base, &exact_tuned];
+    let call = ["bench", "correlate", "--timed", &base, &tuned, "--exact", &exact_base, &exact_tuned];
     let all = support::json(call.into_iter().chain(["--json"]));
     assert_eq!((&all["schema"], &all["model"]), (&json!("kerntune-bench-prediction/1"), &json!("zen4")));
     let cycles = |json: &Value| json["correlations"][4].clone();
@@ -85,7 +85,7 @@ fn what_does_not_belong_together_is_said() {
     let zen4 = exact(&directory, "zen4.json", "zen4", [100.0; 5]);
     let skylake = exact(&directory, "skylake.json", "skylake", [90.0; 5]);
     let predict = |arguments: &[&str], words: &[&str]| {
-        fails(&mut kerntune([&["bench", "predict"], arguments].concat()), 2, words);
+        fails(&mut kerntune([&["bench", "correlate"], arguments].concat()), 2, words);
     };
     let timed = ["--timed", &base, &tuned];
     predict(&[&timed[..], &["--exact", &zen4, &skylake]].concat(), &["skylake.json", "\"zen4\"", "--model"]);

@@ -147,9 +147,10 @@ impl Sums {
 
     /// Gives the calls in a row to the histogram.
     fn end_row(&mut self, histogram: &mut Histogram) {
-        let bucket = std::mem::replace(&mut self.bucket, NO_BUCKET);
+        let Self { row, bucket, begin, .. } =
+            std::mem::replace(self, Self { row: 0, bucket: NO_BUCKET, begin: u64::MAX, ..*self });
         if bucket != NO_BUCKET {
-            histogram.add(bucket, (self.row.into(), self.begin));
+            histogram.add(bucket, (row.into(), begin));
         }
     }
 }

@@ -4,7 +4,6 @@ use crate::accounts::Account;
 use crate::accumulators::Accumulators;
 use crate::events::{Frame, Machine, DEPTH_LIMIT, TIME_LIMIT};
 use crate::functions::{Functions, Open};
-use crate::Error;
 
 /// Net time, and elapsed time of callees that ended.
 pub(super) type Times = (u64, u64);
@@ -58,15 +57,11 @@ impl Run {
 
     /// It happens; false if something forbids it, which reading its events finds out.
     #[inline]
-    pub fn repeat(
-        &mut self,
-        machine: &mut Machine<Open>,
-        functions: &mut Functions<'_>,
-    ) -> Result<bool, Error> {
+    pub fn repeat(&mut self, machine: &mut Machine<Open>, functions: &mut Functions<'_>) -> bool {
         let (effect, start) = (&self.effect, machine.now);
         let now = start + effect.ns;
         if now >= TIME_LIMIT || machine.stack.frames.len() + effect.rise > DEPTH_LIMIT {
-            return Ok(false);
+            return false;
         }
         let add = |machine: &mut Machine<Open>, (net, callees): Times| {
             if let Some(top) = machine.stack.frames.last_mut() {
@@ -76,7 +71,7 @@ impl Run {
         };
         for &times in &effect.ended {
             add(machine, times);
-            machine.end_top(functions)?;
+            machine.end_top(functions);
         }
         add(machine, effect.top);
         machine.stack.frames.extend(effect.opened.iter().map(|frame| {
@@ -90,7 +85,7 @@ impl Run {
         (machine.now, machine.user) = (now, effect.user);
         self.times += 1;
         self.first = self.first.min(start);
-        Ok(true)
+        true
     }
 
     /// Adds what all of its repetitions counted.

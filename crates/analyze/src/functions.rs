@@ -198,16 +198,24 @@ impl<'a> Functions<'a> {
         self.record.first_interrupt.get_or_insert(function);
     }
 
-    /// Ends a frame that was open when its time went to the accumulators.
+    /// Ends a frame that was open when its time went to the accumulators, with the net time since then.
+    // Given in numbers: a frame that may be looked at in memory is copied there for every call.
     #[inline(never)]
-    fn end_interrupted(&mut self, running: usize, open: &Open, call: Call) {
-        let interrupted = self.sums.accounts.interrupted(open.place.account);
-        interrupted.net = interrupted.net.wrapping_add(open.net);
-        if open.carried {
-            let ended = Ended { region: self.region, net: call.net, callees: open.callees };
-            self.threads[running].ended.push(ended);
-        } else {
-            self.sums.accounts.end_interrupted(open.place.account, call);
+    fn end_interrupted(
+        &mut self,
+        account: u32,
+        since: u64,
+        carried_by: Option<usize>,
+        callees: u64,
+        call: Call,
+    ) {
+        let interrupted = self.sums.accounts.interrupted(account);
+        interrupted.net = interrupted.net.wrapping_add(since);
+        match carried_by {
+            Some(thread) => {
+                self.threads[thread].ended.push(Ended { region: self.region, net: call.net, callees });
+            }
+            None => self.sums.accounts.end_interrupted(account, call),
         }
     }
 }
@@ -290,7 +298,8 @@ impl Visitor for Functions<'_> {
             node.calls += u64::from(!open.place.folded);
             self.sums.accounts.count(open.place.account, call);
         } else {
-            self.end_interrupted(machine.running, &open, call);
+            let carried_by = open.carried.then_some(machine.running);
+            self.end_interrupted(open.place.account, open.net, carried_by, open.callees, call);
         }
         if machine.bounds.is_user(frame.function) {
             self.pending[machine.running].account.user += open.net;

@@ -263,7 +263,7 @@ impl Accounts {
     pub fn repeat(&mut self, number: u32, account: &Account, times: u64, begin: u64) {
         let Account { sums, slowest_at, histogram, .. } = account;
         let at = number as usize;
-        self.slower(at, sums.slowest, begin + slowest_at);
+        self.slower(at, sums.slowest, begin.saturating_add(*slowest_at));
         self.rows[at].add(&Sums {
             calls: sums.calls * times,
             net: sums.net.wrapping_mul(times),

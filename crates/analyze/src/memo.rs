@@ -20,7 +20,7 @@ use crate::trace_file::Chunk;
 use crate::Error;
 use kerntune_trace::{Decoder, Event, How, Weights};
 use run::Run;
-use std::collections::HashMap;
+use std::collections::hash_map::{Entry, HashMap};
 
 /// Events of a run at least, unless something cuts it.
 const SHORT: u64 = 64;
@@ -28,7 +28,7 @@ const SHORT: u64 = 64;
 const LONG: u64 = 512;
 /// Runs that were met once are remembered by so many hashes.
 const SEEN: usize = 1 << 13;
-/// Accounts, nodes and frames of all effects together, about 200 bytes each.
+/// [`Run::size`] of all runs together, in units of about 200 bytes.
 const KEPT: usize = 1 << 15;
 /// Learning an event takes as long as counting so many.
 const COST: i64 = 8;
@@ -64,7 +64,7 @@ pub(crate) struct Memo {
     branches: HashMap<(u32, u32, u8), u32, Mixed>,
     /// Hashes of runs that were met once.
     seen: Vec<u32>,
-    /// Of all effects.
+    /// Of all runs.
     size: usize,
     /// Events that learning may still cost.
     credit: i64,
@@ -124,6 +124,7 @@ impl Memo {
             if let Some(length) = walk.run {
                 let bytes = &chunk.payload[start..decoder.position()];
                 if self.was_seen(context, bytes) && self.credit > 0 {
+                    self.credit -= COST * walk.events as i64;
                     self.learn(context, bytes, length, functions);
                 }
             }
@@ -159,31 +160,34 @@ impl Memo {
         let Some(effect) = learn::effect(&mut self.scratch, functions, context, &bytes[..length]) else {
             return;
         };
-        self.credit -= COST * effect.events as i64;
-        if self.size + effect.size() > KEPT {
+        let run = Run::new(bytes.into(), length, effect);
+        if self.size + run.size() > KEPT {
             self.settle(&mut functions.sums);
         }
-        self.size += effect.size();
         let number = self.runs.len() as u32;
-        if let Some(&first) = self.first.get(&context) {
-            let (mut run, mut at) = (first, 0);
-            loop {
-                let known = &self.runs[run as usize].bytes;
-                at += common(&known[at..], &bytes[at..]);
-                // One that is the beginning of another would never be found.
-                let (Some(&byte), true) = (bytes.get(at), at < known.len()) else { return };
-                match self.branches.get(&(run, at as u32, byte)) {
-                    Some(&next) => run = next,
-                    None => {
-                        self.branches.insert((run, at as u32, byte), number);
-                        break;
-                    }
+        let Some(&(mut other)) = self.first.get(&context) else {
+            self.first.insert(context, number);
+            return self.keep(run);
+        };
+        let mut at = 0;
+        loop {
+            let known = &self.runs[other as usize].bytes;
+            at += common(&known[at..], &bytes[at..]);
+            // One that is the beginning of another would never be found.
+            let (Some(&byte), true) = (bytes.get(at), at < known.len()) else { return };
+            match self.branches.entry((other, at as u32, byte)) {
+                Entry::Occupied(next) => other = *next.get(),
+                Entry::Vacant(free) => {
+                    free.insert(number);
+                    return self.keep(run);
                 }
             }
-        } else {
-            self.first.insert(context, number);
         }
-        self.runs.push(Run::new(bytes.into(), length, effect));
+    }
+
+    fn keep(&mut self, run: Run) {
+        self.size += run.size();
+        self.runs.push(run);
     }
 
     /// Adds what was counted, and forgets all runs.

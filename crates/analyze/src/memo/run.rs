@@ -32,12 +32,6 @@ pub(super) struct Effect {
     pub nodes: Vec<(u32, u64, u64)>,
 }
 
-impl Effect {
-    pub fn size(&self) -> usize {
-        self.accounts.len() + self.nodes.len() + self.opened.len() + self.ended.len() + 1
-    }
-}
-
 /// A run that was learned.
 pub(super) struct Run {
     /// With those of the event that cuts it.
@@ -53,6 +47,12 @@ pub(super) struct Run {
 impl Run {
     pub fn new(bytes: Box<[u8]>, length: usize, effect: Effect) -> Self {
         Self { bytes, length, effect, times: 0, first: u64::MAX }
+    }
+
+    /// What it takes, in units of about 200 bytes.
+    pub fn size(&self) -> usize {
+        let Effect { accounts, nodes, opened, ended, .. } = &self.effect;
+        1 + accounts.len() + nodes.len() + opened.len() + ended.len() + self.bytes.len() / 200
     }
 
     /// It happens; false if something forbids it, which reading its events finds out.

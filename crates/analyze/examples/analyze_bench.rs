@@ -1,8 +1,9 @@
 //! How fast traces are analysed, and in how much memory: makes one and analyses it.
 //!
-//! `cargo run --release -p kerntune-analyze --example analyze_bench -- [MILLIONS] [THREADS] [wide] [random]
+//! `cargo run --release -p kerntune-analyze --example analyze_bench -- [MILLIONS] [THREADS] [wide] [random] [plain]
 //! [file=PATH]`: so many million events (20), so many threads (1). With a file, the trace is written there
-//! and read from there, otherwise both in memory. A file that exists is analysed as it is.
+//! and read from there, otherwise both in memory. A file that exists is analysed as it is, with the recording
+//! in PATH.json. With `plain`, every event is read, as it is for a partial result; otherwise what repeats is not.
 //!
 //! The trace has the shape of a kernel's: 2,000 functions in twelve layers, each of which calls the same
 //! others nearly each time; 20 threads; 40 system calls of 100 to 1,000 events; now and then an interrupt,
@@ -138,7 +139,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let events = numbers.first().unwrap_or(&20) * 1_000_000;
     let threads = *numbers.get(1).unwrap_or(&1) as usize;
     let has = |word: &str| arguments.iter().any(|text| text == word);
-    let (wide, wild) = (has("wide"), has("random"));
+    let (wide, wild, partial) = (has("wide"), has("random"), has("plain"));
     let path = arguments.iter().find_map(|text| text.strip_prefix("file="));
     let (trace, bytes, recording): (Box<dyn ReadAt>, u64, Recording) = match path {
         None => {
@@ -171,7 +172,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for _ in 0..3 {
         forget_peak();
         let (started, cpu) = (Instant::now(), cpu_seconds());
-        let input = Input { threads, ..Input::new(&*trace, &recording, &symbols) };
+        let input = Input { threads, partial, ..Input::new(&*trace, &recording, &symbols) };
         let analysis = kerntune_analyze::analyze(&input, &mut |_| ControlFlow::Continue(()))?;
         let seconds = started.elapsed().as_secs_f64();
         let cpu = cpu_seconds() - cpu;

@@ -147,9 +147,10 @@ impl Sums {
 
     /// Gives the calls in a row to the histogram.
     fn end_row(&mut self, histogram: &mut Histogram) {
-        let bucket = std::mem::replace(&mut self.bucket, NO_BUCKET);
+        let Self { row, bucket, begin, .. } =
+            std::mem::replace(self, Self { row: 0, bucket: NO_BUCKET, begin: u64::MAX, ..*self });
         if bucket != NO_BUCKET {
-            histogram.add(bucket, (self.row.into(), self.begin));
+            histogram.add(bucket, (row.into(), begin));
         }
     }
 }
@@ -262,7 +263,7 @@ impl Accounts {
     pub fn repeat(&mut self, number: u32, account: &Account, times: u64, begin: u64) {
         let Account { sums, slowest_at, histogram, .. } = account;
         let at = number as usize;
-        self.slower(at, sums.slowest, begin + slowest_at);
+        self.slower(at, sums.slowest, begin.saturating_add(*slowest_at));
         self.rows[at].add(&Sums {
             calls: sums.calls * times,
             net: sums.net.wrapping_mul(times),

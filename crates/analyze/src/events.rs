@@ -14,10 +14,8 @@
 //!
 //! impl Visitor for Ends {
 //!     type Frame = ();
-//!     type Error = Error;
-//!     fn ended(&mut self, _: &mut Machine<()>, _: Frame<()>) -> Result<(), Error> {
+//!     fn ended(&mut self, _: &mut Machine<()>, _: Frame<()>) {
 //!         self.0 += 1;
-//!         Ok(())
 //!     }
 //! }
 //!
@@ -110,22 +108,13 @@ pub struct Opening<'a> {
 }
 
 /// What is told of a trace's events. Each callback comes before the machine changes, unless it says otherwise.
-///
-/// An error ends the reading; `machine` and visitor are of no use afterwards.
 pub trait Visitor: Sized {
     /// What is kept with each open frame. The default is that of a frame that a chunk begins with.
     type Frame: Copy + Default;
-    /// Why it cannot go on.
-    type Error: From<Error>;
 
     /// A chunk begins. The machine takes the chunk's word for everything, unless told otherwise here.
-    fn begin(
-        &mut self,
-        machine: &mut Machine<Self::Frame>,
-        opening: &Opening<'_>,
-    ) -> Result<(), Self::Error> {
+    fn begin(&mut self, machine: &mut Machine<Self::Frame>, opening: &Opening<'_>) {
         machine.take(opening);
-        Ok(())
     }
 
     /// Whether what comes is of no interest any more. Asked before each event, and after the time before it.
@@ -136,38 +125,21 @@ pub trait Visitor: Sized {
 
     /// So many ns and such weights pass with everything as it is; then `event` happens.
     #[inline]
-    fn pass(
-        &mut self,
-        _: &mut Machine<Self::Frame>,
-        _ns: u64,
-        _: Weights,
-        _event: &Event,
-    ) -> Result<(), Self::Error> {
-        Ok(())
-    }
+    fn pass(&mut self, _: &mut Machine<Self::Frame>, _ns: u64, _: Weights, _event: &Event) {}
 
     /// The CPU is halted for so many ns.
-    fn idle(&mut self, _: &mut Machine<Self::Frame>, _ns: u64) -> Result<(), Self::Error> {
-        Ok(())
-    }
+    fn idle(&mut self, _: &mut Machine<Self::Frame>, _ns: u64) {}
 
     /// A function begins; returns what is kept with its frame.
     #[inline]
-    fn enter(
-        &mut self,
-        _: &mut Machine<Self::Frame>,
-        _function: u32,
-        _: How,
-    ) -> Result<Self::Frame, Self::Error> {
-        Ok(Self::Frame::default())
+    fn enter(&mut self, _: &mut Machine<Self::Frame>, _function: u32, _: How) -> Self::Frame {
+        Self::Frame::default()
     }
 
     /// The running thread's top frame has ended and is taken off; if an interrupt entered it, that is
     /// counted as open still.
     #[inline]
-    fn ended(&mut self, _: &mut Machine<Self::Frame>, _: Frame<Self::Frame>) -> Result<(), Self::Error> {
-        Ok(())
-    }
+    fn ended(&mut self, _: &mut Machine<Self::Frame>, _: Frame<Self::Frame>) {}
 
     /// So many frames end without a return.
     fn unwind(&mut self, _: &mut Machine<Self::Frame>, _frames: u32) {}
@@ -284,23 +256,18 @@ impl<T: Copy + Default> Machine<T> {
     }
 
     /// Everything is as a chunk says. Frames that are open already go on; the others end, or are entered.
-    pub fn go_on<V: Visitor<Frame = T>>(
-        &mut self,
-        visitor: &mut V,
-        opening: &Opening<'_>,
-    ) -> Result<(), V::Error> {
+    pub fn go_on<V: Visitor<Frame = T>>(&mut self, visitor: &mut V, opening: &Opening<'_>) {
         self.now = opening.begin;
         for (thread, frames) in opening.stacks.iter().enumerate() {
             self.run(thread);
             let same = |(ours, frame): &(&Frame<T>, &(u32, How))| (ours.function, ours.how) == **frame;
             let kept = self.stack.frames.iter().zip(*frames).take_while(same).count();
-            self.end_down_to(visitor, kept)?;
+            self.end_down_to(visitor, kept);
             for &(function, how) in &frames[kept..] {
-                self.enter(visitor, function, how)?;
+                self.push(visitor, function, how);
             }
         }
         self.be(opening);
-        Ok(())
     }
 
     fn be(&mut self, opening: &Opening<'_>) {
@@ -321,7 +288,7 @@ impl<T: Copy + Default> Machine<T> {
         &mut self,
         visitor: &mut V,
         chunk: &Chunk<'_>,
-    ) -> Result<(), V::Error> {
+    ) -> Result<(), Error> {
         self.chunk = chunk.number;
         let mut opening = Opening {
             begin: chunk.header.begin,
@@ -337,7 +304,7 @@ impl<T: Copy + Default> Machine<T> {
                 self.check_function(*function)?;
             }
             if stack.frames.len() > DEPTH_LIMIT {
-                return Err(Error::Depth { chunk: self.chunk, limit: DEPTH_LIMIT }.into());
+                return Err(Error::Depth { chunk: self.chunk, limit: DEPTH_LIMIT });
             }
             opening.stacks[thread] = &stack.frames;
             if stack.running {
@@ -347,7 +314,8 @@ impl<T: Copy + Default> Machine<T> {
         for &region in opening.regions {
             self.check("region", region, self.bounds.regions)?;
         }
-        visitor.begin(self, &opening)
+        visitor.begin(self, &opening);
+        Ok(())
     }
 
     /// The chunk's next event.
@@ -366,16 +334,19 @@ impl<T: Copy + Default> Machine<T> {
         ns: u64,
         weights: Weights,
         event: Event,
-    ) -> Result<(), V::Error> {
+    ) -> Result<(), Error> {
         // Neither can be near 2^64.
         let now = self.now + ns;
         self.check_time(now)?;
-        visitor.pass(self, ns, weights, &event)?;
+        visitor.pass(self, ns, weights, &event);
         self.now = now;
         match event {
             _ if visitor.is_done() => Ok(()),
             Event::Enter { function, how } => self.enter(visitor, function, how),
-            Event::Exit => self.exit(visitor),
+            Event::Exit => {
+                self.exit(visitor);
+                Ok(())
+            }
             rest => self.rare(visitor, rest),
         }
     }
@@ -386,60 +357,60 @@ impl<T: Copy + Default> Machine<T> {
         visitor: &mut V,
         function: u32,
         how: How,
-    ) -> Result<(), V::Error> {
+    ) -> Result<(), Error> {
         self.check_function(function)?;
         if self.stack.frames.len() >= DEPTH_LIMIT {
-            return Err(Error::Depth { chunk: self.chunk, limit: DEPTH_LIMIT }.into());
+            return Err(Error::Depth { chunk: self.chunk, limit: DEPTH_LIMIT });
         }
-        let data = visitor.enter(self, function, how)?;
+        self.push(visitor, function, how);
+        Ok(())
+    }
+
+    #[inline]
+    fn push<V: Visitor<Frame = T>>(&mut self, visitor: &mut V, function: u32, how: How) {
+        let data = visitor.enter(self, function, how);
         self.stack.interrupts += u32::from(how == How::Interrupt);
         self.user = self.bounds.is_user(function);
         self.stack.frames.push(Frame { function, how, data });
-        Ok(())
     }
 
     /// The top frame and the jumps below it end, see [`Event::Exit`].
     #[inline]
-    fn exit<V: Visitor<Frame = T>>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+    fn exit<V: Visitor<Frame = T>>(&mut self, visitor: &mut V) {
         if self.stack.frames.is_empty() {
             visitor.unmatched_exit();
         }
-        while self.end_top(visitor)? == Some(How::Jump) {}
-        Ok(())
+        while self.end_top(visitor) == Some(How::Jump) {}
     }
 
     /// Ends the top frame; returns how it was entered.
     #[inline]
-    pub(crate) fn end_top<V: Visitor<Frame = T>>(
-        &mut self,
-        visitor: &mut V,
-    ) -> Result<Option<How>, V::Error> {
-        let Some(frame) = self.stack.frames.pop() else { return Ok(None) };
-        visitor.ended(self, frame)?;
+    pub(crate) fn end_top<V: Visitor<Frame = T>>(&mut self, visitor: &mut V) -> Option<How> {
+        let frame = self.stack.frames.pop()?;
+        visitor.ended(self, frame);
         self.stack.interrupts -= u32::from(frame.how == How::Interrupt);
-        Ok(Some(frame.how))
+        Some(frame.how)
     }
 
-    fn end_down_to<V: Visitor<Frame = T>>(&mut self, visitor: &mut V, length: usize) -> Result<(), V::Error> {
+    fn end_down_to<V: Visitor<Frame = T>>(&mut self, visitor: &mut V, length: usize) {
         while self.stack.frames.len() > length {
-            self.end_top(visitor)?;
+            self.end_top(visitor);
         }
-        Ok(())
     }
 
     #[inline(never)]
-    fn rare<V: Visitor<Frame = T>>(&mut self, visitor: &mut V, event: Event) -> Result<(), V::Error> {
+    fn rare<V: Visitor<Frame = T>>(&mut self, visitor: &mut V, event: Event) -> Result<(), Error> {
         match event {
             Event::Resume => {
                 let is_entry = |frame: &Frame<T>| matches!(frame.how, How::Interrupt | How::Exception);
                 match self.stack.frames.iter().rposition(is_entry) {
-                    Some(at) => self.end_down_to(visitor, at)?,
+                    Some(at) => self.end_down_to(visitor, at),
                     None => visitor.unmatched_exit(),
                 }
             }
             Event::Leave => {
                 let user = self.stack.frames.iter().rposition(|frame| self.bounds.is_user(frame.function));
-                self.end_down_to(visitor, user.map_or(0, |at| at + 1))?;
+                self.end_down_to(visitor, user.map_or(0, |at| at + 1));
                 self.user = true;
             }
             Event::Unwind { frames } => {
@@ -448,7 +419,7 @@ impl<T: Copy + Default> Machine<T> {
                 if left.is_none() {
                     visitor.unmatched_exit();
                 }
-                self.end_down_to(visitor, left.unwrap_or(0))?;
+                self.end_down_to(visitor, left.unwrap_or(0));
             }
             Event::Switch { thread } => {
                 let thread = self.check("thread", thread, self.bounds.threads)?;
@@ -461,7 +432,7 @@ impl<T: Copy + Default> Machine<T> {
             Event::Idle { ns } => {
                 let now = self.now.saturating_add(ns);
                 self.check_time(now)?;
-                visitor.idle(self, ns)?;
+                visitor.idle(self, ns);
                 (self.now, self.idle) = (now, self.idle + ns);
             }
             Event::RegionBegin { region } => {
@@ -521,12 +492,12 @@ impl<T: Copy + Default> Machine<T> {
 /// Takes the machine through a chunk, or until the visitor is done. Returns the number of events.
 ///
 /// # Errors
-/// What the chunk's bytes cannot mean, and the visitor's own.
+/// What the chunk's bytes cannot mean. Machine and visitor are of no use afterwards.
 pub fn replay<V: Visitor>(
     machine: &mut Machine<V::Frame>,
     visitor: &mut V,
     chunk: &Chunk<'_>,
-) -> Result<u64, V::Error> {
+) -> Result<u64, Error> {
     machine.begin(visitor, chunk)?;
     let mut decoder = chunk.decoder();
     let mut events = 0;

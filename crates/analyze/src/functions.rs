@@ -37,7 +37,6 @@ use crate::events::{Frame, Machine, Opening, Visitor};
 use crate::known::Known;
 use crate::record::{Ended, Record};
 use crate::tree::{self, Place};
-use crate::Error;
 use kerntune_trace::{Event, How, Weights};
 
 mod flush;
@@ -199,25 +198,32 @@ impl<'a> Functions<'a> {
         self.record.first_interrupt.get_or_insert(function);
     }
 
-    /// Ends a frame that was open when its time went to the accumulators.
+    /// Ends a frame that was open when its time went to the accumulators, with the net time since then.
+    // Given in numbers: a frame that may be looked at in memory is copied there for every call.
     #[inline(never)]
-    fn end_interrupted(&mut self, running: usize, open: &Open, call: Call) {
-        let interrupted = self.sums.accounts.interrupted(open.place.account);
-        interrupted.net = interrupted.net.wrapping_add(open.net);
-        if open.carried {
-            let ended = Ended { region: self.region, net: call.net, callees: open.callees };
-            self.threads[running].ended.push(ended);
-        } else {
-            self.sums.accounts.end_interrupted(open.place.account, call);
+    fn end_interrupted(
+        &mut self,
+        account: u32,
+        since: u64,
+        carried_by: Option<usize>,
+        callees: u64,
+        call: Call,
+    ) {
+        let interrupted = self.sums.accounts.interrupted(account);
+        interrupted.net = interrupted.net.wrapping_add(since);
+        match carried_by {
+            Some(thread) => {
+                self.threads[thread].ended.push(Ended { region: self.region, net: call.net, callees });
+            }
+            None => self.sums.accounts.end_interrupted(account, call),
         }
     }
 }
 
 impl Visitor for Functions<'_> {
     type Frame = Open;
-    type Error = Error;
 
-    fn begin(&mut self, machine: &mut Machine<Open>, opening: &Opening<'_>) -> Result<(), Error> {
+    fn begin(&mut self, machine: &mut Machine<Open>, opening: &Opening<'_>) {
         self.sums.tree.settle();
         self.record = Record::default();
         (self.start, self.charged, self.closed) = (opening.begin, 0, 0);
@@ -231,17 +237,10 @@ impl Visitor for Functions<'_> {
         self.open = opening.regions.iter().map(open).collect();
         self.enter_region();
         self.arrive(machine);
-        Ok(())
     }
 
     #[inline]
-    fn pass(
-        &mut self,
-        machine: &mut Machine<Open>,
-        ns: u64,
-        weights: Weights,
-        _: &Event,
-    ) -> Result<(), Error> {
+    fn pass(&mut self, machine: &mut Machine<Open>, ns: u64, weights: Weights, _: &Event) {
         match machine.stack.frames.last_mut() {
             Some(top) => {
                 top.data.net += ns;
@@ -255,22 +254,20 @@ impl Visitor for Functions<'_> {
                 tree::add(&mut bare.weights, weights);
             }
         }
-        Ok(())
     }
 
     /// The recorder may learn of it only in the interrupt that ended it.
-    fn idle(&mut self, machine: &mut Machine<Open>, ns: u64) -> Result<(), Error> {
+    fn idle(&mut self, machine: &mut Machine<Open>, ns: u64) {
         let by_interrupt = |frame: &&Frame<Open>| frame.how == How::Interrupt;
         match machine.stack.frames.iter().rev().find(by_interrupt) {
             _ if ns == 0 => {}
             Some(frame) => self.sums.add_idle(self.region, frame.function, Idle::one(ns)),
             None => self.record.idles.add(self.region, Idle::one(ns)),
         }
-        Ok(())
     }
 
     #[inline]
-    fn enter(&mut self, machine: &mut Machine<Open>, function: u32, how: How) -> Result<Open, Error> {
+    fn enter(&mut self, machine: &mut Machine<Open>, function: u32, how: How) -> Open {
         let (node, caller) = match machine.stack.frames.last() {
             _ if how == How::Interrupt => {
                 self.interrupt(machine, function);
@@ -280,11 +277,11 @@ impl Visitor for Functions<'_> {
             None => (self.root(machine), NO_CALLER),
         };
         let place = self.sums.tree.enter(&mut self.sums.accounts, node, caller, function, how);
-        Ok(Open::new(place, machine.now))
+        Open::new(place, machine.now)
     }
 
     #[inline]
-    fn ended(&mut self, machine: &mut Machine<Open>, frame: Frame<Open>) -> Result<(), Error> {
+    fn ended(&mut self, machine: &mut Machine<Open>, frame: Frame<Open>) {
         let open = frame.data;
         let net = open.credited + open.net;
         let elapsed = net + open.callees;
@@ -301,12 +298,12 @@ impl Visitor for Functions<'_> {
             node.calls += u64::from(!open.place.folded);
             self.sums.accounts.count(open.place.account, call);
         } else {
-            self.end_interrupted(machine.running, &open, call);
+            let carried_by = open.carried.then_some(machine.running);
+            self.end_interrupted(open.place.account, open.net, carried_by, open.callees, call);
         }
         if machine.bounds.is_user(frame.function) {
             self.pending[machine.running].account.user += open.net;
         }
-        Ok(())
     }
 
     fn switch(&mut self, machine: &mut Machine<Open>, to: usize) {

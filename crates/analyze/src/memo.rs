@@ -20,20 +20,23 @@ use crate::trace_file::Chunk;
 use crate::Error;
 use kerntune_trace::{Decoder, Event, How, Weights};
 use run::Run;
-use std::collections::HashMap;
+use std::collections::hash_map::{Entry, HashMap};
 
 /// Events of a run at least, unless something cuts it.
 const SHORT: u64 = 64;
 /// Events of a run after which any place will do for an anchor that the bytes alone tell.
 const LONG: u64 = 512;
 /// Runs that were met once are remembered by so many hashes.
-const SEEN: usize = 1 << 14;
-/// Accounts, nodes and frames of all effects together, about 200 bytes each.
+const SEEN: usize = 1 << 13;
+/// [`Run::size`] of all runs together, in units of about 200 bytes.
 const KEPT: usize = 1 << 15;
 /// Learning an event takes as long as counting so many.
 const COST: i64 = 8;
 /// Events whose counting may be spent on learning before anything has repeated.
 const CREDIT: i64 = 1 << 22;
+/// After so many chunks in which hardly anything was known, one in so many is looked at.
+const PATIENCE: u32 = 4;
+const PAUSE: usize = 8;
 
 /// All that a run's effect depends on, beside its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,11 +63,13 @@ pub(crate) struct Memo {
     /// Where a run's bytes at a place are another one, the run to go on with: they agree up to there.
     branches: HashMap<(u32, u32, u8), u32, Mixed>,
     /// Hashes of runs that were met once.
-    seen: Vec<u64>,
-    /// Of all effects.
+    seen: Vec<u32>,
+    /// Of all runs.
     size: usize,
     /// Events that learning may still cost.
     credit: i64,
+    /// Chunks in a row in which hardly anything was known.
+    fruitless: u32,
     /// Goes through runs that are learned.
     scratch: Machine<Open>,
 }
@@ -78,6 +83,7 @@ impl Memo {
             seen: vec![0; SEEN],
             size: 0,
             credit: CREDIT,
+            fruitless: 0,
             scratch: Machine::new(Bounds { threads: 0, ..bounds }),
         }
     }
@@ -89,24 +95,26 @@ impl Memo {
         functions: &mut Functions<'_>,
         chunk: &Chunk<'_>,
     ) -> Result<u64, Error> {
-        if functions.sums.tree.is_full() {
-            // It is about to be cut, after which nodes have other numbers.
+        let tree = &functions.sums.tree;
+        let (is_full, is_cut) = (tree.is_full(), tree.is_cut());
+        if is_full {
+            // It is about to be cut: nodes get other numbers, and some stand for several paths.
             self.settle(&mut functions.sums);
         }
-        if chunk.wide || functions.sums.tree.is_cut() {
+        let rests = self.fruitless > PATIENCE && chunk.number % PAUSE != 0;
+        if chunk.wide || is_full || is_cut || rests {
             return events::replay(machine, functions, chunk);
         }
         machine.begin(functions, chunk)?;
         let mut decoder = chunk.decoder();
-        let mut events = 0;
+        let (mut events, mut known) = (0, 0);
         while decoder.position() < chunk.payload.len() {
             let rest = &chunk.payload[decoder.position()..];
             let context = Context::of(machine, functions);
             if let Some(run) = self.find(context, rest) {
-                if run.repeat(machine, functions)? {
+                if run.repeat(machine, functions) {
                     decoder.skip(run.length);
-                    events += run.effect.events;
-                    self.credit += run.effect.events as i64;
+                    known += run.effect.events;
                     continue;
                 }
             }
@@ -116,10 +124,14 @@ impl Memo {
             if let Some(length) = walk.run {
                 let bytes = &chunk.payload[start..decoder.position()];
                 if self.was_seen(context, bytes) && self.credit > 0 {
+                    self.credit -= COST * walk.events as i64;
                     self.learn(context, bytes, length, functions);
                 }
             }
         }
+        events += known;
+        self.credit = self.credit.saturating_add_unsigned(known);
+        self.fruitless = if known > events / 16 { 0 } else { self.fruitless + 1 };
         Ok(events)
     }
 
@@ -140,7 +152,7 @@ impl Memo {
     /// Whether a run was met before; from now on it was.
     fn was_seen(&mut self, context: Context, bytes: &[u8]) -> bool {
         let hash = hash(context, bytes);
-        let place = &mut self.seen[hash as usize % SEEN];
+        let (place, hash) = (&mut self.seen[hash as usize % SEEN], (hash >> 32) as u32);
         std::mem::replace(place, hash) == hash
     }
 
@@ -148,31 +160,34 @@ impl Memo {
         let Some(effect) = learn::effect(&mut self.scratch, functions, context, &bytes[..length]) else {
             return;
         };
-        self.credit -= COST * effect.events as i64;
-        if self.size + effect.size() > KEPT {
+        let run = Run::new(bytes.into(), length, effect);
+        if self.size + run.size() > KEPT {
             self.settle(&mut functions.sums);
         }
-        self.size += effect.size();
         let number = self.runs.len() as u32;
-        if let Some(&first) = self.first.get(&context) {
-            let (mut run, mut at) = (first, 0);
-            loop {
-                let known = &self.runs[run as usize].bytes;
-                at += common(&known[at..], &bytes[at..]);
-                // One that is the beginning of another would never be found.
-                let (Some(&byte), true) = (bytes.get(at), at < known.len()) else { return };
-                match self.branches.get(&(run, at as u32, byte)) {
-                    Some(&next) => run = next,
-                    None => {
-                        self.branches.insert((run, at as u32, byte), number);
-                        break;
-                    }
+        let Some(&(mut other)) = self.first.get(&context) else {
+            self.first.insert(context, number);
+            return self.keep(run);
+        };
+        let mut at = 0;
+        loop {
+            let known = &self.runs[other as usize].bytes;
+            at += common(&known[at..], &bytes[at..]);
+            // One that is the beginning of another would never be found.
+            let (Some(&byte), true) = (bytes.get(at), at < known.len()) else { return };
+            match self.branches.entry((other, at as u32, byte)) {
+                Entry::Occupied(next) => other = *next.get(),
+                Entry::Vacant(free) => {
+                    free.insert(number);
+                    return self.keep(run);
                 }
             }
-        } else {
-            self.first.insert(context, number);
         }
-        self.runs.push(Run::new(bytes.into(), length, effect));
+    }
+
+    fn keep(&mut self, run: Run) {
+        self.size += run.size();
+        self.runs.push(run);
     }
 
     /// Adds what was counted, and forgets all runs.
@@ -243,10 +258,12 @@ fn is_landmark(bytes: &[u8]) -> bool {
     bytes.last_chunk().is_some_and(|last| fold(u64::from_le_bytes(*last), 0) % 32 == 0)
 }
 
+/// Bytes of a word.
+const WORD: usize = 8;
+
 /// How many bytes two slices have in common at their beginning.
 #[inline]
 fn common(a: &[u8], b: &[u8]) -> usize {
-    const WORD: usize = size_of::<u64>();
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
     let mut same = 0;
     for (a, b) in a.chunks_exact(WORD).zip(b.chunks_exact(WORD)) {
@@ -260,14 +277,16 @@ fn common(a: &[u8], b: &[u8]) -> usize {
 }
 
 fn hash(context: Context, bytes: &[u8]) -> u64 {
-    let word = |bytes: &[u8]| {
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        u64::from_le_bytes(word)
-    };
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    let step = |hash: u64, low, high| fold(hash ^ low, hash.rotate_left(32) ^ high);
     let start = fold(u64::from(context.node) << 1 | u64::from(context.user), bytes.len() as u64);
-    bytes.chunks(16).fold(start, |hash, pair| {
-        let (low, high) = pair.split_at(pair.len().min(8));
-        fold(hash ^ word(low), hash.rotate_left(32) ^ word(high))
-    })
+    let pairs = bytes.chunks_exact(2 * WORD);
+    let mut last = [0; 2 * WORD];
+    last[..pairs.remainder().len()].copy_from_slice(pairs.remainder());
+    let (low, high) = last.split_at(WORD);
+    let hash = pairs.fold(start, |hash, pair| step(hash, word(&pair[..WORD]), word(&pair[WORD..])));
+    step(hash, word(low), word(high))
 }
+
+#[cfg(test)]
+mod tests;

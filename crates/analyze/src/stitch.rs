@@ -30,7 +30,7 @@ impl Measured {
 /// What was not as it should be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Troubles {
-    /// Stacks that were not as the next chunk said.
+    /// Stacks that were not as the next chunk stated.
     pub stack_mismatches: u64,
     /// Chunks in which another thread ran, or another mode, than the chunk before ended with.
     pub running_mismatches: u64,
@@ -121,10 +121,10 @@ impl<'a> Stitch<'a> {
     /// Takes the chunk's word for what is open; counts where ours differs, unless there was a gap.
     fn join(&mut self, record: &Record) {
         let state = &record.state;
-        let mut said: Vec<&[(u32, How)]> = vec![&[]; self.stacks.len()];
+        let mut stated: Vec<&[(u32, How)]> = vec![&[]; self.stacks.len()];
         let mut running = self.known.nobody();
         for stack in &state.stacks {
-            if let Some(frames) = said.get_mut(stack.thread as usize) {
+            if let Some(frames) = stated.get_mut(stack.thread as usize) {
                 *frames = &stack.frames;
             }
             if stack.running {
@@ -136,15 +136,15 @@ impl<'a> Stitch<'a> {
             self.troubles.clock_mismatches += u64::from(by != 0);
             self.troubles.clock_mismatch_ns = self.troubles.clock_mismatch_ns.saturating_add(by);
             // The mode says whose time it is only where nothing is open.
-            let bare = said.get(running).is_some_and(|frames| frames.is_empty());
+            let bare = stated.get(running).is_some_and(|frames| frames.is_empty());
             let mode = running == self.running && (self.user == state.user || !bare);
             self.troubles.running_mismatches += u64::from(!mode);
             self.troubles.region_mismatches += u64::from(self.open != state.regions);
         } else {
             self.idles.settle(NO_CALLER, &mut self.sums);
         }
-        for (stack, said) in self.stacks.iter_mut().zip(said) {
-            adopt(stack, said, self.follows, &mut self.troubles);
+        for (stack, stated) in self.stacks.iter_mut().zip(stated) {
+            adopt(stack, stated, self.follows, &mut self.troubles);
         }
     }
 
@@ -193,18 +193,18 @@ impl<'a> Stitch<'a> {
 }
 
 /// Makes a stack what the next chunk says it is.
-fn adopt(stack: &mut Vec<Opened>, said: &[(u32, How)], follows: bool, troubles: &mut Troubles) {
+fn adopt(stack: &mut Vec<Opened>, stated: &[(u32, How)], follows: bool, troubles: &mut Troubles) {
     let ours = || stack.iter().map(|frame| (frame.function, frame.how));
     if follows {
-        if ours().eq(said.iter().copied()) {
+        if ours().eq(stated.iter().copied()) {
             return;
         }
         troubles.stack_mismatches += 1;
     }
-    let kept = ours().zip(said).take_while(|(ours, said)| ours == *said).count();
-    troubles.cut_calls += (said.len() - kept) as u64;
+    let kept = ours().zip(stated).take_while(|(ours, stated)| ours == *stated).count();
+    troubles.cut_calls += (stated.len() - kept) as u64;
     troubles.cut_calls += stack.iter().filter(|frame| !frame.cut).count() as u64;
     stack.clear();
     let cut = |&(function, how): &_| Opened { function, how, net: 0, callees: 0, begin: 0, cut: true };
-    stack.extend(said.iter().map(cut));
+    stack.extend(stated.iter().map(cut));
 }

@@ -8,7 +8,6 @@ use crate::events::{Frame, Machine, Visitor};
 use crate::functions::{Functions, Open};
 use crate::hash::Mixed;
 use crate::tree::{what, Place};
-use crate::Error;
 use kerntune_trace::{Decoder, Event, How, Weights};
 use std::collections::HashMap;
 
@@ -87,32 +86,30 @@ struct Learner<'a> {
 
 impl Visitor for Learner<'_> {
     type Frame = Open;
-    type Error = Error;
 
-    fn pass(&mut self, machine: &mut Machine<Open>, ns: u64, _: Weights, _: &Event) -> Result<(), Error> {
+    fn pass(&mut self, machine: &mut Machine<Open>, ns: u64, _: Weights, _: &Event) {
         match machine.stack.frames.last_mut() {
             Some(top) => top.data.net += ns,
             None if machine.user && !self.idle => self.effect.bare_user += ns,
             None => self.effect.bare += ns,
         }
-        Ok(())
     }
 
-    fn enter(&mut self, machine: &mut Machine<Open>, function: u32, how: How) -> Result<Open, Error> {
+    fn enter(&mut self, machine: &mut Machine<Open>, function: u32, how: How) -> Open {
         let Accumulators { tree, accounts, .. } = &mut *self.sums;
         let top = machine.stack.frames.last();
         let (node, caller) = top.map_or((self.root, NO_CALLER), |top| (top.data.place.node, top.function));
         self.is_alone &= how != How::Interrupt;
         self.deepest = self.deepest.max(machine.stack.frames.len() + 1);
-        Ok(Open::new(tree.enter(accounts, node, caller, function, how), machine.now))
+        Open::new(tree.enter(accounts, node, caller, function, how), machine.now)
     }
 
-    fn ended(&mut self, machine: &mut Machine<Open>, frame: Frame<Open>) -> Result<(), Error> {
+    fn ended(&mut self, machine: &mut Machine<Open>, frame: Frame<Open>) {
         let Open { carried, place, net, callees, begin, .. } = frame.data;
         self.is_alone &= frame.how != How::Interrupt;
         if carried {
             self.effect.ended.push((net, callees));
-            return Ok(());
+            return;
         }
         let elapsed = net + callees;
         if let Some(below) = machine.stack.frames.last_mut() {
@@ -127,7 +124,6 @@ impl Visitor for Learner<'_> {
         if machine.bounds.is_user(frame.function) {
             self.effect.user_functions += net;
         }
-        Ok(())
     }
 
     fn unmatched_exit(&mut self) {

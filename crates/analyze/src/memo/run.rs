@@ -4,7 +4,6 @@ use crate::accounts::Account;
 use crate::accumulators::Accumulators;
 use crate::events::{Frame, Machine, DEPTH_LIMIT, TIME_LIMIT};
 use crate::functions::{Functions, Open};
-use crate::Error;
 
 /// Net time, and elapsed time of callees that ended.
 pub(super) type Times = (u64, u64);
@@ -33,12 +32,6 @@ pub(super) struct Effect {
     pub nodes: Vec<(u32, u64, u64)>,
 }
 
-impl Effect {
-    pub fn size(&self) -> usize {
-        self.accounts.len() + self.nodes.len() + self.opened.len() + self.ended.len() + 1
-    }
-}
-
 /// A run that was learned.
 pub(super) struct Run {
     /// With those of the event that cuts it.
@@ -56,17 +49,19 @@ impl Run {
         Self { bytes, length, effect, times: 0, first: u64::MAX }
     }
 
+    /// What it takes, in units of about 200 bytes.
+    pub fn size(&self) -> usize {
+        let Effect { accounts, nodes, opened, ended, .. } = &self.effect;
+        1 + accounts.len() + nodes.len() + opened.len() + ended.len() + self.bytes.len() / 200
+    }
+
     /// It happens; false if something forbids it, which reading its events finds out.
     #[inline]
-    pub fn repeat(
-        &mut self,
-        machine: &mut Machine<Open>,
-        functions: &mut Functions<'_>,
-    ) -> Result<bool, Error> {
+    pub fn repeat(&mut self, machine: &mut Machine<Open>, functions: &mut Functions<'_>) -> bool {
         let (effect, start) = (&self.effect, machine.now);
         let now = start + effect.ns;
         if now >= TIME_LIMIT || machine.stack.frames.len() + effect.rise > DEPTH_LIMIT {
-            return Ok(false);
+            return false;
         }
         let add = |machine: &mut Machine<Open>, (net, callees): Times| {
             if let Some(top) = machine.stack.frames.last_mut() {
@@ -76,7 +71,7 @@ impl Run {
         };
         for &times in &effect.ended {
             add(machine, times);
-            machine.end_top(functions)?;
+            machine.end_top(functions);
         }
         add(machine, effect.top);
         machine.stack.frames.extend(effect.opened.iter().map(|frame| {
@@ -90,7 +85,7 @@ impl Run {
         (machine.now, machine.user) = (now, effect.user);
         self.times += 1;
         self.first = self.first.min(start);
-        Ok(true)
+        true
     }
 
     /// Adds what all of its repetitions counted.

@@ -76,20 +76,19 @@ struct Collector<'a> {
 
 impl Visitor for Collector<'_> {
     type Frame = Open;
-    type Error = PathError;
 
-    fn begin(&mut self, machine: &mut Machine, opening: &Opening<'_>) -> Result<(), PathError> {
+    fn begin(&mut self, machine: &mut Machine, opening: &Opening<'_>) {
         let follows = machine.chunk.checked_sub(1) == self.previous && self.previous.is_some();
         let contiguous = follows && !machine.regions.is_empty() && opening.begin == self.now;
         self.previous = Some(machine.chunk);
         if contiguous && opening.running == machine.running && machine.is_as(opening) {
-            return Ok(());
+            return;
         }
         if self.phase == Phase::Active {
             self.lose(machine);
             if self.one_call {
                 self.phase = Phase::Done;
-                return Ok(());
+                return;
             }
         }
         machine.take(opening);
@@ -101,33 +100,30 @@ impl Visitor for Collector<'_> {
             }
             _ => {}
         }
-        Ok(())
     }
 
     fn is_done(&self) -> bool {
         self.phase == Phase::Done
     }
 
-    fn pass(&mut self, machine: &mut Machine, ns: u64, weights: Weights, _: &Event) -> Result<(), PathError> {
+    fn pass(&mut self, machine: &mut Machine, ns: u64, weights: Weights, _: &Event) {
         if self.phase == Phase::Active && self.is_shown(machine.running) {
             self.add_weights(weights);
         }
         self.advance(machine, ns, false);
-        Ok(())
     }
 
-    fn idle(&mut self, machine: &mut Machine, ns: u64) -> Result<(), PathError> {
+    fn idle(&mut self, machine: &mut Machine, ns: u64) {
         self.advance(machine, ns, true);
-        Ok(())
     }
 
-    fn enter(&mut self, machine: &mut Machine, function: u32, how: How) -> Result<Open, PathError> {
+    fn enter(&mut self, machine: &mut Machine, function: u32, how: How) -> Open {
         let running = machine.running;
         if self.phase == Phase::Waiting && self.is_the_call(running, function) {
             self.begin_call(machine);
         }
         if self.phase != Phase::Active || !self.is_shown(running) {
-            return Ok(Open::default());
+            return Open::default();
         }
         let (thread, frames) = (&mut self.threads[running], &machine.stack.frames);
         let open = thread.open(frames, function, how, Some(self.now), &mut self.budget);
@@ -141,16 +137,15 @@ impl Visitor for Collector<'_> {
             How::Syscall => totals.syscalls += 1,
             How::Call | How::Jump => {}
         }
-        Ok(open)
+        open
     }
 
-    fn ended(&mut self, machine: &mut Machine, frame: Frame) -> Result<(), PathError> {
+    fn ended(&mut self, machine: &mut Machine, frame: Frame) {
         let (thread, frames) = (&mut self.threads[machine.running], &mut machine.stack.frames);
         thread.ended(frames, frame, Some(self.now));
         if self.path.call == Some(machine.running as u32) && !thread.is_open(frames) {
             self.phase = Phase::Done;
         }
-        Ok(())
     }
 
     fn unwind(&mut self, machine: &mut Machine, frames: u32) {

@@ -111,16 +111,15 @@ struct Collect {
 
 impl Visitor for Collect {
     type Frame = ();
-    type Error = Error;
 
     fn is_done(&self) -> bool {
         self.done
     }
 
-    fn pass(&mut self, machine: &mut Machine<()>, ns: u64, _: Weights, event: &Event) -> Result<(), Error> {
+    fn pass(&mut self, machine: &mut Machine<()>, ns: u64, _: Weights, event: &Event) {
         let (before, now) = (machine.now(), machine.now() + ns);
         if now < self.window.begin {
-            return Ok(());
+            return;
         }
         self.start(machine, before.max(self.window.begin));
         let end = self.window.end();
@@ -130,13 +129,12 @@ impl Visitor for Collect {
         } else if self.out.calls.len() >= self.window.calls && !matches!(event, Event::Idle { .. }) {
             self.end(false);
         }
-        Ok(())
     }
 
-    fn idle(&mut self, machine: &mut Machine<()>, ns: u64) -> Result<(), Error> {
+    fn idle(&mut self, machine: &mut Machine<()>, ns: u64) {
         let (asleep, awake) = (machine.now(), machine.now() + ns);
         if awake <= self.window.begin && asleep < self.window.begin {
-            return Ok(());
+            return;
         }
         // Perhaps the window begins while the CPU is halted.
         self.start(machine, self.window.begin);
@@ -145,10 +143,9 @@ impl Visitor for Collect {
         if awake >= end {
             self.end(true);
         }
-        Ok(())
     }
 
-    fn enter(&mut self, machine: &mut Machine<()>, function: u32, how: How) -> Result<(), Error> {
+    fn enter(&mut self, machine: &mut Machine<()>, function: u32, how: How) {
         let now = machine.now();
         if self.started {
             let is_awaited = self.window.until == Until::EndOf(function) && now == self.window.begin;
@@ -157,10 +154,9 @@ impl Visitor for Collect {
             }
             self.push(machine.running(), machine.frames().len(), function, how, now, false);
         }
-        Ok(())
     }
 
-    fn ended(&mut self, machine: &mut Machine<()>, _: Frame<()>) -> Result<(), Error> {
+    fn ended(&mut self, machine: &mut Machine<()>, _: Frame<()>) {
         let open = &mut self.open[machine.running()];
         while open.len() > machine.frames().len() {
             let Some(at) = open.pop() else { break };
@@ -171,7 +167,6 @@ impl Visitor for Collect {
                 (self.out.whole, self.done) = (true, true);
             }
         }
-        Ok(())
     }
 
     fn operation(&mut self, _: &mut Machine<()>) {

@@ -115,30 +115,26 @@ struct Paint {
 
 impl Visitor for Paint {
     type Frame = ();
-    type Error = Error;
 
-    fn begin(&mut self, machine: &mut Machine<()>, opening: &Opening<'_>) -> Result<(), Error> {
+    fn begin(&mut self, machine: &mut Machine<()>, opening: &Opening<'_>) {
         machine.take(opening);
         (self.since, self.holder) = (opening.begin, holder(machine));
-        Ok(())
     }
 
     #[inline]
-    fn pass(&mut self, machine: &mut Machine<()>, ns: u64, _: Weights, _: &Event) -> Result<(), Error> {
+    fn pass(&mut self, machine: &mut Machine<()>, ns: u64, _: Weights, _: &Event) {
         let holder = holder(machine);
         if ns > 0 && holder != self.holder {
             self.until(machine.now());
             self.holder = holder;
         }
-        Ok(())
     }
 
-    fn idle(&mut self, machine: &mut Machine<()>, ns: u64) -> Result<(), Error> {
+    fn idle(&mut self, machine: &mut Machine<()>, ns: u64) {
         let (asleep, awake) = (machine.now(), machine.now() + ns);
         self.until(asleep);
         self.time(asleep, awake, HALTED);
         self.since = awake;
-        Ok(())
     }
 }
 

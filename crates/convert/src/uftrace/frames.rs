@@ -28,6 +28,8 @@ struct Records<'a> {
     /// By thread.
     buffers: Vec<Vec<u8>>,
     records: u64,
+    /// What the sink said; nothing is handed over afterwards.
+    outcome: std::io::Result<()>,
 }
 
 /// Writes the records of every thread: `sink` is given a thread's number and bytes to append to
@@ -42,61 +44,64 @@ pub fn records(
 ) -> Result<u64, ExportError> {
     let mut machine = Machine::new(Bounds::of(trace.recording));
     let buffers = vec![Vec::new(); trace.recording.threads.len()];
-    let mut records = Records { sink, buffers, records: 0 };
+    let mut records = Records { sink, buffers, records: 0, outcome: Ok(()) };
     let mut reader = trace.reader()?;
     for number in 0..trace.chunks() {
         replay(&mut machine, &mut records, &reader.read(number)?)?;
+        std::mem::replace(&mut records.outcome, Ok(()))?;
         if progress(number as u64 + 1).is_break() {
             return Err(ExportError::Stopped);
         }
     }
     for thread in 0..records.buffers.len() {
-        records.flush(thread)?;
+        records.flush(thread);
     }
+    records.outcome?;
     Ok(records.records)
 }
 
 impl Visitor for Records<'_> {
     type Frame = ();
-    type Error = ExportError;
 
-    fn begin(&mut self, machine: &mut Machine<()>, opening: &Opening<'_>) -> Result<(), ExportError> {
-        machine.go_on(self, opening)
+    fn begin(&mut self, machine: &mut Machine<()>, opening: &Opening<'_>) {
+        machine.go_on(self, opening);
+    }
+
+    fn is_done(&self) -> bool {
+        self.outcome.is_err()
     }
 
     #[inline]
-    fn enter(&mut self, machine: &mut Machine<()>, function: u32, _: How) -> Result<(), ExportError> {
-        self.write(machine, false, function)
+    fn enter(&mut self, machine: &mut Machine<()>, function: u32, _: How) {
+        self.write(machine, false, function);
     }
 
     #[inline]
-    fn ended(&mut self, machine: &mut Machine<()>, frame: Frame<()>) -> Result<(), ExportError> {
-        self.write(machine, true, frame.function)
+    fn ended(&mut self, machine: &mut Machine<()>, frame: Frame<()>) {
+        self.write(machine, true, frame.function);
     }
 }
 
 impl Records<'_> {
     #[inline]
-    fn write(&mut self, machine: &Machine<()>, exit: bool, function: u32) -> Result<(), ExportError> {
+    fn write(&mut self, machine: &Machine<()>, exit: bool, function: u32) {
         let (thread, depth) = (machine.running(), machine.frames().len());
-        let Some(buffer) = self.buffers.get_mut(thread) else { return Ok(()) };
+        let Some(buffer) = self.buffers.get_mut(thread) else { return };
         if depth >= DEPTH_LIMIT {
-            return Ok(()); // deeper than uftrace counts; its exit is not written either
+            return; // deeper than uftrace counts; its exit is not written either
         }
         self.records += 1;
         buffer.extend_from_slice(&record(machine.now(), exit, depth, function));
         if buffer.len() >= BATCH {
-            self.flush(thread)?;
+            self.flush(thread);
         }
-        Ok(())
     }
 
-    fn flush(&mut self, thread: usize) -> Result<(), ExportError> {
+    fn flush(&mut self, thread: usize) {
         let buffer = &mut self.buffers[thread];
-        if !buffer.is_empty() {
-            (self.sink)(thread, buffer)?;
+        if self.outcome.is_ok() && !buffer.is_empty() {
+            self.outcome = (self.sink)(thread, buffer);
             buffer.clear();
         }
-        Ok(())
     }
 }

@@ -10,7 +10,7 @@ CARGO_HOME ?= $(HOME)/.cargo
 export PATH := $(CARGO_HOME)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build build demo test test-fast attack bench check install uninstall dist clean
+.PHONY: help setup setup-demo build demo test test-fast attack bench check install uninstall dist clean
 .NOTPARALLEL:
 
 help: ## show this
@@ -20,10 +20,13 @@ help: ## show this
 setup: ## install what is missing (Debian packages, Rust); asks for root through sudo
 	@scripts/setup
 
+setup-demo:
+	@scripts/setup demo
+
 build: ## build kerntune and its recorder
 	$(CARGO) build --release --locked --workspace
 
-demo: setup build ## tune Linux 6.12 for the workload rr and show what it gained
+demo: setup-demo build ## tune Linux 6.12 for the workload rr and show what it gained
 	@scripts/demo $(KERNTUNE)
 
 test: setup build ## all tests, those on real kernels included

@@ -323,7 +323,7 @@ impl<'de> Deserialize<'de> for Schema {
         if found == SCHEMA {
             Ok(Schema)
         } else {
-            Err(serde::de::Error::custom(format!("its schema is \"{found}\"")))
+            Err(serde::de::Error::custom(format!("its schema is \"{found}\", {SCHEMA} is read")))
         }
     }
 }

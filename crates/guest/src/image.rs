@@ -7,7 +7,7 @@ use crate::programs;
 use crate::reader::HIDDEN;
 use crate::tree::{too_large, Node, Tree};
 use crate::{shell, Error, Result, Workload};
-use kerntune_work::{checked, write_json, IoContext, Key, Progress, WorkDir};
+use kerntune_work::{checked, read_versioned, write_json, IoContext, Key, Progress, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -103,14 +103,7 @@ impl GuestImage {
     /// It is not of this version, or not what was packed.
     pub fn open(dir: &Path) -> Result<Self> {
         checked(dir, &[])?;
-        let path = dir.join("manifest.json");
-        let text = std::fs::read(&path).at("read", &path)?;
-        let manifest: Manifest = serde_json::from_slice(&text)
-            .map_err(|source| kerntune_work::Error::Json { path: path.clone(), source })?;
-        if manifest.schema != SCHEMA {
-            let source = serde::de::Error::custom(format!("schema {} instead of {SCHEMA}", manifest.schema));
-            return Err(kerntune_work::Error::Json { path, source }.into());
-        }
+        let manifest = read_versioned(&dir.join("manifest.json"), SCHEMA)?;
         Ok(Self { dir: dir.to_owned(), initramfs: dir.join("initramfs.cpio"), manifest })
     }
 }

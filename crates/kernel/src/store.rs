@@ -4,7 +4,7 @@ use crate::manifest::SCHEMA;
 use crate::profile_tree::hash_tree;
 use crate::sources::{self, Sources};
 use crate::{kept, Error, KernelManifest, Result, Symbols};
-use kerntune_work::{checked, hash_file, ContentHash, IoContext, Seal, WorkDir};
+use kerntune_work::{checked, hash_file, read_versioned, ContentHash, IoContext, Seal, WorkDir};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,16 +46,7 @@ impl Kernel {
         let dir = dir.canonicalize().at("open kernel", dir)?;
         let seal = checked(&dir, &[MANIFEST])?;
         let damaged = |reason: String| Error::Damaged { dir: dir.clone(), reason };
-        let path = dir.join(MANIFEST);
-        let text = fs::read(&path).map_err(|e| damaged(format!("{MANIFEST}: {e}")))?;
-        let value: serde_json::Value = serde_json::from_slice(&text)
-            .map_err(|source| kerntune_work::Error::Json { path: path.clone(), source })?;
-        match value.get("schema").and_then(|s| s.as_str()) {
-            Some(SCHEMA) => {}
-            other => return Err(damaged(format!("its schema is {other:?}, this program reads {SCHEMA}"))),
-        }
-        let mut manifest: KernelManifest =
-            serde_json::from_value(value).map_err(|source| kerntune_work::Error::Json { path, source })?;
+        let mut manifest: KernelManifest = read_versioned(&dir.join(MANIFEST), SCHEMA)?;
         for name in ["vmlinux", manifest.arch.image(), "config"] {
             if !dir.join(name).is_file() {
                 return Err(damaged(format!("{name} is missing")));

@@ -1,9 +1,9 @@
 //! What the recipes' results on disk have in common.
 
-use crate::quality::Quality;
-use crate::{Error, Result};
-use kerntune_work::{checked, IoContext};
-use serde::de::{DeserializeOwned, Error as _};
+use crate::quality::{Quality, QUALITY_SCHEMA};
+use crate::Result;
+use kerntune_work::{checked, read_versioned, IoContext};
+use serde::de::DeserializeOwned;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,8 @@ pub(crate) const QUALITY: &str = "quality.json";
 /// Reads a JSON file of ours.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let bytes = fs::read(path).at("read", path)?;
-    serde_json::from_slice(&bytes).map_err(|source| unreadable(path, source))
+    serde_json::from_slice(&bytes)
+        .map_err(|source| kerntune_work::Error::Json { path: path.to_owned(), source }.into())
 }
 
 /// Opens a result directory by its manifest, `action` in words: the directory made absolute, every file of
@@ -25,35 +26,16 @@ pub(crate) fn open<T: DeserializeOwned>(
     dir: &Path,
     action: &'static str,
     manifest: &str,
-    schema: &str,
+    schema: &'static str,
 ) -> Result<(PathBuf, T)> {
-    #[derive(serde::Deserialize)]
-    struct Version {
-        schema: String,
-    }
     let dir = dir.canonicalize().at(action, dir)?;
     checked(&dir, &[])?;
-    let path = dir.join(manifest);
-    check_schema(&path, &read_json::<Version>(&path)?.schema, schema)?;
-    let manifest = read_json(&path)?;
+    let manifest = read_versioned(&dir.join(manifest), schema)?;
     Ok((dir, manifest))
 }
 
 /// What the gate said of what the result in `dir` was made of.
 pub(crate) fn read_quality(dir: &Path) -> Result<Option<Quality>> {
     let path = dir.join(QUALITY);
-    path.is_file().then(|| read_json(&path)).transpose()
-}
-
-/// Refuses a file of another version.
-fn check_schema(path: &Path, found: &str, expected: &str) -> Result<()> {
-    if found == expected {
-        return Ok(());
-    }
-    let reason = format!("schema {found} where {expected} is read");
-    Err(unreadable(path, serde_json::Error::custom(reason)))
-}
-
-fn unreadable(path: &Path, source: serde_json::Error) -> Error {
-    kerntune_work::Error::Json { path: path.to_owned(), source }.into()
+    Ok(path.is_file().then(|| read_versioned(&path, QUALITY_SCHEMA)).transpose()?)
 }

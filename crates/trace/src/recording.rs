@@ -1,12 +1,13 @@
 //! What the recorder says of a run.
 
-use crate::Capture;
-use serde::{Deserialize, Serialize};
+use crate::{Capture, Error, VERSION};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The recorder's output, as JSON, written when everything else is on disk.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Recording {
-    /// [`crate::VERSION`].
+    /// [`VERSION`]; a recording of another one is refused.
+    #[serde(deserialize_with = "this_version")]
     pub version: u32,
     /// What was captured.
     pub capture: Capture,
@@ -25,6 +26,14 @@ pub struct Recording {
     pub health: Health,
     /// Texts of [`crate::mark::Mark::Note`].
     pub notes: Vec<String>,
+}
+
+/// The version, if it is the one that is read.
+fn this_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        VERSION => Ok(VERSION),
+        found => Err(serde::de::Error::custom(Error::Version { what: "recording", found })),
+    }
 }
 
 /// One stretch between a begin and an end mark.

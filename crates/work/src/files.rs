@@ -45,6 +45,31 @@ fn to_json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>> {
     Ok(text)
 }
 
+/// Reads a JSON file of ours whose field `schema` has to be `schema`. The field is looked at first: a file of another version
+/// may lack what this one needs.
+///
+/// # Errors
+/// [`Error::Schema`] for a file of another version; [`Error::Json`] for one that cannot be understood.
+pub fn read_versioned<T: DeserializeOwned>(path: &Path, schema: &'static str) -> Result<T> {
+    let bytes = fs::read(path).at("read", path)?;
+    let value = serde_json::from_slice(&bytes);
+    of_schema(value.map_err(|source| Error::Json { path: path.to_owned(), source })?, path, schema)
+}
+
+/// The value of a file whose `schema` is this one.
+pub(crate) fn of_schema<T: DeserializeOwned>(
+    value: serde_json::Value,
+    path: &Path,
+    schema: &'static str,
+) -> Result<T> {
+    let found = value.get("schema").and_then(|found| found.as_str());
+    if found != Some(schema) {
+        let found = found.unwrap_or("none").to_owned();
+        return Err(Error::Schema { path: path.to_owned(), found, expected: schema });
+    }
+    serde_json::from_value(value).map_err(|source| Error::Json { path: path.to_owned(), source })
+}
+
 /// What encloses the value of a sealed file. All of it together is JSON.
 const BEGIN: &str = "{\n\"blake3\": \"";
 const OF: &str = "\",\n\"of\": ";

@@ -32,7 +32,7 @@ mod seal;
 mod survey;
 
 pub use dir::{checked, is_of_the_store, Notes, Staged, WorkDir};
-pub use files::{parse_sealed, read_sealed, write_atomic, write_json, write_sealed};
+pub use files::{parse_sealed, read_sealed, read_versioned, write_atomic, write_json, write_sealed};
 pub use job::{Job, JobEnd};
 pub use key::{ContentHash, Key};
 pub use lock::Lock;
@@ -87,13 +87,15 @@ pub enum Error {
         /// The directory that was taken for a result.
         dir: PathBuf,
     },
-    /// `result.json` of another version.
-    #[error("{path} has the schema {found}, this version of kerntune reads {RESULT_SCHEMA}")]
-    ResultSchema {
-        /// The path of `result.json`.
+    /// A JSON file of ours that another version wrote, or none of ours.
+    #[error("{path} has the schema {found}, this version of kerntune reads {expected}")]
+    Schema {
+        /// The JSON file.
         path: PathBuf,
         /// The schema that stands in it.
         found: String,
+        /// The one that is read.
+        expected: &'static str,
     },
     /// A result is not what was sealed.
     #[error("{dir} is damaged: {what}; `kerntune gc --thorough --remove` deletes it, and the same command makes it again")]

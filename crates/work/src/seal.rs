@@ -1,7 +1,7 @@
 //! What is kept beside a result so that it can be trusted: `result.json`, which says what it is and what it was made
 //! of, and `BLAKE3SUMS`, the hash of each of its files.
 
-use crate::files::{parse_sealed, write_atomic, write_sealed};
+use crate::files::{of_schema, parse_sealed, write_atomic, write_sealed};
 use crate::{Error, IoContext, Key, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -66,11 +66,7 @@ impl Seal {
             }
             other => other.at("read", &path)?,
         };
-        let seal: Self = parse_sealed(&bytes, &path)?;
-        if seal.schema != RESULT_SCHEMA {
-            return Err(Error::ResultSchema { path, found: seal.schema });
-        }
-        Ok(seal)
+        of_schema(parse_sealed(&bytes, &path)?, &path, RESULT_SCHEMA)
     }
 
     /// Seals the directory as it is now.

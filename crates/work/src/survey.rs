@@ -168,7 +168,7 @@ impl Kept {
             (Some(reason), ..) => Some(reason.clone()),
             (None, Some(seal), _) if seal.kind == kind && seal.id == name => None,
             (None, Some(seal), _) => Some(Reason::Damaged(format!("it is {}/{}", seal.kind, seal.id))),
-            (None, None, Some(crate::Error::NotAResult { .. } | crate::Error::ResultSchema { .. })) => {
+            (None, None, Some(crate::Error::NotAResult { .. } | crate::Error::Schema { .. })) => {
                 Some(Reason::NoResult)
             }
             (None, None, None) => None,

@@ -15,7 +15,7 @@ use crate::relink::ORDER;
 use crate::{rebuild, tools, Arch, Error, Kernel, RebuildRequest, Result};
 use control::Names;
 use kerntune_isa::{Guest, Isa};
-use kerntune_work::{write_json, IoContext, Job, Key, Progress, WorkDir};
+use kerntune_work::{read_versioned, write_json, IoContext, Job, Key, Progress, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -108,10 +108,7 @@ impl Package {
     }
 
     fn load(dir: &Path) -> Result<Self> {
-        let path = dir.join(MANIFEST);
-        let text = fs::read(&path).at("read", &path)?;
-        let manifest: PackageManifest = serde_json::from_slice(&text)
-            .map_err(|source| kerntune_work::Error::Json { path: path.clone(), source })?;
+        let manifest: PackageManifest = read_versioned(&dir.join(MANIFEST), PACKAGE_SCHEMA)?;
         let package = Self { dir: dir.to_owned(), manifest };
         match package.file().is_file() {
             true => Ok(package),

@@ -13,7 +13,7 @@ use kerntune_kernel::Kernel;
 use kerntune_profile::{Capture, Carried, KernelId, Manifest, Profile, RegionStats, Tables};
 use kerntune_work::{Key, WorkDir};
 
-pub(super) const SCHEMA: &str = "kerntune-quality/1";
+pub(crate) const SCHEMA: &str = "kerntune-quality/1";
 
 /// A recipe that is to take a recording.
 #[derive(Debug, Clone, Copy)]

@@ -29,7 +29,7 @@ pub use check::{
     STEADY_OVERLAP,
 };
 pub(crate) use counters::pass_counters;
-pub(crate) use gate::pass;
 pub use gate::{carry, check, Asking, Asks, Question};
+pub(crate) use gate::{pass, SCHEMA as QUALITY_SCHEMA};
 pub use image::Image;
 pub use overlap::{HotSets, Overlap};

@@ -15,7 +15,7 @@ pub use verdict::{judge, ROOM as VERDICTS};
 use crate::selftest::{selftest, Patience};
 use crate::{Error, Result, Session};
 use kerntune_kernel::{Kernel, Mixer};
-use kerntune_work::{write_json, IoContext, Key};
+use kerntune_work::{read_versioned, write_json, IoContext, Key};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::Instant;
@@ -68,10 +68,7 @@ pub fn bisect(session: &Session, bad: &Kernel, good: &Kernel) -> Result<Bisected
     };
     let staged = session.work.stage(ROOM, &name("bisect/2")?)?;
     if let Some(done) = staged.already() {
-        let path = done.join(FILE);
-        let bytes = fs::read(&path).at("read", &path)?;
-        let found = serde_json::from_slice(&bytes);
-        return Ok(found.map_err(|source| kerntune_work::Error::Json { path, source })?);
+        return Ok(read_versioned(&done.join(FILE), SCHEMA)?);
     }
     staged.clear()?;
     // Linked kernels take turns here: each is gone when its verdict is there.

@@ -4,7 +4,7 @@ use super::Failure;
 use crate::selftest::{answers, selftest, Check, Patience};
 use crate::{Result, Session};
 use kerntune_kernel::Kernel;
-use kerntune_work::{write_json, IoContext, Key};
+use kerntune_work::{read_versioned, write_json, IoContext, Key};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -29,10 +29,7 @@ pub(super) fn remembered(
 ) -> Result<Option<Failure>> {
     let staged = session.work.stage(ROOM, key)?;
     if let Some(done) = staged.already() {
-        let path = done.join(FILE);
-        let bytes = fs::read(&path).at("read", &path)?;
-        let stored: Stored =
-            serde_json::from_slice(&bytes).map_err(|source| kerntune_work::Error::Json { path, source })?;
+        let stored: Stored = read_versioned(&done.join(FILE), SCHEMA)?;
         return Ok(stored.failure);
     }
     staged.clear()?;

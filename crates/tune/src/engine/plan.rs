@@ -92,7 +92,8 @@ impl Plan {
         let directory = work.room(ROOM)?.join(id);
         // A plan is a cache of where results are; one that cannot be read is begun anew, and finds the results by
         // their keys.
-        let ledger: Ledger = read_sealed(&directory.join(FILE)).unwrap_or_default();
+        let kept = read_sealed(&directory.join(FILE)).ok().filter(|ledger: &Ledger| ledger.schema == SCHEMA);
+        let ledger = kept.unwrap_or_default();
         let ledger = Ledger { schema: SCHEMA.into(), about, ..ledger };
         Ok(Self { steps, work: work.clone(), directory, ledger, made: BTreeMap::new() })
     }

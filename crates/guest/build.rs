@@ -1,5 +1,6 @@
-//! Names the code of this crate and of those below it: part of the keys of results.
+//! Names the code of this crate and of those below it, part of the keys of results; finds the workloads.
 
 fn main() {
     kerntune_code::emit();
+    kerntune_code::texts("workloads");
 }

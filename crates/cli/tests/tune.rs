@@ -130,7 +130,11 @@ fn a_linked_kernel_is_rewritten_and_takes_fewer_branches() {
     assert!(parts.iter().any(|part| part["fate"] == "referred"), "{proof}");
     // What no build makes is neither built again nor tuned any further.
     let tuned = result["tuned"]["id"].as_str().unwrap();
-    support::fails(&mut kerntune(["kernel", "reproduce", tuned]), 2, &["rewritten after it was linked", base]);
+    support::fails(
+        &mut kerntune(["kernel", "reproduce", tuned]),
+        2,
+        &["rewritten after it was linked", base],
+    );
 }
 
 #[test]

@@ -13,11 +13,11 @@
 //! Only tokens count: comments, documentation, layout and tests do not change what is computed, and a result stays
 //! valid when they change. Start from [`emit`] in a build script and from [`of_files`] in a test.
 //!
-//! Build scripts also find here what the files of a folder add: [`registry()`].
+//! Build scripts also find here what the files of a folder add: [`registry()`], [`texts`].
 
 mod registry;
 
-pub use registry::{is_entry, registry};
+pub use registry::{is_entry, registry, texts};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::BTreeSet;

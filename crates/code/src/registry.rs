@@ -50,6 +50,39 @@ fn camel_case(name: &str) -> String {
     name.split('_').filter(|word| !word.is_empty()).map(capitalised).collect()
 }
 
+/// For build scripts: makes `$OUT_DIR/FOLDER.rs` of a folder of data at the top of the workspace. It is an expression, the
+/// names and texts of its `.toml` files in the order of their names:
+///
+/// ```text
+/// const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/machines.rs"));
+/// ```
+///
+/// # Panics
+/// If the folder cannot be read: the build has to fail.
+pub fn texts(folder: &str) {
+    let variable = |name| PathBuf::from(std::env::var_os(name).expect("cargo runs build scripts"));
+    let crate_directory = variable("CARGO_MANIFEST_DIR");
+    let directory = crate::workspace(&crate_directory).join(folder);
+    println!("cargo:rerun-if-changed={}", directory.display());
+    let target = variable("OUT_DIR").join(folder).with_extension("rs");
+    fs::write(&target, listing(&directory))
+        .unwrap_or_else(|error| panic!("cannot write {}: {error}", target.display()));
+}
+
+/// The names and texts of the `.toml` files of a folder.
+fn listing(directory: &Path) -> String {
+    let listed = fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let listed = listed.unwrap_or_else(|error| panic!("cannot list {}: {error}", directory.display()));
+    let mut files: Vec<PathBuf> = listed.iter().map(fs::DirEntry::path).collect();
+    files.retain(|file| file.extension().is_some_and(|end| end == "toml"));
+    files.sort();
+    let entry = |file: &PathBuf| {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        format!("    ({name:?}, include_str!({file:?})),\n")
+    };
+    format!("&[\n{}]\n", files.iter().map(entry).collect::<String>())
+}
+
 /// Whether a file of a registry's folder adds something: all but its `mod.rs` and tests.
 pub fn is_entry(file: &Path) -> bool {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
@@ -74,6 +107,12 @@ mod tests {
         assert!(at("pub mod a;") < at("pub mod b;") && at("&a::ENTRY") < at("&b::ENTRY"));
         assert!(at("a A,") < at("b B,"));
         assert_eq!(camel_case("l1i_misses"), "L1iMisses");
+        for name in ["zen4.toml", "generic.toml"] {
+            fs::write(directory.path().join(name), "").unwrap();
+        }
+        let listed = listing(directory.path());
+        assert!(listed.find("(\"generic\", include_str!(").unwrap() < listed.find("zen4").unwrap());
+        assert!(!listed.contains("notes"), "{listed}");
         assert!(!source.contains("mod mod") && !source.contains("a_tests") && !source.contains("notes"));
     }
 }

@@ -58,9 +58,10 @@ impl Crate {
                     }
                     rest = &rest[2..];
                 }
-                // A registry: its build script has made modules of the folder's files.
+                // A registry: its build script has made modules of the folder's files. What has no folder includes data.
                 ("include", _) if rest.first().is_some_and(|next| is(next, "!")) => {
-                    let listed = fs::read_dir(children).unwrap().map(|entry| entry.unwrap().path());
+                    let listed =
+                        fs::read_dir(children).into_iter().flatten().flatten().map(|entry| entry.path());
                     for path in listed.filter(|path| kerntune_code::is_entry(path)) {
                         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
                         self.file(&path, &children.join(&name), &[module.clone(), vec![name]].concat());

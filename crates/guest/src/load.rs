@@ -6,22 +6,7 @@ use crate::{reader, Error, Result};
 use std::path::{Path, PathBuf};
 
 /// The workloads that come with kerntune: name and file text.
-pub const SHIPPED: [(&str, &str); 14] = [
-    ("apache", include_str!("../../../workloads/apache.toml")),
-    ("batched", include_str!("../../../workloads/batched.toml")),
-    ("kbx", include_str!("../../../workloads/kbx.toml")),
-    ("mariadb", include_str!("../../../workloads/mariadb.toml")),
-    ("mckusick", include_str!("../../../workloads/mckusick.toml")),
-    ("memcached", include_str!("../../../workloads/memcached.toml")),
-    ("netperf", include_str!("../../../workloads/netperf.toml")),
-    ("nginx", include_str!("../../../workloads/nginx.toml")),
-    ("osbench", include_str!("../../../workloads/osbench.toml")),
-    ("paths", include_str!("../../../workloads/paths.toml")),
-    ("postgresql", include_str!("../../../workloads/postgresql.toml")),
-    ("redis", include_str!("../../../workloads/redis.toml")),
-    ("rr", include_str!("../../../workloads/rr.toml")),
-    ("tagged", include_str!("../../../workloads/tagged.toml")),
-];
+pub const SHIPPED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/workloads.rs"));
 
 impl Workload {
     /// Reads a file.
@@ -72,7 +57,7 @@ mod tests {
     fn shipped_workloads_are_good_and_found_by_name() {
         for (name, _) in SHIPPED {
             let workload = Workload::find(name, &[]).unwrap();
-            assert_eq!(workload.name, name);
+            assert_eq!(workload.name, *name);
             assert_ne!(workload.training, workload.measured, "training is not measuring");
         }
     }

@@ -17,13 +17,13 @@ mod paper;
 
 pub use calls::Calls;
 pub use outcome::{Figure, Line, Measured, Ours, Outcome, Part, State, Summary, SCHEMA};
-pub use paper::{Better, Experiment, Paper, Row, SelfOrChild, Source, NAMES};
+pub use paper::{names, Better, Experiment, Paper, Row, SelfOrChild, Source};
 
 /// What can be wrong with a paper's file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No such paper.
-    #[error("there is no paper {name}; there are {}", NAMES.join(", "))]
+    #[error("there is no paper {name}; there are {}", names().join(", "))]
     Unknown {
         /// The name asked for.
         name: String,

@@ -5,7 +5,7 @@ use crate::args::{Global, Paper as Options};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
 use crate::output::Output;
-use kerntune_paper::{Paper, NAMES};
+use kerntune_paper::{names, Paper};
 use kerntune_profile::rfc3339;
 use kerntune_report::{html, markdown, paper as report};
 use kerntune_tune::paper::{paper, PaperRequest};
@@ -89,7 +89,7 @@ struct Listed {
 
 fn list(options: &Options, output: &Output) -> Result<Exit, Failure> {
     let mut papers = Vec::new();
-    for name in NAMES {
+    for name in names() {
         let paper = Paper::named(name).map_err(Failure::usage)?;
         let workloads = workloads(&paper).into_iter().map(String::from).collect();
         let Paper { name, title, authors, published, recipe, .. } = paper;

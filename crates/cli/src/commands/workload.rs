@@ -38,7 +38,7 @@ pub(super) fn known(output: &Output) -> Result<Vec<(Workload, Option<PathBuf>)>,
         }
     }
     for (name, text) in SHIPPED {
-        if found.iter().all(|(workload, _)| workload.name != name) {
+        if found.iter().all(|(workload, _)| workload.name != *name) {
             found.push((Workload::parse(text, Path::new(name))?, None));
         }
     }

@@ -1,0 +1,5 @@
+//! Finds the front-end models.
+
+fn main() {
+    kerntune_code::texts("machines");
+}

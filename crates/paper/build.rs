@@ -1,0 +1,5 @@
+//! Finds the papers.
+
+fn main() {
+    kerntune_code::texts("papers");
+}

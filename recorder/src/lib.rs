@@ -7,6 +7,7 @@
 //! - `ffi`: everything that is `unsafe`: the plugin API, found at run time, and the callbacks.
 //! - `plan`: which instructions of a block are worth watching, and how (pure); what they do says [`kerntune_isa`].
 //! - [`Recorder`]: what the watched instructions mean (pure, but for the trace's writer thread).
+//! - [`Driver`]: stands for QEMU where other machines run (tests).
 //!
 //! Needs `-icount` (so that instructions are time), one virtual CPU, and plugin API 4 (QEMU 9.2+).
 
@@ -28,6 +29,7 @@ mod blocks;
 mod board;
 mod calls;
 mod clock;
+mod drive;
 mod edges;
 #[expect(unsafe_code, reason = "the border to QEMU, which is C")]
 mod ffi;
@@ -48,6 +50,7 @@ mod user;
 mod writer;
 
 pub use board::Board;
+pub use drive::{Block, Driver};
 pub use plan::{Action, Callback, Hook};
 pub use recorder::Recorder;
 

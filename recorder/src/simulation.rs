@@ -7,9 +7,7 @@
 
 mod program;
 
-use crate::board::Board;
-use crate::plan::{Action, Callback, Hook};
-use crate::recorder::Recorder;
+use crate::drive::{Block, Driver};
 use kerntune_isa::{Cpu, Ending, Flow, Guest, Insn, Isa, Register};
 use kerntune_trace::{
     page_hash, BinarySpec, Capture, ChunkHeader, ChunkState, Decoder as Events, Event, FunctionKind,
@@ -69,11 +67,9 @@ struct Context {
 
 struct Machine {
     code: BTreeMap<u64, Vec<u8>>,
-    recorder: Recorder,
-    board: Board,
-    counts: Vec<u64>,
+    driver: Driver,
     cpu: Registers,
-    blocks: HashMap<u64, (Vec<Insn>, Vec<Hook>)>,
+    blocks: HashMap<u64, (Vec<Insn>, Block)>,
     kernel: Vec<Body>,
     user: Vec<Body>,
     contexts: Vec<Context>,
@@ -150,9 +146,9 @@ impl Machine {
             task: TaskOffsets { pid: 0, tgid: 4, comm: 8 },
             model: None,
         };
-        let mut recorder = Recorder::new(&spec).unwrap();
-        recorder.recording = true;
-        recorder.begin_chunk(0);
+        let mut driver = Driver::new(&spec).unwrap();
+        driver.recorder.recording = true;
+        driver.recorder.begin_chunk(0);
         let tables = [(TABLE, KERNEL, kernel.len()), (USER_TABLE, USER, user.len())];
         let words =
             |(table, base, count)| (0..count as u64).map(move |at| (table + at * 8, base + at * STRIDE));
@@ -160,9 +156,7 @@ impl Machine {
         let cpu = Registers { user_page: page, memory, rsp: 0x7fff_0000, rip: USER, ..Registers::default() };
         Self {
             code,
-            recorder,
-            board: Board::default(),
-            counts: vec![0; 4096],
+            driver,
             cpu,
             blocks: HashMap::new(),
             kernel: kernel.to_vec(),
@@ -207,53 +201,6 @@ impl Machine {
         let value = self.cpu.memory.get(&self.cpu.rsp).copied().unwrap_or(0);
         self.cpu.rsp += 8;
         value
-    }
-
-    fn call_back(&mut self, callback: Callback, number: u32, rest: usize) {
-        let rest = rest as u64;
-        let (recorder, board, cpu) = (&mut self.recorder, &mut self.board, &mut self.cpu);
-        match callback {
-            Callback::Entry => recorder.on_entry(board, number, rest).unwrap(),
-            Callback::Indirect => recorder.on_indirect(board, number, rest, cpu).unwrap(),
-            Callback::Left => recorder.on_left(board, number != 0, rest).unwrap(),
-            Callback::Return => recorder.on_return(board, number, rest).unwrap(),
-            Callback::System => recorder.on_system(board, cpu),
-            Callback::SystemReturn => recorder.on_system_return(board, rest, cpu).unwrap(),
-            Callback::InterruptReturn => recorder.on_interrupt_return(board, rest, cpu).unwrap(),
-            Callback::Interrupt => recorder.on_interrupt(board, &mut self.counts, number, false, cpu),
-            Callback::Announce => recorder.on_announce(board, number),
-            Callback::Jump => recorder.on_jump(board, number),
-            Callback::Rewrite => recorder.on_rewrite(board, &mut self.counts, number, cpu),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn field(&mut self, offset: usize) -> &mut u64 {
-        let board = &mut self.board;
-        match offset {
-            o if o == std::mem::offset_of!(Board, kernel) => &mut board.kernel,
-            o if o == std::mem::offset_of!(Board, user) => &mut board.user,
-            o if o == std::mem::offset_of!(Board, block) => &mut board.block,
-            o if o == std::mem::offset_of!(Board, next) => &mut board.next,
-            _ => &mut board.call,
-        }
-    }
-
-    fn act(&mut self, action: Action) {
-        match action {
-            Action::Call { callback, number, rest } => self.call_back(callback, number, rest),
-            Action::CallUnless { field, value, callback, number, rest } => {
-                if *self.field(field) != value {
-                    self.call_back(callback, number, rest);
-                }
-            }
-            Action::Store { field, value } => *self.field(field) = value,
-            Action::Add { field, value } => *self.field(field) += value,
-            Action::Count { block } => self.counts[block as usize] += 1,
-            Action::Access { block } => {
-                self.recorder.on_access(&mut self.board, &mut self.counts, block);
-            }
-        }
     }
 
     /// Our own idea: a function is about to begin, by a call or by a jump.
@@ -318,35 +265,25 @@ impl Machine {
         self.begin();
         let start = self.cpu.rip;
         if !self.blocks.contains_key(&start) {
-            let (insns, mut hooks) = (self.insns(start), Vec::new());
-            self.recorder.translate(&insns, start >> 12, &mut self.cpu, &mut hooks);
-            self.blocks.insert(start, (insns, hooks));
+            let insns = self.insns(start);
+            let block = self.driver.translate(&insns, &mut self.cpu);
+            self.blocks.insert(start, (insns, block));
         }
-        let (insns, hooks) = self.blocks[&start].clone();
-        for hook in hooks.iter().filter(|hook| hook.at.is_none()) {
-            self.act(hook.action);
-        }
+        let (insns, block) = self.blocks[&start].clone();
+        self.driver.begin(&block, &mut self.cpu).unwrap();
         for (at, insn) in insns.iter().enumerate() {
-            for hook in hooks.iter().filter(|hook| hook.at == Some(at)) {
-                self.act(hook.action);
-            }
+            self.driver.before(&block, at, &mut self.cpu).unwrap();
             // The last instruction's hooks see its effect before it runs.
             if at == 0 && insns.len() > 1 {
                 self.check();
             }
             self.execute(insn);
             if insn.bytes[..2] == DEVICE {
-                // The block ends here if this is not its end: the instruction was executed as one
-                // of its own, of which only the memory access is instrumented.
-                let mut alone = Vec::new();
-                self.recorder.translate(&[*insn], start >> 12, &mut self.cpu, &mut alone);
-                for hook in alone.iter().filter(|hook| matches!(hook.action, Action::Access { .. })) {
-                    self.act(hook.action);
-                }
+                self.driver.device(insn, &mut self.cpu);
                 break;
             }
         }
-        assert_eq!(self.board.kernel + self.board.user, self.executed);
+        assert_eq!(self.driver.board.total(), self.executed);
         self.cpu.rip != 0
     }
 
@@ -406,7 +343,7 @@ impl Machine {
     fn check(&mut self) {
         let expected: Vec<u32> =
             self.contexts.iter().flat_map(|context| &context.levels).flatten().copied().collect();
-        let frames = &self.recorder.threads.running().frames;
+        let frames = &self.driver.recorder.threads.running().frames;
         let found: Vec<u32> = frames.iter().map(|&(function, _)| function).collect();
         assert_eq!(found, expected, "at {:#x}, step {}", self.cpu.rip, self.steps);
     }
@@ -446,17 +383,17 @@ fn run(kernel: &[Body], user: &[Body], seed: u64) -> BTreeMap<u32, u64> {
     let directory = tempfile::tempdir().unwrap();
     let mut machine = Machine::new(kernel, user, directory.path(), seed);
     machine.push(0);
-    machine.board.call = 1;
+    machine.driver.board.call = 1;
     machine.expect_entry(USER, true);
     while machine.step() {
         assert!(machine.steps < 200_000, "the program does not end");
     }
-    let health = machine.recorder.health;
+    let health = machine.driver.recorder.health;
     assert_eq!(health.foreign_returns + health.unmatched_returns + health.unwound_frames, 0, "{health:?}");
     assert_eq!(health.headless_returns + health.lost_jumps, 0);
-    let Machine { mut recorder, mut counts, entries, .. } = machine;
-    assert!(recorder.threads.running().frames.is_empty());
-    recorder.finish(&mut counts).unwrap();
+    let Machine { mut driver, entries, .. } = machine;
+    assert!(driver.recorder.threads.running().frames.is_empty());
+    driver.finish().unwrap();
     let (found, stack) = read(directory.path(), kernel.len() as u32);
     assert_eq!((&found, stack), (&entries, vec![]));
     entries

@@ -59,7 +59,7 @@ pub use choose::{machine_of, machine_that_times};
 pub use cpu::last_cpu;
 pub use dwarf_lines::LineError;
 pub use emulator::Emulator;
-pub use error::{Error, Result};
+pub use error::{Error, Result, Tail};
 pub use host::{can_contain, Host};
 pub use kvm::Kvm;
 pub use last_words::LastWords;

@@ -1,0 +1,11 @@
+//! The whole loop from source to comparison, on a stand-in kernel and a stand-in machine (`crates/rehearsal`), with GCC, gcov,
+//! proofs and the recorder as they are. Figures are held against each other and never against constants: they depend on the
+//! compiler.
+
+mod auto;
+mod bisect;
+mod paper;
+mod replay;
+mod sound;
+mod support;
+mod tune;

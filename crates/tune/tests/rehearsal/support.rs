@@ -1,0 +1,92 @@
+//! What these tests share: the stand-in kernel, a workload for it, and how the loop is called.
+
+use kerntune_guest::Workload;
+use kerntune_kernel::{BuildRequest, ObjectFlags};
+use kerntune_machine::Machine;
+use kerntune_optimize::gcc_pgo::Exclusions;
+use kerntune_rehearsal::Rehearsal;
+use kerntune_tune::model::{self, Model};
+use kerntune_tune::{tune, Recipe, Result, Session, TuneRequest, Tuned};
+use kerntune_work::{NoProgress, WorkDir};
+use std::cell::Cell;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Programs of the stand-in's user side; the image is made of the real ones of these names, since it has to be made of
+/// something.
+pub const WORKLOAD: &str = "name = \"stand-in\"\n\
+    [[training.step]]\ncommand = [\"rr\", \"--seed\", \"20\"]\n\
+    [[measured.step]]\ncommand = [\"rr\", \"--seed\", \"1\"]\nexpect = [\"rr: done\"]\n";
+
+/// The operations that `rr` marks there.
+pub const OPERATIONS: [&str; 5] = ["getpid", "file_rr", "pipe_rr", "list_rr", "packet_rr"];
+
+/// A directory for work directories, gone after the test.
+pub struct Bench {
+    dir: TempDir,
+    pub workload: Workload,
+    pub model: Model,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let workload = Workload::parse(WORKLOAD, Path::new("stand-in.toml")).unwrap();
+        let model = model::find(model::DEFAULT).unwrap();
+        Self { dir: tempfile::tempdir().unwrap(), workload, model }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A new work directory, but for the programs of guest images, which do not depend on anything here.
+    pub fn work(&self, name: &str) -> WorkDir {
+        let (work, programs) = (WorkDir::open(self.path(name)).unwrap(), "guest-programs");
+        let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join(programs);
+        fs::create_dir_all(&shared).unwrap();
+        symlink(shared, work.root().join(programs)).unwrap();
+        work
+    }
+
+    pub fn machine(&self) -> Box<dyn Machine> {
+        Box::new(Rehearsal::new(self.dir.path()).unwrap())
+    }
+
+    /// On the stand-in machine.
+    pub fn session<'a>(&self, work: &'a WorkDir) -> Session<'a> {
+        session(self.machine(), work)
+    }
+
+    /// The stand-in kernel by `gcc-pgo`, with these flags of objects; the steps that were there already are counted.
+    pub fn tune(&self, session: &Session, object_flags: &[ObjectFlags]) -> Result<(Tuned, usize)> {
+        let (build, exclusions) = (build_request("base"), Exclusions::default());
+        let request = TuneRequest {
+            build: &build,
+            workload: &self.workload,
+            recipe: recipe("gcc-pgo"),
+            options: Default::default(),
+            model: &self.model,
+            object_flags,
+            exclusions: &exclusions,
+        };
+        let there = Cell::new(0);
+        let tuned =
+            tune(session, &request, &|_, found| there.set(there.get() + usize::from(found.is_some())))?;
+        Ok((tuned, there.get()))
+    }
+}
+
+pub fn session(machine: Box<dyn Machine>, work: &WorkDir) -> Session<'_> {
+    Session::with(machine, work, &NoProgress).unwrap()
+}
+
+/// The stand-in kernel.
+pub fn build_request(label: &str) -> BuildRequest {
+    BuildRequest::new(kerntune_rehearsal::source(), label)
+}
+
+pub fn recipe(name: &str) -> Recipe {
+    name.parse().unwrap()
+}

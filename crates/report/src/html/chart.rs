@@ -1,9 +1,9 @@
 //! Bars of change: one small picture per metric, all on one scale.
 
-use super::escape::{minus, Escaped};
+use super::{minus, model_tag};
 use crate::comparison::change_unit;
 use kerntune_compare::{Comparison, Metric, Row, TOTAL};
-use std::fmt::Write;
+use maud::{html, Markup};
 
 /// Coordinates of a picture, in its own units (pixels when shown at full size).
 const WIDTH: f64 = 470.0;
@@ -39,78 +39,72 @@ impl Scale {
 }
 
 /// One `<figure>` per metric, in a grid.
-pub(super) fn charts(out: &mut String, comparison: &Comparison) {
+pub(super) fn charts(comparison: &Comparison) -> Markup {
     let scale = Scale::of(&comparison.rows);
-    out.push_str("<div class=\"charts\">\n");
-    for metric in comparison.metrics() {
-        let rows: Vec<&Row> = comparison.rows.iter().filter(|row| row.metric == metric).collect();
-        chart(out, metric, &rows, &scale);
+    html! {
+        div.charts {
+            @for metric in comparison.metrics() {
+                @let rows: Vec<&Row> = comparison.rows.iter().filter(|row| row.metric == metric).collect();
+                (chart(metric, &rows, &scale))
+            }
+        }
     }
-    out.push_str("</div>\n");
 }
 
-fn chart(out: &mut String, metric: Metric, rows: &[&Row], scale: &Scale) {
+fn chart(metric: Metric, rows: &[&Row], scale: &Scale) -> Markup {
     let height = 2.0 * TOP + LINE * rows.len() as f64;
-    let zero = scale.x(0.0);
-    let tag = if metric.is_model() { " <span class=\"tag model\">model</span>" } else { "" };
-    let _ = write!(
-        out,
-        "<figure>\n<figcaption>{}{tag}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
-         aria-label=\"Change of {} by operation; the figures are in the table below.\">\n",
-        capitalised(metric.title()),
-        metric.title(),
-    );
-    for (at, row) in rows.iter().enumerate() {
-        bar(out, row, TOP + LINE * at as f64, scale);
+    let zero = px(scale.x(0.0));
+    let label = format!("Change of {} by operation; the figures are in the table below.", metric.title());
+    html! {
+        figure {
+            figcaption { (capitalised(metric.title())) (model_tag(metric.is_model())) }
+            svg viewBox=(format!("0 0 {WIDTH} {height}")) role="img" aria-label=(label) {
+                @for (at, row) in rows.iter().enumerate() { (bar(row, TOP + LINE * at as f64, scale)) }
+                line.zero x1=(zero) x2=(zero) y1=(px(TOP / 2.0)) y2=(px(height - TOP / 2.0)) {}
+            }
+        }
     }
-    let _ = write!(
-        out,
-        "<line class=\"zero\" x1=\"{zero:.1}\" x2=\"{zero:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>\n</svg>\n</figure>\n",
-        TOP / 2.0,
-        height - TOP / 2.0,
-    );
 }
 
-fn bar(out: &mut String, row: &Row, top: f64, scale: &Scale) {
+fn bar(row: &Row, top: f64, scale: &Scale) -> Markup {
     let (zero, middle) = (scale.x(0.0), top + LINE / 2.0);
     let total = if row.operation == TOTAL { " total" } else { "" };
-    let _ = writeln!(
-        out,
-        "<text class=\"name{total}\" x=\"{:.1}\" y=\"{middle:.1}\">{}</text>",
-        NAMES - 8.0,
-        Escaped(shortened(&row.operation)),
-    );
     // From nothing to something is off every scale.
     let end = scale.x(row.change_percent.unwrap_or(f64::MAX));
-    let kind = kind(row);
-    let _ = writeln!(
-        out,
-        "<rect class=\"bar {kind}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{BAR}\" rx=\"1.5\"/>",
-        zero.min(end),
-        middle - BAR / 2.0,
-        (end - zero).abs(),
-    );
     // What stands beside the bar has to clear the band of the A/A difference, too.
     let (mut left, mut right) = (zero.min(end), zero.max(end));
     let aa = row.aa_percent.map_or(0.0, f64::abs);
     let (from, to) = (scale.x(-aa), scale.x(aa));
     // Thinner than half a pixel it is only dirt.
-    if to - from > 0.5 {
+    let has_band = to - from > 0.5;
+    if has_band {
         (left, right) = (left.min(from), right.max(to));
-        let _ = writeln!(
-            out,
-            "<rect class=\"aa\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"3\"/>",
-            middle - 1.5,
-            to - from,
-        );
     }
     let (x, side) = if end < zero { (left - 5.0, "end") } else { (right + 5.0, "start") };
-    let star = if row.within_noise() { "*" } else { "" };
-    let _ = writeln!(
-        out,
-        "<text class=\"value {kind}{total}\" x=\"{x:.1}\" y=\"{middle:.1}\" text-anchor=\"{side}\">{}{star}</text>",
-        minus(&change_unit(row)),
-    );
+    let kind = kind(row);
+    html! {
+        text class={ "name" (total) } x=(px(NAMES - 8.0)) y=(px(middle)) { (shortened(&row.operation)) }
+        rect class={ "bar " (kind) } x=(px(zero.min(end))) y=(px(middle - BAR / 2.0)) width=(px((end - zero).abs()))
+            height=(BAR) rx="1.5" {}
+        @if has_band { rect.aa x=(px(from)) y=(px(middle - 1.5)) width=(px(to - from)) height="3" {} }
+        text class={ "value " (kind) (total) } x=(px(x)) y=(px(middle)) text-anchor=(side) {
+            (minus(&change_unit(row))) (star(row))
+        }
+    }
+}
+
+/// A mark for what the A/A difference hides.
+pub(super) fn star(row: &Row) -> &'static str {
+    if row.within_noise() {
+        "*"
+    } else {
+        ""
+    }
+}
+
+/// A coordinate.
+pub(super) fn px(at: f64) -> String {
+    format!("{at:.1}")
 }
 
 /// The class that colours a change.

@@ -1,36 +1,33 @@
 //! The functions: one profile's, or two side by side.
 
-use super::escape::{minus, Escaped};
 use super::join::{join, Joined};
-use super::TOP_FUNCTIONS;
+use super::{minus, scroll, TOP_FUNCTIONS};
 use crate::unit::TimeUnit;
 use crate::view::{share, FunctionRow, View};
 use crate::Result;
 use kerntune_compare::number::{change, fixed, grouped};
 use kerntune_profile::{FunctionTotals, Profile};
-use std::fmt::Write;
+use maud::{html, Markup};
+use std::cmp::Ordering;
+use std::fmt::Display;
 
-pub(super) fn section(before: Option<&Profile>, after: Option<&Profile>) -> Result<String> {
+pub(super) fn section(before: Option<&Profile>, after: Option<&Profile>) -> Result<Option<Markup>> {
     let has_functions = |profile: &&Profile| !profile.tables.functions.is_empty();
-    match (before.filter(has_functions), after.filter(has_functions)) {
-        (Some(before), Some(after)) => both(before, after),
-        (Some(profile), None) | (None, Some(profile)) => single(profile),
-        (None, None) => Ok(String::new()),
+    Ok(match (before.filter(has_functions), after.filter(has_functions)) {
+        (Some(before), Some(after)) => Some(both(before, after)?),
+        (Some(profile), None) | (None, Some(profile)) => Some(single(profile)?),
+        (None, None) => None,
+    })
+}
+
+fn table(label: &str, head: &Markup, body: &Markup) -> Markup {
+    html! {
+        div.filter data-filter="function-table" {}
+        (scroll(label, &html! { table.sortable id="function-table" { thead { (head) } tbody { (body) } } }))
     }
 }
 
-fn open(out: &mut String, label: &str) {
-    let _ = write!(
-        out,
-        "<div class=\"filter\" data-filter=\"function-table\"></div>\n\
-         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">\n\
-         <table class=\"sortable\" id=\"function-table\">\n<thead>\n"
-    );
-}
-
-const CLOSE: &str = "</tbody>\n</table>\n</div>\n";
-
-fn both(before: &Profile, after: &Profile) -> Result<String> {
+fn both(before: &Profile, after: &Profile) -> Result<Markup> {
     let joined = join(before, after)?;
     let shown = &joined[..joined.len().min(TOP_FUNCTIONS)];
     let busy = [before, after].map(|profile| profile.manifest.busy_ns.get());
@@ -38,60 +35,52 @@ fn both(before: &Profile, after: &Profile) -> Result<String> {
     let largest =
         shown.iter().flat_map(|row| [net(&row.before), net(&row.after)]).flatten().max().unwrap_or(0);
     let unit = TimeUnit::for_largest(largest);
-    let mut out = format!(
-        "<p>The {} functions with the most net time in either kernel, of {}. What the compiler split off or cloned \
-         (<code>.isra</code>, <code>.constprop</code>, <code>.part</code>, <code>.cold</code>) counts with its \
-         function, and so do functions of the same name; a dash means that it did not run as a function of its own, for \
-         example because it was inlined into its callers.</p>\n",
-        shown.len(),
-        grouped(joined.len() as u64),
-    );
-    open(&mut out, "Functions before and after");
-    let _ = write!(
-        out,
-        "<tr class=\"groups\"><td class=\"first\"></td><th class=\"edge\" colspan=\"3\" scope=\"colgroup\">Net time, \
-         {}</th><th class=\"edge\" colspan=\"2\" scope=\"colgroup\">Calls</th><th class=\"edge\" colspan=\"2\" \
-         scope=\"colgroup\">% net</th></tr>\n<tr><th class=\"first\" scope=\"col\" data-at=\"0\">Function</th>\
-         <th class=\"edge\" scope=\"col\" data-at=\"1\">before</th><th scope=\"col\" data-at=\"2\">after</th>\
-         <th scope=\"col\" data-at=\"3\">change</th><th class=\"edge\" scope=\"col\" data-at=\"4\">before</th>\
-         <th scope=\"col\" data-at=\"5\">after</th><th class=\"edge\" scope=\"col\" data-at=\"6\">before</th>\
-         <th scope=\"col\" data-at=\"7\">after</th></tr>\n</thead>\n<tbody>\n",
-        unit.name(),
-    );
     let widest = shown
         .iter()
         .map(|row| net(&row.before).unwrap_or(0).abs_diff(net(&row.after).unwrap_or(0)))
         .max()
         .unwrap_or(0);
-    for row in shown {
-        joined_line(&mut out, row, unit, busy, widest);
-    }
-    out.push_str(CLOSE);
-    out.push_str(
-        "<p class=\"legend\">Net time: in the function itself, without its callees. The bar is the change of net time in \
-         absolute terms, the figure beside it in per cent. % net: share of the time in which the CPU was not \
-         idle.</p>\n",
-    );
-    Ok(out)
+    let head = html! {
+        tr.groups {
+            td.first {}
+            th.edge colspan="3" scope="colgroup" { "Net time, " (unit.name()) }
+            th.edge colspan="2" scope="colgroup" { "Calls" }
+            th.edge colspan="2" scope="colgroup" { "% net" }
+        }
+        tr {
+            th.first scope="col" data-at="0" { "Function" }
+            @for (head, at) in ["before", "after", "change", "before", "after", "before", "after"].iter().zip(1..) {
+                th class=[[1, 4, 6].contains(&at).then_some("edge")] scope="col" data-at=(at) { (head) }
+            }
+        }
+    };
+    let body = html! { @for row in shown { (joined_line(row, unit, busy, widest)) } };
+    Ok(html! {
+        p {
+            "The " (shown.len()) " functions with the most net time in either kernel, of " (grouped(joined.len() as u64))
+            ". What the compiler split off or cloned (" code { ".isra" } ", " code { ".constprop" } ", " code { ".part" }
+            ", " code { ".cold" } ") counts with its function, and so do functions of the same name; a dash means that \
+            it did not run as a function of its own, for example because it was inlined into its callers."
+        }
+        (table("Functions before and after", &head, &body))
+        p.legend {
+            "Net time: in the function itself, without its callees. The bar is the change of net time in absolute terms, \
+             the figure beside it in per cent. % net: share of the time in which the CPU was not idle."
+        }
+    })
 }
 
-fn joined_line(out: &mut String, row: &Joined, unit: TimeUnit, busy: [u64; 2], widest: u64) {
-    let _ = write!(out, "<tr><th class=\"first\" scope=\"row\"><code>{}</code></th>", Escaped(&row.name));
+fn joined_line(row: &Joined, unit: TimeUnit, busy: [u64; 2], widest: u64) -> Markup {
     let sides = [&row.before, &row.after];
     let nets = sides.map(|side| side.as_ref().map(|totals| totals.net_ns.get()));
-    let mut class = " class=\"edge\"";
-    for net in nets {
-        cell(out, class, net, |net| unit.format(net));
-        class = "";
-    }
     let [first, second] = nets.map(|net| net.unwrap_or(0));
     // A function that is only in one kernel went into others or came out of them: its time alone
     // says nothing of better or worse.
     let kind = match second.cmp(&first) {
         _ if nets.contains(&None) => "same",
-        std::cmp::Ordering::Less => "lower",
-        std::cmp::Ordering::Equal => "same",
-        std::cmp::Ordering::Greater => "higher",
+        Ordering::Less => "lower",
+        Ordering::Equal => "same",
+        Ordering::Greater => "higher",
     };
     let percent = (first > 0).then(|| 100.0 * (second as f64 - first as f64) / first as f64);
     let text = match (percent, nets[1]) {
@@ -100,39 +89,31 @@ fn joined_line(out: &mut String, row: &Joined, unit: TimeUnit, busy: [u64; 2], w
         (Some(percent), _) => minus(&format!("{} %", change(percent, 1))),
     };
     let width = 90.0 * share(first.abs_diff(second), widest) / 100.0;
-    let _ = write!(
-        out,
-        "<td class=\"delta {kind}\" data-v=\"{}\"><i class=\"{kind}\" style=\"width:{width:.0}%\"></i><b>{text}</b></td>",
-        i128::from(second) - i128::from(first),
-    );
-    class = " class=\"edge\"";
-    for side in sides {
-        // The cold part alone has no calls of its own.
-        cell(out, class, side.as_ref().map(|totals| totals.calls), grouped);
-        class = "";
-    }
-    class = " class=\"edge\"";
-    for (net, busy) in nets.into_iter().zip(busy) {
-        match net {
-            Some(net) => {
-                let percent = share(net, busy);
-                let _ = write!(out, "<td{class} data-v=\"{percent}\">{}</td>", fixed(percent, 2));
+    let shares = nets.into_iter().zip(busy).map(|(net, busy)| net.map(|net| share(net, busy)));
+    html! {
+        tr {
+            th.first scope="row" { code { (row.name) } }
+            @for (at, net) in nets.into_iter().enumerate() { (cell(at == 0, net, |net| unit.format(net))) }
+            td class={ "delta " (kind) } data-v=(i128::from(second) - i128::from(first)) {
+                i class=(kind) style=(format!("width:{width:.0}%")) {}
+                b { (text) }
             }
-            None => cell(out, class, None, grouped),
+            // The cold part alone has no calls of its own.
+            @for (at, side) in sides.into_iter().enumerate() {
+                (cell(at == 0, side.as_ref().map(|totals| totals.calls), grouped))
+            }
+            @for (at, share) in shares.enumerate() { (cell(at == 0, share, |share| fixed(share, 2))) }
         }
-        class = "";
     }
-    out.push_str("</tr>\n");
 }
 
-fn cell(out: &mut String, class: &str, value: Option<u64>, format: impl Fn(u64) -> String) {
-    let _ = match value {
-        Some(value) => write!(out, "<td{class} data-v=\"{value}\">{}</td>", format(value)),
-        None => write!(out, "<td{class} data-v=\"\">–</td>"),
-    };
+/// A figure by which its column can be sorted; `edge` begins a group of columns.
+fn cell<T: Display + Copy>(edge: bool, value: Option<T>, format: impl Fn(T) -> String) -> Markup {
+    let data = value.map_or(String::new(), |value| value.to_string());
+    html! { td class=[edge.then_some("edge")] data-v=(data) { (value.map_or("–".into(), format)) } }
 }
 
-fn single(profile: &Profile) -> Result<String> {
+fn single(profile: &Profile) -> Result<Markup> {
     let View { mut functions, times } = View::new(profile, None)?;
     let all = functions.len();
     functions.sort_by(|a, b| b.totals.net_ns.cmp(&a.totals.net_ns).then_with(|| a.name.cmp(&b.name)));
@@ -145,51 +126,49 @@ fn single(profile: &Profile) -> Result<String> {
         largest(|totals| totals.net_ns.get()),
         largest(|totals| totals.max_ns.get()),
     ];
-    let mut out = format!(
-        "<p>The {} functions with the most net time, of {}.</p>\n",
-        functions.len(),
-        grouped(all as u64)
-    );
-    open(&mut out, "Functions");
-    let names = units.map(TimeUnit::name);
-    out.push_str("<tr><th class=\"first\" scope=\"col\" data-at=\"0\">Function</th>");
-    for (at, head) in [
-        format!("elapsed, {}", names[0]),
-        format!("net, {}", names[1]),
+    let [elapsed, net, call] = units.map(TimeUnit::name);
+    let heads = [
+        format!("elapsed, {elapsed}"),
+        format!("net, {net}"),
         "calls".into(),
         "ended".into(),
-        format!("open net, {}", names[1]),
-        format!("max, {}", names[2]),
-        format!("avg, {}", names[2]),
-        format!("min, {}", names[2]),
+        format!("open net, {net}"),
+        format!("max, {call}"),
+        format!("avg, {call}"),
+        format!("min, {call}"),
         "% real".into(),
         "% net".into(),
-    ]
-    .iter()
-    .enumerate()
-    {
-        let _ = write!(out, "<th scope=\"col\" data-at=\"{}\">{head}</th>", at + 1);
-    }
-    out.push_str("</tr>\n</thead>\n<tbody>\n");
-    for FunctionRow { name, totals, .. } in &functions {
-        let _ = write!(out, "<tr><th class=\"first\" scope=\"row\"><code>{}</code></th>", Escaped(name));
-        let per_call = |ns: u64| (totals.ended > 0).then_some(ns);
-        cell(&mut out, "", Some(totals.elapsed_ns.get()), |ns| units[0].format(ns));
-        cell(&mut out, "", Some(totals.net_ns.get()), |ns| units[1].format(ns));
-        cell(&mut out, "", Some(totals.calls), grouped);
-        cell(&mut out, "", Some(totals.ended), grouped);
+    ];
+    let head = html! {
+        tr {
+            th.first scope="col" data-at="0" { "Function" }
+            @for (head, at) in heads.iter().zip(1..) { th scope="col" data-at=(at) { (head) } }
+        }
+    };
+    let time = |ns: u64, unit: usize| cell(false, Some(ns), |ns| units[unit].format(ns));
+    let line = |FunctionRow { name, totals, .. }: &FunctionRow| {
         let open = totals.open_ns();
         let sign = if open < 0 { "-" } else { "" };
-        let _ = write!(out, "<td data-v=\"{open}\">{sign}{}</td>", units[1].format(open.unsigned_abs()));
-        for ns in [totals.max_ns, totals.avg_ns(), totals.min_ns] {
-            cell(&mut out, "", per_call(ns.get()), |ns| units[2].format(ns));
+        html! {
+            tr {
+                th.first scope="row" { code { (name) } }
+                (time(totals.elapsed_ns.get(), 0))
+                (time(totals.net_ns.get(), 1))
+                (cell(false, Some(totals.calls), grouped))
+                (cell(false, Some(totals.ended), grouped))
+                td data-v=(open) { (sign) (units[1].format(open.unsigned_abs())) }
+                @for ns in [totals.max_ns, totals.avg_ns(), totals.min_ns] {
+                    (cell(false, (totals.ended > 0).then_some(ns.get()), |ns| units[2].format(ns)))
+                }
+                @for whole in [times.elapsed, times.busy] {
+                    (cell(false, Some(share(totals.net_ns.get(), whole)), |share| fixed(share, 2)))
+                }
+            }
         }
-        for whole in [times.elapsed, times.busy] {
-            let percent = share(totals.net_ns.get(), whole);
-            let _ = write!(out, "<td data-v=\"{percent}\">{}</td>", fixed(percent, 2));
-        }
-        out.push_str("</tr>\n");
-    }
-    out.push_str(CLOSE);
-    Ok(out)
+    };
+    let body = html! { @for row in &functions { (line(row)) } };
+    Ok(html! {
+        p { "The " (functions.len()) " functions with the most net time, of " (grouped(all as u64)) "." }
+        (table("Functions", &head, &body))
+    })
 }

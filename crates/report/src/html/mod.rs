@@ -3,7 +3,6 @@
 
 mod chart;
 mod comparison;
-mod escape;
 mod functions;
 mod join;
 pub mod paper;
@@ -11,10 +10,9 @@ pub mod profile;
 mod runs;
 
 use crate::Result;
-use escape::Escaped;
 use kerntune_compare::{Comparison, Outcome, Verdict};
 use kerntune_profile::Profile;
-use std::fmt::Write;
+use maud::{html, Markup, PreEscaped, DOCTYPE};
 use std::time::Duration;
 
 const CSS: &str = include_str!("page.css");
@@ -70,90 +68,103 @@ pub struct StepLine {
 
 /// The page, complete.
 pub fn report(input: &HtmlInput) -> Result<String> {
-    let mut main = String::new();
-    let mut contents = Vec::new();
-    let mut section = |id: &'static str, head: &'static str, content: String| {
-        if !content.is_empty() {
-            let _ = write!(main, "<section id=\"{id}\">\n<h2>{head}</h2>\n{content}</section>\n");
-            contents.push((id, head));
+    let all = [
+        ("change", "Change by operation", input.comparison.map(comparison::pictures)),
+        ("figures", "Figures", input.comparison.map(comparison::table)),
+        ("functions", "Functions", functions::section(input.before, input.after)?),
+        ("runs", "Recordings", runs::section(input.before, input.after)?),
+        ("method", "How it was measured", runs::method(input)),
+        ("provenance", "Provenance", runs::provenance(input)),
+        ("steps", "Steps", runs::steps(input.steps)),
+        ("repeat", "Repeat it", runs::commands(input.commands)),
+    ];
+    let sections: Vec<_> =
+        all.into_iter().filter_map(|(id, head, content)| Some((id, head, content?))).collect();
+    let title = if input.title.is_empty() { "kerntune report" } else { input.title };
+    let body = html! {
+        body {
+            header {
+                h1 { (title) }
+                @if let Some(subtitle) = subtitle(input) { p.quiet { (subtitle) } }
+                @if let Some(comparison) = input.comparison { (summary(comparison)) }
+                nav aria-label="Contents" {
+                    @for (id, head, _) in &sections { a href={ "#" (id) } { (head) } }
+                }
+            }
+            main {
+                @for (id, head, content) in &sections { section id=(id) { h2 { (head) } (content) } }
+            }
+            @if !input.written.is_empty() { (footer(input.written)) }
+            script { (PreEscaped(SCRIPT)) }
         }
     };
-    if let Some(comparison) = input.comparison {
-        section("change", "Change by operation", comparison::pictures(comparison));
-        section("figures", "Figures", comparison::table(comparison));
-    }
-    section("functions", "Functions", functions::section(input.before, input.after)?);
-    section("runs", "Recordings", runs::section(input.before, input.after)?);
-    section("method", "How it was measured", runs::method(input));
-    section("provenance", "Provenance", runs::provenance(input));
-    section("steps", "Steps", runs::steps(input.steps));
-    section("repeat", "Repeat it", runs::commands(input.commands));
-
-    let mut page = String::with_capacity(main.len() + CSS.len() + SCRIPT.len() + 4096);
-    let title = if input.title.is_empty() { "kerntune report" } else { input.title };
-    head(&mut page, title, "", &[CSS]);
-    let _ = write!(page, "<body>\n<header>\n<h1>{}</h1>\n", Escaped(title));
-    page.push_str(&subtitle(input));
-    if let Some(comparison) = input.comparison {
-        page.push_str(&summary(comparison));
-    }
-    page.push_str("<nav aria-label=\"Contents\">");
-    for (id, head) in contents {
-        let _ = write!(page, "<a href=\"#{id}\">{head}</a>");
-    }
-    let _ = write!(page, "</nav>\n</header>\n<main>\n{main}</main>\n");
-    if !input.written.is_empty() {
-        let _ = writeln!(page, "<footer>Written by {}.</footer>", Escaped(input.written));
-    }
-    let _ = write!(page, "<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
-    Ok(page)
+    Ok(page(title, None, &[CSS], &body))
 }
 
-/// Everything before the body; `meta` is markup.
-fn head(page: &mut String, title: &str, meta: &str, styles: &[&str]) {
-    let _ = write!(
-        page,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"generator\" content=\"kerntune\">\n{meta}<title>{}</title>\n<style>\n{}</style>\n</head>\n",
-        Escaped(title),
-        styles.concat(),
-    );
-}
-
-fn subtitle(input: &HtmlInput) -> String {
-    let text = match (input.comparison, input.before.or(input.after)) {
-        (Some(comparison), _) => format!(
-            "Workload <b>{}</b> on machine <b>{}</b>: {} against {}.",
-            Escaped(&comparison.workload),
-            Escaped(&comparison.machine),
-            Escaped(&comparison.tuned.label),
-            Escaped(&comparison.base.label),
-        ),
-        (None, Some(profile)) => format!(
-            "Workload <b>{}</b> on machine <b>{}</b>: {}.",
-            Escaped(&profile.manifest.workload),
-            Escaped(&profile.manifest.machine),
-            Escaped(&profile.manifest.kernel.label),
-        ),
-        (None, None) => return String::new(),
+/// A whole page; `policy` is a Content-Security-Policy.
+fn page(title: &str, policy: Option<&str>, styles: &[&str], body: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="generator" content="kerntune";
+                @if let Some(policy) = policy { meta http-equiv="Content-Security-Policy" content=(policy); }
+                title { (title) }
+                style { (PreEscaped(styles.concat())) }
+            }
+            (body)
+        }
     };
-    format!("<p class=\"quiet\">{text}</p>\n")
+    // Control characters are not allowed in HTML, and of no use to a reader.
+    page.0.replace(|c: char| c.is_control() && c != '\n' && c != '\t', "\u{fffd}") + "\n"
 }
 
-fn summary(comparison: &Comparison) -> String {
+fn footer(written: &str) -> Markup {
+    html! { footer { "Written by " (written) "." } }
+}
+
+/// What is too wide for a small screen moves by itself.
+fn scroll(label: &str, content: &Markup) -> Markup {
+    html! { div.scroll tabindex="0" role="region" aria-label=(label) { (content) } }
+}
+
+/// A mark for figures of a front-end model.
+fn model_tag(is_model: bool) -> Markup {
+    html! { @if is_model { " " span.tag.model { "model" } } }
+}
+
+fn subtitle(input: &HtmlInput) -> Option<Markup> {
+    let of = |workload: &str, machine: &str, what: &str| {
+        html! { "Workload " b { (workload) } " on machine " b { (machine) } ": " (what) "." }
+    };
+    if let Some(comparison) = input.comparison {
+        let Comparison { workload, machine, tuned, base, .. } = comparison;
+        return Some(of(workload, machine, &format!("{} against {}", tuned.label, base.label)));
+    }
+    let manifest = &input.before.or(input.after)?.manifest;
+    Some(of(&manifest.workload, &manifest.machine, &manifest.kernel.label))
+}
+
+fn summary(comparison: &Comparison) -> Markup {
     let verdict = Verdict::new(comparison);
-    let mut out = String::from("<div class=\"lead\">\n");
-    let _ = writeln!(out, "<p>{}</p>", Escaped(signs(&verdict.headline())));
-    for warning in verdict.warnings() {
-        let _ = writeln!(out, "<p class=\"note\">{}</p>", Escaped(warning));
+    html! {
+        div.lead {
+            p { (signs(&verdict.headline())) }
+            @for warning in verdict.warnings() { p.note { (warning) } }
+        }
+        // The totals are said by the tiles.
+        @if verdict.outcome != Outcome::Unchanged { (comparison::tiles(&verdict)) }
     }
-    out.push_str("</div>\n");
-    // The totals are said by the tiles.
-    if verdict.outcome != Outcome::Unchanged {
-        out.push_str(&comparison::tiles(&verdict));
+}
+
+/// A minus sign as wide as the plus sign, in place of the hyphen before a figure.
+fn minus(figure: &str) -> String {
+    match figure.strip_prefix('-') {
+        Some(rest) => format!("\u{2212}{rest}"),
+        None => figure.into(),
     }
-    out
 }
 
 /// Minus signs for the hyphens before figures of a sentence.
@@ -167,4 +178,19 @@ fn signs(sentence: &str) -> String {
         before = c;
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_stays_text() {
+        let nasty = "</td><script>alert(\"1\" & '2')\x1b";
+        let page = page(nasty, None, &[], &html! { body id=(nasty) {} });
+        let escaped = "&lt;/td&gt;&lt;script&gt;alert(&quot;1&quot; &amp; '2')\u{fffd}";
+        assert_eq!(page.matches(escaped).count(), 2, "{page}");
+        assert!(!page.contains("<script"));
+        assert_eq!(minus("-3.1 %"), "\u{2212}3.1 %");
+    }
 }

@@ -1,21 +1,20 @@
 //! The recordings, how they were made, and how to make them again.
 
-use super::escape::Escaped;
-use super::{HtmlInput, StepLine};
+use super::{scroll, HtmlInput, StepLine};
 use crate::unit::readable;
 use crate::view::{share, View};
 use crate::{health, Result};
 use kerntune_compare::number::{fixed, grouped};
 use kerntune_compare::KernelRef;
 use kerntune_profile::Profile;
-use std::fmt::Write;
+use maud::{html, Markup};
 
 /// Times and health of each recording.
-pub(super) fn section(before: Option<&Profile>, after: Option<&Profile>) -> Result<String> {
+pub(super) fn section(before: Option<&Profile>, after: Option<&Profile>) -> Result<Option<Markup>> {
     let profiles: Vec<(&str, &Profile)> =
         [("Before", before), ("After", after)].into_iter().filter_map(|(word, p)| Some((word, p?))).collect();
     if profiles.is_empty() {
-        return Ok(String::new());
+        return Ok(None);
     }
     let mut columns: Vec<Vec<String>> = Vec::new();
     for (_, profile) in &profiles {
@@ -48,72 +47,70 @@ pub(super) fn section(before: Option<&Profile>, after: Option<&Profile>) -> Resu
     let lines = words.iter().enumerate().map(|(at, word)| {
         (word.to_string(), columns.iter().map(|column| Some(column[at].clone())).collect::<Vec<_>>())
     });
-    let mut out = pairs("Recordings", &heads, lines);
-    for (word, profile) in profiles {
-        for note in health::notes(profile) {
-            let _ = writeln!(out, "<p class=\"note\"><b>{word}:</b> {}</p>", Escaped(note));
+    Ok(Some(html! {
+        (pairs("Recordings", &heads, lines))
+        @for (word, profile) in profiles {
+            @for note in health::notes(profile) { p.note { b { (word) ":" } " " (note) } }
         }
-    }
-    Ok(out)
+    }))
 }
 
 /// A table of names and one or two values each; a value that is none belongs to the one before.
-fn pairs(label: &str, heads: &[&str], lines: impl Iterator<Item = (String, Vec<Option<String>>)>) -> String {
-    let mut out = format!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">\n<table class=\"long\">\n<thead>\n\
-         <tr><td class=\"first\"></td>"
-    );
-    for head in heads {
-        let _ = write!(out, "<th class=\"text\" scope=\"col\">{head}</th>");
-    }
-    out.push_str("</tr>\n</thead>\n<tbody>\n");
-    for (word, values) in lines {
-        let _ = write!(out, "<tr><th scope=\"row\">{}</th>", Escaped(word));
-        for (at, value) in values.iter().enumerate() {
-            let Some(value) = value else { continue };
-            let span = 1 + values[at + 1..].iter().take_while(|next| next.is_none()).count();
-            let span = if span > 1 { format!(" colspan=\"{span}\"") } else { String::new() };
-            let _ = write!(out, "<td class=\"text\"{span}>{}</td>", Escaped(value));
+fn pairs(label: &str, heads: &[&str], lines: impl Iterator<Item = (String, Vec<Option<String>>)>) -> Markup {
+    let table = html! {
+        table.long {
+            thead { tr { td.first {} @for head in heads { th.text scope="col" { (head) } } } }
+            tbody {
+                @for (word, values) in lines {
+                    tr {
+                        th scope="row" { (word) }
+                        @for (at, value) in values.iter().enumerate() {
+                            @if let Some(value) = value {
+                                @let span = 1 + values[at + 1..].iter().take_while(|next| next.is_none()).count();
+                                td.text colspan=[(span > 1).then_some(span)] { (value) }
+                            }
+                        }
+                    }
+                }
+            }
         }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody>\n</table>\n</div>\n");
-    out
+    };
+    scroll(label, &table)
 }
 
 /// What the figures are and are not.
-pub(super) fn method(input: &HtmlInput) -> String {
-    let machine = input
-        .comparison
-        .map(|comparison| comparison.machine.as_str())
-        .or(input.before.or(input.after).map(|profile| profile.manifest.machine.as_str()));
-    let Some(machine) = machine else { return String::new() };
-    let mut out = String::new();
-    if machine == "emulator" {
-        out.push_str(
-            "<p>The kernel ran unmodified on an emulated machine (QEMU TCG, <code>-icount shift=0</code>, one CPU) in \
-             which one instruction takes one nanosecond. Times on this page are therefore instruction counts, not the \
-             time of a real CPU: they say how much is executed, and they do not depend on how busy the host was.</p>\n",
-        );
-    } else {
-        let _ = writeln!(out, "<p>Recorded on machine <code>{}</code>.</p>", Escaped(machine));
-    }
-    if input.comparison.is_some() {
-        out.push_str(
-            "<p>Path length is the number of kernel instructions per operation, between the marks that the workload sets; \
-             taken branches are jumps, calls and returns that were taken, interrupts are none. Both are exact. L1I and iTLB misses come from a \
-             model of a CPU's front end that is fed with the exact instruction stream: it has sizes and LRU \
-             replacement, and leaves out prefetching, speculation, the micro-op cache and everything that data does. User \
-             code runs through the same model but is not in the figures.</p>\n\
-             <p>The base kernel ran twice. The difference between its runs (A/A) stands beside each change; a change not \
-             larger than that carries a star.</p>\n",
-        );
-    }
-    out
+pub(super) fn method(input: &HtmlInput) -> Option<Markup> {
+    let of_profile = || Some(input.before.or(input.after)?.manifest.machine.as_str());
+    let machine = input.comparison.map(|comparison| comparison.machine.as_str()).or_else(of_profile)?;
+    Some(html! {
+        @if machine == "emulator" {
+            p {
+                "The kernel ran unmodified on an emulated machine (QEMU TCG, " code { "-icount shift=0" }
+                ", one CPU) in which one instruction takes one nanosecond. Times on this page are therefore instruction \
+                 counts, not the time of a real CPU: they say how much is executed, and they do not depend on how busy \
+                 the host was."
+            }
+        } @else {
+            p { "Recorded on machine " code { (machine) } "." }
+        }
+        @if input.comparison.is_some() {
+            p {
+                "Path length is the number of kernel instructions per operation, between the marks that the workload \
+                 sets; taken branches are jumps, calls and returns that were taken, interrupts are none. Both are exact. \
+                 L1I and iTLB misses come from a model of a CPU's front end that is fed with the exact instruction \
+                 stream: it has sizes and LRU replacement, and leaves out prefetching, speculation, the micro-op cache \
+                 and everything that data does. User code runs through the same model but is not in the figures."
+            }
+            p {
+                "The base kernel ran twice. The difference between its runs (A/A) stands beside each change; a change \
+                 not larger than that carries a star."
+            }
+        }
+    })
 }
 
 /// Both kernels and where everything is from.
-pub(super) fn provenance(input: &HtmlInput) -> String {
+pub(super) fn provenance(input: &HtmlInput) -> Option<Markup> {
     let mut lines: Vec<(String, Vec<Option<String>>)> = Vec::new();
     if let Some(comparison) = input.comparison {
         let of = |kernel: &KernelRef| {
@@ -128,51 +125,39 @@ pub(super) fn provenance(input: &HtmlInput) -> String {
     for line in input.provenance {
         lines.push((line.what.clone(), vec![Some(line.base.clone()), line.tuned.clone()]));
     }
-    if lines.is_empty() {
-        return String::new();
-    }
-    pairs("Provenance", &["Base", "Tuned"], lines.into_iter())
+    (!lines.is_empty()).then(|| pairs("Provenance", &["Base", "Tuned"], lines.into_iter()))
 }
 
 /// What was done and how long it took.
-pub(super) fn steps(steps: &[StepLine]) -> String {
-    if steps.is_empty() {
-        return String::new();
-    }
-    let mut out = String::from(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Steps\">\n<table class=\"long\">\n<thead>\n\
-         <tr><th scope=\"col\">Step</th><th class=\"text\" scope=\"col\">Result</th><th scope=\"col\">Time</th></tr>\n\
-         </thead>\n<tbody>\n",
-    );
-    for step in steps {
-        let took = step.took.map_or("done before".into(), |took| {
-            let seconds = took.as_secs();
-            let time = match seconds {
-                0..=99 => format!("{:.1} s", took.as_secs_f64()),
-                _ => format!("{} min {:02} s", seconds / 60, seconds % 60),
-            };
-            // What an earlier call did is not in the time.
-            if step.resumed {
-                format!("resumed, {time} more")
-            } else {
-                time
+pub(super) fn steps(steps: &[StepLine]) -> Option<Markup> {
+    let table = html! {
+        table.long {
+            thead { tr { th scope="col" { "Step" } th.text scope="col" { "Result" } th scope="col" { "Time" } } }
+            tbody {
+                @for step in steps {
+                    tr { th scope="row" { (step.name) } td.text { (step.result) } td { (took(step)) } }
+                }
             }
-        });
-        let _ = writeln!(
-            out,
-            "<tr><th scope=\"row\">{}</th><td class=\"text\">{}</td><td>{took}</td></tr>",
-            Escaped(&step.name),
-            Escaped(&step.result),
-        );
+        }
+    };
+    (!steps.is_empty()).then(|| scroll("Steps", &table))
+}
+
+fn took(step: &StepLine) -> String {
+    let Some(took) = step.took else { return "done before".into() };
+    let seconds = took.as_secs();
+    let time = match seconds {
+        0..=99 => format!("{:.1} s", took.as_secs_f64()),
+        _ => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    };
+    // What an earlier call did is not in the time.
+    match step.resumed {
+        true => format!("resumed, {time} more"),
+        false => time,
     }
-    out.push_str("</tbody>\n</table>\n</div>\n");
-    out
 }
 
 /// The commands that do it again.
-pub(super) fn commands(commands: &[String]) -> String {
-    if commands.is_empty() {
-        return String::new();
-    }
-    format!("<pre><code>{}</code></pre>\n", Escaped(commands.join("\n")))
+pub(super) fn commands(commands: &[String]) -> Option<Markup> {
+    (!commands.is_empty()).then(|| html! { pre { code { (commands.join("\n")) } } })
 }

@@ -13,15 +13,14 @@ mod windows;
 
 pub use windows::{windows, Choice};
 
-use super::escape::Escaped;
-use super::{functions, runs};
+use super::{footer, functions, runs, HtmlInput};
 use crate::Result;
 use data::{document, Pruning};
 use kerntune_analyze::timeline::{Detail, Overview};
 use kerntune_compare::number::grouped;
 use kerntune_profile::Profile;
 use kerntune_trace::Thread;
-use std::fmt::Write;
+use maud::{html, Markup, PreEscaped};
 
 /// Bins for [`kerntune_analyze::timeline::overview`].
 pub const BINS: u32 = 6_000;
@@ -84,57 +83,49 @@ pub fn profile_page(page: &ProfilePage) -> Result<String> {
         Some(region) => format!("Kernel profile of {}: {region}", profile.manifest.workload),
         None => format!("Kernel profile of {}", profile.manifest.workload),
     };
-    let mut out = String::with_capacity(packed.len() + (1 << 17));
-    // No page of ours loads anything; a browser is told to hold us to it.
-    let policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-                  script-src 'unsafe-inline'; style-src 'unsafe-inline'\">\n";
-    super::head(&mut out, &title, policy, &[super::CSS, CSS]);
-    let _ = write!(out, "<body class=\"profile\">\n<header>\n<h1>{}</h1>\n", Escaped(&title));
-    summary::header(&mut out, page)?;
-    out.push_str("</header>\n<main>\n");
-    out.push_str(VIEWS);
     let functions = functions::section(Some(profile), None)?;
-    let _ = write!(out, "<noscript>\n<h2>Functions</h2>\n{functions}</noscript>\n");
-    section(&mut out, "Recording", &runs::section(Some(profile), None)?);
-    section(
-        &mut out,
-        "How it was measured",
-        &runs::method(&super::HtmlInput { after: Some(profile), ..super::HtmlInput::default() }),
-    );
-    section(&mut out, "What this page shows", &contents(document.pruning, page));
-    out.push_str("</main>\n");
-    if !page.written.is_empty() {
-        let _ = writeln!(out, "<footer>Written by {}.</footer>", Escaped(page.written));
-    }
-    let _ =
-        write!(out, "<script type=\"text/plain\" id=\"kt-data\">{packed}</script>\n<script>\n(() => {{\n");
-    SCRIPTS.iter().for_each(|script| out.push_str(script));
-    out.push_str("})();\n</script>\n</body>\n</html>\n");
-    Ok(out)
+    let prose = [
+        ("Recording", runs::section(Some(profile), None)?),
+        ("How it was measured", runs::method(&HtmlInput { after: Some(profile), ..HtmlInput::default() })),
+        ("What this page shows", Some(contents(document.pruning, page))),
+    ];
+    let body = html! {
+        body.profile {
+            header { h1 { (title) } (summary::header(page)?) }
+            main {
+                (PreEscaped(VIEWS))
+                noscript { h2 { "Functions" } @if let Some(functions) = functions { (functions) } }
+                @for (head, content) in prose {
+                    @if let Some(content) = content { section.prose { h2 { (head) } (content) } }
+                }
+            }
+            @if !page.written.is_empty() { (footer(page.written)) }
+            script type="text/plain" id="kt-data" { (PreEscaped(packed)) }
+            script { (PreEscaped("(() => {\n")) (PreEscaped(SCRIPTS.concat())) (PreEscaped("})();\n")) }
+        }
+    };
+    Ok(super::page(&title, Some(POLICY), &[super::CSS, CSS], &body))
 }
 
-fn section(out: &mut String, head: &str, content: &str) {
-    if !content.is_empty() {
-        let _ = write!(out, "<section class=\"prose\">\n<h2>{head}</h2>\n{content}</section>\n");
-    }
-}
+/// No page of ours loads anything; a browser is told to hold us to it.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'";
 
 /// What was cut, and how to see it.
-fn contents(Pruning { nodes, kept, parts }: Pruning, page: &ProfilePage) -> String {
-    let id = Escaped(&page.profile.manifest.id);
-    let mut out = format!(
-        "<p>Call tree: {} paths, of which {} are shown one by one: those with at least 1/{} of their region by \
-         any weight. The others are in the grey boxes “N smaller” beside their siblings, so that every sum is \
-         exact. All of them: <code>kerntune report {id} path</code>.</p>\n",
-        grouped(nodes as u64),
-        grouped(kept as u64),
-        grouped(parts),
-    );
-    out.push_str(if page.timeline.is_some() {
-        "<p>Timeline: time by thread in bins, and every single call in the windows that the list names: the first \
-         operations of each region, and the slowest call of the functions with the most time.</p>\n"
-    } else {
-        "<p>Timeline: none, because the profile has no trace of function calls beside it.</p>\n"
-    });
-    out
+fn contents(Pruning { nodes, kept, parts }: Pruning, page: &ProfilePage) -> Markup {
+    html! {
+        p {
+            "Call tree: " (grouped(nodes as u64)) " paths, of which " (grouped(kept as u64)) " are shown one by one: those \
+            with at least 1/" (grouped(parts)) " of their region by any weight. The others are in the grey boxes “N \
+            smaller” beside their siblings, so that every sum is exact. All of them: "
+            code { "kerntune report " (page.profile.manifest.id) " path" } "."
+        }
+        p {
+            @if page.timeline.is_some() {
+                "Timeline: time by thread in bins, and every single call in the windows that the list names: the first \
+                 operations of each region, and the slowest call of the functions with the most time."
+            } @else {
+                "Timeline: none, because the profile has no trace of function calls beside it."
+            }
+        }
+    }
 }

@@ -1,38 +1,31 @@
 //! What the profile is of and how it went, at the head of the page.
 
 use super::ProfilePage;
-use crate::html::escape::Escaped;
+use crate::html::scroll;
 use crate::unit::readable;
 use crate::view::{regions, share, RegionRow, Times, View};
 use crate::{health, Result};
 use kerntune_compare::number::{figure, fixed, grouped};
-use std::fmt::Write;
+use maud::{html, Markup};
 
-pub(super) fn header(out: &mut String, page: &ProfilePage) -> Result<()> {
+pub(super) fn header(page: &ProfilePage) -> Result<Markup> {
     let manifest = &page.profile.manifest;
-    let _ = writeln!(
-        out,
-        "<p class=\"quiet\">Linux {} (<b>{}</b>) on machine <b>{}</b>, recorded {}. Profile <code>{}</code>.</p>",
-        Escaped(&manifest.kernel.version),
-        Escaped(&manifest.kernel.label),
-        Escaped(&manifest.machine),
-        Escaped(manifest.recorded.split('.').next().unwrap_or_default().replace('T', " ")),
-        Escaped(&manifest.id),
-    );
-    for note in health::notes(page.profile) {
-        let _ = writeln!(out, "<p class=\"note\">{}</p>", Escaped(note));
-    }
+    let recorded = manifest.recorded.split('.').next().unwrap_or_default().replace('T', " ");
     let times = View::new(page.profile, page.region)?.times;
-    tiles(out, &times, manifest.events, manifest.lost_events);
-    let rows: Vec<RegionRow> = regions(page.profile)
-        .into_iter()
-        .filter(|row| page.region.is_none_or(|region| row.name == region))
-        .collect();
-    table(out, &rows, manifest.capture.edges, manifest.capture.model);
-    Ok(())
+    let mut rows = regions(page.profile);
+    rows.retain(|row| page.region.is_none_or(|region| row.name == region));
+    Ok(html! {
+        p.quiet {
+            "Linux " (manifest.kernel.version) " (" b { (manifest.kernel.label) } ") on machine " b { (manifest.machine) }
+            ", recorded " (recorded) ". Profile " code { (manifest.id) } "."
+        }
+        @for note in health::notes(page.profile) { p.note { (note) } }
+        (tiles(&times, manifest.events, manifest.lost_events))
+        @if !rows.is_empty() { (table(&rows, manifest.capture.edges, manifest.capture.model)) }
+    })
 }
 
-fn tiles(out: &mut String, times: &Times, events: u64, lost: u64) {
+fn tiles(times: &Times, events: u64, lost: u64) -> Markup {
     let part = |ns| format!("{} % of elapsed", fixed(share(ns, times.elapsed), 1));
     let tiles = [
         ("Elapsed", readable(times.elapsed), "virtual time in regions".into()),
@@ -46,53 +39,50 @@ fn tiles(out: &mut String, times: &Times, events: u64, lost: u64) {
             if lost == 0 { "the trace is whole".into() } else { "see the note".into() },
         ),
     ];
-    out.push_str("<ul class=\"tiles\" aria-label=\"Times\">\n");
-    for (what, value, gloss) in tiles {
-        let _ = writeln!(
-            out,
-            "<li><span class=\"what\">{what}</span> <span class=\"change\">{value}</span> \
-             <span class=\"from\">{gloss}</span></li>"
-        );
+    html! {
+        ul.tiles aria-label="Times" {
+            @for (what, value, gloss) in tiles {
+                li { span.what { (what) } " " span.change { (value) } " " span.from { (gloss) } }
+            }
+        }
     }
-    out.push_str("</ul>\n");
 }
 
 /// Path length and the like, by mark.
-fn table(out: &mut String, rows: &[RegionRow], branches: bool, model: bool) {
-    if rows.is_empty() {
-        return;
-    }
+fn table(rows: &[RegionRow], branches: bool, model: bool) -> Markup {
     let mut heads = vec!["operations", "elapsed", "idle", "path length", "user instr./op"];
     heads.extend(branches.then_some("taken branches/op"));
     heads.extend(model.then_some(["L1I misses/op", "iTLB misses/op"]).into_iter().flatten());
-    out.push_str(
-        "<details class=\"marks\" open>\n<summary>By mark (path length: kernel instructions per operation)</summary>\n\
-         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Figures by mark\">\n<table>\n<thead>\n\
-         <tr><th class=\"first\" scope=\"col\">Mark</th>",
-    );
-    for head in heads {
-        let _ = write!(out, "<th scope=\"col\">{head}</th>");
-    }
-    out.push_str("</tr>\n</thead>\n<tbody>\n");
-    for row in rows {
-        let _ = write!(out, "<tr><th class=\"first\" scope=\"row\">{}", Escaped(&row.name));
-        if row.count > 1 {
-            let _ = write!(out, " <span class=\"quiet\">× {}</span>", grouped(row.count));
-        }
-        let _ = write!(
-            out,
-            "</th><td>{}</td><td>{}</td><td>{}</td>",
-            grouped(row.operations),
-            readable(row.elapsed),
-            readable(row.idle)
-        );
+    let counters = |row: &RegionRow| {
         let mut counters = vec![row.kernel_instructions, row.user_instructions];
         counters.extend(branches.then_some(row.taken_branches));
         counters.extend(model.then_some([row.l1i_misses, row.itlb_misses]).into_iter().flatten());
-        for counter in counters {
-            let _ = write!(out, "<td>{}</td>", row.per_operation(counter).map_or("–".into(), figure));
+        counters
+    };
+    let table = html! {
+        table {
+            thead { tr { th.first scope="col" { "Mark" } @for head in heads { th scope="col" { (head) } } } }
+            tbody {
+                @for row in rows {
+                    tr {
+                        th.first scope="row" {
+                            (row.name) @if row.count > 1 { " " span.quiet { "× " (grouped(row.count)) } }
+                        }
+                        td { (grouped(row.operations)) }
+                        td { (readable(row.elapsed)) }
+                        td { (readable(row.idle)) }
+                        @for counter in counters(row) {
+                            td { (row.per_operation(counter).map_or("–".into(), figure)) }
+                        }
+                    }
+                }
+            }
         }
-        out.push_str("</tr>\n");
+    };
+    html! {
+        details.marks open {
+            summary { "By mark (path length: kernel instructions per operation)" }
+            (scroll("Figures by mark", &table))
+        }
     }
-    out.push_str("</tbody>\n</table>\n</div>\n</details>\n");
 }

@@ -4,57 +4,59 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// One of `guest/kt_counters.h`, of kernel code, as `perf_event_open(2)` counts it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Counter {
-    /// Retired.
-    Instructions,
-    /// While the CPU was not halted.
-    Cycles,
-    /// Retired, taken or not.
-    Branches,
-    /// Predicted wrongly.
-    BranchMisses,
-    /// Of the first-level instruction cache.
-    #[serde(rename = "l1i_misses")]
-    L1iMisses,
-    /// Of the first-level instruction TLB.
-    ItlbMisses,
-    /// Of user code and of the kernel's own: the kernel counts them, not the CPU.
-    PageFaults,
-    /// Likewise.
-    ContextSwitches,
+/// Each with its name in JSON, which is the one that the guest's programs know it by.
+macro_rules! counters {
+    (
+        cpu { $($(#[$cpu_doc:meta])* $cpu:ident = $cpu_name:literal,)* }
+        kernel { $($(#[$doc:meta])* $kernel:ident = $name:literal,)* }
+    ) => {
+        /// One of `guest/kt_counters.h`, of kernel code, as `perf_event_open(2)` counts it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum Counter {
+            $($(#[$cpu_doc])* #[serde(rename = $cpu_name)] $cpu,)*
+            $($(#[$doc])* #[serde(rename = $name)] $kernel,)*
+        }
+
+        impl Counter {
+            /// Those of the CPU.
+            pub const HARDWARE: &'static [Counter] = &[$(Counter::$cpu,)*];
+
+            /// All of them, in the order of tables.
+            pub fn all() -> impl Iterator<Item = Counter> {
+                Self::HARDWARE.iter().copied().chain([$(Counter::$kernel,)*])
+            }
+
+            /// As in JSON, and as the guest's programs know it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Counter::$cpu => $cpu_name,)*
+                    $(Counter::$kernel => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl Counter {
-    /// Those of the CPU.
-    pub const HARDWARE: [Counter; 6] = [
-        Counter::Instructions,
-        Counter::Cycles,
-        Counter::Branches,
-        Counter::BranchMisses,
-        Counter::L1iMisses,
-        Counter::ItlbMisses,
-    ];
-
-    /// All of them, in the order of tables.
-    pub fn all() -> impl Iterator<Item = Counter> {
-        Self::HARDWARE.into_iter().chain([Counter::PageFaults, Counter::ContextSwitches])
+counters! {
+    cpu {
+        /// Retired.
+        Instructions = "instructions",
+        /// While the CPU was not halted.
+        Cycles = "cycles",
+        /// Retired, taken or not.
+        Branches = "branches",
+        /// Predicted wrongly.
+        BranchMisses = "branch_misses",
+        /// Of the first-level instruction cache.
+        L1iMisses = "l1i_misses",
+        /// Of the first-level instruction TLB.
+        ItlbMisses = "itlb_misses",
     }
-
-    /// As in JSON, and as the guest's programs know it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Counter::Instructions => "instructions",
-            Counter::Cycles => "cycles",
-            Counter::Branches => "branches",
-            Counter::BranchMisses => "branch_misses",
-            Counter::L1iMisses => "l1i_misses",
-            Counter::ItlbMisses => "itlb_misses",
-            Counter::PageFaults => "page_faults",
-            Counter::ContextSwitches => "context_switches",
-        }
+    kernel {
+        /// Of user code and of the kernel's own: the kernel counts them, not the CPU.
+        PageFaults = "page_faults",
+        /// Likewise.
+        ContextSwitches = "context_switches",
     }
 }
 
@@ -84,6 +86,11 @@ mod tests {
         for counter in Counter::all() {
             assert_eq!(counter.name().parse(), Ok(counter));
             assert_eq!(serde_json::to_string(&counter).unwrap(), format!("\"{counter}\""));
+            let header = include_str!("../../../guest/kt_counters.h");
+            assert!(
+                header.contains(&format!("{{ \"{counter}\", ")),
+                "the guest's programs do not know {counter}"
+            );
         }
         assert!("icache".parse::<Counter>().unwrap_err().contains("l1i_misses, itlb_misses"));
     }

@@ -15,7 +15,7 @@ pub struct Counters {
 impl Counters {
     /// What is to be counted on a machine that can.
     pub fn chosen(&self) -> &[Counter] {
-        self.counters.as_ref().map_or(&Counter::HARDWARE, |List(counters)| counters)
+        self.counters.as_ref().map_or(Counter::HARDWARE, |List(counters)| counters)
     }
 
     /// Whether somebody asked for something.
@@ -50,5 +50,8 @@ mod tests {
         assert_eq!(parse("cycles,page_faults"), Ok(List(vec![Counter::Cycles, Counter::PageFaults])));
         assert!(parse("cycles,,").unwrap_err().contains("instructions, cycles"));
         assert_eq!(Counters { counters: None }.chosen(), Counter::HARDWARE);
+        let command = Counters::augment_args(clap::Command::new("test"));
+        let help = command.get_arguments().find_map(clap::Arg::get_help).unwrap().to_string();
+        assert!(Counter::all().all(|counter| help.contains(counter.name())), "{help}");
     }
 }

@@ -503,8 +503,17 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn commands_keep_their_old_names() {
+    fn every_command_says_what_it_does() {
+        fn check(command: &clap::Command) {
+            assert!(command.get_about().is_some(), "{} has no help", command.get_name());
+            command.get_subcommands().for_each(check);
+        }
         Arguments::command().debug_assert();
+        check(&Arguments::command());
+    }
+
+    #[test]
+    fn commands_keep_their_old_names() {
         for old in [
             &["kernel", "check", "base"][..],
             &["kernel", "verify", "base"],

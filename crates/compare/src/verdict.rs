@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_said() {
         let verdict = verdict(&[("a", 1000, 100), ("b", 1, 1)], &[("a", 900, 90)]);
-        let said = verdict.sentences();
-        assert_eq!(said.last().unwrap(), "Not compared: b, which the tuned run did not do.");
+        let sentences = verdict.sentences();
+        assert_eq!(sentences.last().unwrap(), "Not compared: b, which the tuned run did not do.");
     }
 }

@@ -243,7 +243,7 @@ mod tests {
             parse("base=2\noperation='total'").unwrap().experiments[0].rows[0].improvement_percent(),
             100.0
         );
-        for (row, said) in [
+        for (row, words) in [
             ("base=2", "needs one of operation"),
             ("base=2\noperation='a'\nnone='b'", "needs one of operation"),
             ("base=2\nfunction='a'", "needs one of operation"),
@@ -252,7 +252,7 @@ mod tests {
             ("base=2\nnone='b'\nother=1", "unknown field"),
         ] {
             let error = parse(row).unwrap_err().to_string();
-            assert!(error.contains(said) && error.contains("x.toml"), "{row}: {error}");
+            assert!(error.contains(words) && error.contains("x.toml"), "{row}: {error}");
         }
         assert!(Paper::named("hp").unwrap_err().to_string().contains("hpux, mckusick, yuan"));
     }

@@ -61,12 +61,12 @@ impl Import {
             let mut tags: Vec<_> = troubles.unknown_tags.iter().collect();
             tags.sort_by_key(|&(tag, count)| (std::cmp::Reverse(*count), *tag));
             let total: u64 = troubles.unknown_tags.values().sum();
-            let told: Vec<String> =
+            let shown: Vec<String> =
                 tags.iter().take(5).map(|(tag, count)| format!("{tag} ({count} times)")).collect();
             let more = if tags.len() > 5 { format!(" and {} more", tags.len() - 5) } else { String::new() };
             notes.push(format!(
                 "{total} records have a tag that no names file has: {}{more}",
-                told.join(", ")
+                shown.join(", ")
             ));
         }
         let mut say = |count: u64, what: &str| {

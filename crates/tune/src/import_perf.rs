@@ -167,11 +167,11 @@ fn read(file: &Path) -> Result<BranchStacks> {
     }
     let mut command = Command::new("perf");
     command.args(["script", "--header", "--show-mmap-events", "-F", "cpu,ip,brstack", "-i"]).arg(file);
-    let (mut lines, mut said, mut failed) = (Lines::default(), Vec::new(), None);
+    let (mut lines, mut messages, mut failed) = (Lines::default(), Vec::new(), None);
     let end = Job::new(command).run(
         |line| {
-            if said.len() < 4 && !line.starts_with(['#', ' ', '[']) && !line.is_empty() {
-                said.push(line.to_string());
+            if messages.len() < 4 && !line.starts_with(['#', ' ', '[']) && !line.is_empty() {
+                messages.push(line.to_string());
             }
             failed = lines.line(line).err();
             failed.is_none()
@@ -184,7 +184,7 @@ fn read(file: &Path) -> Result<BranchStacks> {
     if end.success() {
         return Ok(lines.finish());
     }
-    Err(refuse(format!("`perf script` cannot read its branch records: {}", said.join(" "))))
+    Err(refuse(format!("`perf script` cannot read its branch records: {}", messages.join(" "))))
 }
 
 /// What was sampled, at the addresses where the image was linked.

@@ -39,14 +39,14 @@ pub struct PaperRequest<'a> {
 }
 
 /// What hears of progress: the experiment's workload, the step, and its result if it was there already.
-pub type Tell<'a> = dyn Fn(&str, StepName, Option<&Path>) + 'a;
+pub type OnProgress<'a> = dyn Fn(&str, StepName, Option<&Path>) + 'a;
 
 /// Carries out every experiment that time allows. One that fails is told in the result; what was made before is found
 /// again, so that it can be stopped and gone on with.
 ///
 /// # Errors
 /// An interrupt.
-pub fn paper(session: &Session, request: &PaperRequest, tell: &Tell) -> Result<Outcome> {
+pub fn paper(session: &Session, request: &PaperRequest, on_progress: &OnProgress) -> Result<Outcome> {
     let PaperRequest { paper, only, recipe, model, .. } = *request;
     let started = Instant::now();
     let mut outcome = Outcome::new(paper, recipe.name(), crate::record::MACHINE, &model.name);
@@ -55,10 +55,11 @@ pub fn paper(session: &Session, request: &PaperRequest, tell: &Tell) -> Result<O
             continue;
         }
         let time_is_up = request.budget.is_some_and(|budget| started.elapsed() > budget);
-        let state = carry_out(session, request, experiment, time_is_up, tell).unwrap_or_else(|error| {
-            let because = error.to_string();
-            State::NotMade { because }
-        });
+        let state =
+            carry_out(session, request, experiment, time_is_up, on_progress).unwrap_or_else(|error| {
+                let because = error.to_string();
+                State::NotMade { because }
+            });
         interrupt::check()?;
         outcome.add(experiment, state);
     }
@@ -70,7 +71,7 @@ fn carry_out(
     request: &PaperRequest,
     experiment: &Experiment,
     time_is_up: bool,
-    tell: &Tell,
+    on_progress: &OnProgress,
 ) -> Result<State> {
     let PaperRequest { build, recipe, options, model, exclusions, .. } = *request;
     let workload = Workload::find(&experiment.workload, request.workloads)?;
@@ -81,7 +82,7 @@ fn carry_out(
     {
         return Ok(State::NotMade { because: "the time was up".into() });
     }
-    let tuned = tune(session, &request, &|step, found| tell(&experiment.workload, step, found))?;
+    let tuned = tune(session, &request, &|step, found| on_progress(&experiment.workload, step, found))?;
     let functions = experiment.rows.iter().any(|row| matches!(row.source, Source::Function { .. }));
     let runs = if functions { Some(profiles(session, &tuned, &workload, model)?) } else { None };
     let calls = |function: &str| {

@@ -69,7 +69,7 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
     } else {
         output.print(&summary::Options.text(&profile, output.style())?);
         if !figures.is_empty() {
-            output.print(&told(&figures));
+            output.print(&described(&figures));
         }
         output.note(&format!(
             "\nprofile {}\n`kerntune report {}` shows the functions",
@@ -92,7 +92,7 @@ fn name_of(command: &[String]) -> String {
 }
 
 /// What the workload's programs said of themselves, a line each, after the profile's own figures.
-fn told(figures: &[StepFigures]) -> String {
+fn described(figures: &[StepFigures]) -> String {
     let mut out = String::from("\n");
     for StepFigures { step, figures } in figures {
         for Figure { name, value, unit, .. } in figures {

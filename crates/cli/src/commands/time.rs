@@ -51,11 +51,11 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
     let effort = effort.counting(counters);
     let request =
         TimedRequest { kernels: &kernels, workload: &workload, effort, until, directory: &options.out };
-    let tell = |boot, of, label: &str| match until {
+    let on_progress = |boot, of, label: &str| match until {
         Some(_) => output.note(&format!("[{boot}] {label}")),
         None => output.note(&format!("[{boot}/{of}] {label}")),
     };
-    let times = timed(&session, &*machine, &request, &tell, &|decision| output.note(&seen(decision)))?;
+    let times = timed(&session, &*machine, &request, &on_progress, &|decision| output.note(&seen(decision)))?;
     let times: Vec<Results> = times.into_iter().map(|(_, results)| results).collect();
     match options.format.json {
         true => output.json(&times),

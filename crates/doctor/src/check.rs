@@ -120,7 +120,7 @@ pub struct Check {
     pub needed_for: &'static str,
     /// The abilities that are gone without it; empty for a mere convenience.
     pub abilities: Vec<Ability>,
-    /// The command, or the sentence, that mends it.
+    /// The command, or the sentence, that fixes it.
     pub fix: Option<String>,
 }
 

@@ -1,5 +1,5 @@
 //! `kerntune doctor`: which tools and abilities this machine has, each proved by using it, and
-//! for each missing one the command that mends it.
+//! for each missing one the command that fixes it.
 //!
 //! Start from [`examine`], which gives a [`Report`]. A file's existence proves nothing here: an
 //! accelerator is proved by booting something on it, the plugin API by loading the recorder, the

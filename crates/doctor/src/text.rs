@@ -10,7 +10,7 @@ const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
 impl Report {
-    /// For people: a summary, then one aligned line per check, then what mends the rest.
+    /// For people: a summary, then one aligned line per check, then what fixes the rest.
     pub fn text(&self, color: bool) -> String {
         let mut text = summary(self, color);
         let width = self.checks.iter().map(|check| check.name.chars().count()).max().unwrap_or(0);

@@ -93,9 +93,9 @@ impl Refusal {
 pub enum TagAccess {
     /// This one, whenever it runs.
     Tag(u16),
-    /// The value that is written to a port; if that is the window's port is to be checked.
+    /// The value that is written to a port, in a register.
     Port {
-        /// Whether the port is in a register, too.
+        /// Whether the port is in a register, too: it has to be looked at when the instruction runs.
         check: bool,
     },
 }

@@ -10,7 +10,7 @@ use std::fmt::Debug;
 /// Functions that take a CPU are asked at the moments that the recorder watches; each says which.
 pub trait Isa {
     /// A decoded instruction.
-    type Decoded: Clone + Debug + PartialEq + Send;
+    type Decoded: Clone + Debug + PartialEq;
 
     /// What it is called.
     const NAMES: Names;

@@ -39,7 +39,7 @@ pub struct Manifest {
     pub events: u64,
     /// Events that were seen and could not be kept.
     pub lost_events: u64,
-    /// How well it went: counts of everything that was not as it should be, by name.
+    /// How well it went: counts of anomalies, by name.
     pub health: BTreeMap<String, u64>,
     /// What was captured.
     pub capture: Capture,

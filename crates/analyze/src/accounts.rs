@@ -259,28 +259,14 @@ impl Accounts {
         self.ended(number, call);
     }
 
-    /// Adds an account that was counted from time 0 on, as often as that happened, first at `begin`.
-    pub fn repeat(&mut self, number: u32, account: &Account, times: u64, begin: u64) {
-        let Account { sums, slowest_at, histogram, .. } = account;
-        let at = number as usize;
-        self.slower(at, sums.slowest, begin.saturating_add(*slowest_at));
-        self.rows[at].add(&Sums {
-            calls: sums.calls * times,
-            net: sums.net.wrapping_mul(times),
-            elapsed: sums.elapsed.saturating_mul(times),
-            ..*sums
-        });
-        for (bucket, (count, first)) in histogram.rows() {
-            self.histograms[at].add(bucket, (count * times, begin + first));
-        }
-    }
-
-    /// Keeps when the first of the slowest calls began; to be called before the sums are added.
-    fn slower(&mut self, at: usize, slowest: u64, slowest_at: u64) {
-        let mine = self.rows[at].slowest;
-        if slowest > mine || (slowest == mine && slowest_at < self.slowest_at[at]) {
-            self.slowest_at[at] = slowest_at;
-        }
+    /// Counts calls that are like others which were counted before, earlier in virtual time: as many, all of one
+    /// bucket, with these times together. So there is no new extreme and no new first.
+    pub fn repeat(&mut self, number: u32, bucket: u32, calls: u64, net: u64, elapsed: u64) {
+        let sums = &mut self.rows[number as usize];
+        sums.calls += calls;
+        sums.net = sums.net.wrapping_add(net);
+        sums.elapsed = sums.elapsed.saturating_add(elapsed);
+        self.histograms[number as usize].add(bucket, (calls, u64::MAX));
     }
 
     /// What is counted of any call that ended.
@@ -324,7 +310,10 @@ impl Accounts {
             let number = self.number(key);
             let at = number as usize;
             self.interrupted[at].add(interrupted);
-            self.slower(at, slowest, slowest_at);
+            let mine = self.rows[at].slowest;
+            if slowest > mine || (slowest == mine && slowest_at < self.slowest_at[at]) {
+                self.slowest_at[at] = slowest_at;
+            }
             self.rows[at].add(row);
             let mine = &mut self.histograms[at];
             match mine.buckets.is_empty() {

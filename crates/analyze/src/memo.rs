@@ -7,7 +7,8 @@
 //! by these counts at the end. Events hold differences of time, so that equal bytes are equal times.
 //!
 //! A run is learned when it is met for the second time, and only as long as learning pays: of a trace that never
-//! repeats runs are hashed, nothing more. What is kept is bounded.
+//! repeats runs are hashed, nothing more. As it was read by then, and all that is to come is later, extremes and
+//! firsts stay what they are. What is kept is bounded.
 
 mod learn;
 mod run;
@@ -28,10 +29,10 @@ const SHORT: u64 = 64;
 const LONG: u64 = 512;
 /// Runs that were met once are remembered by so many hashes.
 const SEEN: usize = 1 << 13;
-/// [`Run::size`] of all runs together, in units of about 200 bytes.
-const KEPT: usize = 1 << 15;
+/// Bytes of all runs together.
+const KEPT: usize = 8 << 20;
 /// Learning an event takes as long as counting so many.
-const COST: i64 = 8;
+const COST: i64 = 4;
 /// Events whose counting may be spent on learning before anything has repeated.
 const CREDIT: i64 = 1 << 22;
 /// After so many chunks in which hardly anything was known, one in so many is looked at.
@@ -68,6 +69,8 @@ pub(crate) struct Memo {
     size: usize,
     /// Events that learning may still cost.
     credit: i64,
+    /// Virtual time up to which everything was read.
+    end: u64,
     /// Chunks in a row in which hardly anything was known.
     fruitless: u32,
     /// Goes through runs that are learned.
@@ -83,6 +86,7 @@ impl Memo {
             seen: vec![0; SEEN],
             size: 0,
             credit: CREDIT,
+            end: 0,
             fruitless: 0,
             scratch: Machine::new(Bounds { threads: 0, ..bounds }),
         }
@@ -97,14 +101,27 @@ impl Memo {
     ) -> Result<u64, Error> {
         let tree = &functions.sums.tree;
         let (is_full, is_cut) = (tree.is_full(), tree.is_cut());
-        if is_full {
-            // It is about to be cut: nodes get other numbers, and some stand for several paths.
+        // A tree that is about to be cut: nodes get other numbers, and some stand for several paths.
+        if is_full || chunk.header.begin < self.end {
             self.settle(&mut functions.sums);
         }
         let rests = self.fruitless > PATIENCE && chunk.number % PAUSE != 0;
-        if chunk.wide || is_full || is_cut || rests {
-            return events::replay(machine, functions, chunk);
-        }
+        let events = if chunk.wide || is_full || is_cut || rests {
+            events::replay(machine, functions, chunk)
+        } else {
+            self.replay_new(machine, functions, chunk)
+        };
+        self.end = machine.now;
+        events
+    }
+
+    /// Reads what is not known.
+    fn replay_new(
+        &mut self,
+        machine: &mut Machine<Open>,
+        functions: &mut Functions<'_>,
+        chunk: &Chunk<'_>,
+    ) -> Result<u64, Error> {
         machine.begin(functions, chunk)?;
         let mut decoder = chunk.decoder();
         let (mut events, mut known) = (0, 0);

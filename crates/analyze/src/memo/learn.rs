@@ -1,13 +1,14 @@
 //! Finding out what a run does.
 
-use super::run::Effect;
+use super::run::{Calls, Effect};
 use super::Context;
-use crate::accounts::{Accounts, Call, NO_CALLER};
+use crate::accounts::NO_CALLER;
 use crate::accumulators::Accumulators;
 use crate::events::{Frame, Machine, Visitor};
 use crate::functions::{Functions, Open};
 use crate::hash::Mixed;
 use crate::tree::{what, Place};
+use kerntune_profile::{bucket_of, Nanoseconds};
 use kerntune_trace::{Decoder, Event, How, Weights};
 use std::collections::HashMap;
 
@@ -29,8 +30,7 @@ pub(super) fn effect(
         root,
         idle,
         effect: Effect::default(),
-        accounts: Accounts::default(),
-        nodes: HashMap::default(),
+        calls: HashMap::default(),
         deepest: before,
         is_alone: true,
     };
@@ -39,7 +39,7 @@ pub(super) fn effect(
         machine.step(&mut learner, ns, Weights::NONE, event).ok()?;
         learner.effect.events += 1;
     }
-    let Learner { sums, mut effect, accounts, nodes, deepest, is_alone: true, .. } = learner else {
+    let Learner { mut effect, calls, deepest, is_alone: true, .. } = learner else {
         return None;
     };
     let left = before - effect.ended.len();
@@ -47,9 +47,7 @@ pub(super) fn effect(
     effect.top = carried.last().map_or((0, 0), |top| (top.data.net, top.data.callees));
     effect.opened = opened.to_vec();
     (effect.ns, effect.user, effect.rise) = (machine.now, machine.user, deepest - before);
-    let accounts = accounts.sorted().into_iter();
-    effect.accounts = accounts.map(|(key, account)| (sums.accounts.number(key), account)).collect();
-    effect.nodes = nodes.into_iter().map(|(node, (net, calls))| (node, net, calls)).collect();
+    effect.calls = calls.into_values().collect();
     Some(effect)
 }
 
@@ -77,8 +75,8 @@ struct Learner<'a> {
     /// Whether the thread is an idle task.
     idle: bool,
     effect: Effect,
-    accounts: Accounts,
-    nodes: HashMap<u32, (u64, u64), Mixed>,
+    /// By node and bucket.
+    calls: HashMap<(u32, u32), Calls, Mixed>,
     deepest: usize,
     /// Whether nothing happened but to the stack.
     is_alone: bool,
@@ -105,7 +103,7 @@ impl Visitor for Learner<'_> {
     }
 
     fn ended(&mut self, machine: &mut Machine<Open>, frame: Frame<Open>) {
-        let Open { carried, place, net, callees, begin, .. } = frame.data;
+        let Open { carried, place: Place { node, .. }, net, callees, .. } = frame.data;
         self.is_alone &= frame.how != How::Interrupt;
         if carried {
             self.effect.ended.push((net, callees));
@@ -115,12 +113,12 @@ impl Visitor for Learner<'_> {
         if let Some(below) = machine.stack.frames.last_mut() {
             below.data.callees += elapsed;
         }
-        let sums = self.nodes.entry(place.node).or_default();
-        *sums = (sums.0 + net, sums.1 + 1);
-        if let Some(key) = self.sums.accounts.key(place.account) {
-            let number = self.accounts.number(key);
-            self.accounts.count(number, Call { net, elapsed, begin });
-        }
+        let bucket = bucket_of(Nanoseconds(elapsed));
+        let none = Calls { node, bucket, count: 0, net: 0, elapsed: 0 };
+        let calls = self.calls.entry((node, bucket)).or_insert(none);
+        calls.count += 1;
+        calls.net += net;
+        calls.elapsed = calls.elapsed.saturating_add(elapsed);
         if machine.bounds.is_user(frame.function) {
             self.effect.user_functions += net;
         }

@@ -1,6 +1,5 @@
 //! A run and what it does.
 
-use crate::accounts::Account;
 use crate::accumulators::Accumulators;
 use crate::events::{Frame, Machine, DEPTH_LIMIT, TIME_LIMIT};
 use crate::functions::{Functions, Open};
@@ -27,9 +26,19 @@ pub(super) struct Effect {
     pub bare: u64,
     /// Net time of calls of user functions.
     pub user_functions: u64,
-    /// The calls that began and ended, by account and by node, there with net time and number.
-    pub accounts: Vec<(u32, Account)>,
-    pub nodes: Vec<(u32, u64, u64)>,
+    /// The calls that began and ended.
+    pub calls: Box<[Calls]>,
+}
+
+/// Calls of one path whose elapsed times are in one bucket.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Calls {
+    pub node: u32,
+    pub bucket: u32,
+    pub count: u64,
+    /// All of them together.
+    pub net: u64,
+    pub elapsed: u64,
 }
 
 /// A run that was learned.
@@ -39,20 +48,23 @@ pub(super) struct Run {
     /// Those of the run.
     pub length: usize,
     pub effect: Effect,
-    /// How often it was met, and virtual time at which the first of these began.
+    /// How often it was met since it was learned.
     times: u64,
-    first: u64,
 }
 
 impl Run {
     pub fn new(bytes: Box<[u8]>, length: usize, effect: Effect) -> Self {
-        Self { bytes, length, effect, times: 0, first: u64::MAX }
+        Self { bytes, length, effect, times: 0 }
     }
 
-    /// What it takes, in units of about 200 bytes.
+    /// Bytes that it takes.
     pub fn size(&self) -> usize {
-        let Effect { accounts, nodes, opened, ended, .. } = &self.effect;
-        1 + accounts.len() + nodes.len() + opened.len() + ended.len() + self.bytes.len() / 200
+        let Effect { calls, opened, ended, .. } = &self.effect;
+        size_of::<Self>()
+            + size_of_val(&*self.bytes)
+            + size_of_val(&**calls)
+            + size_of_val(opened.as_slice())
+            + size_of_val(ended.as_slice())
     }
 
     /// It happens; false if something forbids it, which reading its events finds out.
@@ -84,22 +96,18 @@ impl Run {
         pending.account.user += effect.user_functions;
         (machine.now, machine.user) = (now, effect.user);
         self.times += 1;
-        self.first = self.first.min(start);
         true
     }
 
     /// Adds what all of its repetitions counted.
     pub fn settle(self, sums: &mut Accumulators) {
-        if self.times == 0 {
-            return;
-        }
-        for (number, account) in &self.effect.accounts {
-            sums.accounts.repeat(*number, account, self.times, self.first);
-        }
-        for &(node, net, calls) in &self.effect.nodes {
+        let times = self.times;
+        for &Calls { node, bucket, count, net, elapsed } in self.effect.calls.iter().filter(|_| times > 0) {
             let node = &mut sums.tree.nodes[node as usize];
-            node.net = node.net.wrapping_add(net.wrapping_mul(self.times));
-            node.calls += calls * self.times;
+            let (count, net) = (count * times, net.wrapping_mul(times));
+            node.net = node.net.wrapping_add(net);
+            node.calls += count;
+            sums.accounts.repeat(node.account, bucket, count, net, elapsed.saturating_mul(times));
         }
     }
 }

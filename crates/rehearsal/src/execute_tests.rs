@@ -44,7 +44,7 @@ fn results_and_flags() {
         ("not al", &[0xf6, 0xd0], [0x1f0, 0], "z", 0x10f, "z"),
         ("mov ah, cl", &[0x88, 0xcc], [0x1234, 0xff], "", 0xff34, ""),
         ("movsx rax, cl", &[0x48, 0x0f, 0xbe, 0xc1], [0, 0x80], "", !0x7f, ""),
-        ("shl eax, 31", &[0xc1, 0xe0, 31], [3, 0], "", 1 << 31, "cso"),
+        ("shl eax, 1", &[0xd1, 0xe0], [3 << 30, 0], "", 1 << 31, "cs"),
         ("sar al, 1", &[0xd0, 0xf8], [0x81, 0], "", 0xc0, "cs"),
         ("shr eax, cl: no shift at all", &[0xd3, 0xe8], [!0, 32], "z", 0xffff_ffff, "z"),
         ("rol ax, 4", &[0x66, 0xc1, 0xc0, 4], [0x1234, 0], "z", 0x2341, "cz"),

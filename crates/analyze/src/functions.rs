@@ -134,11 +134,11 @@ pub(crate) struct Functions<'a> {
 
 impl<'a> Functions<'a> {
     pub fn new(known: &'a Known) -> Self {
-        let threads = known.threads + 2;
+        let threads = known.bounds.threads + 2;
         let thread = || Thread { region: NOWHERE, root: 0, ran: false, ended: Vec::new() };
         Self {
             known,
-            sums: Accumulators::new(known.regions, known.wide),
+            sums: Accumulators::new(known.bounds.regions, known.wide),
             threads: (0..threads).map(|_| thread()).collect(),
             ran: Vec::new(),
             pending: vec![Pending::default(); threads],

@@ -19,12 +19,9 @@ pub(crate) fn is_idle(thread: &Thread) -> bool {
 
 /// Bounds and names.
 pub(crate) struct Known {
-    /// Of what events name.
+    /// The threads' numbers are followed by [`Known::interrupt`] and [`Known::nobody`], the regions' by
+    /// [`Known::outside`].
     pub bounds: Bounds,
-    /// Threads. The numbers after the last are [`Known::interrupt`] and [`Known::nobody`].
-    pub threads: usize,
-    /// Regions. The number after the last is [`Known::outside`].
-    pub regions: usize,
     /// Whether each thread is an idle task, which has no user mode.
     pub idle: Vec<bool>,
     /// Roots of the trees of paths in their order: kind and name.
@@ -63,8 +60,6 @@ impl Known {
                 points: input.points.len(),
                 ..Bounds::of(input.recording)
             },
-            threads: threads.len(),
-            regions: input.recording.regions.len(),
             idle,
             interrupt_root: root_of[threads.len()],
             roots,
@@ -83,17 +78,17 @@ impl Known {
 
     /// The pseudo-thread of all interrupts.
     pub fn interrupt(&self) -> usize {
-        self.threads
+        self.bounds.threads
     }
 
     /// Stands for the running thread as long as it is not known.
     pub fn nobody(&self) -> usize {
-        self.threads + 1
+        self.bounds.threads + 1
     }
 
     /// The pseudo-region of all that passes while no region is open.
     pub fn outside(&self) -> u32 {
-        self.regions as u32
+        self.bounds.regions as u32
     }
 }
 

@@ -208,7 +208,7 @@ pub fn analyze(input: &Input<'_>, progress: Progress<'_>) -> Result<Analysis, Er
     let mut missing = Vec::new();
     let mut events = 0;
     let sums = match &trace {
-        None => Accumulators::new(known.regions, known.wide),
+        None => Accumulators::new(known.bounds.regions, known.wide),
         Some(trace) => {
             let mut failure = None;
             let each = |number: usize, outcome: pool::Outcome| {

@@ -66,7 +66,7 @@ pub(crate) fn replay_all(
                 None => all = Some(more),
             }
         }
-        Ok(all.unwrap_or_else(|| Accumulators::new(known.regions, known.wide)))
+        Ok(all.unwrap_or_else(|| Accumulators::new(known.bounds.regions, known.wide)))
     })
 }
 

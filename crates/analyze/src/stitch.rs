@@ -67,13 +67,13 @@ impl<'a> Stitch<'a> {
     pub fn new(known: &'a Known) -> Self {
         Self {
             known,
-            sums: Accumulators::new(known.regions, known.wide),
-            stacks: vec![Vec::new(); known.threads + 2],
+            sums: Accumulators::new(known.bounds.regions, known.wide),
+            stacks: vec![Vec::new(); known.bounds.threads + 2],
             running: known.nobody(),
             user: true,
             open: Vec::new(),
             idles: PendingIdles::default(),
-            measured: vec![Measured::default(); known.regions],
+            measured: vec![Measured::default(); known.bounds.regions],
             end: 0,
             total: 0,
             follows: false,

@@ -112,9 +112,7 @@ fn text_is_never_markup() {
         written: nasty,
     })
     .unwrap();
-    assert!(
-        !page.contains("<img") && page.contains("&lt;img onerror=&quot;alert('x')&quot;&gt;&amp;")
-    );
+    assert!(!page.contains("<img") && page.contains("&lt;img onerror=&quot;alert('x')&quot;&gt;&amp;"));
     assert_balanced(&markup(&page));
 }
 

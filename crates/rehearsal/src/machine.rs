@@ -60,8 +60,9 @@ impl Machine for Rehearsal {
     }
 
     fn identity(&self) -> Result<String> {
-        let code = env!("KERNTUNE_CODE");
-        Ok(ContentHash::new("rehearsal/1").field("init", &self.init).field("code", code).finish())
+        let hash = ContentHash::new("rehearsal/1").field("init", &self.init);
+        let code = hash.field("code", env!("KERNTUNE_CODE")).field("recorder", kerntune_recorder::CODE);
+        Ok(code.finish())
     }
 
     fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {

@@ -33,7 +33,7 @@ test: setup build ## all tests, those on real kernels included
 	@# One profile and one set of packages throughout, so that nothing is compiled twice.
 	$(CARGO) test --release --locked --workspace --lib --bins
 	$(CARGO) test --release --locked --workspace --doc
-	$(CARGO) test --release --locked --workspace --test '*'
+	$(CARGO) test --release --locked --workspace --no-fail-fast --test '*'
 
 test-fast: ## the tests that need no kernel
 	$(CARGO) test --release --locked --workspace --exclude kerntune-cli --lib --bins --tests -- --skip in_any_directory

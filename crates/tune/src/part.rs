@@ -141,10 +141,16 @@ pub struct Made<'a> {
     /// What is to be done yet.
     pub last: Last,
     /// Whether a kernel that came of it carries the profile.
-    pub prove: Box<dyn Fn(&Kernel) -> Result<Proof> + 'a>,
+    pub prove: Prove<'a>,
     /// The same of a kernel whose functions were put in order after it, and what the order says.
-    pub prove_ordered: Box<dyn Fn(&Kernel, layout::Proof) -> Result<Proof> + 'a>,
+    pub prove_ordered: ProveOrdered<'a>,
 }
+
+/// Proves a kernel.
+pub type Prove<'a> = Box<dyn Fn(&Kernel) -> Result<Proof> + 'a>;
+
+/// Proves a kernel whose functions are in order, given what the order says.
+pub type ProveOrdered<'a> = Box<dyn Fn(&Kernel, layout::Proof) -> Result<Proof> + 'a>;
 
 /// The last step.
 pub enum Last {

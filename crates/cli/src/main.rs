@@ -38,7 +38,7 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {
     let global = &arguments.global;
     match &arguments.command {
-        Command::CommandLine { directory } => commands::command_line::run(directory),
+        Command::Manuals { directory } => commands::command_line::run(directory),
         Command::Doctor(options) => commands::doctor::run(global, options, output),
         Command::Check(options) => commands::store::check(global, options, output),
         Command::Gc(options) => commands::store::gc(global, options, output),

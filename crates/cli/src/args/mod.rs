@@ -85,8 +85,8 @@ pub enum Command {
     /// Why one kernel does a workload in fewer instructions than another, function by function
     Explain(Explain),
     /// Write manual pages and completions below a directory
-    #[command(hide = true)]
-    CommandLine { directory: PathBuf },
+    #[command(name = "command-line", hide = true)]
+    Manuals { directory: PathBuf },
 }
 
 #[derive(Debug, Args)]

@@ -30,8 +30,7 @@ pub const ENTRY: Entry = Entry {
     ..Entry::USUAL
 };
 
-const INSTRUMENTED_KERNEL: StepName =
-    StepName::new("instrumented-kernel", "build the instrumented kernel");
+const INSTRUMENTED_KERNEL: StepName = StepName::new("instrumented-kernel", "build the instrumented kernel");
 const TRAINING: StepName = StepName::new("training", "run the training on the instrumented kernel");
 
 /// What is done with the counters as they came out, and how the kernel is proved.

@@ -54,9 +54,8 @@ fn make<'a>(job: &Job<'a>, before: Option<Made<'a>>) -> Result<Made<'a>> {
         let label = format!("{}-movable", request.label);
         BuildRequest { movable: true, label, ..request.clone() }
     };
-    let asked = |exclusions: &Exclusions| -> Result<BuildRequest> {
-        Ok(job.for_objects(movable(whole), exclusions))
-    };
+    let asked =
+        |exclusions: &Exclusions| -> Result<BuildRequest> { Ok(job.for_objects(movable(whole), exclusions)) };
     let plain = || Ok(movable(request));
     let varied = Varied { request: &asked, plain: &plain, tuned_only: true };
     let movable = job.sound(MOVABLE_KERNEL, &varied)?;

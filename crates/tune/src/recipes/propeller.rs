@@ -42,13 +42,11 @@ fn make<'a>(job: &Job<'a>, before: Option<Made<'a>>) -> Result<Made<'a>> {
     let link = clang_autofdo::link(job);
     let before = before.ok_or(Error::NothingToModify)?;
     let profile = PreparedProfile::load(&before.profile)?;
-    let whole =
-        clang_autofdo::listed(job, "-mapped", mapped_request(job.request, job.base, &profile, link)?);
+    let whole = clang_autofdo::listed(job, "-mapped", mapped_request(job.request, job.base, &profile, link)?);
     let request =
         |exclusions: &Exclusions| -> Result<BuildRequest> { Ok(job.for_objects(whole.clone(), exclusions)) };
     let plain = || Ok(BuildRequest { movable: true, ..job.request.clone() });
-    let mapped =
-        job.sound(MAPPED_KERNEL, &Varied { request: &request, plain: &plain, tuned_only: true })?;
+    let mapped = job.sound(MAPPED_KERNEL, &Varied { request: &request, plain: &plain, tuned_only: true })?;
     (before.prove)(&mapped)?.verdict()?;
     // With functions: how often a region goes round that runs one.
     let capture = Capture { functions: true, edges: true };

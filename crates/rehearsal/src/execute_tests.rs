@@ -26,10 +26,12 @@ fn flags(cpu: &Cpu) -> String {
     [('c', carry), ('z', zero), ('s', sign), ('o', overflow)].iter().filter(|f| f.1).map(|f| f.0).collect()
 }
 
+/// Name, code, rax and rcx before, flags before, rax after, flags after.
+type Case = (&'static str, &'static [u8], [u64; 2], &'static str, u64, &'static str);
+
 #[test]
 fn results_and_flags() {
-    // Name, code, rax and rcx before, flags before, rax after, flags after.
-    let cases: [(&str, &[u8], [u64; 2], &str, u64, &str); 22] = [
+    let cases: [Case; 22] = [
         ("add al, cl", &[0x00, 0xc8], [0x1ff, 1], "", 0x100, "cz"),
         ("add eax, ecx", &[0x01, 0xc8], [!0 << 32 | 0x7fff_ffff, 1], "", 1 << 31, "so"),
         ("adc rax, rcx", &[0x48, 0x11, 0xc8], [!0, 0], "c", 0, "cz"),

@@ -34,9 +34,9 @@ impl fmt::Display for Unasked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.0)?;
         match self.0.verdict() {
-            Ok(()) => f.write_str("stock way: its own book asks for no proof; kerntune's accepts it"),
+            Ok(()) => f.write_str("upstream baseline: needs no proof; kerntune's would accept it"),
             Err(refused) => {
-                write!(f, "stock way: its own book asks for no proof; kerntune would refuse it: {refused}")
+                write!(f, "upstream baseline: needs no proof; kerntune's would refuse it: {refused}")
             }
         }
     }

@@ -29,7 +29,7 @@ pub struct AutoRequest<'a> {
     pub held_out: &'a [Workload],
     /// The front-end model of the measurements.
     pub model: &'a Model,
-    /// What is tried, in this order; stock ways are there to be compared with and never the best.
+    /// What is tried, in this order; upstream baselines are compared with and never the best.
     pub recipes: &'a [Recipe],
     /// For the recipes that know them.
     pub options: RecipeOptions,
@@ -93,7 +93,7 @@ pub struct OperationFigures {
     pub changes_same_compiler: [f64; 4],
 }
 
-/// The best kernel held against a stock way.
+/// The best kernel against an upstream baseline.
 #[derive(Debug, Clone, Serialize)]
 pub struct AgainstStock {
     /// Which way.
@@ -142,7 +142,7 @@ pub struct Auto {
     pub not_made: Vec<NotMade>,
     /// Id of the best kernel; None if none is better than the base kernel.
     pub best: Option<String>,
-    /// The best one against each stock way that was tried.
+    /// The best one against each upstream baseline that was tried.
     pub against_stock: Vec<AgainstStock>,
     /// What the best one does to the others.
     pub held_out: Vec<HeldOut>,

@@ -30,7 +30,7 @@ pub struct Part {
     pub follows: fn(before: &[&Part]) -> bool,
     /// The modifier that always comes after it, without being named.
     pub then: Option<&'static str>,
-    /// Whether it is how others do it, by the book: there to be compared with.
+    /// Whether it is an upstream baseline: what others do, to compare with.
     pub is_upstream: bool,
     /// Whether the tuned kernel is compiled, so that wishes for single objects mean something.
     pub compiles: bool,

@@ -83,8 +83,7 @@ impl Recipe {
         &self.0.about
     }
 
-    /// Whether it is how others do it, by the book: there to be compared with. Its kernel is not refused where its
-    /// profile did not take, since its book does not ask.
+    /// Whether it is an upstream baseline, to compare with. Its kernel is accepted even if the profile did not take.
     pub fn is_stock(self) -> bool {
         self.parts().iter().any(|part| part.is_upstream)
     }
@@ -328,6 +327,26 @@ mod tests {
             Err(Error::CompilesNothing { .. })
         ));
         check("clang-autofdo", RecipeOptions::default(), &flags).unwrap();
+    }
+
+    #[test]
+    fn each_recipe_asks_for_what_it_needs() {
+        let manifest = include_str!("../../cli/tests/schemas/kernel-2.json");
+        let mut manifest: kerntune_kernel::KernelManifest = serde_json::from_str(manifest).unwrap();
+        manifest.movable = false;
+        let kernel = kerntune_kernel::Kernel { dir: "/nowhere".into(), manifest };
+        let ask = |name: &str| {
+            let Asking { recipe, asks } = recipe(name).asking();
+            asks(recipe, &kernel).map(|finding| format!("{finding}")).unwrap_or_default()
+        };
+        for name in ["gcc-pgo", "gcc-pgo+layout", "stock-gcov"] {
+            assert!(ask(name).contains(name) && ask(name).contains("--gcda"), "{}", ask(name));
+        }
+        assert!(ask("layout").contains("kernel build --movable"));
+        for name in ["clang-autofdo", "clang-autofdo+propeller", "stock-autofdo"] {
+            assert!(ask(name).contains("cannot use counts of this kernel"), "{}", ask(name));
+        }
+        assert_eq!(ask("bolt"), "");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::Result;
 use kerntune_optimize::clang_autofdo::Link;
 use kerntune_optimize::Unasked;
 
-/// AutoFDO by the book.
+/// AutoFDO as upstream has it.
 pub const ENTRY: Entry = Entry {
     name: "stock-autofdo",
     about: "to compare with: AutoFDO with the flags and the link of Linux 6.13's Kbuild",

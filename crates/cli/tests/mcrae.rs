@@ -157,7 +157,7 @@ fn a_kernel_with_triggers_gives_the_figures_of_its_recording_and_of_the_one_with
     assert!((missing[0] - missing[1]).abs() <= bound, "{missing:?}");
 
     // Two processes that take turns, each waiting in the same functions: triggers cannot tell them apart (docs/mcrae.md), and
-    // nobody else is there. What they tell apart is in crates/convert/tests/mcrae.rs.
+    // nobody else is there. What they tell apart is in crates/convert/tests/mcrae_dumps.rs.
     let tables = json(&["report", imported.to_str().unwrap(), "summary", "--json"]);
     let text = support::run(["report", imported.to_str().unwrap(), "path"]);
     assert!(text.contains("process 1") && !text.contains("process 2"), "{tables} {text}");

@@ -185,8 +185,14 @@ mod tests {
         let make_vars: Vec<_> = vars.iter().filter_map(|var| var.split_once('=')).collect();
         let make_vars: Vec<_> = make_vars.into_iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
         let log = place.join("build.log");
-        let kbuild =
-            Kbuild { tree: &tree, arch: Arch::default(), compiler, make_vars: &make_vars, log: log.clone(), cache: None };
+        let kbuild = Kbuild {
+            tree: &tree,
+            arch: Arch::default(),
+            compiler,
+            make_vars: &make_vars,
+            log: log.clone(),
+            cache: None,
+        };
         let make = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
             kbuild.make("test", &words, None, &NoProgress).unwrap();
@@ -235,7 +241,7 @@ mod tests {
         fs::create_dir(dir.path().join("kernel")).unwrap();
         fs::write(dir.path().join("kernel/a.c"), "int main(void) { return 0; }\n").unwrap();
         let gcc = |flags: &str| {
-            let [compiler] = &Compiler::default().make_args()[..] else { panic!("more than a compiler") };
+            let [compiler] = &Compiler::default().make_args("")[..] else { panic!("more than a compiler") };
             let compiler = compiler.strip_prefix("CC=").unwrap();
             let script = format!("{compiler} -Wmissing-profile {flags}");
             let out = std::process::Command::new("sh")

@@ -15,9 +15,11 @@
  *	status               the module's status goes to standard output
  *	begin REGION         | end REGION [OPERATIONS]: marks
  *	run PROGRAM [WORD..] runs one to its end, which must be status 0
- *	fork PROGRAM [WORD.] starts one, which `join` waits for
- *	join
+ *	fork PROGRAM [WORD.] starts one; `join` waits for all of them, `kill` kills the last
  *	write FILE TEXT      writes to a file of the kernel's
+ *	repeat N FILE TEXT   the same so many times
+ *	refuse-write ERRNO FILE TEXT  has to fail with this number
+ *	start-and-hang WORD. starts, and sleeps for ever
  *	save FILE NAME       copies one to KT_OUT/NAME
  *	sleep MILLISECONDS
  */
@@ -25,6 +27,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -103,11 +106,15 @@ static void copy(int from, const char *what, const char *name)
 	close(to);
 }
 
-static void write_file(const char *path, const char *text)
+/* Writes a text so many times; the kernel has to refuse it with `wanted`, if that is not 0. */
+static void write_file(const char *path, const char *text, unsigned long times, int wanted)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
 
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+	for (; fd >= 0 && times; times--)
+		if (write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+			break;
+	if (fd < 0 || (times && errno != wanted) || (!times && wanted))
 		die("cannot write \"%s\" to %s: %s", text, path, strerror(errno));
 	close(fd);
 }
@@ -238,7 +245,8 @@ static void rest(unsigned long milliseconds)
 
 static void step(int count, char **word)
 {
-	static pid_t forked;
+	static pid_t forked[16];
+	static int children;
 	bool is_take = !strcmp(word[0], "take");
 
 	if (!strcmp(word[0], "load") && count >= 2)
@@ -263,12 +271,25 @@ static void step(int count, char **word)
 		kt_end(word[1], count == 3 ? number(word[2]) : 0);
 	else if (!strcmp(word[0], "run") && count >= 2)
 		wait_for(spawn(word + 1), word[1]);
-	else if (!strcmp(word[0], "fork") && count >= 2)
-		forked = spawn(word + 1);
+	else if (!strcmp(word[0], "fork") && count >= 2 && children < 16)
+		forked[children++] = spawn(word + 1);
 	else if (!strcmp(word[0], "join") && count == 1)
-		wait_for(forked, "what was forked");
-	else if (!strcmp(word[0], "write") && count >= 3)
-		write_file(word[1], joined(count, word, 2));
+		while (children)
+			wait_for(forked[--children], "what was forked");
+	else if (!strcmp(word[0], "kill") && count == 1 && children) {
+		kill(forked[--children], SIGKILL);
+		waitpid(forked[children], NULL, 0);
+	} else if (!strcmp(word[0], "start-and-hang")) {
+		word[0] = "start";
+		command(joined(count, word, 0));
+		for (;;)
+			pause();
+	} else if (!strcmp(word[0], "write") && count >= 3)
+		write_file(word[1], joined(count, word, 2), 1, 0);
+	else if (!strcmp(word[0], "repeat") && count >= 4)
+		write_file(word[2], joined(count, word, 3), number(word[1]), 0);
+	else if (!strcmp(word[0], "refuse-write") && count >= 4)
+		write_file(word[2], joined(count, word, 3), 1, (int)number(word[1]));
 	else if (!strcmp(word[0], "save") && count == 3)
 		save(word[1], word[2]);
 	else if (!strcmp(word[0], "sleep") && count == 2)

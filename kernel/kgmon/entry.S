@@ -26,9 +26,11 @@
 	.text
 
 /* Never reached by an indirect branch: no ENDBR. */
-SYM_START(kg_entry, SYM_L_GLOBAL, SYM_F_ALIGN)
+SYM_START(kg_entry, SYM_L_GLOBAL, SYM_A_ALIGN)
 	ANNOTATE_NOENDBR
+#if defined(CONFIG_CALL_DEPTH_TRACKING) || defined(CONFIG_MITIGATION_CALL_DEPTH_TRACKING)
 	CALL_DEPTH_ACCOUNT
+#endif
 	pushq	%rax
 	pushq	%rcx
 	imulq	$KG_MUL, 16(%rsp), %rax

@@ -37,10 +37,20 @@ static void through_ftrace(unsigned long ip, unsigned long parent, struct ftrace
 
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
 /* A function that is live-patched, too: our trampoline returns to wherever it was called from, so that both work. */
-static int share(struct ftrace_ops *ops, enum ftrace_ops_cmd command)
+static __maybe_unused int share(struct ftrace_ops *ops, enum ftrace_ops_cmd command)
 {
 	return 0;
 }
+
+/* The same since ftrace tells the function's address, too. */
+static __maybe_unused int share_at(struct ftrace_ops *ops, unsigned long ip, enum ftrace_ops_cmd command)
+{
+	return 0;
+}
+
+#define SHARE                                                                                                \
+	__builtin_choose_expr(__builtin_types_compatible_p(typeof(&share), typeof(((struct ftrace_ops *)0)->ops_func)), \
+			      share, share_at)
 
 static int core_register(void)
 {
@@ -138,6 +148,7 @@ int kg_sites_add(const unsigned long *sites, unsigned int count)
 	return error ?: kg_sites_add(sites + count / 2, count - count / 2);
 }
 
+/* 1 if there are functions of such a name, 0 if there are none. */
 static int one_glob(struct ftrace_ops *ops, const char *glob, bool remove, struct kg_said *said)
 {
 	char text[KSYM_NAME_LEN + 2];
@@ -147,22 +158,27 @@ static int one_glob(struct ftrace_ops *ops, const char *glob, bool remove, struc
 	if (length >= (int)sizeof(text) || isdigit(glob[0]) || glob[0] == '!')
 		return kg_fail(said, -EINVAL, "%.64s is not a glob of functions", glob);
 	error = ftrace_set_filter(ops, (unsigned char *)text, length, 0);
-	return error ? kg_fail(said, error, "ftrace does not take the glob %.64s (%d)", glob, error) : 0;
+	if (!error || error == -EINVAL)
+		return !error;
+	return kg_fail(said, error, "ftrace does not take the glob %.64s (%d)", glob, error);
 }
 
 static int choose(struct kg_said *said)
 {
+	int result = wanted ? 0 : one_glob(core, "*", false, said), error;
+	bool found = result > 0;
 	char **glob;
-	int error = 0;
 
-	if (!wanted)
-		error = one_glob(core, "*", false, said);
-	for (glob = wanted; glob && *glob && !error; glob++)
-		error = one_glob(core, *glob, false, said);
-	for (glob = unwanted; glob && *glob && !error; glob++)
-		error = one_glob(core, *glob, true, said);
-	if (error)
-		return error;
+	for (glob = wanted; glob && *glob && result >= 0; glob++) {
+		result = one_glob(core, *glob, false, said);
+		found |= result > 0;
+	}
+	for (glob = unwanted; glob && *glob && result >= 0; glob++)
+		result = one_glob(core, *glob, true, said);
+	if (result < 0)
+		return result;
+	if (!found)
+		return kg_fail(said, -EINVAL, "no function that can be counted has such a name");
 	/* In each filter the one and not the other. */
 	error = ftrace_set_filter_ip(core, (unsigned long)kg_sentinel_direct, 0, 0);
 	if (!error)
@@ -220,7 +236,7 @@ int kg_sites_start(const struct kg_options *options, struct kg_said *said)
 	error = -EBUSY;
 	if (options->entry != KG_ENTRY_GENERIC) {
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
-		core->ops_func = share;
+		core->ops_func = SHARE;
 #endif
 		error = core_register();
 		core_direct = !error;

@@ -10,6 +10,34 @@ use std::sync::Mutex;
 /// Where the module is spoken to.
 pub const DEVICE: &str = "/dev/kgmon";
 
+/// A ready set of functions for a macro profile: what is asked of the kernel and of its large parts, at a cost of one
+/// or two percent of the path. Those that a kernel does not have are passed over.
+pub const MACRO: &[&str] = &[
+    // System calls.
+    "__x64_sys_*",
+    // The virtual file system.
+    "vfs_*",
+    "do_filp_open",
+    "path_openat",
+    // The socket layer, and what carries it.
+    "sock_sendmsg",
+    "sock_recvmsg",
+    "tcp_sendmsg",
+    "tcp_recvmsg",
+    "udp_sendmsg",
+    "udp_recvmsg",
+    "unix_stream_*msg",
+    // Processes and memory.
+    "kernel_clone",
+    "begin_new_exec",
+    "do_exit",
+    "handle_mm_fault",
+    // What comes by itself.
+    "handle_softirqs",
+    "__do_softirq",
+    "process_one_work",
+];
+
 /// How functions of the kernel reach the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Entry {

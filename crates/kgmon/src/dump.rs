@@ -154,11 +154,14 @@ impl Words<'_> {
         u32::from_le_bytes(*word)
     }
 
-    fn text(&mut self, size: usize) -> String {
+    /// Printable characters up to a NUL, as the kernel has them.
+    fn text(&mut self, size: usize) -> Result<String, DumpError> {
         let (text, rest) = self.0.split_at(size.min(self.0.len()));
         self.0 = rest;
-        let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
-        String::from_utf8_lossy(&text[..end]).into_owned()
+        let end = text.iter().position(|&byte| byte == 0);
+        let text = end.map(|end| &text[..end]).filter(|text| text.iter().all(u8::is_ascii_graphic));
+        let text = text.and_then(|text| std::str::from_utf8(text).ok());
+        text.map(str::to_string).ok_or(DumpError::Damaged("a name in it is none"))
     }
 }
 
@@ -256,7 +259,7 @@ impl Dump {
         };
         let [arcs, samples, modules] = [words.u32(), words.u32(), words.u32()].map(|n| n as usize);
         words.u32();
-        dump.release = words.text(64);
+        dump.release = words.text(64)?;
         // Cannot overflow: each number is below 2^32.
         let expected = HEADER as u64
             + arcs as u64 * ARC as u64
@@ -282,7 +285,7 @@ impl Dump {
             if start > end {
                 return Err(DumpError::Damaged("a module ends before it begins"));
             }
-            dump.modules.push(Module { name: words.text(56), start, end, gone });
+            dump.modules.push(Module { name: words.text(56)?, start, end, gone });
         }
         Ok(dump)
     }

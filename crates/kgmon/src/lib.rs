@@ -26,7 +26,7 @@ mod dump;
 mod error;
 mod module;
 
-pub use device::{Device, Entry, Start, Status, Timer, DEVICE};
+pub use device::{Device, Entry, Start, Status, Timer, DEVICE, MACRO};
 #[doc(hidden)]
 pub use dump::seal;
 pub use dump::{Arc, Dump, DumpError, Module, Sample};

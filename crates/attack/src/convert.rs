@@ -5,6 +5,7 @@ use kerntune_convert::gcda::{summarise, ByteOrder, Gcda, MergeWeights};
 use kerntune_convert::gmon::{import, Gmon, Target};
 use kerntune_convert::perf::BranchStacks;
 use kerntune_convert::propeller::read_map;
+use kerntune_kgmon::Dump;
 use kerntune_profile::{Address, FunctionIndex, Symbol};
 
 /// Counters of one object, merged with themselves.
@@ -40,6 +41,17 @@ pub fn gmon(bytes: &[u8]) {
             };
             let _ = import(&[gmon], (0..4).map(symbol).collect(), "attack");
         }
+    }
+}
+
+/// A dump of the module kgmon, as it is and with an end that fits.
+pub fn kgmon(bytes: &[u8]) {
+    let mut sealed = bytes.to_vec();
+    kerntune_kgmon::seal(&mut sealed);
+    for bytes in [bytes, &sealed] {
+        let Ok(dump) = Dump::read(bytes) else { continue };
+        assert_eq!(Dump::read(&dump.to_bytes()).as_ref(), Ok(&dump), "what we write is read");
+        let _ = dump.add(&dump);
     }
 }
 

@@ -51,6 +51,7 @@ pub fn targets() -> Vec<Target> {
         target("json_manifests", seeds::json_manifests, text::json_manifests),
         target("kernel_config", seeds::kernel_config, text::kernel_config),
         target("kernel_elf", seeds::elf, elf::kernel),
+        target("kgmon", seeds::kgmon, convert::kgmon),
         target("mcrae", seeds::mcrae, trace::mcrae),
         target("model", seeds::model, text::model),
         target("paper", seeds::paper, text::paper),

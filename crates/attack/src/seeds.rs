@@ -83,6 +83,21 @@ pub fn gmon() -> Vec<Vec<u8>> {
     vec![made().gmon.clone()]
 }
 
+pub fn kgmon() -> Vec<Vec<u8>> {
+    use kerntune_kgmon::{Arc, Dump, Module, Sample};
+    let module = |name: &str| Module { name: name.into(), start: 1, end: 2, gone: false };
+    let dump = Dump {
+        counting: true,
+        release: "6.12.117-kt".into(),
+        text: Some((0x1000, 0x2000)),
+        arcs: (1..9).map(|at| Arc { caller: at * 64, callee: at * 128, calls: at << (at * 7) }).collect(),
+        samples: (1..9).map(|at| Sample { ip: at * 16, count: at }).collect(),
+        modules: vec![module("veth"), module("ext4")],
+        ..Dump::default()
+    };
+    vec![Dump::default().to_bytes(), dump.to_bytes()]
+}
+
 pub fn elf() -> Vec<Vec<u8>> {
     made().programs.clone()
 }

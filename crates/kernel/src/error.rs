@@ -126,6 +126,18 @@ pub enum Error {
         /// The kernel's id.
         id: String,
     },
+    /// Nothing to build a module with.
+    #[error(
+        "no module can be built for the kernel {release}: {dir}: {reason}; run `apt-get install linux-headers-{release}`"
+    )]
+    NoHeaders {
+        /// The kernel's release.
+        release: String,
+        /// Where its headers would be.
+        dir: PathBuf,
+        /// What is missing.
+        reason: String,
+    },
     /// Two kernels that cannot be linked from each other's objects.
     #[error("objects of {kernel} and {other} cannot be linked together: {reason}")]
     CannotMix {

@@ -1,0 +1,88 @@
+//! A kernel that can be profiled while it runs, the module for it, and guests that use them.
+
+use crate::support;
+use kerntune_guest::{GuestImage, Workload};
+use kerntune_kernel::{Kernel, ModuleSource, Symbols};
+use kerntune_kgmon::Dump;
+use kerntune_machine::{CaptureRequest, Emulator, Machine, Outcome, RunRequest};
+use kerntune_work::{NoProgress, WorkDir};
+use std::path::{Path, PathBuf};
+
+/// A module whose functions are called a known number of times.
+const CALLEE: ModuleSource =
+    ModuleSource { name: "callee", files: &[("Makefile", include_str!("callee.mk")), ("callee.c", include_str!("callee.c"))] };
+
+pub struct Bench {
+    work: WorkDir,
+    pub kernel: Kernel,
+    pub symbols: Symbols,
+    module: PathBuf,
+    callee: PathBuf,
+}
+
+/// A run of the guest, and the directory that goes when it is dropped.
+pub struct Run {
+    _directory: tempfile::TempDir,
+    pub outcome: Outcome,
+}
+
+impl Run {
+    pub fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.outcome.guest_files.join(name)).unwrap()
+    }
+
+    pub fn dump(&self, name: &str) -> Dump {
+        Dump::read(&std::fs::read(self.outcome.guest_files.join(name)).unwrap()).unwrap()
+    }
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let fragment = support::checkout().join("kernel/ftrace.config");
+        let id = support::kernel(&["--fragment", fragment.to_str().unwrap(), "--keep-objects"], "ftrace");
+        let work = WorkDir::open(support::work_dir()).unwrap();
+        let kernel = kerntune_kernel::find(&work, &id).unwrap();
+        let symbols = kernel.symbols().unwrap();
+        let module = kerntune_kgmon::build_for(&work, &kernel, &NoProgress).unwrap();
+        let callee = kerntune_kernel::module(&work, &kernel, &CALLEE, &NoProgress).unwrap();
+        Self { work, kernel, symbols, module, callee }
+    }
+
+    /// An image whose run `measured` is one process of `kgmon` with these steps (guest/kgmon.c): a line each. `LOAD` and
+    /// `CALLEE` load the two modules.
+    pub fn image(&self, steps: &str) -> GuestImage {
+        let (module, callee) = (self.module.to_str().unwrap(), self.callee.to_str().unwrap());
+        let lines = steps.lines().map(str::trim).filter(|line| !line.is_empty());
+        let words: Vec<String> = lines
+            .collect::<Vec<_>>()
+            .join(" , ")
+            .replace("LOAD", &format!("load {module}"))
+            .replace("CALLEE", &format!("load {callee}"))
+            .replace("TRACING", "/sys/kernel/tracing")
+            .split_whitespace()
+            .map(|word| format!("{word:?}"))
+            .collect();
+        let text = format!(
+            "description = \"kgmon\"\nfiles = [{module:?}, {callee:?}]\nprograms = [\"rr\"]\nbinaries = [\"sh\"]\n\
+             [training]\n[[training.step]]\ncommand = [\"rr\"]\n\
+             [measured]\n[[measured.step]]\ncommand = [\"kgmon\", {}]\n",
+            words.join(", ")
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let file = support::workload(&directory, &text);
+        GuestImage::build(&self.work, &Workload::load(Path::new(&file)).unwrap(), &NoProgress).unwrap()
+    }
+
+    /// Runs these steps in the emulator.
+    pub fn run(&self, steps: &str, functions: bool) -> Run {
+        let image = self.image(steps);
+        let directory = tempfile::tempdir().unwrap();
+        let capture = CaptureRequest { functions, ..CaptureRequest::default() };
+        let request = RunRequest {
+            capture: Some(capture),
+            ..RunRequest::new(&self.kernel, &image.initramfs, "measured")
+        };
+        let outcome = Emulator::find().unwrap().run(&request, directory.path(), &NoProgress).unwrap();
+        Run { _directory: directory, outcome }
+    }
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * callee: a module whose functions are called as often as somebody writes to /proc/callee, from system calls, from NMIs,
+ * and deep down, so that what a profiler counts of them is known. For tests of kgmon.
+ */
+#include <linux/atomic.h>
+#include <linux/cpu.h>
+#include <linux/delay.h>
+#include <linux/fs.h>
+#include <linux/math.h>
+#include <linux/module.h>
+#include <linux/proc_fs.h>
+#include <linux/uaccess.h>
+#include <asm/apic.h>
+#include <asm/nmi.h>
+
+#define KEPT noinline __attribute__((__noipa__))
+
+int callee_leaf(int x);
+int callee_calls(int x);
+int callee_down(int depth);
+void callee_in_nmi(void);
+
+static atomic_t handled = ATOMIC_INIT(0);
+static bool sending;
+
+int KEPT callee_leaf(int x)
+{
+	barrier();
+	return x + 1;
+}
+
+int KEPT callee_calls(int x)
+{
+	int result = callee_leaf(x);
+
+	barrier();
+	return result + (int)int_sqrt(result);
+}
+
+int KEPT callee_down(int depth)
+{
+	int result = depth ? callee_down(depth - 1) : 0;
+
+	barrier();
+	return result;
+}
+
+void KEPT callee_in_nmi(void)
+{
+	barrier();
+}
+
+static int in_nmi_handler(unsigned int type, struct pt_regs *regs)
+{
+	if (!READ_ONCE(sending))
+		return NMI_DONE;
+	atomic_inc(&handled);
+	callee_in_nmi();
+	callee_leaf(0);
+	return NMI_HANDLED;
+}
+
+/* So many NMIs to each CPU that is on, whatever it does. */
+static void send_nmis(unsigned int count)
+{
+	unsigned int i;
+
+	cpus_read_lock();
+	WRITE_ONCE(sending, true);
+	for (i = 0; i < count; i++) {
+		apic->send_IPI_mask(cpu_online_mask, NMI_VECTOR);
+		callee_leaf(i & 0xff);
+		udelay(5);
+	}
+	msleep(20);
+	WRITE_ONCE(sending, false);
+	cpus_read_unlock();
+}
+
+/* `calls N`, `depth N` or `nmis N`; any number of writers at a time. */
+static ssize_t callee_write(struct file *file, const char __user *from, size_t size, loff_t *at)
+{
+	char text[32] = "", verb[16];
+	unsigned int number, i;
+
+	if (size >= sizeof(text) || copy_from_user(text, from, size))
+		return -EINVAL;
+	if (sscanf(text, "%15s %u", verb, &number) != 2)
+		return -EINVAL;
+	if (!strcmp(verb, "calls"))
+		for (i = 0; i < number; i++)
+			callee_calls(i & 0xff);
+	else if (!strcmp(verb, "depth") && number <= 64)
+		callee_down(number);
+	else if (!strcmp(verb, "nmis"))
+		send_nmis(number);
+	else
+		return -EINVAL;
+	return size;
+}
+
+/* NMIs that were handled. */
+static ssize_t callee_read(struct file *file, char __user *to, size_t size, loff_t *at)
+{
+	char text[16];
+	int length = scnprintf(text, sizeof(text), "%d\n", atomic_read(&handled));
+
+	return simple_read_from_buffer(to, size, at, text, length);
+}
+
+static const struct proc_ops operations = { .proc_read = callee_read, .proc_write = callee_write };
+
+static int __init callee_init(void)
+{
+	if (!proc_create("callee", 0600, NULL, &operations))
+		return -ENOMEM;
+	return register_nmi_handler(NMI_LOCAL, in_nmi_handler, 0, "callee");
+}
+
+static void __exit callee_exit(void)
+{
+	unregister_nmi_handler(NMI_LOCAL, "callee");
+	remove_proc_entry("callee", NULL);
+}
+
+module_init(callee_init);
+module_exit(callee_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Functions that are called a known number of times");

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which functions call us, and how.
+ *
+ * Functions of the kernel itself call kg_entry directly (register_ftrace_direct): nothing of ftrace is on the path.
+ * Functions of modules come through the trampoline that ftrace makes for our generic ops, since only ftrace_ops that
+ * are not direct may name functions of modules that come and go. If a BPF program already sits directly on one of the
+ * functions, ftrace refuses the direct way for all of them, and all come the generic way.
+ */
+#include "kgmon.h"
+
+#include <linux/ctype.h>
+#include <linux/glob.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/version.h>
+
+/* The names before and since 6.4. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+#define direct_on(ops) register_ftrace_direct_multi(ops, (unsigned long)kg_entry)
+#define direct_off(ops) unregister_ftrace_direct_multi(ops, (unsigned long)kg_entry)
+#else
+#define direct_on(ops) register_ftrace_direct(ops, (unsigned long)kg_entry)
+#define direct_off(ops) unregister_ftrace_direct(ops, (unsigned long)kg_entry, false)
+#endif
+
+static struct ftrace_ops *core;	   /* functions of the kernel */
+static struct ftrace_ops *generic; /* functions of modules */
+static bool core_on, generic_on, core_direct;
+static unsigned int in_modules;
+static char **wanted, **unwanted; /* globs, as long as we count; each list ends in NULL, an empty one is NULL */
+
+static void through_ftrace(unsigned long ip, unsigned long parent, struct ftrace_ops *ops, struct ftrace_regs *regs)
+{
+	kg_count(parent, ip + MCOUNT_INSN_SIZE);
+}
+
+#ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
+/* A function that is live-patched, too: our trampoline returns to wherever it was called from, so that both work. */
+static __maybe_unused int share(struct ftrace_ops *ops, enum ftrace_ops_cmd command)
+{
+	return 0;
+}
+
+/* The same since ftrace tells the function's address, too. */
+static __maybe_unused int share_at(struct ftrace_ops *ops, unsigned long ip, enum ftrace_ops_cmd command)
+{
+	return 0;
+}
+
+#define SHARE                                                                                                \
+	__builtin_choose_expr(__builtin_types_compatible_p(typeof(&share), typeof(((struct ftrace_ops *)0)->ops_func)), \
+			      share, share_at)
+
+static int core_register(void)
+{
+	return direct_on(core);
+}
+
+static void core_unregister(void)
+{
+	if (core_direct)
+		direct_off(core);
+	else
+		unregister_ftrace_function(core);
+}
+#else
+static int core_register(void)
+{
+	return -EBUSY;
+}
+
+static void core_unregister(void)
+{
+	unregister_ftrace_function(core);
+}
+#endif
+
+bool kg_sites_running(void)
+{
+	return core_on;
+}
+
+bool kg_sites_direct(void)
+{
+	return core_on && core_direct;
+}
+
+unsigned int kg_sites_in_modules(void)
+{
+	return in_modules;
+}
+
+static bool matches(char **globs, const char *name)
+{
+	for (; globs && *globs; globs++)
+		if (glob_match(*globs, name))
+			return true;
+	return false;
+}
+
+bool kg_sites_wanted(const char *name)
+{
+	return !matches(unwanted, name) && (!wanted || matches(wanted, name));
+}
+
+static void forget(char **globs)
+{
+	char **each;
+
+	for (each = globs; each && *each; each++)
+		kfree(*each);
+	kvfree(globs);
+}
+
+static int keep(char **from, unsigned int count, char ***to)
+{
+	unsigned int i;
+
+	if (!count)
+		return 0;
+	*to = kvcalloc(count + 1, sizeof(char *), GFP_KERNEL);
+	if (!*to)
+		return -ENOMEM;
+	for (i = 0; i < count; i++) {
+		(*to)[i] = kstrdup(from[i], GFP_KERNEL);
+		if (!(*to)[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int kg_sites_add(const unsigned long *sites, unsigned int count)
+{
+	int error;
+
+	if (!generic)
+		return 0;
+	error = ftrace_set_filter_ips(generic, (unsigned long *)sites, count, 0, 0);
+	if (!error) {
+		in_modules += count;
+		return 0;
+	}
+	/* One address that ftrace does not know spoils all of them: find those that it does. */
+	if (error != -EINVAL || count == 1)
+		return error == -EINVAL ? 0 : error;
+	error = kg_sites_add(sites, count / 2);
+	return error ?: kg_sites_add(sites + count / 2, count - count / 2);
+}
+
+/* 1 if there are functions of such a name, 0 if there are none. */
+static int one_glob(struct ftrace_ops *ops, const char *glob, bool remove, struct kg_said *said)
+{
+	char text[KSYM_NAME_LEN + 2];
+	int error, length = snprintf(text, sizeof(text), "%s%s", remove ? "!" : "", glob);
+
+	/* What ftrace would take for something else than a glob: a number of a function, or a negation. */
+	if (length >= (int)sizeof(text) || isdigit(glob[0]) || glob[0] == '!')
+		return kg_fail(said, -EINVAL, "%.64s is not a glob of functions", glob);
+	error = ftrace_set_filter(ops, (unsigned char *)text, length, 0);
+	if (!error || error == -EINVAL)
+		return !error;
+	return kg_fail(said, error, "ftrace does not take the glob %.64s (%d)", glob, error);
+}
+
+static int choose(struct kg_said *said)
+{
+	int result = wanted ? 0 : one_glob(core, "*", false, said), error;
+	bool found = result > 0;
+	char **glob;
+
+	for (glob = wanted; glob && *glob && result >= 0; glob++) {
+		result = one_glob(core, *glob, false, said);
+		found |= result > 0;
+	}
+	for (glob = unwanted; glob && *glob && result >= 0; glob++)
+		result = one_glob(core, *glob, true, said);
+	if (result < 0)
+		return result;
+	if (!found)
+		return kg_fail(said, -EINVAL, "no function that can be counted has such a name");
+	/* In each filter the one and not the other. */
+	error = ftrace_set_filter_ip(core, (unsigned long)kg_sentinel_direct, 0, 0);
+	if (!error)
+		error = ftrace_set_filter_ip(core, (unsigned long)kg_sentinel_generic, 0, 0);
+	if (!error)
+		error = ftrace_set_filter_ip(core, (unsigned long)kg_sentinel_generic, 1, 0);
+	if (!error)
+		error = ftrace_set_filter_ip(generic, (unsigned long)kg_sentinel_generic, 0, 0);
+	return error ? kg_fail(said, error, "ftrace does not know the module's own functions (%d)", error) : 0;
+}
+
+static void release(void)
+{
+	if (core)
+		ftrace_free_filter(core);
+	if (generic)
+		ftrace_free_filter(generic);
+	kfree(core);
+	kfree(generic);
+	forget(wanted);
+	forget(unwanted);
+	core = generic = NULL;
+	wanted = unwanted = NULL;
+	in_modules = 0;
+}
+
+int kg_sites_start(const struct kg_options *options, struct kg_said *said)
+{
+	int error;
+
+	core = kzalloc(sizeof(*core), GFP_KERNEL);
+	generic = kzalloc(sizeof(*generic), GFP_KERNEL);
+	if (!core || !generic || keep(options->filter, options->filters, &wanted) ||
+	    keep(options->except, options->exceptions, &unwanted)) {
+		release();
+		return kg_fail(said, -ENOMEM, "no memory");
+	}
+	/* Nobody may switch ftrace off while we count. */
+	generic->flags = FTRACE_OPS_FL_PERMANENT;
+	generic->func = through_ftrace;
+	error = choose(said);
+	if (!error)
+		error = kg_modules_start(core, said);
+	if (error)
+		goto fail;
+
+	error = register_ftrace_function(generic);
+	if (error) {
+		kg_fail(said, error, error == -EBUSY ? "ftrace is switched off (kernel.ftrace_enabled is 0)" :
+						       "ftrace takes no functions of modules");
+		goto fail;
+	}
+	generic_on = true;
+
+	error = -EBUSY;
+	if (options->entry != KG_ENTRY_GENERIC) {
+#ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
+		core->ops_func = SHARE;
+#endif
+		error = core_register();
+		core_direct = !error;
+		if (error && options->entry == KG_ENTRY_DIRECT) {
+			kg_fail(said, error, "a function has a direct caller already, or the kernel knows none (%d)", error);
+			goto fail;
+		}
+	}
+	if (error) {
+		core->flags |= FTRACE_OPS_FL_PERMANENT;
+		core->func = through_ftrace;
+		core_direct = false;
+		error = register_ftrace_function(core);
+		if (error) {
+			kg_fail(said, error, "ftrace takes no functions (%d)", error);
+			goto fail;
+		}
+	}
+	core_on = true;
+	if (!kg_sentinels_counted()) {
+		error = kg_fail(said, -EIO, "ftrace took our functions and does not call us: nothing would be counted");
+		goto fail;
+	}
+	return 0;
+
+fail:
+	kg_sites_stop();
+	return error;
+}
+
+/* When this is done, nobody is on the way in any more: ftrace waits for that (FTRACE_OPS_FL_DYNAMIC). */
+void kg_sites_stop(void)
+{
+	kg_modules_stop();
+	if (core_on)
+		core_unregister();
+	if (generic_on)
+		unregister_ftrace_function(generic);
+	core_on = generic_on = core_direct = false;
+	release();
+}

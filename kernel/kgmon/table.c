@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The table of arcs: one for all CPUs, with a counter for each CPU in each slot.
+ *
+ * Slots are only ever filled. Who fills one claims it by its counter and then writes the key; until the key is there
+ * the slot is passed over, so that an arc whose making was interrupted by the same call may end up in two slots. The
+ * reader adds up what has the same key.
+ */
+#include "kgmon.h"
+
+#include <linux/atomic.h>
+#include <linux/cpumask.h>
+#include <linux/mm.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+
+/* Counters are allocated in pieces that every kernel's per-CPU allocator can give (PCPU_MIN_UNIT_SIZE is 32 KiB). */
+#define CHUNK_BITS 11
+#define CHUNK (1U << CHUNK_BITS)
+#define CHUNKS (KG_ARCS_MAX / CHUNK)
+
+struct kg_slot kg_slots[KG_SLOTS] __aligned(64);
+
+static u64 __percpu *chunks[CHUNKS];
+static u64 *keys;	      /* by the arc's number */
+static unsigned int capacity; /* in arcs */
+static atomic_t used = ATOMIC_INIT(0);
+static DEFINE_PER_CPU(u64, lost);
+
+static u64 __percpu *counter_of(unsigned int number)
+{
+	return chunks[number >> CHUNK_BITS] + (number & (CHUNK - 1));
+}
+
+unsigned long kg_insert(u64 key)
+{
+	unsigned int at = (key & KG_INDEX) / 2, probe;
+	unsigned long counter = 0;
+
+	for (probe = 0; probe < KG_SLOTS; probe++, at = (at + 1) & (KG_SLOTS - 1)) {
+		struct kg_slot *slot = &kg_slots[at];
+		u64 there = smp_load_acquire(&slot->key);
+
+		if (there == key) {
+			/* A counter that we took in vain keeps its key and stays at 0. */
+			return slot->counter;
+		}
+		if (there || READ_ONCE(slot->counter))
+			continue;
+		if (!counter) {
+			int number = atomic_fetch_add_unless(&used, 1, capacity);
+
+			if (number >= (int)capacity)
+				break;
+			WRITE_ONCE(keys[number], key);
+			counter = (unsigned long)counter_of(number);
+		}
+		if (cmpxchg64((u64 *)&slot->counter, 0, counter) == 0) {
+			smp_store_release(&slot->key, key);
+			return counter;
+		}
+	}
+	return (unsigned long)&lost;
+}
+
+/* The same as kg_entry, for those who come through ftrace's own trampoline. */
+void kg_count(unsigned long caller, unsigned long callee)
+{
+	u64 key = caller + callee * KG_MUL;
+	unsigned int at = (key & KG_INDEX) / 2;
+	unsigned long counter = 0;
+
+	for (; READ_ONCE(kg_slots[at].key); at = (at + 1) & (KG_SLOTS - 1)) {
+		if (READ_ONCE(kg_slots[at].key) == key) {
+			counter = kg_slots[at].counter;
+			break;
+		}
+	}
+	if (!counter)
+		counter = kg_insert(key);
+	this_cpu_inc(*(u64 __percpu *)counter);
+}
+
+/* The other way of KG_MUL. */
+static void arc_of(u64 key, u64 *caller, u64 *callee)
+{
+	const u64 base = 0xffffffff80000000ULL; /* of all code */
+	u64 sum = key - base - base * KG_MUL;
+
+	*callee = base + div64_u64(sum, KG_MUL);
+	*caller = key - *callee * KG_MUL;
+}
+
+bool kg_table_arc(unsigned int number, u64 *caller, u64 *callee)
+{
+	u64 key = READ_ONCE(keys[number]);
+
+	if (!key)
+		return false;
+	arc_of(key, caller, callee);
+	*callee -= MCOUNT_INSN_SIZE;
+	return true;
+}
+
+unsigned int kg_table_used(void)
+{
+	return min_t(unsigned int, atomic_read(&used), capacity);
+}
+
+void kg_table_read(int cpu, u64 *counts, unsigned int arcs, u64 *lost_calls)
+{
+	unsigned int number, base;
+
+	for (base = 0; base < arcs; base += CHUNK) {
+		const u64 *of = per_cpu_ptr(chunks[base >> CHUNK_BITS], cpu);
+		unsigned int end = min(arcs - base, CHUNK);
+
+		for (number = 0; number < end; number++)
+			counts[base + number] += READ_ONCE(of[number]);
+	}
+	*lost_calls += READ_ONCE(*per_cpu_ptr(&lost, cpu));
+}
+
+u64 kg_table_calls(unsigned long function)
+{
+	unsigned int number, count = kg_table_used();
+	u64 caller, callee, calls = 0;
+	int cpu;
+
+	for (number = 0; number < count; number++) {
+		if (!kg_table_arc(number, &caller, &callee) || callee - function > 16)
+			continue;
+		for_each_possible_cpu(cpu)
+			calls += READ_ONCE(*per_cpu_ptr(counter_of(number), cpu));
+	}
+	return calls;
+}
+
+void kg_table_clear(void)
+{
+	unsigned int chunk;
+	int cpu;
+
+	memset(kg_slots, 0, sizeof(kg_slots));
+	if (keys)
+		memset(keys, 0, capacity * sizeof(*keys));
+	for_each_possible_cpu(cpu) {
+		for (chunk = 0; chunk < CHUNKS && chunks[chunk]; chunk++)
+			memset(per_cpu_ptr(chunks[chunk], cpu), 0, CHUNK * sizeof(u64));
+		*per_cpu_ptr(&lost, cpu) = 0;
+	}
+	atomic_set(&used, 0);
+}
+
+int kg_table_make(unsigned int arcs, struct kg_said *said)
+{
+	unsigned int chunk;
+
+	if (arcs == capacity)
+		return 0;
+	kg_table_free();
+	keys = vzalloc(array_size(arcs, sizeof(*keys)));
+	if (!keys)
+		return kg_fail(said, -ENOMEM, "no memory for %u arcs", arcs);
+	for (chunk = 0; chunk < DIV_ROUND_UP(arcs, CHUNK); chunk++) {
+		chunks[chunk] = __alloc_percpu(CHUNK * sizeof(u64), 64);
+		if (!chunks[chunk]) {
+			kg_table_free();
+			return kg_fail(said, -ENOMEM, "no memory for %u arcs on %u CPUs", arcs,
+				       num_possible_cpus());
+		}
+	}
+	capacity = arcs;
+	kg_table_clear();
+	return 0;
+}
+
+void kg_table_free(void)
+{
+	unsigned int chunk;
+
+	for (chunk = 0; chunk < CHUNKS; chunk++) {
+		free_percpu(chunks[chunk]);
+		chunks[chunk] = NULL;
+	}
+	vfree(keys);
+	keys = NULL;
+	capacity = 0;
+	atomic_set(&used, 0);
+}
+
+unsigned int kg_table_capacity(void)
+{
+	return capacity;
+}
+
+size_t kg_table_bytes(void)
+{
+	size_t each = round_up(capacity, CHUNK) * sizeof(u64);
+
+	return capacity ? sizeof(kg_slots) + capacity * sizeof(*keys) + each * num_possible_cpus() : sizeof(kg_slots);
+}

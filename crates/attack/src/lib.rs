@@ -11,6 +11,8 @@
 
 mod convert;
 mod elf;
+mod live;
+mod live_seeds;
 mod mutate;
 mod profile;
 mod seeds;
@@ -49,13 +51,16 @@ pub fn targets() -> Vec<Target> {
         target("gmon", seeds::gmon, convert::gmon),
         target("guest_elf", seeds::elf, elf::guest),
         target("json_manifests", seeds::json_manifests, text::json_manifests),
+        target("kallsyms", live_seeds::kallsyms, live::kallsyms),
         target("kernel_config", seeds::kernel_config, text::kernel_config),
         target("kernel_elf", seeds::elf, elf::kernel),
         target("kgmon", seeds::kgmon, convert::kgmon),
         target("mcrae", seeds::mcrae, trace::mcrae),
         target("model", seeds::model, text::model),
         target("paper", seeds::paper, text::paper),
+        target("perf_record", live_seeds::perf_record, live::perf_record),
         target("perf_text", seeds::perf_text, convert::perf_text),
+        target("proc_counts", live_seeds::proc_counts, live::proc_counts),
         target("profile", seeds::profile, profile::table),
         target("results", seeds::results, text::results),
         target("source_lines", seeds::elf, elf::source_lines),
@@ -64,6 +69,7 @@ pub fn targets() -> Vec<Target> {
         target("tool_output", seeds::tool_output, text::tool_output),
         target("trace_file", seeds::trace_file, trace::whole),
         target("user_elf", seeds::elf, elf::user),
+        target("vmcoreinfo", live_seeds::vmcoreinfo, live::notes),
         target("workload", seeds::workload, text::workload),
     ]
 }

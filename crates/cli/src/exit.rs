@@ -153,6 +153,32 @@ impl From<kerntune_profile::Error> for Failure {
     }
 }
 
+impl From<kerntune_live::Error> for Failure {
+    fn from(error: kerntune_live::Error) -> Self {
+        use kerntune_live::Error;
+        match error {
+            Error::Work(inner) => inner.into(),
+            Error::Profile(inner) => inner.into(),
+            Error::Symbols(inner) => inner.into(),
+            Error::NotPermitted { .. } | Error::NoPerf { .. } | Error::Event { .. } | Error::Spawn { .. } => {
+                Self::new(Exit::Missing, error)
+            }
+            Error::Nothing(_) => Self::new(Exit::Recording, error),
+            other => Self::new(Exit::Usage, other),
+        }
+    }
+}
+
+impl From<kerntune_symbols::Error> for Failure {
+    fn from(error: kerntune_symbols::Error) -> Self {
+        use kerntune_symbols::Error;
+        match error {
+            Error::Kernel(inner) => inner.into(),
+            other => Self::new(Exit::Missing, other),
+        }
+    }
+}
+
 impl From<kerntune_report::Error> for Failure {
     fn from(error: kerntune_report::Error) -> Self {
         Self::new(Exit::Usage, error)

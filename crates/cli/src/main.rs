@@ -45,6 +45,7 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {
         Command::Kernel(command) => commands::kernel::run(global, command, output),
         Command::Workload(command) => commands::workload::run(command, output),
         Command::Record(options) => commands::record::run(global, options, output),
+        Command::Live(command) => commands::live::run(global, command, output),
         Command::Profile(command) => commands::profile::run(global, command, output),
         Command::Report(options) => options.run(global, output),
         Command::Export(format) => format.run(global, output),

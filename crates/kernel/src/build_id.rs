@@ -9,6 +9,7 @@ use object::elf::{FileHeader64, NT_GNU_BUILD_ID};
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, ReadCache, ReadRef};
 use std::fs::{self, File};
+use std::path::Path;
 
 /// Where a running kernel shows its notes.
 const RUNNING: &str = "/sys/kernel/notes";
@@ -35,11 +36,18 @@ impl Kernel {
     /// # Errors
     /// `vmlinux` cannot be opened.
     pub fn build_id(&self) -> Result<Option<String>> {
-        let path = self.vmlinux();
-        let data = ReadCache::new(File::open(&path).at("open", &path)?);
-        // What is wrong with the file is said by whoever needs more of it.
-        Ok(notes(&data).ok().flatten().and_then(|notes| build_id(&notes)))
+        build_id_of(&self.vmlinux())
     }
+}
+
+/// The linker's hash of a `vmlinux` in hexadecimal digits; none if it was linked without, or is no such file.
+///
+/// # Errors
+/// The file cannot be opened.
+pub fn build_id_of(vmlinux: &Path) -> Result<Option<String>> {
+    let data = ReadCache::new(File::open(vmlinux).at("open", vmlinux)?);
+    // What is wrong with the file is said by whoever needs more of it.
+    Ok(notes(&data).ok().flatten().and_then(|notes| build_id(&notes)))
 }
 
 /// The section `.notes`.

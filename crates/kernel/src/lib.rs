@@ -76,7 +76,7 @@ mod tools;
 
 pub use arch::Arch;
 pub use build::build;
-pub use build_id::{running, running_build_id};
+pub use build_id::{build_id_of, running, running_build_id};
 pub use compiler::{Compiler, CompilerIdentity};
 pub use error::{Error, Result};
 pub use link_script::{ORDER_END, ORDER_START};

@@ -90,6 +90,14 @@ pub enum Error {
         /// The id of the other profile's kernel.
         second_kernel: String,
     },
+    /// Figures that do not add up to anything.
+    #[error("profile {sampled} was sampled and {measured} was not: they cannot be merged; compare their shares with `report {measured} diff {sampled}`")]
+    SampledAndMeasured {
+        /// The id of a sampled profile.
+        sampled: String,
+        /// The id of one that was not.
+        measured: String,
+    },
     /// Nothing to add up.
     #[error("there is no profile to merge; give at least one with a weight above 0")]
     NothingToMerge,

@@ -42,6 +42,7 @@ mod manifest;
 mod merge;
 mod parquet_file;
 mod parquet_guard;
+mod sampled;
 mod scope;
 mod store;
 mod tables;
@@ -59,6 +60,7 @@ pub use kinds::{EdgeKind, How, ModelEvent, PathKind, Run, SwitchKind, ThreadKind
 pub use manifest::{rfc3339, Capture, Carried, KernelId, Manifest, TableFile, SCHEMA_NAME, SCHEMA_VERSION};
 pub use merge::merge;
 pub use parquet_file::ColumnType;
+pub use sampled::{Counted, Sampled};
 pub use scope::{Scope, ScopeTotals};
 pub use store::{find, keep, list, remove, Entry, Listing};
 pub use tables::{

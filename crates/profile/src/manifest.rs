@@ -1,6 +1,6 @@
 //! What a profile says of itself.
 
-use crate::{Nanoseconds, Run};
+use crate::{Counted, Nanoseconds, Run, Sampled};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -50,6 +50,12 @@ pub struct Manifest {
     /// What was lost where the counts are those of another kernel, carried to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
+    /// How the times came about where they were sampled and not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<Sampled>,
+    /// What was counted beside the tables, each by its source.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<Counted>,
     /// The files; filled in by [`crate::Profile::save`].
     #[serde(default)]
     pub tables: BTreeMap<String, TableFile>,
@@ -133,6 +139,8 @@ impl Manifest {
             exact: false,
             sources: Vec::new(),
             carried: None,
+            sampled: None,
+            counted: Vec::new(),
             tables: BTreeMap::new(),
         }
     }

@@ -7,8 +7,8 @@
 //! a later profile has come last: [`Tables::within`] holds if all ran the same regions in order.
 
 use crate::{
-    Address, Block, CallArc, Carried, Edge, Error, FunctionIndex, FunctionTotals, HistogramBucket, IdleStats,
-    Instructions, Manifest, ModelEvent, ModelEventStats, PathNode, PointStats, Profile, RegionStats, Result,
+    Address, Block, CallArc, Carried, Counted, Edge, Error, FunctionIndex, FunctionTotals, HistogramBucket, IdleStats,
+    Instructions, Manifest, ModelEvent, ModelEventStats, PathNode, PointStats, Profile, RegionStats, Result, Sampled,
     SwitchStats, Symbol, Tables, ThreadStats,
 };
 use kerntune_work::Key;
@@ -32,6 +32,13 @@ pub fn merge(parts: &[(&Profile, u64)]) -> Result<Profile> {
                 second_kernel: b.kernel.id.clone(),
             });
         }
+    }
+    let one = |is_sampled: bool| {
+        let mut all = parts.iter().map(|(profile, _)| &profile.manifest);
+        all.find(|manifest| manifest.sampled.is_some() == is_sampled).map(|manifest| manifest.id.clone())
+    };
+    if let (Some(sampled), Some(measured)) = (one(true), one(false)) {
+        return Err(Error::SampledAndMeasured { sampled, measured });
     }
     let mut sum = Sum::default();
     for &(profile, weight) in &parts {
@@ -78,6 +85,8 @@ fn manifest(parts: &[(&Profile, u64)], first: &Manifest) -> Manifest {
         exact: all().all(|(m, _)| m.exact),
         sources: all().map(|(m, weight)| format!("profile {} × {weight}", m.id)).collect(),
         carried: carried(parts),
+        sampled: sampled(parts),
+        counted: counted(parts),
         tables: BTreeMap::new(),
         ..first.clone()
     }
@@ -98,6 +107,49 @@ fn carried(parts: &[(&Profile, u64)]) -> Option<Carried> {
         at_least_percent: all().map(|(carried, _)| carried.at_least_percent).min().unwrap_or_default(),
         kernel: first.kernel.clone(),
     })
+}
+
+/// How the sum was sampled, if any part was. A sample of the sum stands for the longest time that one of a part does,
+/// times its weight: errors that are told of it are at least the true ones.
+fn sampled(parts: &[(&Profile, u64)]) -> Option<Sampled> {
+    let all = || parts.iter().filter_map(|(profile, weight)| Some((profile.manifest.sampled.as_ref()?, *weight)));
+    let (first, _) = all().next()?;
+    let words = |of: fn(&Sampled) -> Option<&str>| {
+        let mut words: Vec<&str> = all().filter_map(|(sampled, _)| of(sampled)).collect();
+        words.sort_unstable();
+        words.dedup();
+        (!words.is_empty()).then(|| words.join("; "))
+    };
+    Some(Sampled {
+        source: words(|sampled| Some(&sampled.source)).unwrap_or_default(),
+        samples: all().fold(0, |sum, (sampled, _)| sum.saturating_add(sampled.samples)),
+        sample_ns: all().map(|(sampled, weight)| sampled.sample_ns * weight).max().unwrap_or_default(),
+        cpus: all().map(|(sampled, _)| sampled.cpus).max().unwrap_or_default(),
+        wall_ns: all().map(|(sampled, weight)| sampled.wall_ns * weight).sum(),
+        period: words(|sampled| Some(&sampled.period)).unwrap_or_default(),
+        bias: words(|sampled| sampled.bias.as_deref()),
+        filter: words(|sampled| sampled.filter.as_deref()),
+        calls: all().count() == parts.len() && all().all(|(sampled, _)| sampled.calls),
+        ..first.clone()
+    })
+}
+
+/// What was counted beside the tables, each part times its weight.
+fn counted(parts: &[(&Profile, u64)]) -> Vec<Counted> {
+    let mut sums: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
+    for (profile, weight) in parts {
+        for Counted { kind, name, count, source } in &profile.manifest.counted {
+            let sum = sums.entry((kind, name, source)).or_default();
+            *sum = sum.saturating_add(count.saturating_mul(*weight));
+        }
+    }
+    let row = |((kind, name, source), count): ((&str, &str, &str), u64)| Counted {
+        kind: kind.into(),
+        name: name.into(),
+        count,
+        source: source.into(),
+    };
+    sums.into_iter().map(row).collect()
 }
 
 /// Gives the same number to the same key.

@@ -4,7 +4,7 @@
 use crate::columns::{Cell, Columns, Side};
 use crate::style::{printable, Role};
 use crate::view::scope;
-use crate::{health, Error, Result, Style};
+use crate::{health, sampled, Error, Result, Style};
 use kerntune_compare::number::{change, figure, fixed, grouped};
 use kerntune_profile::{difference_within, Difference, KernelId, PathLabel, Profile, ScopeTotals};
 use serde::Serialize;
@@ -184,6 +184,20 @@ impl Per {
         }
     }
 
+    /// The standard error of a change: errors of two sums add as their squares do.
+    fn error(self, profiles: [&Profile; 2], values: [i128; 2]) -> String {
+        let square = |side: usize| {
+            let ns = u64::try_from(values[side]).unwrap_or(0);
+            let error = sampled::error_ns(profiles[side], ns).unwrap_or(0) as f64;
+            (error / self.0[side].unwrap_or(1) as f64).powi(2)
+        };
+        let error = (square(0) + square(1)).sqrt();
+        match self.0 {
+            [Some(_), Some(_)] => decimals(error),
+            _ => grouped(error.round() as u64),
+        }
+    }
+
     fn change_value(self, values: [i128; 2]) -> f64 {
         let of = |side: usize| values[side] as f64 / self.0[side].unwrap_or(1) as f64;
         of(1) - of(0)
@@ -209,7 +223,13 @@ pub fn text(base: &Profile, other: &Profile, options: &Options, style: Style) ->
     let found = find([base, other], options)?;
     let mut out = whole([base, other], &found.difference, options).render(style);
     out.push('\n');
-    out += &table(&found, options).render(style);
+    out += &table([base, other], &found, options).render(style);
+    if base.manifest.sampled.is_some() != other.manifest.sampled.is_some() {
+        out += &style.paint(
+            Role::Faint,
+            "One was sampled, in time of a real machine, and the other was not: compare shares, not times.\n",
+        );
+    }
     let totals = &found.difference.totals;
     if !options.per_operation && totals[0].operations != totals[1].operations {
         out += &style.paint(
@@ -270,7 +290,7 @@ fn whole(profiles: [&Profile; 2], difference: &Difference, options: &Options) ->
     table
 }
 
-fn table(found: &Found, options: &Options) -> Columns {
+fn table(profiles: [&Profile; 2], found: &Found, options: &Options) -> Columns {
     let per = Per::new(&found.difference, options);
     let head = |head: &str| match options.per_operation {
         true => format!("{head}\n/op"),
@@ -280,16 +300,28 @@ fn table(found: &Found, options: &Options) -> Columns {
         true => format!("net {side}\nns/op"),
         false => format!("net {side}\nns"),
     };
-    let mut table = Columns::new([
-        (net("A").as_str(), Side::Right),
-        (net("B").as_str(), Side::Right),
-        (net("B - A").as_str(), Side::Right),
-        ("% of\nchange", Side::Right),
-        (head("calls A").as_str(), Side::Right),
-        (head("calls B").as_str(), Side::Right),
-        (net("B - A").replace("net", "elapsed").as_str(), Side::Right),
-        (if options.paths { "path, from its end" } else { "function" }, Side::Left),
-    ]);
+    let sampled = profiles.iter().any(|profile| profile.manifest.sampled.is_some());
+    let calls = |side: usize| match sampled::has_calls(profiles[side]) {
+        true => head(["calls A", "calls B"][side]),
+        false => String::new(),
+    };
+    let error = net(sampled::ERROR).replace("net ", "");
+    let mut table = Columns::with(
+        [
+            (net("A").as_str(), Side::Right),
+            (net("B").as_str(), Side::Right),
+            (net("B - A").as_str(), Side::Right),
+        ]
+        .into_iter()
+        .chain(sampled.then_some((error.as_str(), Side::Right)))
+        .chain([
+            ("% of\nchange", Side::Right),
+            (calls(0).as_str(), Side::Right),
+            (calls(1).as_str(), Side::Right),
+            (net("B - A").replace("net", "elapsed").as_str(), Side::Right),
+            (if options.paths { "path, from its end" } else { "function" }, Side::Left),
+        ]),
+    );
     let totals = found.difference.totals.map(|whole| i128::from(whole.elapsed_ns.get()));
     let total = per.change_value(totals);
     let part = |values: [i128; 2]| match per.change_value(values) {
@@ -297,22 +329,29 @@ fn table(found: &Found, options: &Options) -> Columns {
         value => fixed(100.0 * value / total, 2),
     };
     let mut line = |net: [i128; 2], calls: Option<[i128; 2]>, elapsed: Option<[i128; 2]>, name: Cell| {
-        let [a, b] = calls.map_or(Default::default(), |calls| [per.one(calls[0], 0), per.one(calls[1], 1)]);
+        let one = |side: usize, calls: i128| match sampled::has_calls(profiles[side]) {
+            true => per.one(calls, side),
+            false => String::new(),
+        };
+        let [a, b] = calls.map_or(Default::default(), |calls| [one(0, calls[0]), one(1, calls[1])]);
         let role = match per.change_value(net) {
             change if change < 0.0 => Role::Good,
             change if change > 0.0 => Role::Bad,
             _ => Role::Plain,
         };
-        table.row([
-            per.one(net[0], 0).into(),
-            per.one(net[1], 1).into(),
-            Cell(per.change(net), role),
+        let mut cells: Vec<Cell> =
+            vec![per.one(net[0], 0).into(), per.one(net[1], 1).into(), Cell(per.change(net), role)];
+        if sampled {
+            cells.push(per.error(profiles, net).into());
+        }
+        cells.extend([
             part(net).into(),
             a.into(),
             b.into(),
             elapsed.map_or(String::new(), |elapsed| per.change(elapsed)).into(),
             name,
         ]);
+        table.row_of(cells);
     };
     let shown = options.top.unwrap_or(found.rows.len()).min(found.rows.len());
     let (rows, rest) = found.rows.split_at(shown);
@@ -356,6 +395,8 @@ struct Json<'a> {
 
 #[derive(Serialize)]
 struct JsonSide<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled: Option<sampled::JsonSampled<'a>>,
     profile: &'a str,
     kernel: &'a KernelId,
     workload: &'a str,
@@ -372,6 +413,7 @@ impl<'a> JsonSide<'a> {
     fn new(profile: &'a Profile, whole: &ScopeTotals) -> Self {
         let manifest = &profile.manifest;
         Self {
+            sampled: sampled::json(profile),
             profile: &manifest.id,
             kernel: &manifest.kernel,
             workload: &manifest.workload,

@@ -1,5 +1,6 @@
 //! Anomalies, in words.
 
+use crate::sampled;
 use crate::style::{printable, Role};
 use crate::Style;
 use kerntune_compare::number::grouped;
@@ -22,8 +23,13 @@ const HARMLESS: [&str; 9] = [
 /// One note for each thing that a reader has to know; none when all is well.
 pub(crate) fn notes(profile: &Profile) -> Vec<String> {
     let manifest = &profile.manifest;
-    let mut notes = Vec::new();
-    if manifest.lost_events > 0 {
+    let mut notes = sampled::notes(manifest);
+    if manifest.lost_events > 0 && manifest.sampled.is_some() {
+        notes.push(format!(
+            "{} samples were lost: whose time that was is not known, and it is in no function.",
+            grouped(manifest.lost_events)
+        ));
+    } else if manifest.lost_events > 0 {
         notes.push(format!(
             "{} events were lost: the figures are too low. Record again.",
             grouped(manifest.lost_events)
@@ -110,6 +116,19 @@ fn note(what: &str, count: u64, events: u64) -> String {
         "stack_mismatches" | "running_mismatches" | "clock_mismatches" | "unmatched_exits" => {
             format!("{count} {} in the trace (of {events} events).", what.replace('_', " "))
         }
+        "unnamed_frames" => format!("{count} frames of call chains are in code that no symbol names."),
+        "cut_chains" => {
+            format!("{count} call chains were longer than the kernel tells: their callers are missing (kernel.perf_event_max_stack).")
+        }
+        "throttled" => {
+            format!("{count} times the kernel took fewer samples for a while (kernel.perf_cpu_time_max_percent): a lower --rate helps.")
+        }
+        "folded_samples" => {
+            format!("{count} samples (of {events}) found no room for their call path and are with a caller of theirs.")
+        }
+        "crowded_threads" => format!("{count} samples are of threads that found no room of their own."),
+        "crowded_switches" => format!("{count} context switches found no room in their table."),
+        "lost_switch_samples" => format!("{count} samples of context switches were lost: the others stand for them."),
         // A recorder newer than this list still gets its say.
         _ => format!("{}: {count}.", what.replace('_', " ")),
     }

@@ -6,7 +6,7 @@ use crate::head::Head;
 use crate::style::{printable, Role};
 use crate::unit::{header, TimeUnit};
 use crate::view::{scope, share};
-use crate::{health, Result, Style};
+use crate::{health, sampled, Result, Style};
 use kerntune_compare::number::{fixed, grouped};
 use kerntune_profile::{FunctionIndex, How, Profile, ScopeTotals};
 use serde::Serialize;
@@ -103,20 +103,26 @@ pub fn text(profile: &Profile, options: &Options, style: Style) -> Result<String
     let beside =
         [("[user]", found.totals.user_ns.get()), ("[unattributed]", found.totals.unattributed_ns.get())];
     let unit = TimeUnit::for_largest(busy);
+    let has_calls = sampled::has_calls(profile);
+    let error = format!("{} net\n{}", sampled::ERROR, unit.name());
     let mut table = Columns::new([
         (format!("net\n{}", unit.name()).as_str(), Side::Right),
         ("% net", Side::Right),
-        ("calls", Side::Right),
+        (if has_calls { "calls" } else { &error }, Side::Right),
         ("functions", Side::Right),
         ("group", Side::Left),
     ]);
+    let calls = |group: &Group| match has_calls {
+        true => grouped(group.calls),
+        false => sampled::error(profile, group.net_ns, unit),
+    };
     let shown = options.top.unwrap_or(found.groups.len()).min(found.groups.len());
     let (groups, rest) = found.groups.split_at(shown);
     for group in groups {
         table.row([
             unit.format(group.net_ns).into(),
             fixed(share(group.net_ns, busy), 2).into(),
-            grouped(group.calls).into(),
+            calls(group).into(),
             grouped(group.functions).into(),
             printable(&group.group).into(),
         ]);
@@ -137,20 +143,26 @@ pub fn text(profile: &Profile, options: &Options, style: Style) -> Result<String
     beside.iter().filter(|(_, net)| *net > 0).for_each(|(name, net)| more(name, *net));
     out += &table.render(style);
     if options.matrix {
-        out += &matrix(&found, options, style);
+        out += &matrix(profile, &found, options, style);
     }
     out += &health::text(profile, style);
     Ok(out)
 }
 
 /// Who calls into whom: calls within a group are left out, they are in no one's way.
-fn matrix(found: &Found, options: &Options, style: Style) -> String {
+fn matrix(profile: &Profile, found: &Found, options: &Options, style: Style) -> String {
     let pairs: Vec<&Pair> = found.matrix.iter().filter(|pair| pair.from != pair.to).collect();
     let unit = TimeUnit::for_largest(pairs.iter().map(|pair| pair.elapsed_ns).max().unwrap_or(0));
+    let has_calls = sampled::has_calls(profile);
+    let error = format!("{}\n{}", sampled::ERROR, unit.name());
+    let calls = |pair: &Pair| match has_calls {
+        true => grouped(pair.calls),
+        false => sampled::error(profile, pair.elapsed_ns, unit),
+    };
     let mut table = Columns::new([
         (format!("elapsed\n{}", unit.name()).as_str(), Side::Right),
         ("% busy", Side::Right),
-        ("calls", Side::Right),
+        (if has_calls { "calls" } else { &error }, Side::Right),
         ("from", Side::Left),
         ("into", Side::Left),
     ]);
@@ -159,7 +171,7 @@ fn matrix(found: &Found, options: &Options, style: Style) -> String {
         table.row([
             unit.format(pair.elapsed_ns).into(),
             fixed(share(pair.elapsed_ns, found.totals.busy_ns.get()), 2).into(),
-            grouped(pair.calls).into(),
+            calls(pair).into(),
             printable(&pair.from).into(),
             printable(&pair.to).into(),
         ]);
@@ -181,6 +193,8 @@ struct Json<'a> {
     idle_ns: u64,
     user_ns: u64,
     unattributed_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled: Option<sampled::JsonSampled<'a>>,
     groups: &'a [Group],
     matrix: Option<&'a [Pair]>,
 }
@@ -196,6 +210,7 @@ pub fn json(profile: &Profile, options: &Options) -> Result<String> {
         idle_ns: found.totals.idle_ns.get(),
         user_ns: found.totals.user_ns.get(),
         unattributed_ns: found.totals.unattributed_ns.get(),
+        sampled: sampled::json(profile),
         groups: &found.groups[..top(found.groups.len())],
         matrix: options.matrix.then(|| &found.matrix[..top(found.matrix.len())]),
     })

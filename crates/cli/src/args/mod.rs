@@ -2,6 +2,7 @@
 
 mod bench;
 mod counters;
+mod live;
 mod package;
 mod paper;
 mod record;
@@ -13,6 +14,7 @@ pub use crate::global::{Global, Json};
 use bench::positive_percent;
 pub use bench::{Bench, BenchCompare, BenchCorrelate, BenchRun, IntervalMethod, Machine, RowCorrection};
 pub use counters::Counters;
+pub use live::{Dump, Live, Watch};
 pub use package::Package;
 pub use paper::Paper;
 pub use record::RecordDetail;
@@ -56,6 +58,9 @@ pub enum Command {
     Workload(Workload),
     /// Run a workload on a kernel in the emulator and record what the kernel does
     Record(Record),
+    /// Profile the kernel of this machine while it works (docs/live.md)
+    #[command(subcommand)]
+    Live(Live),
     /// List, show and remove profiles
     #[command(subcommand)]
     Profile(Profile),
@@ -276,11 +281,11 @@ pub struct Exclude {
 #[derive(Debug, Args)]
 pub struct Record {
     /// The kernel: label, beginning of an id, or directory
-    #[arg(long)]
-    pub kernel: String,
+    #[arg(long, required_unless_present = "live")]
+    pub kernel: Option<String>,
     /// The workload: a name or a .toml file
-    #[arg(long)]
-    pub workload: String,
+    #[arg(long, required_unless_present = "live")]
+    pub workload: Option<String>,
     /// Which of the workload's runs
     #[arg(long, default_value = "measured", value_parser = ["measured", "training"])]
     pub run: String,
@@ -304,6 +309,15 @@ pub struct Record {
     /// Run this in the guest instead of the workload's run, with the workload's services
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "run")]
     pub command: Vec<String>,
+    /// Run COMMAND here and profile the kernel of this machine meanwhile (docs/live.md)
+    #[arg(long, requires = "command", conflicts_with_all = ["kernel", "workload", "no_functions", "no_edges", "edges",
+          "only", "skip", "point", "user", "weights", "tags", "model"])]
+    pub live: bool,
+    #[command(flatten)]
+    pub watch: Watch,
+    /// With --live: only COMMAND and what it starts, and not the whole machine
+    #[arg(long, requires = "live", conflicts_with_all = ["pid", "cgroup"])]
+    pub command_only: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -9,6 +9,7 @@ mod counters;
 pub mod doctor;
 pub mod explain;
 pub mod kernel;
+pub mod live;
 pub mod optimize;
 pub mod package;
 pub mod paper;

@@ -14,8 +14,17 @@ use kerntune_tune::record::{record_in_detail, Capture, RecordRequest, Repeat};
 use kerntune_tune::Session;
 
 pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, Failure> {
+    if options.live {
+        return super::live::record(global, options, output);
+    }
+    let (Some(kernel), Some(name)) = (&options.kernel, &options.workload) else {
+        return Err(Failure::usage("give --kernel and --workload, or --live for the kernel that runs here"));
+    };
+    if options.watch.is_given() {
+        return Err(Failure::usage("--rate, --software-clock, --pid, --cgroup and --cpu are for --live"));
+    }
     let work = work(global)?;
-    let mut workload = workload(&options.workload)?;
+    let mut workload = workload(name)?;
     if options.command.first().is_some_and(String::is_empty) {
         return Err(Failure::usage("the COMMAND after -- is empty"));
     }
@@ -30,7 +39,7 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         workload.training = Run::default();
         workload.name = name_of(&options.command);
     }
-    let kernel = kerntune_kernel::find(&work, &options.kernel)?;
+    let kernel = kerntune_kernel::find(&work, kernel)?;
     let edges = edges(options);
     if options.model.is_asked() && !edges {
         return Err(Failure::usage(
@@ -82,7 +91,7 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
 
 /// What a command's recording is filed under, which is not what the workload that lends its services is called: its words, as
 /// many as fit into a table.
-fn name_of(command: &[String]) -> String {
+pub(super) fn name_of(command: &[String]) -> String {
     const WIDTH: usize = 60;
     let line = command.join(" ").replace(|c: char| c.is_control(), " ");
     match line.char_indices().nth(WIDTH) {

@@ -9,7 +9,8 @@ use crate::registry::{entry, Run};
 use crate::subject::Subject;
 use clap::Args;
 use kerntune_convert::gmon::{self, Target};
-use std::path::PathBuf;
+use kerntune_profile::Profile;
+use std::path::{Path, PathBuf};
 
 pub const ENTRY: Entry = entry::<_, Options>("gmon", 3);
 
@@ -28,24 +29,68 @@ pub struct Options {
 
 impl Run<Global> for Options {
     fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
-        let mut symbols = self.output.clone().into_os_string();
-        symbols.push(".symbols");
-        let symbols = PathBuf::from(symbols);
-        let files = [OutputFile::new("--output", &self.output)?, OutputFile::new("--output", &symbols)?];
+        let files = Files::new("--output", &self.output)?;
         let subject = Subject::open(global, &self.profile)?;
         let scope = kerntune_report::scope(&subject.profile, self.region.as_deref())?;
-        let exported =
-            gmon::export(&subject.profile.tables, |region| scope.contains(region)).map_err(Failure::usage)?;
-        files[0].write(&exported.gmon.to_bytes(Target::LITTLE_64))?;
-        files[1].write(exported.symbols.as_bytes())?;
+        files.write(&subject.profile, |region| scope.contains(region), &vmlinux(&subject), output)?;
+        Ok(Exit::Ok)
+    }
+}
+
+/// A `gmon.out` and its symbols, to be written.
+pub struct Files {
+    gmon: OutputFile,
+    symbols: OutputFile,
+    named: [PathBuf; 2],
+}
+
+impl Files {
+    /// `path` and the file of its symbols beside it, as `option` names them.
+    pub fn new(option: &str, path: &Path) -> Result<Self, Failure> {
+        let mut symbols = path.as_os_str().to_owned();
+        symbols.push(".symbols");
+        let symbols = PathBuf::from(symbols);
+        Ok(Self {
+            gmon: OutputFile::new(option, path)?,
+            symbols: OutputFile::new(option, &symbols)?,
+            named: [path.to_owned(), symbols],
+        })
+    }
+
+    /// Writes the regions for which `wanted` holds; says how to read them with the image `image`.
+    pub fn write(
+        &self,
+        profile: &Profile,
+        wanted: impl Fn(u32) -> bool,
+        image: &str,
+        output: &Output,
+    ) -> Result<(), Failure> {
+        let sampled = profile.manifest.sampled.as_ref();
+        // An arc that was sampled and not counted would be one that was never taken.
+        let without_arcs = sampled.filter(|sampled| !sampled.calls).map(|_| {
+            let mut tables = profile.tables.clone();
+            tables.arcs.clear();
+            tables
+        });
+        let tables = without_arcs.as_ref().unwrap_or(&profile.tables);
+        let exported = gmon::export(tables, wanted).map_err(Failure::usage)?;
+        self.gmon.write(&exported.gmon.to_bytes(Target::LITTLE_64))?;
+        self.symbols.write(exported.symbols.as_bytes())?;
         if exported.left_out_ns > 0 {
             output.note(&format!(
                 "left out: {} ns of functions that are too small for gprof",
                 exported.left_out_ns
             ));
         }
-        let image = vmlinux(&subject);
-        output.note(&format!("gprof -S {} {image} {}", symbols.display(), self.output.display()));
-        Ok(Exit::Ok)
+        let [gmon, symbols] = self.named.each_ref().map(|path| path.display());
+        let flat = match without_arcs {
+            Some(_) => {
+                output.note("no calls were counted: gprof has a flat profile of it, and no call graph");
+                " -p"
+            }
+            None => "",
+        };
+        output.note(&format!("gprof{flat} -S {symbols} {image} {gmon}"));
+        Ok(())
     }
 }

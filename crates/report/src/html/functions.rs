@@ -3,8 +3,8 @@
 use super::join::{join, Joined};
 use super::{minus, scroll, TOP_FUNCTIONS};
 use crate::unit::TimeUnit;
-use crate::view::{share, FunctionRow, View};
-use crate::Result;
+use crate::view::{share, FunctionRow, Times, View};
+use crate::{sampled, Result};
 use kerntune_compare::number::{change, fixed, grouped};
 use kerntune_profile::{FunctionTotals, Profile};
 use maud::{html, Markup};
@@ -127,6 +127,9 @@ fn single(profile: &Profile) -> Result<Markup> {
         largest(|totals| totals.max_ns.get()),
     ];
     let [elapsed, net, call] = units.map(TimeUnit::name);
+    if !sampled::has_calls(profile) {
+        return Ok(sampled_single(profile, &functions, all, &times, units[0]));
+    }
     let heads = [
         format!("elapsed, {elapsed}"),
         format!("net, {net}"),
@@ -171,4 +174,40 @@ fn single(profile: &Profile) -> Result<Markup> {
         p { "The " (functions.len()) " functions with the most net time, of " (grouped(all as u64)) "." }
         (table("Functions", &head, &body))
     })
+}
+
+/// What sampling knows of functions: no calls.
+fn sampled_single(profile: &Profile, functions: &[FunctionRow], all: usize, times: &Times, unit: TimeUnit) -> Markup {
+    let name = unit.name();
+    let heads = [
+        format!("elapsed, {name}"),
+        format!("net, {name}"),
+        format!("{} net, {name}", sampled::ERROR),
+        "% real".into(),
+        "% net".into(),
+    ];
+    let head = html! {
+        tr {
+            th.first scope="col" data-at="0" { "Function" }
+            @for (head, at) in heads.iter().zip(1..) { th scope="col" data-at=(at) { (head) } }
+        }
+    };
+    let body = html! {
+        @for FunctionRow { name, totals, .. } in functions {
+            @let net = totals.net_ns.get();
+            tr {
+                th.first scope="row" { code { (name) } }
+                (cell(false, Some(totals.elapsed_ns.get()), |ns| unit.format(ns)))
+                (cell(false, Some(net), |ns| unit.format(ns)))
+                (cell(false, sampled::error_ns(profile, net), |ns| unit.format(ns)))
+                @for whole in [times.elapsed, times.busy] {
+                    (cell(false, Some(share(net, whole)), |share| fixed(share, 2)))
+                }
+            }
+        }
+    };
+    html! {
+        p { "The " (functions.len()) " functions with the most net time, of " (grouped(all as u64)) "." }
+        (table("Functions", &head, &body))
+    }
 }

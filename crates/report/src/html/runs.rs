@@ -32,16 +32,17 @@ pub(super) fn section(before: Option<&Profile>, after: Option<&Profile>) -> Resu
             grouped(manifest.lost_events),
         ]);
     }
+    let sampled = profiles.iter().any(|(_, profile)| profile.manifest.sampled.is_some());
     let words = [
         "Kernel",
         "Profile",
         "Recorded",
-        "Elapsed, virtual time",
+        if sampled { "Elapsed, all CPUs together" } else { "Elapsed, virtual time" },
         "Accumulated run time",
         "Idle",
         "User code",
-        "Events",
-        "Lost events",
+        if sampled { "Samples" } else { "Events" },
+        if sampled { "Lost samples" } else { "Lost events" },
     ];
     let heads: Vec<&str> = if profiles.len() == 2 { vec!["Before", "After"] } else { vec!["Recording"] };
     let lines = words.iter().enumerate().map(|(at, word)| {
@@ -92,6 +93,9 @@ pub(super) fn method(input: &HtmlInput) -> Option<Markup> {
             }
         } @else {
             p { "Recorded on machine " code { (machine) } "." }
+            @for sampled in [input.before, input.after].into_iter().flatten().filter_map(|of| of.manifest.sampled.as_ref()) {
+                p { "Samples: " (sampled.period) "." }
+            }
         }
         @if input.comparison.is_some() {
             p {

@@ -7,7 +7,7 @@ use crate::columns::{Cell, Columns, Side};
 use crate::head::Head;
 use crate::style::Role;
 use crate::unit::{seconds, TimeUnit};
-use crate::{Result, Style};
+use crate::{sampled, Result, Style};
 use clap::Args;
 use kerntune_analyze::graph::Function;
 use kerntune_compare::number::{fixed, grouped};
@@ -94,6 +94,8 @@ struct Json<'a> {
     head: Head<'a>,
     propagation: &'static str,
     total_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled: Option<sampled::JsonSampled<'a>>,
     functions: Vec<JsonFunction<'a>>,
     never_called: Option<Vec<Never<'a>>>,
 }
@@ -107,6 +109,8 @@ struct JsonFunction<'a> {
     percent: f64,
     cumulative_ns: u64,
     self_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_ns: Option<u64>,
     descendants_ns: u64,
     calls: u64,
     self_calls: u64,
@@ -130,6 +134,38 @@ pub(crate) fn never<'a>(listing: &Listing<'a>, options: &GraphOptions) -> Result
     Ok(Some(listing.never_called(set)?.0.into_iter().map(never).collect()))
 }
 
+/// How many functions are not shown.
+fn more(shown: usize, ran: usize, options: &GraphOptions, style: Style) -> String {
+    if shown >= ran || !options.function.is_empty() {
+        return String::new();
+    }
+    style.paint(Role::Faint, &format!("{} more functions (--top)\n", grouped((ran - shown) as u64)))
+}
+
+/// What sampling knows of functions: no calls.
+fn sampled_table(profile: &Profile, listing: &Listing, rows: &[Row], unit: TimeUnit) -> Columns {
+    let head = |head: &str| format!("{head}\n{}", unit.name());
+    let mut table = Columns::new([
+        ("%\ntime", Side::Right),
+        (head("cumulative").as_str(), Side::Right),
+        (head("self").as_str(), Side::Right),
+        (head(&format!("{} self", sampled::ERROR)).as_str(), Side::Right),
+        (head("total").as_str(), Side::Right),
+        ("name", Side::Left),
+    ]);
+    for row in rows {
+        table.row([
+            fixed(listing.percent(row.of.self_ns), 2).into(),
+            unit.format(row.cumulative_ns).into(),
+            unit.format(row.of.self_ns).into(),
+            sampled::error(profile, row.of.self_ns, unit).into(),
+            unit.format(row.of.total_ns()).into(),
+            listing.label(row.function).into(),
+        ]);
+    }
+    table
+}
+
 impl Report for Options {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let options = &self.graph;
@@ -139,6 +175,13 @@ impl Report for Options {
         let mut out =
             format!("Time in functions    = {}  ({} functions)\n\n", seconds(total), grouped(ran as u64));
         let unit = listing.unit(options, rows.iter().map(|row| row.cumulative_ns).max().unwrap_or(0));
+        if !sampled::has_calls(profile) {
+            out += &sampled_table(profile, &listing, &rows, unit).render(style);
+            out += &more(rows.len(), ran, options, style);
+            out += &listing.never_called_text(options)?;
+            out += &listing.notes(style);
+            return Ok(out);
+        }
         let each: Vec<[Option<u64>; 2]> = rows.iter().map(|row| each_call(&listing, row.of)).collect();
         let call = TimeUnit::for_largest(each.iter().flatten().flatten().copied().max().unwrap_or(0));
         let head = |head: &str, unit: TimeUnit| format!("{head}\n{}", unit.name());
@@ -175,10 +218,7 @@ impl Report for Options {
             out += &style.paint(Role::Faint, super::functions::ENDED);
             out.push('\n');
         }
-        if rows.len() < ran && options.function.is_empty() {
-            let rest = format!("{} more functions (--top)\n", grouped((ran - rows.len()) as u64));
-            out += &style.paint(Role::Faint, &rest);
-        }
+        out += &more(rows.len(), ran, options, style);
         out += &listing.never_called_text(options)?;
         out += &listing.notes(style);
         Ok(out)
@@ -199,6 +239,7 @@ impl Report for Options {
                 percent: listing.percent(self_ns),
                 cumulative_ns: row.cumulative_ns,
                 self_ns,
+                error_ns: sampled::error_ns(profile, self_ns),
                 descendants_ns,
                 calls,
                 self_calls,
@@ -212,6 +253,7 @@ impl Report for Options {
             head: Head::new(SCHEMA, profile, &options.region),
             propagation: listing.graph.propagation.word(),
             total_ns: listing.graph.total_ns,
+            sampled: sampled::json(profile),
             functions: rows.iter().map(function).collect(),
             never_called: never(&listing, options)?,
         })

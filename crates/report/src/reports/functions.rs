@@ -6,7 +6,7 @@ use crate::head::Head;
 use crate::style::{printable, Role};
 use crate::unit::{seconds, TimeUnit};
 use crate::view::{share, FunctionRow, Times, View};
-use crate::{health, Result, Style};
+use crate::{health, sampled, Result, Style};
 use clap::{Args, ValueEnum};
 use kerntune_compare::number::{fixed, grouped};
 use kerntune_profile::{FunctionTotals, Nanoseconds, Profile};
@@ -97,6 +97,12 @@ impl Report for Options {
         let open = measured && functions.iter().any(|row| row.totals.has_open_calls());
         let right = |head: &str, of: TimeUnit| (unit(head, of), Side::Right);
         let plain = |head: &str| (head.to_string(), Side::Right);
+        if !sampled::has_calls(profile) {
+            out.push_str(&sampled_table(profile, &functions, &times).render(style));
+            out.push_str(&rest(all, functions.len(), style));
+            out.push_str(&health::text(profile, style));
+            return Ok(out);
+        }
         let mut heads = vec![right("elapsed", elapsed), right("net", net), plain("calls")];
         if open {
             heads.extend([plain("ended"), right("open net", net)]);
@@ -135,19 +141,8 @@ impl Report for Options {
             out.push_str(&style.paint(Role::Faint, ENDED));
             out.push('\n');
         }
-        if functions.len() < all {
-            let rest = format!("{} more functions (--top)", grouped((all - functions.len()) as u64));
-            out.push_str(&style.paint(Role::Faint, &rest));
-            out.push('\n');
-        }
-        let notes = health::notes(profile);
-        if !notes.is_empty() {
-            out.push('\n');
-        }
-        for note in notes {
-            out.push_str(&style.paint(Role::Bad, "note"));
-            out.push_str(&format!("  {}\n", printable(&note)));
-        }
+        out.push_str(&rest(all, functions.len(), style));
+        out.push_str(&health::text(profile, style));
         Ok(out)
     }
 
@@ -162,11 +157,13 @@ impl Report for Options {
             unattributed_ns: times.unattributed,
             events: profile.manifest.events,
             lost_events: profile.manifest.lost_events,
+            sampled: sampled::json(profile),
             functions: functions
                 .iter()
                 .map(|row| JsonFunction {
                     name: &row.name,
                     file: row.file.as_deref(),
+                    error_ns: sampled::error_ns(profile, row.totals.net_ns.get()),
                     calls: row.totals.calls,
                     ended: row.totals.ended,
                     net_ns: row.totals.net_ns.get(),
@@ -182,6 +179,43 @@ impl Report for Options {
     }
 }
 
+/// How many functions are not shown.
+fn rest(all: usize, shown: usize, style: Style) -> String {
+    match all.saturating_sub(shown) {
+        0 => String::new(),
+        more => style.paint(Role::Faint, &format!("{} more functions (--top)", grouped(more as u64))) + "\n",
+    }
+}
+
+/// What sampling knows of functions: no calls.
+fn sampled_table(profile: &Profile, functions: &[FunctionRow], times: &Times) -> Columns {
+    let unit = TimeUnit::for_largest(functions.iter().map(|row| row.totals.elapsed_ns.get()).max().unwrap_or(0));
+    let head = |head: &str| format!("{head}\n{}", unit.name());
+    let mut table = Columns::new([
+        (head("elapsed").as_str(), Side::Right),
+        (head("net").as_str(), Side::Right),
+        (head(&format!("{} net", sampled::ERROR)).as_str(), Side::Right),
+        ("samples\nnet", Side::Right),
+        ("% real", Side::Right),
+        ("% net", Side::Right),
+        ("function", Side::Left),
+    ]);
+    for row in functions {
+        let net = row.totals.net_ns;
+        let samples = profile.manifest.sampled.as_ref().map_or(0, |sampled| sampled.samples_in(net));
+        table.row([
+            unit.format(row.totals.elapsed_ns.get()).into(),
+            unit.format(net.get()).into(),
+            sampled::error(profile, net.get(), unit).into(),
+            grouped(samples).into(),
+            fixed(share(net.get(), times.elapsed), 2).into(),
+            fixed(share(net.get(), times.busy), 2).into(),
+            printable(&row.name).into(),
+        ]);
+    }
+    table
+}
+
 fn header(profile: &Profile, times: &Times, options: &Options) -> String {
     let manifest = &profile.manifest;
     let mut out = match &options.region {
@@ -195,7 +229,10 @@ fn header(profile: &Profile, times: &Times, options: &Options) -> String {
     // Events are not counted by region.
     let events = match &options.region {
         Some(_) => String::new(),
-        None => format!("({} events)", grouped(manifest.events)),
+        None => match &manifest.sampled {
+            Some(sampled) => format!("({} samples, {} CPUs)", grouped(sampled.samples), grouped(sampled.cpus)),
+            None => format!("({} events)", grouped(manifest.events)),
+        },
     };
     out += &line("Elapsed time", times.elapsed, events);
     out += &line("Accumulated run time", times.busy, percent(times.busy));
@@ -219,6 +256,8 @@ struct Json<'a> {
     unattributed_ns: u64,
     events: u64,
     lost_events: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled: Option<sampled::JsonSampled<'a>>,
     functions: Vec<JsonFunction<'a>>,
 }
 
@@ -226,6 +265,8 @@ struct Json<'a> {
 struct JsonFunction<'a> {
     name: &'a str,
     file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_ns: Option<u64>,
     calls: u64,
     ended: u64,
     net_ns: u64,

@@ -8,7 +8,7 @@ use crate::columns::{Cell, Columns, Side};
 use crate::head::Head;
 use crate::style::Role;
 use crate::unit::{seconds, TimeUnit};
-use crate::{Result, Style};
+use crate::{sampled, Result, Style};
 use clap::Args;
 use kerntune_analyze::graph::Share;
 use kerntune_compare::number::{fixed, grouped};
@@ -174,29 +174,36 @@ fn lines(listing: &Listing, entry: Entry) -> Vec<Line> {
     }
 }
 
-fn columns(listing: &Listing, entries: &[Entry], unit: TimeUnit, style: Style) -> String {
+fn columns(profile: &Profile, listing: &Listing, entries: &[Entry], unit: TimeUnit, style: Style) -> String {
     let blocks: Vec<Vec<Line>> = entries.iter().map(|entry| lines(listing, *entry)).collect();
     let width =
         |part: fn(&Line) -> &String| blocks.iter().flatten().map(|line| part(line).len()).max().unwrap_or(0);
     let (left, right) = (width(|line| &line.called.0), width(|line| &line.called.1));
+    let has_calls = sampled::has_calls(profile);
+    let error = format!("\n{} both\n{}", sampled::ERROR, unit.name());
     let mut table = Columns::new([
         ("\nindex\n", Side::Left),
         ("\n% time\n", Side::Right),
         (format!("\nself\n{}", unit.name()).as_str(), Side::Right),
         (format!("\ndescendants\n{}", unit.name()).as_str(), Side::Right),
-        ("called/total\ncalled+self\ncalled/total", Side::Right),
+        (if has_calls { "called/total\ncalled+self\ncalled/total" } else { &error }, Side::Right),
         ("    parents\nname [index]\n    children", Side::Left),
     ]);
     for block in blocks {
         for line in block {
             let time = |time: Option<u64>| Cell::from(time.map_or(String::new(), |ns| unit.format(ns)));
             let (calls, rest) = &line.called;
+            let both = line.times.map(|(own, descendants)| own.saturating_add(descendants));
+            let called = match has_calls {
+                true => format!("{calls:>left$}{rest:<right$}"),
+                false => both.map_or(String::new(), |both| sampled::error(profile, both, unit)),
+            };
             table.row([
                 line.index.into(),
                 line.percent.into(),
                 time(line.times.map(|times| times.0)),
                 time(line.times.map(|times| times.1)),
-                format!("{calls:>left$}{rest:<right$}").into(),
+                called.into(),
                 line.name,
             ]);
         }
@@ -229,6 +236,8 @@ struct Json<'a> {
     head: Head<'a>,
     propagation: &'static str,
     total_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled: Option<sampled::JsonSampled<'a>>,
     entries: Vec<JsonEntry<'a>>,
     never_called: Option<Vec<Never<'a>>>,
 }
@@ -358,6 +367,7 @@ impl Report for Options {
         let listing = Listing::new(profile, options)?;
         let entries = listing.wanted(options, options.most_in_text());
         let how = match listing.graph.propagation {
+            Propagation::Exact if profile.manifest.sampled.is_some() => "as sampled",
             Propagation::Exact => "as measured",
             Propagation::Counts => "in proportion to calls",
         };
@@ -365,7 +375,7 @@ impl Report for Options {
         let mut out = format!("Time in functions    = {total}  (handed to callers {how})\n\n");
         let unit =
             listing.unit(options, entries.iter().map(|entry| listing.total(*entry)).max().unwrap_or(0));
-        out += &columns(&listing, &entries, unit, style);
+        out += &columns(profile, &listing, &entries, unit, style);
         if entries.len() < listing.entries.len() && options.function.is_empty() {
             let rest = grouped((listing.entries.len() - entries.len()) as u64);
             out += &style.paint(Role::Faint, &format!("{rest} more entries (--top, --min-percent)\n"));
@@ -383,6 +393,7 @@ impl Report for Options {
             head: Head::new(SCHEMA, profile, &options.region),
             propagation: listing.graph.propagation.word(),
             total_ns: listing.graph.total_ns,
+            sampled: sampled::json(profile),
             entries: listing
                 .wanted(options, options.most_in_json())
                 .into_iter()

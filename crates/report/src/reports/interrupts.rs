@@ -4,9 +4,9 @@ use super::{entry, Entry, Report};
 use crate::columns::{Columns, Side};
 use crate::head::Head;
 use crate::style::{printable, Role};
-use crate::unit::{header, per_second, seconds_at, TimeUnit};
+use crate::unit::{header, per_second, readable, seconds_at, TimeUnit};
 use crate::view::{scope, share};
-use crate::{health, Result, Style};
+use crate::{counted, health, sampled, Result, Style};
 use clap::Args;
 use kerntune_compare::number::{figure, fixed, grouped};
 use kerntune_profile::{FunctionIndex, FunctionTotals, How, Profile, ScopeTotals, ThreadKind};
@@ -120,6 +120,29 @@ fn table(name: &str, rows: &[Row], busy: u64) -> Columns {
     table
 }
 
+/// What sampling knows of them: time, and not how many there were.
+fn sampled_table(profile: &Profile, name: &str, rows: &[Row], busy: u64) -> Columns {
+    let unit = TimeUnit::for_largest(rows.iter().map(|row| row.elapsed_ns).max().unwrap_or(0));
+    let mut table = Columns::new([
+        (format!("elapsed\n{}", unit.name()).as_str(), Side::Right),
+        (format!("{}\n{}", sampled::ERROR, unit.name()).as_str(), Side::Right),
+        ("% busy", Side::Right),
+        (format!("{name}\nentry").as_str(), Side::Left),
+    ]);
+    for row in rows {
+        table.row([
+            unit.format(row.elapsed_ns).into(),
+            sampled::error(profile, row.elapsed_ns, unit).into(),
+            fixed(share(row.elapsed_ns, busy), 2).into(),
+            printable(&row.function).into(),
+        ]);
+    }
+    table
+}
+
+/// What of the counts beside a profile is of interrupts.
+const COUNTED: &[&str] = &["interrupt", "softirq"];
+
 #[derive(Serialize)]
 struct Json<'a> {
     #[serde(flatten)]
@@ -129,6 +152,10 @@ struct Json<'a> {
     interrupt_ns: u64,
     interrupts: &'a [Row],
     exceptions: &'a [Row],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled: Option<sampled::JsonSampled<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    counted: Vec<counted::JsonCounted<'a>>,
 }
 
 impl Report for Options {
@@ -137,20 +164,26 @@ impl Report for Options {
         let mut out = header(&found.totals, self.region.as_deref());
         let busy = found.totals.busy_ns.get();
         let count = found.interrupts.iter().fold(0, |sum: u64, row| sum.saturating_add(row.count));
+        let has_calls = sampled::has_calls(profile);
+        let interrupts = match (has_calls, sampled::error_ns(profile, found.interrupt_ns)) {
+            (true, _) | (_, None) => format!("{} interrupts", grouped(count)),
+            (false, Some(error)) => format!("{} {}", sampled::ERROR, readable(error)),
+        };
         out += &format!(
-            "{:<20} = {}  ({:>6}% of busy, {} interrupts)\n",
+            "{:<20} = {}  ({:>6}% of busy, {interrupts})\n",
             "Time in interrupts",
             crate::unit::seconds(found.interrupt_ns),
             fixed(share(found.interrupt_ns, busy), 2),
-            grouped(count),
         );
         for (name, rows) in [("interrupts", &found.interrupts), ("exceptions", &found.exceptions)] {
             out.push('\n');
             match rows.is_empty() {
                 true => out += &style.paint(Role::Faint, &format!("no {name}\n")),
-                false => out += &table(name, rows, busy).render(style),
+                false if has_calls => out += &table(name, rows, busy).render(style),
+                false => out += &sampled_table(profile, name, rows, busy).render(style),
             }
         }
+        out += &counted::text(profile, COUNTED, crate::TOP, style);
         out += &health::text(profile, style);
         Ok(out)
     }
@@ -164,6 +197,8 @@ impl Report for Options {
             interrupt_ns: found.interrupt_ns,
             interrupts: &found.interrupts,
             exceptions: &found.exceptions,
+            sampled: sampled::json(profile),
+            counted: counted::json(profile, COUNTED),
         })
     }
 }

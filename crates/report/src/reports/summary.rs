@@ -5,7 +5,7 @@ use crate::columns::{Cell, Columns, Side};
 use crate::style::{printable, Role};
 use crate::unit::{readable, TimeUnit};
 use crate::view::{self, share, RegionRow, Times, View};
-use crate::{health, Result, Style};
+use crate::{counted, health, sampled, Result, Style};
 use clap::Args;
 use kerntune_compare::number::{figure, fixed, grouped};
 use kerntune_profile::{ModelEvent, Profile};
@@ -42,6 +42,7 @@ fn region_table(profile: &Profile, regions: &[RegionRow]) -> Columns {
     let mut table = Columns::with(heads.into_iter().chain(more));
     for row in regions {
         // What was not captured is not zero, it is not known.
+        let counts = profile.manifest.sampled.is_none();
         let per = |known: bool, counter| match row.per_operation(counter).filter(|_| known) {
             Some(value) => Cell::from(figure(value)),
             None => "-".into(),
@@ -51,8 +52,8 @@ fn region_table(profile: &Profile, regions: &[RegionRow]) -> Columns {
             grouped(row.operations).into(),
             unit.format(row.elapsed).into(),
             fixed(share(row.idle, row.elapsed), 2).into(),
-            per(true, row.kernel_instructions),
-            per(true, row.user_instructions),
+            per(counts, row.kernel_instructions),
+            per(counts, row.user_instructions),
             per(row.taken_branches > 0, row.taken_branches),
             per(capture.model, row.l1i_misses),
             per(capture.model, row.itlb_misses),
@@ -80,7 +81,13 @@ fn title(event: ModelEvent) -> &'static str {
     }
 }
 
+/// All counts beside a profile.
+const COUNTED: &[&str] = &["interrupt", "softirq", "switch", "syscall", "process", "time"];
+
 fn legend(profile: &Profile) -> Vec<String> {
+    if profile.manifest.sampled.is_some() {
+        return Vec::new();
+    }
     let mut lines =
         vec!["Path length, branches and misses are of kernel code, per operation between marks.".into()];
     if let (true, Some(model)) = (profile.manifest.capture.model, &profile.manifest.model) {
@@ -106,6 +113,10 @@ struct Json<'a> {
     lost_events: u64,
     health: &'a BTreeMap<String, u64>,
     notes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled: Option<sampled::JsonSampled<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    counted: Vec<counted::JsonCounted<'a>>,
     regions: Vec<JsonRegion>,
 }
 
@@ -160,15 +171,27 @@ impl Report for Options {
         line("profile", manifest.id.clone());
         line("kernel", format!("{}: Linux {} ({})", kernel.label, kernel.version, kernel.id));
         line("workload", format!("{}, {} run", manifest.workload, manifest.run));
-        let repeats = if manifest.exact { "exact: figures repeat to the instruction" } else { "timed" };
+        let repeats = match (manifest.exact, &manifest.sampled) {
+            (true, _) => "exact: figures repeat to the instruction",
+            (false, Some(_)) => "sampled",
+            (false, None) => "timed",
+        };
         line("machine", format!("{} ({repeats})", manifest.machine));
         line("recorded", manifest.recorded.clone());
         let percent = |ns| fixed(share(ns, times.elapsed), 2);
-        line("elapsed", readable(times.elapsed));
+        line("elapsed", match &manifest.sampled {
+            Some(s) => format!("{} ({} CPUs in {})", readable(times.elapsed), grouped(s.cpus), readable(s.wall_ns.get())),
+            None => readable(times.elapsed),
+        });
         line("busy", format!("{} ({} %)", readable(times.busy), percent(times.busy)));
         line("idle", format!("{} ({} %)", readable(times.idle), percent(times.idle)));
         line("user", format!("{} ({} %)", readable(times.user), percent(times.user)));
-        line("events", format!("{}, {} lost", grouped(manifest.events), grouped(manifest.lost_events)));
+        let events = if manifest.sampled.is_some() { "samples" } else { "events" };
+        line(events, format!("{}, {} lost", grouped(manifest.events), grouped(manifest.lost_events)));
+        if let Some(sampled) = &manifest.sampled {
+            line("source", format!("{}: {}", sampled.source, sampled.period));
+            line("memory", format!("at most {} KiB", grouped(sampled.bound_bytes.div_ceil(1024))));
+        }
         let notes = health::notes(profile);
         if notes.is_empty() {
             line("health", "good: every event was kept and attributed".into());
@@ -187,6 +210,7 @@ impl Report for Options {
                 out.push('\n');
             }
         }
+        out.push_str(&counted::text(profile, &["time", "switch", "process"], crate::TOP, style));
         Ok(out)
     }
 
@@ -194,9 +218,10 @@ impl Report for Options {
         let manifest = &profile.manifest;
         let region = |row: RegionRow| {
             let model = |counter| row.per_operation(counter).filter(|_| manifest.capture.model);
+            let counted = |counter| row.per_operation(counter).filter(|_| manifest.sampled.is_none());
             JsonRegion {
-                path_length: row.per_operation(row.kernel_instructions),
-                user_path_length: row.per_operation(row.user_instructions),
+                path_length: counted(row.kernel_instructions),
+                user_path_length: counted(row.user_instructions),
                 taken_branches: row.per_operation(row.taken_branches).filter(|_| row.taken_branches > 0),
                 l1i_misses: model(row.l1i_misses),
                 itlb_misses: model(row.itlb_misses),
@@ -229,6 +254,8 @@ impl Report for Options {
             lost_events: manifest.lost_events,
             health: &manifest.health,
             notes: health::notes(profile),
+            sampled: sampled::json(profile),
+            counted: counted::json(profile, COUNTED),
             regions: view::regions(profile).into_iter().map(region).collect(),
         })
     }

@@ -6,7 +6,7 @@ use crate::head::Head;
 use crate::style::{printable, Role};
 use crate::unit::{header, per_second};
 use crate::view::{scope, share};
-use crate::{health, Result, Style};
+use crate::{counted, health, sampled, Result, Style};
 use clap::Args;
 use kerntune_compare::number::{figure, fixed, grouped};
 use kerntune_profile::{Profile, ScopeTotals, SwitchKind};
@@ -86,6 +86,11 @@ fn find(profile: &Profile, options: &Options) -> Result<Found> {
     Ok(Found { totals: scope.totals(profile), count, voluntary, preempted, reasons, pairs })
 }
 
+/// Time that passed: that of all CPUs together is no divisor of rates.
+fn wall(profile: &Profile, totals: &ScopeTotals) -> u64 {
+    profile.manifest.sampled.as_ref().map_or(totals.elapsed_ns.get(), |sampled| sampled.wall_ns.get())
+}
+
 fn more(what: &str, top: usize, all: usize, style: Style) -> String {
     match all.saturating_sub(top) {
         0 => String::new(),
@@ -131,6 +136,9 @@ fn pairs(found: &Found, top: usize) -> Columns {
     table
 }
 
+/// What of the counts beside a profile is of switches.
+const COUNTED: &[&str] = &["switch"];
+
 #[derive(Serialize)]
 struct Json<'a> {
     #[serde(flatten)]
@@ -142,6 +150,10 @@ struct Json<'a> {
     preempted: u64,
     reasons: &'a [Reason],
     pairs: &'a [Pair],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled: Option<sampled::JsonSampled<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    counted: Vec<counted::JsonCounted<'a>>,
 }
 
 impl Report for Options {
@@ -149,7 +161,7 @@ impl Report for Options {
         let found = find(profile, self)?;
         let top = self.top.unwrap_or(crate::TOP);
         let mut out = header(&found.totals, self.region.as_deref());
-        let rate = |count| figure(per_second(count, found.totals.elapsed_ns.get()));
+        let rate = |count| figure(per_second(count, wall(profile, &found.totals)));
         let mut line = |head: &str, count: u64| {
             let text = format!("{head:<20} = {:>13}  ({} per second", grouped(count), rate(count));
             let of = fixed(share(count, found.count), 2);
@@ -158,6 +170,10 @@ impl Report for Options {
         line("Context switches", found.count);
         line("Voluntary", found.voluntary);
         line("Preempted", found.preempted);
+        // Rows of a sampled profile are scaled up from some of the switches.
+        if profile.manifest.sampled.is_some() {
+            out += &style.paint(Role::Faint, "All were counted; kinds, reasons and pairs are of a sample, scaled up.\n");
+        }
         if found.count > 0 {
             out.push('\n');
             out += &reasons(&found, top).render(style);
@@ -166,6 +182,7 @@ impl Report for Options {
             out += &pairs(&found, top).render(style);
             out += &more("pairs", top, found.pairs.len(), style);
         }
+        out += &counted::text(profile, COUNTED, crate::TOP, style);
         out += &health::text(profile, style);
         Ok(out)
     }
@@ -177,11 +194,13 @@ impl Report for Options {
             head: Head::new(SCHEMA, profile, &self.region),
             elapsed_ns: found.totals.elapsed_ns.get(),
             count: found.count,
-            per_second: per_second(found.count, found.totals.elapsed_ns.get()),
+            per_second: per_second(found.count, wall(profile, &found.totals)),
             voluntary: found.voluntary,
             preempted: found.preempted,
             reasons: &found.reasons[..top(found.reasons.len())],
             pairs: &found.pairs[..top(found.pairs.len())],
+            sampled: sampled::json(profile),
+            counted: counted::json(profile, COUNTED),
         })
     }
 }

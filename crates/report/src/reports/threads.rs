@@ -6,7 +6,7 @@ use crate::head::Head;
 use crate::style::{printable, Role};
 use crate::unit::{header, TimeUnit};
 use crate::view::{scope, share};
-use crate::{health, Result, Style};
+use crate::{health, sampled, Result, Style};
 use clap::Args;
 use kerntune_compare::number::{fixed, grouped};
 use kerntune_profile::{Profile, ScopeTotals, ThreadKind};
@@ -95,6 +95,8 @@ struct Json<'a> {
     head: Head<'a>,
     elapsed_ns: u64,
     busy_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled: Option<sampled::JsonSampled<'a>>,
     threads: &'a [Row],
 }
 
@@ -105,6 +107,9 @@ impl Report for Options {
         out.push('\n');
         let unit = TimeUnit::for_largest(rows.iter().map(|row| row.net_ns).max().unwrap_or(0));
         let head = |head: &str| format!("{head}\n{}", unit.name());
+        // Switches are counted by another source than samples, and not by thread.
+        let has_calls = sampled::has_calls(profile);
+        let error = head(&format!("{} net", sampled::ERROR));
         let who = if self.by_comm { ("threads", "tgid") } else { ("pid", "tgid") };
         let mut table = Columns::new([
             (who.0, Side::Right),
@@ -114,7 +119,7 @@ impl Report for Options {
             (head("kernel").as_str(), Side::Right),
             (head("user").as_str(), Side::Right),
             ("% net", Side::Right),
-            ("switches\nin", Side::Right),
+            (if has_calls { "switches\nin" } else { &error }, Side::Right),
             ("name", Side::Left),
         ]);
         let number = |number: Option<u32>| number.map_or(String::new(), |number| number.to_string());
@@ -133,7 +138,11 @@ impl Report for Options {
                 unit.format(row.kernel_ns).into(),
                 unit.format(row.user_ns).into(),
                 fixed(share(row.net_ns, totals.busy_ns.get()), 2).into(),
-                grouped(row.switches_in).into(),
+                match has_calls {
+                    true => grouped(row.switches_in),
+                    false => sampled::error(profile, row.net_ns, unit),
+                }
+                .into(),
                 printable(&row.comm).into(),
             ]);
         }
@@ -153,6 +162,7 @@ impl Report for Options {
             head: Head::new(SCHEMA, profile, &self.region),
             elapsed_ns: totals.elapsed_ns.get(),
             busy_ns: totals.busy_ns.get(),
+            sampled: sampled::json(profile),
             threads: &rows[..self.top.unwrap_or(rows.len()).min(rows.len())],
         })
     }

@@ -13,6 +13,11 @@ kt.load = async () => {
   return JSON.parse(await new Response(stream).text());
 };
 
+// Sampled times have an error, and calls only if they were counted besides.
+kt.isSampled = () => kt.data.sample_ns > 0;
+kt.hasCalls = () => kt.data.calls;
+kt.error = (ns) => Math.sqrt(Math.max(1, ns / kt.data.sample_ns)) * kt.data.sample_ns;
+
 kt.name = (f) => {
   if (f >= 0) return kt.data.names[f];
   if (f <= kt.THREAD) return "thread " + kt.data.comms[kt.THREAD - f];

@@ -9,7 +9,7 @@ kt.histogram = () => {
     legend.replaceChildren();
     if (rows.length === 0) {
       kt.sheet(svg, 30);
-      svg.append(kt.svg("text", { x: 0, y: 18, class: "quiet" }, "No call of it ended in this region."));
+      svg.append(kt.svg("text", { x: 0, y: 18, class: "quiet" }, kt.hasCalls() ? "No call of it ended in this region." : "Samples do not tell single calls."));
       return;
     }
     const width = kt.sheet(svg, HEIGHT);

@@ -11,6 +11,7 @@ kt.neighbours = () => {
     }
     return rows;
   };
+  if (!kt.hasCalls()) select.closest("label").hidden = true;
   const draw = () => {
     const fn = kt.state.fn, weight = select.value;
     const row = kt.view.functions.get(fn);
@@ -60,7 +61,7 @@ kt.neighbours = () => {
       group.append(kt.svg("text", { x: x + 7, y: y - 3, class: "name" }, kt.cut(name, letters)));
       const how = r.how === "call" ? "" : (r.how === "jump" ? "tail call" : r.how) + ", ";
       group.append(kt.svg("text", { x: x + 7, y: y + 11, class: "small" }, kt.cut(how + words(r) + ", " + share(r, rows), Math.floor((room - 10) / 5.6))));
-      group.append(kt.svg("title", {}, `${name}\n${kt.grouped(r.calls)} calls (${r.how}), ${kt.ns(r.elapsed)} elapsed, ${kt.ns(r.ended ? r.elapsed / r.ended : 0)} each\n${kt.file(r.f)}`));
+      group.append(kt.svg("title", {}, kt.hasCalls() ? `${name}\n${kt.grouped(r.calls)} calls (${r.how}), ${kt.ns(r.elapsed)} elapsed, ${kt.ns(r.ended ? r.elapsed / r.ended : 0)} each\n${kt.file(r.f)}` : `${name}\n${kt.ns(r.elapsed)} ± ${kt.ns(kt.error(r.elapsed))} on the stack (${r.how})\n${kt.file(r.f)}`));
       if (r.f >= 0) {
         group.setAttribute("aria-label", `${isLeft ? "caller" : "callee"} ${name}, ${words(r)}`);
         group.addEventListener("click", () => kt.set({ fn: r.f }));
@@ -90,7 +91,9 @@ kt.neighbours = () => {
     const place = byId("one-facts");
     if (!row) { place.textContent = "Not called in this region."; return; }
     const busy = kt.view.about.busy;
-    place.replaceChildren(`${kt.module(fn) || kt.file(fn) || "source path not known"} · ${kt.grouped(row.calls)} calls${row.ended === row.calls ? "" : " (" + kt.grouped(row.ended) + " ended)"} · elapsed ${kt.ns(row.elapsed)} (${kt.percent(row.elapsed, busy)} of busy) · net ${kt.ns(row.net)} (${kt.percent(row.net, busy)})`);
+    const calls = kt.hasCalls() ? `${kt.grouped(row.calls)} calls${row.ended === row.calls ? "" : " (" + kt.grouped(row.ended) + " ended)"} · ` : "";
+    const error = kt.isSampled() ? " ± " + kt.ns(kt.error(row.net)) : "";
+    place.replaceChildren(`${kt.module(fn) || kt.file(fn) || "source path not known"} · ${calls}elapsed ${kt.ns(row.elapsed)} (${kt.percent(row.elapsed, busy)} of busy) · net ${kt.ns(row.net)}${error} (${kt.percent(row.net, busy)})`);
     if (row.slowest < 0) return;
     place.append(` · slowest ${kt.ns(row.slowest)} at ${kt.moment(row.at)} `);
     const known = kt.windowOf && kt.windowOf(row.at, fn);

@@ -2,16 +2,18 @@
 kt.table = () => {
   const table = byId("flat"), body = table.tBodies[0], filter = byId("filter"), SHOWN = 400;
   const average = (row) => (row.ended ? row.elapsed / row.ended : 0);
-  const columns = [
+  const all = [
     { head: "function", key: (row) => kt.name(row.f), text: true },
     { head: "net", key: (row) => row.net, show: kt.ns },
     { head: "% net", key: (row) => row.net, show: (net) => kt.percent(net, kt.view.about.busy), bar: true },
-    { head: "calls", key: (row) => row.calls, show: kt.count, title: "calls that were made" },
-    { head: "ended", key: (row) => row.ended, show: kt.count, title: "calls that ended" },
+    { head: "±", key: (row) => kt.error(row.net), show: kt.ns, title: "standard error of the net time (√n samples)", sampled: true },
+    { head: "calls", key: (row) => row.calls, show: kt.count, title: "calls that were made", calls: true },
+    { head: "ended", key: (row) => row.ended, show: kt.count, title: "calls that ended", calls: true },
     { head: "elapsed", key: (row) => row.elapsed, show: kt.ns },
-    { head: "average", key: average, show: kt.ns, title: "elapsed time per call that ended" },
-    { head: "slowest", key: (row) => Math.max(0, row.slowest), show: kt.ns, title: "greatest elapsed time of one call" },
+    { head: "average", key: average, show: kt.ns, title: "elapsed time per call that ended", calls: true },
+    { head: "slowest", key: (row) => Math.max(0, row.slowest), show: kt.ns, title: "greatest elapsed time of one call", calls: true },
   ];
+  const columns = all.filter((column) => (column.sampled ? kt.isSampled() : kt.hasCalls() || !column.calls));
   let by = 1, descending = true;
   const heads = columns.map((column, at) => {
     const button = kt.make("button", { type: "button", title: column.title || "sort" }, column.head);

@@ -37,6 +37,10 @@ pub(super) struct Document {
     pub emulator: bool,
     /// Whether paths carry branches and misses.
     pub weights: bool,
+    /// Time that a sample stands for, ns; 0 if times were measured.
+    sample_ns: u64,
+    /// Whether calls were counted.
+    calls: bool,
     names: Vec<String>,
     /// By function: its row in `files`; none is -1.
     file: Vec<i64>,
@@ -166,6 +170,8 @@ pub(super) fn document(
         id: profile.manifest.id.clone(),
         emulator: profile.manifest.machine == "emulator",
         weights: profile.manifest.capture.weights,
+        sample_ns: profile.manifest.sampled.as_ref().map_or(0, |sampled| sampled.sample_ns.get()),
+        calls: crate::sampled::has_calls(profile),
         names: order.iter().map(|f| tables.name(kerntune_profile::FunctionIndex(*f)).into()).collect(),
         file,
         module,

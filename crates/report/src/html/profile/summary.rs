@@ -6,6 +6,7 @@ use crate::unit::readable;
 use crate::view::{regions, share, RegionRow, Times, View};
 use crate::{health, Result};
 use kerntune_compare::number::{figure, fixed, grouped};
+use kerntune_profile::Manifest;
 use maud::{html, Markup};
 
 pub(super) fn header(page: &ProfilePage) -> Result<Markup> {
@@ -20,23 +21,36 @@ pub(super) fn header(page: &ProfilePage) -> Result<Markup> {
             ", recorded " (recorded) ". Profile " code { (manifest.id) } "."
         }
         @for note in health::notes(page.profile) { p.note { (note) } }
-        (tiles(&times, manifest.events, manifest.lost_events))
-        @if !rows.is_empty() { (table(&rows, manifest.capture.edges, manifest.capture.model)) }
+        (tiles(&times, manifest))
+        @if !rows.is_empty() && manifest.sampled.is_none() { (table(&rows, manifest.capture.edges, manifest.capture.model)) }
     })
 }
 
-fn tiles(times: &Times, events: u64, lost: u64) -> Markup {
+fn tiles(times: &Times, manifest: &Manifest) -> Markup {
+    let (events, lost) = (manifest.events, manifest.lost_events);
+    let (whole, what, gloss) = match &manifest.sampled {
+        None => ("virtual time in regions".to_owned(), "Events", "entries, exits, switches …".to_owned()),
+        Some(sampled) => (
+            format!("of {} CPUs together", grouped(sampled.cpus)),
+            "Samples",
+            format!("each stands for {}", readable(sampled.sample_ns.get())),
+        ),
+    };
     let part = |ns| format!("{} % of elapsed", fixed(share(ns, times.elapsed), 1));
     let tiles = [
-        ("Elapsed", readable(times.elapsed), "virtual time in regions".into()),
+        ("Elapsed", readable(times.elapsed), whole),
         ("Busy", readable(times.busy), part(times.busy)),
         ("Idle", readable(times.idle), part(times.idle)),
         ("User code", readable(times.user), part(times.user)),
-        ("Events", grouped(events), "entries, exits, switches …".into()),
+        (what, grouped(events), gloss),
         (
-            "Lost events",
+            if manifest.sampled.is_some() { "Lost samples" } else { "Lost events" },
             grouped(lost),
-            if lost == 0 { "the trace is whole".into() } else { "see the note".into() },
+            match lost {
+                0 if manifest.sampled.is_some() => "all were kept".into(),
+                0 => "the trace is whole".into(),
+                _ => "see the note".into(),
+            },
         ),
     ];
     html! {

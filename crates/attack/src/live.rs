@@ -1,0 +1,50 @@
+//! What a collector of the running kernel reads.
+
+use kerntune_live::{cpu_list, parse_interrupts, parse_record, parse_softirqs, parse_stat, Chain, Layout, Record};
+use kerntune_symbols::{slide_in_vmcoreinfo, vmcoreinfo, Kallsyms, Table};
+
+/// A list of the kernel's symbols, and a look at every address of it.
+pub fn kallsyms(bytes: &[u8]) {
+    let Ok(list) = Kallsyms::parse(bytes, "attack") else { return };
+    let addresses: Vec<u64> = list.symbols.iter().map(|symbol| symbol.address).collect();
+    let mut table = Table::new(list.symbols);
+    for address in &addresses {
+        let _ = (table.lookup(*address), table.lookup(address.wrapping_sub(1)));
+    }
+    for function in table.functions() {
+        assert!(function.size > 0 || function.address == u64::MAX, "{function:?}");
+    }
+    for (at, address) in addresses.iter().enumerate().take(8) {
+        table.add("later", "bpf", *address, at as u64);
+        table.forget(*address);
+    }
+}
+
+/// A record of perf's: kind, what it holds, mode, then its body.
+pub fn perf_record(bytes: &[u8]) {
+    let [kind, holds, mode, body @ ..] = bytes else { return };
+    let layout = Layout { period: holds & 1 != 0, raw: holds & 2 != 0 };
+    let mut chain = Chain::new();
+    let read = parse_record((*kind).into(), (*mode).into(), body, layout, &mut chain);
+    assert!(chain.len() <= body.len() / 8 + 1, "a chain out of nothing");
+    if let Some(Record::Sample { raw, .. }) = read {
+        assert!(raw.len() <= body.len());
+    }
+}
+
+/// Tables below /proc.
+pub fn proc_counts(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for cpus in [&[][..], &[0, 7]] {
+        let _ = (parse_interrupts(&text, cpus), parse_softirqs(&text, cpus), parse_stat(&text, cpus));
+    }
+    if let Ok(cpus) = cpu_list(&text) {
+        assert!(!cpus.is_empty());
+    }
+}
+
+/// Notes of a kernel's memory, and the text that is among them.
+pub fn notes(bytes: &[u8]) {
+    let _ = vmcoreinfo(bytes).and_then(slide_in_vmcoreinfo);
+    let _ = slide_in_vmcoreinfo(bytes);
+}

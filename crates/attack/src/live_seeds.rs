@@ -1,0 +1,60 @@
+//! Inputs that a collector takes: what kernels here show, or are laid out to show.
+
+/// `/proc/kallsyms`, as Linux 6.18 has it, hidden and not.
+pub fn kallsyms() -> Vec<Vec<u8>> {
+    let shown = "0000000000000000 A fixed_percpu_data\nffffffff81000000 T _text\nffffffff81000010 t __pfx_read\n\
+        ffffffff81000020 t read\nffffffff81000020 T __pi_read\nffffffff82000000 T _etext\n\
+        ffffffffc0a01000 t nft_do_chain\t[nf_tables]\nffffffffc0b02000 t bpf_prog_6deef7357e7b4530_x\t[bpf]\n";
+    let hidden = "0000000000000000 T _text\n0000000000000000 t nft_do_chain\t[nf_tables]\n";
+    vec![shown.into(), hidden.into()]
+}
+
+/// Samples with a call chain and a tracepoint's bytes, names, ends, losses, code that comes and goes.
+pub fn perf_record() -> Vec<Vec<u8>> {
+    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
+    let record = |kind: u8, holds: u8, mode: u8, body: Vec<u8>| [vec![kind, holds, mode], body].concat();
+    let kernel = -128_i64 as u64;
+    let user = -512_i64 as u64;
+    let thread = 7 | 8 << 32;
+    let sample = words(&[0xffff_ffff_8100_0010, thread, 1, 5, kernel, 0xffff_ffff_8100_0010, 0x20, user, 0x40]);
+    let raw = [sample.clone(), 4_u32.to_ne_bytes().to_vec(), b"abcd".to_vec()].concat();
+    let plain = words(&[0x1000, thread, 2, kernel, 0x1000]);
+    let comm = [words(&[thread]), b"redis-server\0\0\0\0".to_vec()].concat();
+    let symbol = [words(&[0xffff_ffff_c000_0000, 64 | 1 << 32]), b"bpf_prog_1\0".to_vec()].concat();
+    vec![
+        record(9, 3, 1, raw),
+        record(9, 1, 2, sample),
+        record(9, 0, 1, plain),
+        record(3, 0, 0, comm),
+        record(7, 0, 0, words(&[thread, thread, 5])),
+        record(4, 0, 0, words(&[thread, thread, 5])),
+        record(2, 0, 0, words(&[1, 99])),
+        record(13, 0, 0, words(&[99])),
+        record(17, 0, 0, symbol),
+    ]
+}
+
+/// `/proc/interrupts`, `/proc/softirqs`, `/proc/stat`, a list of CPUs.
+pub fn proc_counts() -> Vec<Vec<u8>> {
+    let interrupts = "           CPU0       CPU7       \n 36:          0    8085066 PCI-MSIX-0000:00:02.0   1-edge      \
+        virtio1-req.0\nLOC:    6158928    6366656   Local timer interrupts\nERR:          0\n";
+    let softirqs = "                    CPU0       CPU7       \n          HI:          0          3\n";
+    let stat = "cpu  1 2 3 4 5 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\nintr 5 1 2\nctxt 9\nprocesses 77\n";
+    [interrupts, softirqs, stat, "0-3,8\n"].map(|text| text.as_bytes().to_vec()).to_vec()
+}
+
+/// Notes with the text that tells where the kernel runs.
+pub fn vmcoreinfo() -> Vec<Vec<u8>> {
+    let text = b"OSRELEASE=6.18.44\nSYMBOL(_stext)=ffffffff81000000\nKERNELOFFSET=1f000000\n".to_vec();
+    let mut notes = Vec::new();
+    for (name, body) in [("CORE\0", &b"abcde"[..]), ("VMCOREINFO\0", &text)] {
+        for word in [name.len() as u32, body.len() as u32, 0] {
+            notes.extend(word.to_le_bytes());
+        }
+        for bytes in [name.as_bytes(), body] {
+            notes.extend(bytes);
+            notes.resize(notes.len().next_multiple_of(4), 0);
+        }
+    }
+    vec![notes, text]
+}

@@ -1,0 +1,94 @@
+//! How the running kernel is watched.
+
+use crate::exit::Failure;
+use crate::global::Json;
+use clap::{Args, Subcommand};
+use kerntune_live::{cpu_list, Filter, Options};
+use std::path::PathBuf;
+
+/// Samples per second and CPU that are taken if nothing else is asked for.
+const RATE: u64 = 1000;
+
+/// What `record --live` and `live start` have in common.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Watch {
+    /// With --live: samples per second and CPU, on average [default: 1000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    rate: Option<u64>,
+    /// With --live: sample the kernel's timer even if the CPU counts cycles
+    #[arg(long)]
+    software_clock: bool,
+    /// With --live: only this process, its threads and what they start; may be repeated
+    #[arg(long, value_name = "PID")]
+    pid: Vec<u32>,
+    /// With --live: only this cgroup, a directory below /sys/fs/cgroup
+    #[arg(long, value_name = "DIR", conflicts_with = "pid")]
+    cgroup: Option<PathBuf>,
+    /// With --live: only these CPUs (0-3,8)
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<String>,
+}
+
+impl Watch {
+    /// Whether any of it was given.
+    pub fn is_given(&self) -> bool {
+        let Self { rate, software_clock, pid, cgroup, cpu } = self;
+        rate.is_some() || *software_clock || !pid.is_empty() || cgroup.is_some() || cpu.is_some()
+    }
+
+    /// The same for the collector.
+    ///
+    /// # Errors
+    /// A list of CPUs that is none.
+    pub fn options(&self) -> Result<Options, Failure> {
+        let cpus = self.cpu.as_deref().map(cpu_list).transpose()?.unwrap_or_default();
+        let filter = Filter { processes: self.pid.clone(), cgroup: self.cgroup.clone(), cpus };
+        let rate = self.rate.unwrap_or(RATE);
+        Ok(Options { rate, filter, software_clock: self.software_clock, ..Options::default() })
+    }
+}
+
+/// A collector that outlives the terminal.
+#[derive(Debug, Subcommand)]
+pub enum Live {
+    /// Begin to profile the kernel of this machine, and go on until `live stop`
+    Start {
+        #[command(flatten)]
+        watch: Watch,
+        /// Stay in this terminal
+        #[arg(long)]
+        foreground: bool,
+    },
+    /// Say whether a collector runs, what it has seen and what memory it takes
+    Status {
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Keep what was seen until now as a profile; collecting goes on
+    Dump(Dump),
+    /// Forget what was seen until now; collecting goes on
+    Reset,
+    /// End the collector; what was not dumped is lost
+    Stop,
+    /// Show functions, paths, subsystems, interrupts and rates as they change
+    Top {
+        /// Without a collector that runs: what to watch.
+        #[command(flatten)]
+        watch: Watch,
+        /// Seconds between two pictures
+        #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3600))]
+        every: u64,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Dump {
+    /// What the machine was busy with
+    #[arg(long, value_name = "NAME", default_value = "live")]
+    pub workload: String,
+    /// Write it for GNU gprof, too; its symbols go into FILE.symbols, for `gprof -S`
+    #[arg(long, value_name = "FILE")]
+    pub gmon: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: Json,
+}

@@ -1,0 +1,381 @@
+//! The kernel of this machine, profiled while it works. Needs root and perf events; where the host does not allow them, the
+//! message that says so is what is tested, and the test says so. Needs redis, perf and binutils.
+
+mod support;
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+use support::{fails, said};
+
+/// `kerntune` with a work directory of its own.
+fn kerntune(work: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kerntune"));
+    command.arg("--dir").arg(work).args(arguments);
+    command
+}
+
+fn run(work: &Path, arguments: &[&str]) -> String {
+    let output = kerntune(work, arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(work: &Path, arguments: &[&str]) -> Value {
+    serde_json::from_str(&run(work, &[arguments, &["--json"]].concat())).unwrap()
+}
+
+/// Whether this host lets us profile its kernel. If not, the refusal has been looked at.
+fn is_allowed() -> bool {
+    let work = tempfile::tempdir().unwrap();
+    let output = kerntune(work.path(), &["record", "--live", "--", "sleep", "0.2"]).output().unwrap();
+    if output.status.success() {
+        return true;
+    }
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    let known = ["kernel.perf_event_paranoid", "no perf events", "kernel.kptr_restrict", "CONFIG_KALLSYMS"];
+    assert!(known.iter().any(|word| text.contains(word)), "{text}");
+    eprintln!("this host does not let us profile its kernel; only the message was tested: {text}");
+    false
+}
+
+/// A Redis on loopback, ended with the test.
+struct Redis(Child, String);
+
+impl Redis {
+    fn start() -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free.to_string();
+        let child = Command::new("redis-server")
+            .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let redis = Self(child, port);
+        for _ in 0..500 {
+            if TcpStream::connect(("127.0.0.1", free)).is_ok() {
+                return redis;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("redis-server does not listen");
+    }
+
+    fn benchmark<'a>(&'a self, requests: &'a str) -> Vec<&'a str> {
+        vec!["redis-benchmark", "-p", &self.1, "-n", requests, "-t", "set,get", "-q"]
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn a_commands_kernel_time_is_in_every_report() {
+    if !is_allowed() {
+        return;
+    }
+    let (dir, redis) = (tempfile::tempdir().unwrap(), Redis::start());
+    let work = dir.path();
+    let command = redis.benchmark("100000");
+    let summary: Value = {
+        let arguments = [&["record", "--live", "--rate", "2000", "--json", "--"][..], &command].concat();
+        serde_json::from_str(&run(work, &arguments)).unwrap()
+    };
+    let sampled = &summary["sampled"];
+    assert_eq!(summary["exact"], false);
+    assert!(number(&sampled["samples"]) > 100 && number(&sampled["bound_bytes"]) < 100 << 20, "{sampled}");
+    let source = sampled["source"].as_str().unwrap();
+    assert!(["perf: cpu-clock", "perf: cycles"].contains(&source), "{source}");
+    assert!(sampled["period"].as_str().unwrap().contains("random") && sampled["bias"].is_string());
+    // Every ns that was watched is somebody's.
+    let functions = json(work, &["report", "latest", "functions"]);
+    let net: u64 = functions["functions"].as_array().unwrap().iter().map(|row| number(&row["net_ns"])).sum();
+    let beside = number(&functions["user_ns"]) + number(&functions["unattributed_ns"]);
+    assert_eq!(net + beside + number(&functions["idle_ns"]), number(&functions["elapsed_ns"]));
+    let sample = number(&sampled["sample_ns"]);
+    for row in functions["functions"].as_array().unwrap() {
+        assert_eq!((number(&row["net_ns"]) % sample, number(&row["calls"])), (0, 0), "{row}");
+        assert!(number(&row["elapsed_ns"]) >= number(&row["net_ns"]), "{row}");
+    }
+    let threads = json(work, &["report", "latest", "threads"]);
+    let all: u64 = threads["threads"].as_array().unwrap().iter().map(|row| number(&row["net_ns"])).sum();
+    assert_eq!(all, number(&threads["busy_ns"]));
+    // What the benchmark is known to do, on whatever kernel: to send and receive over loopback.
+    let total = |name: &str| {
+        let rows = functions["functions"].as_array().unwrap();
+        rows.iter().filter(|row| row["name"] == name).map(|row| number(&row["elapsed_ns"])).sum::<u64>()
+    };
+    assert!(total("tcp_sendmsg") > 0 && total("tcp_v4_rcv") > 0, "{}", functions["functions"]);
+    assert!(total("entry_SYSCALL_64") > total("tcp_sendmsg"));
+    for report in ["functions", "flat", "graph", "subsystems", "threads", "interrupts", "switches", "summary"] {
+        let text = run(work, &["report", "latest", report]);
+        assert!(text.contains("Sampled, not exact:") && text.contains("Sampling counts no calls"), "{text}");
+        assert!(text.contains('±') && text.contains("Bias: "), "{text}");
+        let head: Vec<&str> = text.lines().filter(|line| line.contains("calls")).collect();
+        assert!(head.iter().all(|line| line.contains("Sampling counts no calls")), "{head:?}");
+        let document = json(work, &["report", "latest", report]);
+        assert_eq!(document["sampled"]["sample_ns"], sampled["sample_ns"], "{report}");
+    }
+    let interrupts = json(work, &["report", "latest", "interrupts"]);
+    let counted = interrupts["counted"].as_array().unwrap();
+    assert!(counted.iter().any(|row| row["source"] == "/proc/interrupts" && number(&row["count"]) > 0));
+    assert!(counted.iter().any(|row| row["kind"] == "softirq"));
+    let switches = json(work, &["report", "latest", "switches"]);
+    assert!(number(&switches["count"]) > 0, "{switches}");
+    let page = work.join("page.html");
+    run(work, &["report", "latest", "html", "--output", page.to_str().unwrap()]);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("Sampled, not exact:") && !page.contains("virtual time in regions"));
+    // Against itself nothing changes; the error of what did not change is that of both.
+    let id = summary["profile"].as_str().unwrap();
+    let text = run(work, &["report", id, "diff", id]);
+    assert!(text.contains('±') && text.contains("total"), "{text}");
+    run(work, &["check"]);
+}
+
+/// Shares of the kernel's functions in all samples, by name.
+fn shares_of_kerntune(work: &Path) -> (BTreeMap<String, f64>, f64) {
+    let functions = json(work, &["report", "latest", "functions"]);
+    let elapsed = number(&functions["elapsed_ns"]) as f64;
+    let rows = functions["functions"].as_array().unwrap();
+    let share = |row: &Value| (row["name"].as_str().unwrap().to_string(), number(&row["net_ns"]) as f64 / elapsed);
+    let mut shares: BTreeMap<String, f64> = BTreeMap::new();
+    rows.iter().map(share).for_each(|(name, part)| *shares.entry(name).or_default() += part);
+    (shares, number(&functions["sampled"]["samples"]) as f64)
+}
+
+/// The same as perf has it.
+fn shares_of_perf(data: &Path) -> (BTreeMap<String, f64>, f64) {
+    let output = Command::new("perf")
+        .args(["report", "--stdio", "--no-children", "-g", "none", "--sort", "symbol", "-n", "-t", "\t", "-i"])
+        .arg(data)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut counts: BTreeMap<String, f64> = BTreeMap::new();
+    let mut all = 0.0;
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [_, count, symbol] = fields[..] else { continue };
+        let count: f64 = count.trim().parse().unwrap();
+        all += count;
+        if let Some(name) = symbol.trim().strip_prefix("[k] ") {
+            *counts.entry(name.trim().to_string()).or_default() += count;
+        }
+    }
+    counts.values_mut().for_each(|count| *count /= all);
+    (counts, all)
+}
+
+#[test]
+fn perf_says_the_same_of_the_same_time() {
+    if !is_allowed() {
+        return;
+    }
+    let (dir, redis) = (tempfile::tempdir().unwrap(), Redis::start());
+    let (work, data) = (dir.path(), dir.path().join("perf.data"));
+    let watched = ["perf", "record", "-q", "-a", "-g", "-F", "1499", "-o", data.to_str().unwrap(), "--"];
+    let watched = [&watched[..], &redis.benchmark("300000")].concat();
+    run(work, &[&["record", "--live", "--rate", "1500", "--"][..], &watched].concat());
+    let (ours, our_samples) = shares_of_kerntune(work);
+    let (theirs, their_samples) = shares_of_perf(&data);
+    let mut top: Vec<(&String, f64)> = theirs.iter().map(|(name, share)| (name, *share)).collect();
+    // Halted CPUs are idle time with us, and a function with perf.
+    top.retain(|(name, _)| !["native_safe_halt", "pv_native_safe_halt", "default_idle"].contains(&name.as_str()));
+    top.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut apart = Vec::new();
+    for (name, share) in top.into_iter().take(20) {
+        let own = ours.get(name).copied().unwrap_or(0.0);
+        // Both are samples; and the two do not begin and end at one moment.
+        let error = (share / their_samples + own / our_samples).sqrt();
+        println!("{name:<40} perf {:.3} % ours {:.3} % ± {:.3}", 100.0 * share, 100.0 * own, 100.0 * error);
+        if (own - share).abs() > 4.0 * error + 0.002 {
+            apart.push(format!("{name}: perf {share:.5}, ours {own:.5}, standard error {error:.5}"));
+        }
+    }
+    assert!(apart.is_empty(), "{apart:#?}");
+}
+
+#[test]
+fn a_collector_outlives_its_terminal_and_is_asked() {
+    if !is_allowed() {
+        return;
+    }
+    let (dir, redis) = (tempfile::tempdir().unwrap(), Redis::start());
+    let work = dir.path();
+    fails(&mut kerntune(work, &["live", "status"]), 1, &["no collector runs"]);
+    fails(&mut kerntune(work, &["live", "dump"]), 2, &["no collector runs", "live start"]);
+    run(work, &["live", "start", "--rate", "2000"]);
+    fails(&mut kerntune(work, &["live", "start"]), 2, &["a collector runs already", "live stop"]);
+    fails(&mut kerntune(work, &["live", "start", "--foreground"]), 2, &["a collector runs already"]);
+    let load = || assert!(Command::new("sh").args(["-c", &redis.benchmark("30000").join(" ")]).output().unwrap().status.success());
+    load();
+    let status = json(work, &["live", "status"]);
+    assert_eq!((status["schema"].as_str(), status["runs"].as_bool()), (Some("kerntune-live-status/1"), Some(true)));
+    assert!(number(&status["samples"]) > 50 && number(&status["resident_bytes"]) > 0, "{status}");
+    let first = json(work, &["live", "dump", "--workload", "first"]);
+    load();
+    let both = json(work, &["live", "dump"]);
+    run(work, &["live", "reset"]);
+    load();
+    let gmon = work.join("gmon.out");
+    let after = json(work, &["live", "dump", "--gmon", gmon.to_str().unwrap()]);
+    let samples = |of: &Value| number(&of["sampled"]["samples"]);
+    assert!(samples(&both) > samples(&first) && samples(&after) < samples(&both), "{first} {both} {after}");
+    assert_eq!(first["workload"], "first");
+    gprof_agrees(work, &gmon);
+    run(work, &["live", "stop"]);
+    fails(&mut kerntune(work, &["live", "stop"]), 2, &["no collector runs"]);
+    run(work, &["check"]);
+    // Two of one kernel add up; one that was not sampled is none of them.
+    let (a, b) = (first["profile"].as_str().unwrap(), after["profile"].as_str().unwrap());
+    let merged = json(work, &["profile", "merge", a, b]);
+    assert_eq!(samples(&merged), samples(&first) + samples(&after));
+}
+
+/// GNU gprof reads the dump, and its flat profile is ours.
+fn gprof_agrees(work: &Path, gmon: &Path) {
+    // Any program will do as image: all names come from the list.
+    let symbols = format!("{}.symbols", gmon.display());
+    let output =
+        Command::new("gprof").args(["-b", "-p", "-S", &symbols, "/bin/true"]).arg(gmon).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let flat = json(work, &["report", "latest", "flat"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut seconds: BTreeMap<String, f64> = BTreeMap::new();
+    for line in text.lines().skip_while(|line| !line.contains("name")).skip(1) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let [_, _, own, .., name] = words[..] {
+            *seconds.entry(name.to_string()).or_default() += own.parse::<f64>().unwrap();
+        }
+    }
+    // gprof prints microseconds with two decimals, or with less where there are more of them.
+    let mut ours: BTreeMap<String, f64> = BTreeMap::new();
+    for row in flat["functions"].as_array().unwrap() {
+        *ours.entry(row["name"].as_str().unwrap().to_string()).or_default() += number(&row["self_ns"]) as f64;
+    }
+    let largest = ours.iter().max_by(|a, b| a.1.total_cmp(b.1)).unwrap();
+    let theirs = seconds.get(largest.0).copied().unwrap_or_else(|| panic!("{} is not in:\n{text}", largest.0));
+    let ratio = largest.1 / theirs;
+    for (name, ns) in ours.iter().filter(|(_, ns)| **ns > 0.0) {
+        let found = seconds.get(name).copied().unwrap_or(0.0) * ratio;
+        assert!((found - ns).abs() <= 0.01 * ns + 2.0 * ratio, "{name}: ours {ns}, gprof's {found}\n{text}");
+    }
+}
+
+fn process(work: &Path) -> String {
+    json(work, &["live", "status"])["process"].to_string()
+}
+
+fn kill(process: &str) {
+    assert!(Command::new("kill").args(["-9", process]).status().unwrap().success());
+}
+
+#[test]
+fn a_killed_collector_leaves_whole_dumps_or_none() {
+    if !is_allowed() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let work = dir.path();
+    let mut whole = 0;
+    for round in 0..20_u64 {
+        run(work, &["live", "start", "--rate", "4000"]);
+        let collector = process(work);
+        let mut dumping = kerntune(work, &["live", "dump", "-q"]);
+        let mut dumping = dumping.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        // Somewhere in what a dump does: a different moment each round.
+        std::thread::sleep(Duration::from_millis(17 * round));
+        kill(&collector);
+        let mut text = String::new();
+        dumping.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        let status = dumping.wait().unwrap();
+        whole += u32::from(status.success());
+        assert!(status.success() || !text.is_empty() && !text.contains("panicked"), "{status}: {text}");
+        fails(&mut kerntune(work, &["live", "status"]), 1, &["was killed"]);
+        fails(&mut kerntune(work, &["live", "dump"]), 6, &["was killed", "live start"]);
+    }
+    run(work, &["check"]);
+    let listed = json(work, &["profile", "list"]);
+    let count = listed["profiles"].as_array().map_or(0, Vec::len);
+    println!("{whole} dumps were answered, {count} profiles are there");
+    assert!(count >= whole as usize && count <= 20);
+    // A socket of nobody's is in no one's way.
+    run(work, &["live", "start"]);
+    run(work, &["live", "stop"]);
+    run(work, &["live", "start"]);
+    run(work, &["live", "stop"]);
+}
+
+#[test]
+fn what_cannot_be_watched_is_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let work = dir.path();
+    let live = |more: &[&str]| kerntune(work, &[&["record", "--live"][..], more].concat());
+    fails(&mut live(&[]), 2, &["COMMAND"]);
+    fails(&mut live(&["--kernel", "x", "--", "true"]), 2, &["--kernel"]);
+    fails(&mut kerntune(work, &["record", "--kernel", "x", "--workload", "rr", "--rate", "5"]), 2, &["--live"]);
+    fails(&mut live(&["--", "/nonexistent/tool"]), 3, &["cannot run /nonexistent/tool"]);
+    fails(&mut live(&["--cpu", "x", "--", "true"]), 2, &["`x` is no list of CPUs"]);
+    if !is_allowed() {
+        return;
+    }
+    fails(&mut live(&["--cpu", "4095", "--", "true"]), 2, &["CPU 4095 is not online"]);
+    fails(&mut live(&["--pid", "4194304", "--", "true"]), 2, &["there is no process 4194304"]);
+    fails(&mut live(&["--cgroup", "/tmp", "--", "true"]), 2, &["/tmp is no cgroup"]);
+    let most = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").unwrap();
+    if most.trim().parse::<u64>().unwrap() < 100_000 {
+        fails(&mut live(&["--rate", "100000", "--", "true"]), 2, &["samples per second are more than the kernel takes"]);
+    }
+}
+
+#[test]
+fn who_may_not_is_told_what_would_help() {
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(dir.path(), open).unwrap();
+    let program = dir.path().join("kerntune");
+    std::fs::copy(env!("CARGO_BIN_EXE_kerntune"), &program).unwrap();
+    let work = dir.path().join("work");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
+    command.arg("--dir").arg(&work).args(["record", "--live", "--", "true"]);
+    let output: Output = command.output().unwrap();
+    if output.status.success() {
+        eprintln!("anybody may profile the kernel of this host: there is no refusal to look at");
+        return;
+    }
+    let text = fails(&mut command, 3, &[]);
+    let known = ["kernel.perf_event_paranoid", "kernel.kptr_restrict"];
+    assert!(known.iter().any(|word| text.contains(word)), "{text}");
+}
+
+#[test]
+fn only_what_a_command_does_is_watched_if_asked() {
+    if !is_allowed() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let work = dir.path();
+    let load = "i=0; while [ $i -lt 300 ]; do cat /proc/self/maps > /dev/null; i=$((i+1)); done";
+    run(work, &["record", "--live", "--command-only", "--rate", "2000", "--", "sh", "-c", load]);
+    let threads = json(work, &["report", "latest", "threads"]);
+    let names: Vec<&str> = threads["threads"].as_array().unwrap().iter().map(|row| row["comm"].as_str().unwrap()).collect();
+    let ours = ["sh", "cat", "[interrupt]", "[not sampled]"];
+    assert!(names.contains(&"cat") && names.iter().all(|name| ours.contains(name)), "{names:?}");
+    assert_eq!(threads["sampled"]["filter"].as_str().map(|text| text.contains("processes")), Some(true));
+}

@@ -1,0 +1,140 @@
+//! The process that collects.
+
+use super::protocol::{Answer, Request, Status};
+use super::Place;
+use crate::{Collector, Error, Labels, Result};
+use kerntune_work::interrupt;
+use std::fs;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+/// How long somebody who asks may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Bytes of the longest question.
+const QUESTION_MAX: u64 = 64 << 10;
+
+/// Keeps a snapshot; where it is then.
+pub type Dump<'a> = dyn FnMut(&mut Collector, Labels) -> Result<PathBuf> + 'a;
+
+/// Collects until it is told to stop, or gets a signal. `start` begins to watch, `ready` is called once somebody may ask,
+/// `dump` keeps what was seen.
+///
+/// # Errors
+/// [`Error::Filter`] if another collector runs; what `start` says; a source that fails.
+pub fn serve(
+    place: &Place,
+    start: impl FnOnce() -> Result<Collector>,
+    ready: impl FnOnce(&Collector),
+    dump: &mut Dump<'_>,
+) -> Result<()> {
+    place.make()?;
+    let Some(_lock) = place.lock()? else {
+        let who = place.process().map_or(String::new(), |process| format!(" (process {process})"));
+        return Err(Error::Filter(format!("a collector runs already{who}: `kerntune live stop` ends it")));
+    };
+    let mut collector = start()?;
+    let listener = listen(place)?;
+    place.set_process(Some(std::process::id()))?;
+    let started = SystemTime::now();
+    ready(&collector);
+    let mut stopped = false;
+    let collected = collector_loop(&mut collector, &listener, started, dump, &mut stopped);
+    let _ = fs::remove_file(place.socket());
+    place.set_process(None)?;
+    collected
+}
+
+fn listen(place: &Place) -> Result<UnixListener> {
+    let socket = place.socket();
+    // We have the lock: whose socket this was is gone.
+    match fs::remove_file(&socket) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::io("replace", &socket)(error)),
+        _ => {}
+    }
+    let (_directory, path) = place.short()?;
+    let listener = UnixListener::bind(path).map_err(Error::io("listen at", &socket))?;
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).map_err(Error::io("protect", &socket))?;
+    listener.set_nonblocking(true).map_err(Error::io("listen at", &socket))?;
+    Ok(listener)
+}
+
+fn collector_loop(
+    collector: &mut Collector,
+    listener: &UnixListener,
+    started: SystemTime,
+    dump: &mut Dump<'_>,
+    stopped: &mut bool,
+) -> Result<()> {
+    while !*stopped && !interrupt::is_set() {
+        collector.take()?;
+        while let Ok((stream, _)) = listener.accept() {
+            // Who asks badly, or goes away, is answered by silence.
+            let _ = answer(&stream, collector, started, dump, stopped);
+        }
+    }
+    Ok(())
+}
+
+fn answer(
+    mut stream: &UnixStream,
+    collector: &mut Collector,
+    started: SystemTime,
+    dump: &mut Dump<'_>,
+    stopped: &mut bool,
+) -> std::io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new(stream.take(QUESTION_MAX)).read_line(&mut line)?;
+    let failed = |error: Error| Answer::Failed { nothing: matches!(error, Error::Nothing(_)), message: error.to_string() };
+    let answer = match serde_json::from_str(&line) {
+        Err(error) => Answer::Failed { message: format!("the question is none: {error}"), nothing: false },
+        Ok(Request::Status) => Answer::Status(Box::new(status(collector, started))),
+        Ok(Request::Top { most }) => collector.top(most).map_or_else(failed, |view| Answer::Top(Box::new(view))),
+        Ok(Request::Reset) => collector.reset().map_or_else(failed, |()| Answer::Done),
+        Ok(Request::Stop) => {
+            *stopped = true;
+            Answer::Done
+        }
+        Ok(Request::Dump { workload }) => {
+            let labels = Labels { workload, region: "live".into(), ..Labels::default() };
+            dump(collector, labels).map_or_else(failed, |path| Answer::Dumped { path })
+        }
+    };
+    let mut line = serde_json::to_vec(&answer)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+fn status(collector: &mut Collector, started: SystemTime) -> Status {
+    let lost = collector.lost();
+    let (all, running) = (collector.seen(), collector.running());
+    let descriptions = collector.descriptions();
+    let mut notes = running.notes.clone();
+    notes.extend(descriptions.iter().flat_map(|description| description.lacks.clone()));
+    Status {
+        process: std::process::id(),
+        started: kerntune_profile::rfc3339(started),
+        wall_ns: u64::try_from(collector.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        sources: descriptions.iter().map(|description| description.name.clone()).collect(),
+        filter: (!collector.options().filter.is_all()).then(|| collector.options().filter.to_string()),
+        samples: all.samples,
+        lost,
+        paths: [all.tree.nodes().len() as u64, collector.options().bounds.paths as u64],
+        bound_bytes: collector.bound(),
+        resident_bytes: resident().unwrap_or(0),
+        health: all.health.iter().map(|(name, count)| ((*name).to_string(), *count)).collect(),
+        notes,
+    }
+}
+
+/// Bytes of memory that this process has.
+fn resident() -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}

@@ -1,0 +1,43 @@
+//! Random periods, so that no sampler runs in step with what it samples.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A xorshift generator (Marsaglia 2003): for periods, and for nothing that must not be guessed.
+#[derive(Debug, Clone)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub fn new() -> Self {
+        // Without an entropy source the time will do.
+        let time = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64);
+        Self(getrandom::u64().unwrap_or_else(|_| time()) | 1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// A period between half and one and a half of `mean`, each as likely.
+    pub fn period(&mut self, mean: u64) -> u64 {
+        (mean / 2).saturating_add(self.next() % mean.max(1)).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_are_around_their_mean() {
+        let mut random = Random::new();
+        let periods: Vec<u64> = (0..10_000).map(|_| random.period(1_000_000)).collect();
+        assert!(periods.iter().all(|period| (500_000..1_500_000).contains(period)));
+        let mean = periods.iter().sum::<u64>() / periods.len() as u64;
+        // The standard error of this mean is 2,900.
+        assert!((970_000..1_030_000).contains(&mean), "{mean}");
+        assert_eq!(random.period(0), 1);
+    }
+}

@@ -1,0 +1,313 @@
+//! perf events: samples of cycles, or of a timer where the CPU counts none, and of context switches.
+
+mod events;
+mod period;
+pub mod record;
+mod switches;
+
+use crate::random::Random;
+use crate::{Aggregate, Description, Error, Observed, Options, Result, Sample, Source};
+use events::{open, targets, Often, Target, What};
+use kerntune_profile::Counted;
+use perf_event::Sampler;
+use record::{Chain, Layout, Record};
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use switches::SwitchReader;
+
+/// Bytes of the buffer of one event for samples of time; a power of two.
+const BUFFER: usize = 512 << 10;
+/// The same for samples of switches.
+const SWITCH_BUFFER: usize = 128 << 10;
+/// Samples of context switches per second and CPU: enough for who and why, too few to cost anything.
+const SWITCHES_PER_SECOND: u64 = 199;
+/// Cycles per second of a CPU whose speed is not told.
+const USUAL_HZ: u64 = 2_500_000_000;
+
+/// A buffer, and what was counted before the last reset.
+struct Ring {
+    sampler: Sampler,
+    base: Counters,
+    /// What records said was lost since the last reset.
+    lost: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Counters {
+    count: u64,
+    running_ns: u64,
+    lost: Option<u64>,
+}
+
+impl Ring {
+    fn new(counter: perf_event::Counter, size: usize) -> io::Result<Self> {
+        Ok(Self { sampler: counter.sampled(size)?, base: Counters::default(), lost: 0 })
+    }
+
+    fn counters(&mut self) -> io::Result<Counters> {
+        let read = self.sampler.read_full()?;
+        let running_ns = read.time_running().map_or(0, |time| time.as_nanos() as u64);
+        Ok(Counters { count: read.count(), running_ns, lost: read.lost() })
+    }
+
+    /// What was counted since the last reset.
+    fn since(&mut self) -> io::Result<Counters> {
+        let now = self.counters()?;
+        let lost = now.lost.zip(self.base.lost).map(|(now, base)| now.saturating_sub(base));
+        Ok(Counters {
+            count: now.count.saturating_sub(self.base.count),
+            running_ns: now.running_ns.saturating_sub(self.base.running_ns),
+            lost,
+        })
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        // The library has `AsRawFd` only.
+        descriptor::of(&self.sampler)
+    }
+}
+
+mod descriptor {
+    use super::{AsRawFd, BorrowedFd};
+
+    /// Borrows what is open for as long as its owner is borrowed.
+    #[expect(unsafe_code, reason = "perf-event2 implements AsRawFd and not AsFd")]
+    pub fn of<T: AsRawFd>(owner: &T) -> BorrowedFd<'_> {
+        // SAFETY: the owner keeps the descriptor open while it is borrowed.
+        unsafe { BorrowedFd::borrow_raw(owner.as_raw_fd()) }
+    }
+}
+
+/// The source.
+pub struct Perf {
+    rings: Vec<Ring>,
+    switches: Vec<Ring>,
+    switch_reader: SwitchReader,
+    what: What,
+    /// The period around which periods are chosen.
+    mean: u64,
+    cpus: u64,
+    of_tasks: bool,
+    random: Random,
+    chain: Chain,
+    lacks: Vec<String>,
+}
+
+impl Perf {
+    /// Opens the events of what is to be watched, and begins.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`], [`Error::NoPerf`], [`Error::Filter`], [`Error::Rate`].
+    pub fn start(options: &Options) -> Result<Self> {
+        check_rate(options.rate)?;
+        let (targets, cpus) = targets(&options.filter)?;
+        let clock = 1_000_000_000 / options.rate.max(1);
+        let cycles = cycles_per_second() / options.rate.max(1);
+        let mut lacks = Vec::new();
+        let no_cycles = match options.software_clock {
+            true => Some("the software clock was asked for".to_string()),
+            false => {
+                let tried = targets.first().map(|target| open(What::Cycles, target, Often::Period(cycles), false));
+                tried.and_then(io::Result::err).map(|error| format!("the CPU counts no cycles here ({error})"))
+            }
+        };
+        let (what, mean) = match no_cycles {
+            None => (What::Cycles, cycles),
+            Some(why) => {
+                lacks.push(format!("{why}: the software clock is sampled"));
+                (What::Clock, clock)
+            }
+        };
+        let mut perf = Self {
+            rings: Vec::new(),
+            switches: Vec::new(),
+            switch_reader: SwitchReader::find(),
+            what,
+            mean,
+            cpus,
+            of_tasks: options.filter.is_of_tasks(),
+            random: Random::new(),
+            chain: Chain::with_capacity(1024),
+            lacks,
+        };
+        for target in &targets {
+            let often = Often::Period(perf.random.period(mean));
+            let counter = open(what, target, often, options.on_exec).map_err(refused)?;
+            perf.rings.push(Ring::new(counter, BUFFER).map_err(refused)?);
+        }
+        perf.open_switches(&targets, options.on_exec);
+        if !options.on_exec {
+            for ring in perf.rings.iter_mut().chain(&mut perf.switches) {
+                ring.sampler.enable().map_err(refused)?;
+            }
+        }
+        perf.reset()?;
+        Ok(perf)
+    }
+
+    /// Context switches are worth having, and no reason to fail.
+    fn open_switches(&mut self, targets: &[Target], on_exec: bool) {
+        for target in targets {
+            let often = Often::Frequency(SWITCHES_PER_SECOND);
+            let opened = open(self.switch_reader.what(), target, often, on_exec)
+                .and_then(|counter| Ring::new(counter, SWITCH_BUFFER));
+            match opened {
+                Ok(ring) => self.switches.push(ring),
+                Err(error) => {
+                    self.lacks.push(format!("context switches are not sampled ({error})"));
+                    self.switches.clear();
+                    return;
+                }
+            }
+        }
+        if let Some(why) = self.switch_reader.lacks() {
+            self.lacks.push(why);
+        }
+    }
+}
+
+impl Source for Perf {
+    fn description(&self) -> Description {
+        let is_clock = self.what == What::Clock;
+        let bias = "the software clock is a timer interrupt: time in code that runs with interrupts off is charged to where \
+                    they come on again, and none is seen in the timer's own interrupt";
+        let cycles = "a sample stands for cycles that were not halted, and all samples for the same time: code that runs while \
+                      the CPU is slower or faster than on average is charged with less or more than its time";
+        Description {
+            name: if is_clock { "perf: cpu-clock" } else { "perf: cycles" }.into(),
+            period: format!(
+                "every {} {} on average, for each CPU another period between half and one and a half of that, chosen at \
+                 random again whenever its samples are taken over (ten times a second or more)",
+                self.mean,
+                if is_clock { "ns" } else { "cycles" }
+            ),
+            bias: Some(if is_clock { bias } else { cycles }.into()),
+            calls: false,
+            sees_idle: is_clock && !self.of_tasks,
+            buffers: self.rings.len() * BUFFER + self.switches.len() * SWITCH_BUFFER,
+            lacks: self.lacks.clone(),
+        }
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.rings.iter().chain(&self.switches).map(Ring::descriptor).collect()
+    }
+
+    fn drain(&mut self, into: &mut Aggregate) -> Result<()> {
+        for ring in &mut self.rings {
+            let mut samples = 0_u64;
+            while let Some(found) = ring.sampler.next_record() {
+                let body = found.to_contiguous();
+                let read = record::parse(found.ty(), found.misc(), &body, Layout::default(), &mut self.chain);
+                match read {
+                    Some(Record::Sample { pid, tid, is_user, .. }) => {
+                        samples += 1;
+                        into.sample(&Sample { tid, tgid: pid, is_user, kernel: &self.chain });
+                    }
+                    Some(Record::Lost(count)) => ring.lost += count,
+                    Some(other) => take(&other, into),
+                    None => into.note("damaged_records", 1),
+                }
+            }
+            if samples > 0 {
+                let period = self.random.period(self.mean);
+                // An event whose last thread has ended takes no period, and needs none.
+                let _ = period::set(ring.descriptor(), period);
+            }
+        }
+        for ring in &mut self.switches {
+            let layout = self.switch_reader.layout();
+            while let Some(found) = ring.sampler.next_record() {
+                let body = found.to_contiguous();
+                match record::parse(found.ty(), found.misc(), &body, layout, &mut self.chain) {
+                    Some(Record::Sample { tid, period, raw, .. }) => {
+                        self.switch_reader.take(tid, period, raw, &self.chain, into);
+                    }
+                    Some(Record::Lost(count)) => into.note("lost_switch_samples", count),
+                    Some(_) => {}
+                    None => into.note("damaged_records", 1),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn observed(&mut self) -> Result<Option<Observed>> {
+        let mut sum = Observed { cpus: self.cpus, ..Observed::default() };
+        for ring in &mut self.rings {
+            let since = ring.since().map_err(refused)?;
+            sum.ns += if self.what == What::Clock { since.count } else { since.running_ns };
+            sum.lost += since.lost.unwrap_or(0).max(ring.lost);
+        }
+        Ok(Some(sum))
+    }
+
+    fn counted(&mut self) -> Result<Vec<Counted>> {
+        let mut count = 0;
+        for ring in &mut self.switches {
+            count += ring.since().map_err(refused)?.count;
+        }
+        let source = self.switch_reader.source();
+        let name = "context switches".to_string();
+        let row = Counted { kind: "switch".into(), name, count, source };
+        Ok(if self.switches.is_empty() { Vec::new() } else { vec![row] })
+    }
+
+    fn reset(&mut self) -> Result<()> {
+        for ring in self.rings.iter_mut().chain(&mut self.switches) {
+            while ring.sampler.next_record().is_some() {}
+            ring.base = ring.counters().map_err(refused)?;
+            ring.lost = 0;
+        }
+        Ok(())
+    }
+}
+
+/// What a record says of threads and code.
+fn take(record: &Record, into: &mut Aggregate) {
+    match *record {
+        Record::Comm { pid, tid, name, .. } => into.threads.named(tid, pid, &String::from_utf8_lossy(name)),
+        Record::Fork { pid, tid, parent } => into.threads.forked(tid, pid, parent),
+        Record::Exit { tid } => into.threads.ended(tid),
+        Record::Throttled => into.note("throttled", 1),
+        Record::Symbol { address, gone: true, .. } => into.code_gone(address),
+        Record::Symbol { address, size, is_bpf, name, .. } => {
+            let module = if is_bpf { "bpf" } else { "generated" };
+            into.code_added(&String::from_utf8_lossy(name), module, address, size.into());
+        }
+        Record::Sample { .. } | Record::Lost(_) | Record::Other => {}
+    }
+}
+
+/// What a failed system call means.
+fn refused(source: io::Error) -> Error {
+    match source.raw_os_error() {
+        // EPERM, EACCES.
+        Some(1 | 13) => {
+            let setting = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+            let paranoid = setting.map_or("not shown".into(), |text| text.trim().to_string());
+            Error::NotPermitted { paranoid, source }
+        }
+        // ENOSYS.
+        Some(38) => Error::NoPerf { source },
+        // ESRCH: a thread that was there when the list was read.
+        Some(3) => Error::Filter("the process has ended".into()),
+        _ => Error::Event { what: "this kernel with perf events".into(), source },
+    }
+}
+
+/// Refuses a rate that the kernel would not keep to.
+fn check_rate(asked: u64) -> Result<()> {
+    let limit = fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").ok();
+    match limit.and_then(|text| text.trim().parse::<u64>().ok()).filter(|most| asked > *most) {
+        Some(most) => Err(Error::Rate { asked, most }),
+        None => Ok(()),
+    }
+}
+
+fn cycles_per_second() -> u64 {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu MHz")?.split(':').nth(1)?.trim().parse::<f64>().ok());
+    line.map_or(USUAL_HZ, |mhz| (mhz * 1e6) as u64).clamp(100_000_000, 10_000_000_000)
+}

@@ -1,0 +1,76 @@
+//! The kernel's directory of tracepoints, opened without being mounted anywhere: nothing of the system changes.
+
+use rustix::fs::{openat, Mode, OFlags};
+use rustix::mount::{fsconfig_create, fsmount, fsopen, FsMountFlags, FsOpenFlags, MountAttrFlags};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+
+/// Bytes of the largest file that is read whole.
+const MOST: u64 = 1 << 20;
+
+/// An open tracefs.
+#[derive(Debug)]
+pub(crate) struct Tracefs(OwnedFd);
+
+impl Tracefs {
+    /// Where it is mounted, or by itself.
+    pub fn open() -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        for mounted in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
+            let directory = rustix::fs::open(mounted, flags, Mode::empty());
+            if let Some(found) = directory.ok().map(Self).filter(|found| found.read("README").is_ok()) {
+                return Ok(found);
+            }
+        }
+        let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_create(&context)?;
+        Ok(Self(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?))
+    }
+
+    /// A file's text.
+    pub fn read(&self, path: &str) -> io::Result<String> {
+        let file = openat(&self.0, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut text = String::new();
+        File::from(file).take(MOST).read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    /// The number of a tracepoint (`sched/sched_switch`).
+    pub fn event_id(&self, event: &str) -> io::Result<u64> {
+        let text = self.read(&format!("events/{event}/id"))?;
+        text.trim().parse().map_err(|_| io::Error::other(format!("events/{event}/id is no number")))
+    }
+}
+
+/// Offset and size of a field in the bytes of a tracepoint, from its `format` file.
+pub(crate) fn field(format: &str, name: &str) -> Option<(usize, usize)> {
+    let line = format.lines().find(|line| {
+        let declared = line.trim().strip_prefix("field:").and_then(|line| line.split(';').next());
+        let last = declared.and_then(|declared| declared.rsplit([' ', '*']).next());
+        last.map(|last| last.split('[').next().unwrap_or(last)) == Some(name)
+    })?;
+    let number = |key: &str| {
+        let part = line.split(';').find_map(|part| part.trim().strip_prefix(key))?;
+        part.trim().parse::<usize>().ok()
+    };
+    Some((number("offset:")?, number("size:")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_a_format() {
+        // Linux 6.18.
+        let format = "name: sched_switch\nID: 372\nformat:\n\
+            \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+            \tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
+            \tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n\
+            \tfield:long prev_state;\toffset:32;\tsize:8;\tsigned:1;\n";
+        assert_eq!(field(format, "prev_comm"), Some((8, 16)));
+        assert_eq!(field(format, "prev_state"), Some((32, 8)));
+        assert_eq!(field(format, "comm"), None);
+    }
+}

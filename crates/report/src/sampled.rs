@@ -1,0 +1,86 @@
+//! What a reader has to know of times that were sampled.
+
+use crate::unit::{readable, TimeUnit};
+use kerntune_compare::number::grouped;
+use kerntune_profile::{Manifest, Nanoseconds, Profile, Sampled};
+use serde::Serialize;
+
+/// The head of a column of errors.
+pub(crate) const ERROR: &str = "±";
+
+/// Whether the profile has counts of calls, and times of single ones.
+pub(crate) fn has_calls(profile: &Profile) -> bool {
+    profile.manifest.sampled.as_ref().is_none_or(|sampled| sampled.calls)
+}
+
+/// The standard error of a time, ns; none if it was measured.
+pub(crate) fn error_ns(profile: &Profile, ns: u64) -> Option<u64> {
+    profile.manifest.sampled.as_ref().map(|sampled| sampled.error(Nanoseconds(ns)).get())
+}
+
+/// The same for a table.
+pub(crate) fn error(profile: &Profile, ns: u64, unit: TimeUnit) -> String {
+    error_ns(profile, ns).map_or(String::new(), |ns| unit.format(ns))
+}
+
+/// How it was sampled, and what it does not have, in a sentence each; nothing of what was measured.
+pub(crate) fn notes(manifest: &Manifest) -> Vec<String> {
+    let Some(sampled) = &manifest.sampled else { return Vec::new() };
+    let mut notes = vec![how(sampled)];
+    if !sampled.calls {
+        notes.push("Sampling counts no calls: times are of all calls together, and elapsed is time on the stack.".into());
+    }
+    if let Some(bias) = &sampled.bias {
+        notes.push(format!("Bias: {bias}."));
+    }
+    if let Some(filter) = &sampled.filter {
+        notes.push(format!("Watched were only {filter}."));
+    }
+    let said = manifest.sources.iter().filter_map(|source| source.strip_prefix("note: "));
+    notes.extend(said.map(|note| format!("{note}.")));
+    notes
+}
+
+fn how(sampled: &Sampled) -> String {
+    let cpus = if sampled.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", grouped(sampled.cpus)) };
+    format!(
+        "Sampled, not exact: {} samples by {} on {cpus} in {}; each stands for {}, and {ERROR} is the standard error \
+         (√n samples).",
+        grouped(sampled.samples),
+        sampled.source,
+        readable(sampled.wall_ns.get()),
+        readable(sampled.sample_ns.get()),
+    )
+}
+
+/// What JSON says of it.
+#[derive(Serialize)]
+pub(crate) struct JsonSampled<'a> {
+    source: &'a str,
+    samples: u64,
+    sample_ns: u64,
+    cpus: u64,
+    wall_ns: u64,
+    period: &'a str,
+    bias: Option<&'a str>,
+    filter: Option<&'a str>,
+    calls: bool,
+    bound_bytes: u64,
+}
+
+/// The same; null if it was measured.
+pub(crate) fn json(profile: &Profile) -> Option<JsonSampled<'_>> {
+    let sampled = profile.manifest.sampled.as_ref()?;
+    Some(JsonSampled {
+        source: &sampled.source,
+        samples: sampled.samples,
+        sample_ns: sampled.sample_ns.get(),
+        cpus: sampled.cpus,
+        wall_ns: sampled.wall_ns.get(),
+        period: &sampled.period,
+        bias: sampled.bias.as_deref(),
+        filter: sampled.filter.as_deref(),
+        calls: sampled.calls,
+        bound_bytes: sampled.bound_bytes,
+    })
+}

@@ -1,0 +1,208 @@
+//! Functions by address: what each sample is looked up in.
+
+use crate::kallsyms::KernelSymbol;
+use std::collections::BTreeMap;
+
+/// Marks of the linker script and labels that begin no function.
+const MARKS: [&str; 10] = [
+    "_text",
+    "_stext",
+    "_etext",
+    "_sinittext",
+    "_einittext",
+    "__entry_text_start",
+    "__entry_text_end",
+    "__irqentry_text_start",
+    "__softirqentry_text_start",
+    "__noinstr_text_start",
+];
+/// Names that begin so stand before a function (`-fpatchable-function-entry`, kCFI), or for it in early code.
+const PREFIXES: [&str; 3] = ["__pfx_", "__cfi_", "__pi_"];
+/// Labels within the entry of a system call.
+const ENTRY_LABELS: &str = "entry_SYSCALL_64_";
+/// Code that a table may learn of while it is used, BPF programs and modules.
+const LATER_MAX: usize = 100_000;
+
+/// A function of the kernel, of a module or of a BPF program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelFunction {
+    /// Its name; of several at one address a global and short one.
+    pub name: String,
+    /// Where it is as the kernel runs.
+    pub address: u64,
+    /// Bytes up to the next symbol.
+    pub size: u64,
+    /// The source file as a path from the top of the source tree, where known.
+    pub file: Option<String>,
+    /// The module that it is in; `bpf` for BPF programs; none for the kernel's image.
+    pub module: Option<String>,
+}
+
+/// The code of a running kernel. Numbers of functions never change: what comes later, such as a BPF program, is
+/// added at the end.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    functions: Vec<KernelFunction>,
+    /// Beginning, end and number of each, by address, of what was there at first.
+    ranges: Vec<(u64, u64, u32)>,
+    /// The same of what came later, by beginning.
+    later: BTreeMap<u64, (u64, u32)>,
+}
+
+impl Table {
+    /// The functions among the symbols of a list. A function ends where the next symbol begins.
+    pub fn new(mut symbols: Vec<KernelSymbol>) -> Self {
+        symbols.sort_by(|a, b| a.address.cmp(&b.address).then_with(|| rank(a).cmp(&rank(b))));
+        let mut table = Self::default();
+        let mut starts: Vec<u64> = symbols.iter().map(|symbol| symbol.address).collect();
+        starts.dedup();
+        let mut symbols = symbols.into_iter().peekable();
+        let mut last = None;
+        while let Some(symbol) = symbols.next() {
+            // The first of those at an address is the best name for it.
+            if last == Some(symbol.address) || !begins_function(&symbol.name) {
+                continue;
+            }
+            last = Some(symbol.address);
+            let next = starts.get(starts.partition_point(|start| *start <= symbol.address)).copied();
+            // The last one has no end: a page is enough for any that is not in another module's memory.
+            let end = next.unwrap_or(symbol.address.saturating_add(4096));
+            table.push(symbol, end);
+        }
+        table
+    }
+
+    fn push(&mut self, symbol: KernelSymbol, end: u64) {
+        let Ok(number) = u32::try_from(self.functions.len()) else { return };
+        self.ranges.push((symbol.address, end, number));
+        self.functions.push(KernelFunction {
+            name: symbol.name,
+            address: symbol.address,
+            size: end - symbol.address,
+            file: None,
+            module: symbol.module,
+        });
+    }
+
+    /// Adds code that came later, or replaces what was at its place.
+    pub fn add(&mut self, name: &str, module: &str, address: u64, size: u64) {
+        let Ok(number) = u32::try_from(self.functions.len()) else { return };
+        if self.later.len() >= LATER_MAX || size == 0 {
+            return;
+        }
+        let same = |&&(_, known): &&(u64, u32)| {
+            let function = &self.functions[known as usize];
+            function.name == name && function.size == size
+        };
+        if self.later.get(&address).filter(same).is_some() || self.at_first(address).is_some_and(|known| {
+            self.functions[known as usize].name == name
+        }) {
+            return;
+        }
+        self.later.insert(address, (address.saturating_add(size), number));
+        self.functions.push(KernelFunction {
+            name: name.into(),
+            address,
+            size,
+            file: None,
+            module: Some(module.into()),
+        });
+    }
+
+    /// Takes away code that is gone. Its number stays its own.
+    pub fn forget(&mut self, address: u64) {
+        self.later.remove(&address);
+        if let Ok(at) = self.ranges.binary_search_by_key(&address, |range| range.0) {
+            if self.functions[self.ranges[at].2 as usize].module.is_some() {
+                self.ranges[at].1 = address;
+            }
+        }
+    }
+
+    /// Number of the function that an address is in.
+    pub fn lookup(&self, address: u64) -> Option<u32> {
+        if !self.later.is_empty() {
+            let before = self.later.range(..=address).next_back();
+            if let Some((_, (_, number))) = before.filter(|(_, (end, _))| address < *end) {
+                return Some(*number);
+            }
+        }
+        self.at_first(address)
+    }
+
+    fn at_first(&self, address: u64) -> Option<u32> {
+        let at = self.ranges.partition_point(|range| range.0 <= address).checked_sub(1)?;
+        self.ranges.get(at).filter(|range| address < range.1).map(|range| range.2)
+    }
+
+    /// All functions, by number.
+    pub fn functions(&self) -> &[KernelFunction] {
+        &self.functions
+    }
+
+    /// Puts in source files, one for each function in order.
+    pub(crate) fn set_files_in_order(&mut self, files: &mut dyn Iterator<Item = Option<String>>) {
+        self.functions.iter_mut().zip(files).for_each(|(function, file)| function.file = file);
+    }
+
+    /// Puts in source files, where `file` knows one for a function.
+    pub fn set_files(&mut self, file: impl Fn(&KernelFunction) -> Option<String>) {
+        for function in &mut self.functions {
+            function.file = file(function);
+        }
+    }
+}
+
+fn begins_function(name: &str) -> bool {
+    let is_label = name.starts_with(ENTRY_LABELS) || name.starts_with(".L") || name.starts_with('$');
+    !is_label && !MARKS.contains(&name) && !name.starts_with("__pfx_") && !name.starts_with("__cfi_")
+}
+
+/// Smaller is better as the name of an address.
+fn rank(symbol: &KernelSymbol) -> (bool, bool, bool, usize, &str) {
+    let prefixed = PREFIXES.iter().any(|prefix| symbol.name.starts_with(prefix));
+    let name = symbol.name.as_str();
+    (!begins_function(name), prefixed, !symbol.is_global, name.len(), name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn symbol(address: u64, name: &str, is_global: bool) -> KernelSymbol {
+        KernelSymbol { address, name: name.into(), is_global, module: None }
+    }
+
+    #[test]
+    fn the_function_around_an_address_is_found() {
+        let mut table = Table::new(vec![
+            symbol(0x2010, "b", false),
+            symbol(0x1000, "_stext", true),
+            symbol(0x1000, "__pi_a", true),
+            symbol(0x1000, "a", false),
+            symbol(0x2000, "__pfx_b", false),
+            symbol(0x3000, "_etext", true),
+        ]);
+        let name = |table: &Table, at| table.lookup(at).map(|n| table.functions()[n as usize].name.clone());
+        assert_eq!(name(&table, 0x1000).as_deref(), Some("a"));
+        assert_eq!(name(&table, 0x1fff).as_deref(), Some("a"));
+        assert_eq!(name(&table, 0x2004), None, "padding before b is nobody's");
+        assert_eq!(name(&table, 0x2fff).as_deref(), Some("b"));
+        assert_eq!((name(&table, 0xfff), name(&table, 0x3000)), (None, None));
+        assert_eq!((table.functions()[0].size, table.functions()[1].size), (0x1000, 0xff0));
+        table.add("bpf_prog_1", "bpf", 0x9000, 16);
+        assert_eq!(name(&table, 0x900f).as_deref(), Some("bpf_prog_1"));
+        table.add("bpf_prog_2", "bpf", 0x9000, 32);
+        assert_eq!(name(&table, 0x9010).as_deref(), Some("bpf_prog_2"));
+        assert_eq!(table.functions()[2].name, "bpf_prog_1", "a number stays what it was");
+        table.forget(0x9000);
+        assert_eq!(name(&table, 0x9000), None);
+    }
+
+    #[test]
+    fn addresses_at_the_end_of_the_space_do_no_harm() {
+        let table = Table::new(vec![symbol(u64::MAX, "z", true), symbol(u64::MAX - 1, "y", true)]);
+        assert_eq!(table.lookup(u64::MAX - 1), Some(0));
+        assert_eq!(table.lookup(u64::MAX), None);
+    }
+}

@@ -7,6 +7,7 @@
 //!   [`kerntune_stats::Comparison::to_json`]).
 //! - [`paper`]: a paper's tables with ours beside them; text ([`markdown`] for a repository's documentation).
 //! - [`path`]: what ran when, call by call (McRae's Figure 4), text and JSON.
+//! - [`graph`]: gprof's call graph; text and JSON.
 //! - [`subsystems`]: time by part of the kernel; text and JSON.
 //! - [`diff`]: two profiles side by side; text and JSON.
 //! - [`names`]: a function by its name.
@@ -31,6 +32,7 @@ mod call_graph;
 mod columns;
 pub mod comparison;
 pub mod diff;
+pub mod graph;
 mod groups;
 mod head;
 mod health;
@@ -96,6 +98,14 @@ pub enum Error {
     /// There is no call graph of the profile.
     #[error("no call graph: {0}")]
     Graph(#[from] kerntune_analyze::graph::GraphError),
+    /// A cut that cuts nothing.
+    #[error("no function that \"{cut}\" has as its caller calls one that it has as its callee{}: `report PROFILE graph --function CALLEE` shows who calls it", .region.as_ref().map_or(String::new(), |name| format!(" in region {name}")))]
+    NoArc {
+        /// What was to be cut.
+        cut: String,
+        /// The regions that were looked at; all if none.
+        region: Option<String>,
+    },
     /// A file of groups that is none.
     #[error("{origin}, line {line}: {reason}")]
     Groups {

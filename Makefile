@@ -30,10 +30,7 @@ demo: setup-demo build ## tune Linux 6.12 for the workload rr and show what it g
 	@scripts/demo $(KERNTUNE)
 
 test: setup build ## all tests, those on real kernels included
-	@# One profile and one set of packages throughout, so that nothing is compiled twice.
-	$(CARGO) test --release --locked --workspace --lib --bins
-	$(CARGO) test --release --locked --workspace --doc
-	$(CARGO) test --release --locked --workspace --no-fail-fast --test '*'
+	@CARGO=$(CARGO) scripts/test $(KERNTUNE)
 
 test-fast: ## the tests that need no kernel
 	$(CARGO) test --release --locked --workspace --exclude kerntune-cli --lib --bins --tests -- --skip in_any_directory

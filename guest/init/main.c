@@ -2,7 +2,7 @@
  *
  * init of the kerntune guest, process 1: boot, services, one run of the plan, collection, power off.
  * Talks to: crates/guest by /kt/plan; crates/machine by the kernel command line (kt.run=, kt.gcov=1,
- * kt.ftrace=1), by "kt: " lines on the console and by the result stream; the recorder by marks.
+ * kt.ftrace=1, kt.poweroff=1), by "kt: " lines on the console and by the result stream; the recorder by marks.
  *
  * It never exits and never panics: whatever happens ends in one line, `kt: done` or `kt: failed:
  * REASON`, and in power off. Nothing is written to the console while a program is being measured.

@@ -26,6 +26,8 @@
 
 static int console = -1;
 static bool contained;
+/* A machine without ACPI does not switch itself off: QEMU is told to end at a restart, and User-Mode Linux is not. */
+static bool ends_by_power_off;
 
 bool is_contained(void)
 {
@@ -62,10 +64,8 @@ void power_off(void)
 {
 	if (contained)
 		_exit(0); /* all else in our namespace ends with us */
-	if (reboot(RB_POWER_OFF) < 0)
-		announce("kt: cannot power off: %s", strerror(errno));
-	/* The machine is started so that a reboot ends it too. */
-	reboot(RB_AUTOBOOT);
+	if (reboot(ends_by_power_off ? RB_POWER_OFF : RB_AUTOBOOT) < 0)
+		announce("kt: cannot end the machine: %s", strerror(errno));
 	for (;;)
 		pause();
 }
@@ -197,6 +197,8 @@ static bool read_option(const char *word, struct options *options)
 		options->gcov = true;
 	} else if (strcmp(word, "kt.ftrace=1") == 0) {
 		options->ftrace = true;
+	} else if (strcmp(word, "kt.poweroff=1") == 0) {
+		ends_by_power_off = true;
 	}
 	return true;
 }

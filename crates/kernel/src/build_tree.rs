@@ -186,7 +186,7 @@ mod tests {
         let make_vars: Vec<_> = make_vars.into_iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
         let log = place.join("build.log");
         let kbuild =
-            Kbuild { tree: &tree, arch: Arch::default(), compiler, make_vars: &make_vars, log: log.clone() };
+            Kbuild { tree: &tree, arch: Arch::default(), compiler, make_vars: &make_vars, log: log.clone(), cache: None };
         let make = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
             kbuild.make("test", &words, None, &NoProgress).unwrap();

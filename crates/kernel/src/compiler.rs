@@ -79,9 +79,10 @@ impl Compiler {
     }
 
     /// What tells Kbuild to use it, and it that the current directory is [`CWD`]. A shell would take that name as
-    /// well, and go wrong with the next `cd`: so the compiler alone is told.
-    pub(crate) fn make_args(&self) -> Vec<String> {
-        let compiler = format!("CC=env PWD={CWD} {}", self.program());
+    /// well, and go wrong with the next `cd`: so the compiler alone is told. `through` is a program that runs it, with a
+    /// space behind, or nothing.
+    pub(crate) fn make_args(&self, through: &str) -> Vec<String> {
+        let compiler = format!("CC=env PWD={CWD} {through}{}", self.program());
         match self {
             Compiler::Gcc { .. } => vec![compiler],
             Compiler::Clang { llvm } if llvm.is_empty() => vec!["LLVM=1".into(), compiler],
@@ -131,10 +132,11 @@ mod tests {
     fn names_become_compilers() {
         let parse = |s: &str| s.parse::<Compiler>().unwrap();
         assert_eq!(parse("gcc"), Compiler::default());
-        assert_eq!(parse("gcc-13").make_args(), ["CC=env PWD=/proc/self/cwd gcc-13"]);
+        assert_eq!(parse("gcc-13").make_args(""), ["CC=env PWD=/proc/self/cwd gcc-13"]);
         assert_eq!(parse("clang-19"), Compiler::Clang { llvm: "-19".into() });
-        assert_eq!(parse("clang-19").make_args(), ["LLVM=-19", "CC=env PWD=/proc/self/cwd clang-19"]);
-        assert_eq!(parse("clang").make_args()[0], "LLVM=1");
+        assert_eq!(parse("clang-19").make_args(""), ["LLVM=-19", "CC=env PWD=/proc/self/cwd clang-19"]);
+        assert_eq!(parse("clang").make_args("")[0], "LLVM=1");
+        assert_eq!(parse("gcc").make_args("ccache "), ["CC=env PWD=/proc/self/cwd ccache gcc"]);
         assert_eq!(parse("clang-19").to_string(), "clang-19");
         for bad in ["", "gcc -m32", "/opt/bin/clang-19", "clang++", "gcc;id"] {
             assert!(bad.parse::<Compiler>().is_err(), "{bad}");

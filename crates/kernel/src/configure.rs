@@ -109,6 +109,7 @@ pub(crate) fn configure(
         compiler: &request.compiler,
         make_vars: &request.make_vars,
         log: staged.path().join("config.log"),
+        cache: None,
     };
     let dot_config = tree.build().join(".config");
     if base.is_none() {

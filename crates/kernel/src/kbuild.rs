@@ -2,6 +2,7 @@
 
 use crate::build_tree::BuildTree;
 use crate::diagnose::{diagnose, step};
+use crate::object_cache::ObjectCache;
 use crate::{tools, Arch, Compiler, Error, Result};
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
 use std::collections::HashSet;
@@ -26,6 +27,8 @@ pub(crate) struct Kbuild<'a> {
     pub make_vars: &'a [(String, String)],
     /// Appended to, one section per run of make.
     pub log: PathBuf,
+    /// Keeps what the compiler made, so that a source that was compiled before is not compiled again.
+    pub cache: Option<&'a ObjectCache>,
 }
 
 impl Kbuild<'_> {
@@ -44,7 +47,9 @@ impl Kbuild<'_> {
         tools::pin_environment(&mut command);
         command.arg("-C").arg(self.tree.top()).arg(format!("O={}", build.display()));
         // Set and empty: no `+` in the version for a git tree with changes.
-        command.args(["V=0", "LOCALVERSION="]).args(self.arch.make_args()).args(self.compiler.make_args());
+        command.args(["V=0", "LOCALVERSION="]).args(self.arch.make_args());
+        command.args(self.compiler.make_args(self.cache.map_or("", ObjectCache::program)));
+        command.envs(self.cache.into_iter().flat_map(ObjectCache::environment));
         let config = fs::read_to_string(build.join(".config")).unwrap_or_default();
         let unused = UNUSED.iter().filter(|(_, option)| !config.lines().any(|line| line == *option));
         command.args(unused.map(|(program, _)| format!("{program}=unseen-by-kerntune")));
@@ -162,6 +167,7 @@ mod tests {
             compiler: &Compiler::default(),
             make_vars: &[("X".into(), "a b".into())],
             log: dir.path().join("build.log"),
+            cache: None,
         };
         check(&kbuild);
     }

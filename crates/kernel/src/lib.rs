@@ -49,6 +49,7 @@ mod link_script;
 mod locate;
 mod manifest;
 mod mix;
+mod object_cache;
 mod object_flags;
 mod objects;
 mod order;

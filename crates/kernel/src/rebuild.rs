@@ -87,7 +87,8 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
     let attempt = Attempt::new(work, &asked, staged, inputs);
     let partial = attempt.partial().to_owned();
     let log = partial.join("rebuild.log");
-    attempt.compile(&tree, log.clone(), progress)?;
+    // Every object from its source: what a cache hands out proves nothing.
+    attempt.compile(&tree, log.clone(), None, progress)?;
     let staged = attempt.into_staged()?;
     let objects = Objects::compiled_in(tree.clone(), staged);
     if let Some(order) = &order {
@@ -109,6 +110,7 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
                 compiler: &asked.compiler,
                 make_vars: &asked.make_vars,
                 log,
+                cache: None,
             };
             install_modules(&kbuild, &asked, to, progress)?;
         }

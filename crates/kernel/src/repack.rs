@@ -105,6 +105,7 @@ fn pack(
         compiler: &asked.compiler,
         make_vars: &of.make_vars,
         log: tree.top().with_file_name("build.log"),
+        cache: None,
     };
     let flags = make_flags(&of.flags(), &of.object_flags);
     kbuild.make("prepare the boot code", &make_args(None, &flags, &KBUILD.prepared), None, progress)?;

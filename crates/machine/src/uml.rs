@@ -15,8 +15,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// Console on standard output, results on descriptor 0, no other line. Dies on panic by itself.
-const OPTIONS: [&str; 6] =
-    ["con=null", "con0=null,fd:1", "ssl=null", "ssl1=fd:0", "console=tty0", "norandmaps"];
+const OPTIONS: [&str; 7] =
+    ["con=null", "con0=null,fd:1", "ssl=null", "ssl1=fd:0", "console=tty0", "norandmaps", "kt.poweroff=1"];
 
 /// The machine on which kernels of [`Arch::Um`] run: timed, and not exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

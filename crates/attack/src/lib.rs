@@ -42,6 +42,7 @@ pub fn targets() -> Vec<Target> {
         target("block_map", seeds::block_map, convert::block_map),
         target("build_id", seeds::build_id, elf::build_id),
         target("chunk", seeds::chunk, trace::chunk),
+        target("code_calls", seeds::elf, elf::code_calls),
         target("console", seeds::console, text::console),
         target("function_order", seeds::function_order, text::function_order),
         target("gcda", seeds::gcda, convert::gcda),
@@ -52,6 +53,7 @@ pub fn targets() -> Vec<Target> {
         target("kernel_config", seeds::kernel_config, text::kernel_config),
         target("kernel_elf", seeds::elf, elf::kernel),
         target("mcrae", seeds::mcrae, trace::mcrae),
+        target("mcrae_stream", seeds::mcrae_stream, trace::mcrae_stream),
         target("model", seeds::model, text::model),
         target("paper", seeds::paper, text::paper),
         target("perf_text", seeds::perf_text, convert::perf_text),
@@ -62,6 +64,7 @@ pub fn targets() -> Vec<Target> {
         target("suite_lines", seeds::suite_lines, text::suite_lines),
         target("tool_output", seeds::tool_output, text::tool_output),
         target("trace_file", seeds::trace_file, trace::whole),
+        target("triggers", seeds::triggers, elf::triggers),
         target("user_elf", seeds::elf, elf::user),
         target("workload", seeds::workload, text::workload),
     ]

@@ -263,3 +263,40 @@ fn a_programs_gmon_out_becomes_a_profile() {
     let mut command = support::kerntune(["import", "gmon", gmon.to_str().unwrap(), image.to_str().unwrap()]);
     support::fails(command.env("KERNTUNE_DIR", dir.join("work")), 2, &["is no ELF file"]);
 }
+
+/// GNU gprof finds calls in code, too (`-c`); on x86-64 those to higher addresses alone.
+#[test]
+fn a_programs_code_has_what_gprof_finds_in_it_and_more() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path();
+    let source = "static volatile long sink;\n#define ALONE __attribute__((noinline))\n\
+         ALONE void early(void) { for (int i = 0; i < 100000; i++) sink += i; }\nALONE void late(void);\n\
+         ALONE void middle(int n) { for (int i = 0; i < 300000; i++) sink += i; if (n > 100) late(); if (n > 200) early(); }\n\
+         ALONE void late(void) { for (int i = 0; i < 100000; i++) sink += i; }\n\
+         int main(int count, char **words) { (void)words; for (int i = 0; i < 50; i++) middle(count); early(); late(); return 0; }\n";
+    std::fs::write(dir.join("program.c"), source).unwrap();
+    let build = ["-O1", "-pg", "-no-pie", "-fno-pie", "-fno-toplevel-reorder", "program.c", "-o", "program"];
+    assert!(Command::new("gcc").args(build).current_dir(dir).status().unwrap().success());
+    assert!(Command::new("./program").current_dir(dir).status().unwrap().success());
+    let (image, gmon) = (dir.join("program"), dir.join("gmon.out"));
+    let printed = gprof::parse(&gprof::gprof(&[Path::new("-c"), &image, &gmon]));
+    let theirs = &printed.entries["middle"].children;
+    let line = &theirs["late"];
+    assert_eq!((theirs.len(), line.calls, line.other), (1, 0, 1), "{theirs:?}");
+    let kerntune = |arguments: &[&str]| {
+        let output = support::kerntune(arguments).env("KERNTUNE_DIR", dir.join("work")).output().unwrap();
+        assert!(output.status.success(), "{}", support::said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let image = image.to_str().unwrap();
+    kerntune(&["import", "gmon", image, gmon.to_str().unwrap()]);
+    let graph = ["report", "latest", "graph", "--function", "middle", "--static", "--image", image, "--json"];
+    let ours: serde_json::Value = serde_json::from_str(&kerntune(&graph)).unwrap();
+    let children = ours["entries"][0]["children"].as_array().unwrap();
+    let of = |name: &str| children.iter().find(|child| child["name"] == name).unwrap();
+    for name in ["late", "early"] {
+        assert_eq!((&of(name)["calls"], &of(name)["total_calls"]), (&0.into(), &1.into()), "{children:?}");
+    }
+    let mut no_image = support::kerntune(["report", "latest", "graph", "--static"]);
+    support::fails(no_image.env("KERNTUNE_DIR", dir.join("work")), 2, &["--image"]);
+}

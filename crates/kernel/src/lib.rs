@@ -73,6 +73,7 @@ mod symbol_groups;
 mod symbols;
 mod task;
 mod tools;
+mod triggers;
 
 pub use arch::Arch;
 pub use build::build;
@@ -95,4 +96,5 @@ pub use request::{BaseConfig, BuildRequest};
 pub use source::{ImportedSource, Source};
 pub use store::{damaged, find, list, remove, Kernel};
 pub use symbols::{Function, Symbols};
+pub use triggers::{Trigger, TriggerKind, Triggers};
 pub use task::TaskLayout;

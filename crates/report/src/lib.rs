@@ -6,6 +6,7 @@
 //! - [`mod@bench`]: timed results of two kernels against each other, text (its JSON is
 //!   [`kerntune_stats::Comparison::to_json`]).
 //! - [`paper`]: a paper's tables with ours beside them; text ([`markdown`] for a repository's documentation).
+//! - [`study`]: the same of a paper that changes its kernel by hand; text, Markdown, HTML.
 //! - [`path`]: what ran when, call by call (McRae's Figure 4), text and JSON.
 //! - [`graph`]: gprof's call graph; text and JSON.
 //! - [`subsystems`]: time by part of the kernel; text and JSON.
@@ -43,6 +44,7 @@ pub mod paper;
 pub mod path;
 pub mod prediction;
 pub mod reports;
+pub mod study;
 mod style;
 mod subcommand;
 pub mod subsystems;

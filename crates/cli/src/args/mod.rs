@@ -15,7 +15,7 @@ pub use bench::{Bench, BenchCompare, BenchCorrelate, BenchRun, IntervalMethod, M
 pub use counters::Counters;
 pub use package::Package;
 pub use paper::Paper;
-pub use record::RecordDetail;
+pub use record::{RecordDetail, TagPlace};
 pub use store::{Check, Gc};
 pub use tags::Tags;
 pub use time::Time;

@@ -21,7 +21,8 @@ const PROGRAM: &str = "#include <string.h>\n#include <stdlib.h>\n\
     return sum + buf[0] > 1000000 ? 1 : 0; }\n";
 
 /// Triggers as the compiler places them, and what marks the beginning of what they read.
-const TAGGED: &str = ".globl __kt_tags_start\n.section kt_tags,\"a\",@progbits\n__kt_tags_start:\n__kt_tag.f: .byte 0, 0\n\
+const TAGGED: &str =
+    ".globl __kt_tags_start\n.section kt_tags,\"a\",@progbits\n__kt_tags_start:\n__kt_tag.f: .byte 0, 0\n\
     __kt_tag.g: .byte 0, 0\n.text\n.type f, @function\nf: testb %al, __kt_tag.f(%rip)\n ret\n.size f, .-f\n";
 
 /// What compiling and running the program made.

@@ -96,8 +96,7 @@ fn what_is_cut_is_cut_as_gprof_cuts_it() {
     };
     let plain = of(Propagation::Counts, &Changes::default());
     let graph = of(Propagation::Counts, &auto);
-    let cut: BTreeSet<(usize, usize)> =
-        graph.cuts().map(|arc| (arc.caller.unwrap(), arc.callee)).collect();
+    let cut: BTreeSet<(usize, usize)> = graph.cuts().map(|arc| (arc.caller.unwrap(), arc.callee)).collect();
     assert!(!plain.cycles.is_empty() && graph.cycles.is_empty() && !cut.is_empty());
     // gprof leaves an arc out of everything.
     let mut command = Command::new("gprof");
@@ -123,10 +122,12 @@ fn what_is_cut_is_cut_as_gprof_cuts_it() {
     let text = support::run(["report", id, "graph", "--cut", "auto:100", "--top", "1"]);
     let calls: u64 = graph.cuts().map(|arc| arc.calls).sum();
     println!("{text}");
-    assert!(text.contains(&format!("Cut: {} arc", cut.len())) && text.contains("0 cycles are left"), "{text}");
+    assert!(
+        text.contains(&format!("Cut: {} arc", cut.len())) && text.contains("0 cycles are left"),
+        "{text}"
+    );
     let json = support::json(["report", id, "graph", "--cut", "auto:100", "--json"]);
-    let told: u64 =
-        json["cuts"].as_array().unwrap().iter().map(|cut| cut["calls"].as_u64().unwrap()).sum();
+    let told: u64 = json["cuts"].as_array().unwrap().iter().map(|cut| cut["calls"].as_u64().unwrap()).sum();
     assert_eq!(told, calls);
     let mut none = support::kerntune(["report", id, "graph", "--cut", "nobody_*/nothing"]);
     support::fails(&mut none, 2, &["nobody_*/nothing"]);
@@ -150,11 +151,14 @@ fn objdump(vmlinux: &Path, symbols: &Symbols) -> Shown {
         let line = line.unwrap();
         let Some((address, text)) = line.split_once(":\t") else { continue };
         let Ok(address) = u64::from_str_radix(address.trim(), 16) else { continue };
-        let words: Vec<&str> = text.split_whitespace().skip_while(|word| {
-            ["notrack", "bnd", "cs", "ds", "es", "ss", "fs", "gs", "repz", "data16"].contains(word)
-                || word.ends_with(",pt")
-                || word.ends_with(",pn")
-        }).collect();
+        let words: Vec<&str> = text
+            .split_whitespace()
+            .skip_while(|word| {
+                ["notrack", "bnd", "cs", "ds", "es", "ss", "fs", "gs", "repz", "data16"].contains(word)
+                    || word.ends_with(",pt")
+                    || word.ends_with(",pn")
+            })
+            .collect();
         let Some(mnemonic) = words.first() else { continue };
         let is_call = mnemonic.starts_with("call");
         if !is_call && !mnemonic.starts_with('j') {
@@ -199,11 +203,14 @@ fn what_the_code_has_is_what_objdump_shows() {
     let found: BTreeMap<(usize, usize), (u32, u32)> =
         ours.calls.iter().map(|call| ((call.caller, call.callee), (call.calls, call.jumps))).collect();
     let differs = |key: &&(usize, usize)| found.get(key) != theirs.get(key);
-    let mut different = found.keys().chain(theirs.keys()).filter(differs).map(|&(from, to)| {
-        (name(from), name(to), found.get(&(from, to)), theirs.get(&(from, to)))
-    });
+    let mut different = found
+        .keys()
+        .chain(theirs.keys())
+        .filter(differs)
+        .map(|&(from, to)| (name(from), name(to), found.get(&(from, to)), theirs.get(&(from, to))));
     assert_eq!(different.next(), None);
-    let sum = |part: fn(&(u32, u32)) -> u32| theirs.values().map(|places| u64::from(part(places))).sum::<u64>();
+    let sum =
+        |part: fn(&(u32, u32)) -> u32| theirs.values().map(|places| u64::from(part(places))).sum::<u64>();
     println!("{} arcs, {} calls, {} jumps", theirs.len(), sum(|p| p.0), sum(|p| p.1));
     assert!(theirs.len() > 30_000);
     for (at, places) in &indirect {
@@ -211,13 +218,21 @@ fn what_the_code_has_is_what_objdump_shows() {
         assert!(calls >= places.0 && jumps >= places.1, "{}: {places:?}, {calls} {jumps}", name(*at));
     }
     let count = |part: fn(&Unknown) -> u32| ours.unknown.values().map(|u| u64::from(part(u))).sum::<u64>();
-    println!("{} indirect calls, {} jumps, {} patched", count(|u| u.calls), count(|u| u.jumps), count(|u| u.patched));
+    println!(
+        "{} indirect calls, {} jumps, {} patched",
+        count(|u| u.calls),
+        count(|u| u.jumps),
+        count(|u| u.patched)
+    );
     // What ran is in the code: every call of a recording that the code could say is among these.
     let recorded = support::json(["record", "--kernel", &kernel, "--workload", "rr", "--json"]);
     let id = recorded["profile"].as_str().unwrap();
     let text = support::run(["report", id, "graph", "--static", "--function", "tcp_v4_rcv"]);
     println!("{text}");
-    assert!(text.contains("0/0") && text.contains("indirect call") && text.contains("Arcs in the code"), "{text}");
+    assert!(
+        text.contains("0/0") && text.contains("indirect call") && text.contains("Arcs in the code"),
+        "{text}"
+    );
     let json = support::json(["report", id, "graph", "--static", "--function", "tcp_v4_rcv", "--json"]);
     let entry = &json["entries"][0];
     let never = entry["children"].as_array().unwrap().iter().filter(|child| child["calls"] == 0).count();
@@ -226,9 +241,14 @@ fn what_the_code_has_is_what_objdump_shows() {
     assert_eq!(plain["entries"][0]["descendants_ns"], entry["descendants_ns"]);
     // As gprof's -c has it such arcs bind cycles: in a kernel nearly all functions become one.
     let bound = support::json(["report", id, "graph", "--static=cycles", "--top", "1", "--json"]);
-    assert!(bound["entries"][0]["members"].as_array().unwrap().len() > 500, "{}", bound["entries"][0]["members"]);
+    assert!(
+        bound["entries"][0]["members"].as_array().unwrap().len() > 500,
+        "{}",
+        bound["entries"][0]["members"]
+    );
     let other = std::env::current_exe().unwrap();
-    let mut foreign = support::kerntune(["report", id, "graph", "--static", "--image", other.to_str().unwrap()]);
+    let mut foreign =
+        support::kerntune(["report", id, "graph", "--static", "--image", other.to_str().unwrap()]);
     support::fails(&mut foreign, 2, &["another build"]);
 }
 

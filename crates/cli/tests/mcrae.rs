@@ -225,7 +225,8 @@ fn triggers_by_the_compiler_count_every_call_and_change_none() {
     let (recorded, with_tags) = record(&tagged, &["--tags", "kernel"]);
     let (untagged, without_tags) = record(&base, &[]);
     let dump = recorded.join("run/tags.mcrae");
-    let imported = profile(&json(&["import", "mcrae", "--kernel", &tagged, dump.to_str().unwrap(), "--json"]));
+    let imported =
+        profile(&json(&["import", "mcrae", "--kernel", &tagged, dump.to_str().unwrap(), "--json"]));
 
     // The same run: all of them.
     let mut ours: BTreeMap<String, u64> = BTreeMap::new();
@@ -254,7 +255,8 @@ fn triggers_by_the_compiler_count_every_call_and_change_none() {
     let new: Vec<_> = after.difference(&before).chain(before.difference(&after)).collect();
     println!("functions of one kernel alone: {new:?}");
     assert!(new.is_empty(), "{new:?}");
-    let ((tagged_calls, timed), (plain_calls, timed_too)) = (of_thread(&recorded, "rr"), of_thread(&untagged, "rr"));
+    let ((tagged_calls, timed), (plain_calls, timed_too)) =
+        (of_thread(&recorded, "rr"), of_thread(&untagged, "rr"));
     let by_time: BTreeSet<&String> = timed.union(&timed_too).collect();
     let names: BTreeSet<&String> = tagged_calls.keys().chain(plain_calls.keys()).collect();
     let (mut same, mut differ) = (0, Vec::new());
@@ -273,7 +275,8 @@ fn triggers_by_the_compiler_count_every_call_and_change_none() {
     // What it costs: one instruction for each record, and what the longer time brings with it.
     let records = fs::metadata(&dump).unwrap().len() / 5;
     let instructions = |summary: &Value| summary["kernel_instructions"].as_u64().unwrap();
-    let (more, before) = (instructions(&with_tags) - instructions(&without_tags), instructions(&without_tags));
+    let (more, before) =
+        (instructions(&with_tags) - instructions(&without_tags), instructions(&without_tags));
     let percent = 100.0 * more as f64 / before as f64;
     println!("{records} records, {more} instructions more: {percent:.2} % of {before}");
     assert!(more.abs_diff(records) * 50 < records, "{more} instructions, {records} records");
@@ -312,7 +315,11 @@ fn a_stream_is_followed_until_its_end_or_an_interrupt() {
         let output = child.wait_with_output().unwrap();
         let said = support::said(&output);
         assert!(output.status.success() && said.contains("4 records in"), "{said}");
-        assert_eq!(said.contains("ended by a signal") && said.contains("3 bytes of no whole record"), interrupted, "{said}");
+        assert_eq!(
+            said.contains("ended by a signal") && said.contains("3 bytes of no whole record"),
+            interrupted,
+            "{said}"
+        );
         let report = json(&["--dir", &work, "report", "latest", "functions", "--json"]);
         let main = report["functions"].as_array().unwrap().iter().find(|row| row["name"] == "main").unwrap();
         assert_eq!((main["calls"].as_u64(), main["elapsed_ns"].as_u64()), (Some(1), Some(42_000)));

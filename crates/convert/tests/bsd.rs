@@ -149,8 +149,7 @@ fn gprof_reads_4_4bsds_form_as_we_do() {
     let gmon = Gmon::parse(&bytes, Target::LITTLE_64).unwrap();
     let imported = import(&[gmon], functions, "program").unwrap();
     let graph = CallGraph::of_tables(&imported.tables, |_| true, Propagation::Counts).unwrap();
-    let name =
-        |at: Option<usize>| at.map_or("<spontaneous>".into(), |at| graph.functions[at].name.clone());
+    let name = |at: Option<usize>| at.map_or("<spontaneous>".into(), |at| graph.functions[at].name.clone());
     let compared = gprof::compare(&graph, &gprof::parse(&printed), name, 1e9);
     assert!(compared.functions >= 3 && compared.arcs >= 3, "{compared:?}");
 }

@@ -18,14 +18,16 @@ fn record() -> impl Strategy<Value = Record> {
         (0u64..1 << 31, 1u64..1 << 30, 1u32..1 << 31, 0usize..4, prop::collection::vec(any::<u16>(), 0..40));
     let dimension = ["seconds", "microseconds", "nanoseconds", "instructions!!!"];
     prop_oneof![
-        histogram.prop_map(move |(low, length, rate, unit, bins): (_, _, _, _, Vec<u16>)| Record::Histogram(Histogram {
-            low,
-            high: low + length,
-            rate,
-            dimension: Histogram::dimension_of(dimension[unit]),
-            abbreviation: b's',
-            bins: bins.into_iter().map(u32::from).collect(),
-        })),
+        histogram.prop_map(move |(low, length, rate, unit, bins): (_, _, _, _, Vec<u16>)| Record::Histogram(
+            Histogram {
+                low,
+                high: low + length,
+                rate,
+                dimension: Histogram::dimension_of(dimension[unit]),
+                abbreviation: b's',
+                bins: bins.into_iter().map(u32::from).collect(),
+            }
+        )),
         (address(), address(), address()).prop_map(|(from, to, count)| Record::Arc(RawArc {
             from,
             to,

@@ -96,5 +96,5 @@ pub use request::{BaseConfig, BuildRequest};
 pub use source::{ImportedSource, Source};
 pub use store::{damaged, find, list, remove, Kernel};
 pub use symbols::{Function, Symbols};
-pub use triggers::{Trigger, TriggerKind, Triggers};
 pub use task::TaskLayout;
+pub use triggers::{Trigger, TriggerKind, Triggers};

@@ -151,7 +151,10 @@ mod tests {
     fn sets_have_names() {
         let files = |name| PatchSet::named(name, "6.12.117").map(|set| set.files.len());
         assert_eq!([files("namei-search"), files("namei-place")], [Some(1), Some(2)]);
-        assert_eq!([files("mcrae-compiler"), files("mcrae-macro"), files("nothing")], [Some(2), Some(3), None]);
+        assert_eq!(
+            [files("mcrae-compiler"), files("mcrae-macro"), files("nothing")],
+            [Some(2), Some(3), None]
+        );
         assert!(PatchSet::named("namei-search", "6.6.1").is_none());
     }
 

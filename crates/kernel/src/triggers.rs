@@ -151,11 +151,19 @@ mod tests {
             assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
             output.stdout
         };
-        let patch = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel/patches/6.12/mcrae-compiler/0001-triggers.patch");
+        let patch = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../kernel/patches/6.12/mcrae-compiler/0001-triggers.patch"
+        );
         let patch = std::fs::read_to_string(patch).unwrap();
-        let part = patch.split("\ndiff --git ").find(|part| part.contains("+++ b/scripts/kt-tags.awk")).unwrap();
+        let part =
+            patch.split("\ndiff --git ").find(|part| part.contains("+++ b/scripts/kt-tags.awk")).unwrap();
         let added = part.split_once("\n@@ ").unwrap().1.lines().filter_map(|line| line.strip_prefix('+'));
-        std::fs::write(dir.path().join("tags.awk"), added.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        std::fs::write(
+            dir.path().join("tags.awk"),
+            added.map(|line| format!("{line}\n")).collect::<String>(),
+        )
+        .unwrap();
         std::fs::write(dir.path().join("set"), "# all\n*\n").unwrap();
         std::fs::write(dir.path().join("kernel.ld"), script).unwrap();
         for (file, text) in [

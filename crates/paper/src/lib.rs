@@ -21,8 +21,8 @@ pub use calls::Calls;
 pub use outcome::{Figure, Line, Measured, Ours, Outcome, Part, State, Summary, SCHEMA};
 pub use paper::{names, Better, Experiment, Paper, Row, SelfOrChild, Source};
 pub use study::{
-    change_percent, Abstraction, Cost, CostError, Quantity, Study, StudyKernel, StudyLine, StudyOutcome, StudyRow,
-    StudyTable, Table, Variant,
+    change_percent, Abstraction, Cost, CostError, Quantity, Study, StudyKernel, StudyLine, StudyOutcome,
+    StudyRow, StudyTable, Table, Variant,
 };
 
 /// What can be wrong with a paper's file.

@@ -195,8 +195,12 @@ impl Paper {
         }
         match (&paper.study, paper.experiments.is_empty(), paper.recipe.is_empty()) {
             (None, false, false) | (Some(_), true, true) => {}
-            (None, ..) => return said(String::new(), String::new(), "a paper has a recipe and experiments, or a study"),
-            (Some(_), ..) => return said(String::new(), String::new(), "a study has no recipe and no experiments"),
+            (None, ..) => {
+                return said(String::new(), String::new(), "a paper has a recipe and experiments, or a study")
+            }
+            (Some(_), ..) => {
+                return said(String::new(), String::new(), "a study has no recipe and no experiments")
+            }
         }
         for experiment in &paper.experiments {
             for row in &experiment.rows {

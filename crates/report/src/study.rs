@@ -57,7 +57,8 @@ fn figure(figure: Option<f64>, change: Option<f64>) -> String {
 
 /// Heads of a table's columns.
 fn heads(outcome: &StudyOutcome) -> Vec<String> {
-    let numbers = |who: &str| (1..=outcome.kernels.len()).map(move |n| format!("{who} {n}")).collect::<Vec<_>>();
+    let numbers =
+        |who: &str| (1..=outcome.kernels.len()).map(move |n| format!("{who} {n}")).collect::<Vec<_>>();
     let unit = || vec!["unit".to_string()];
     [vec![String::new()], numbers("paper"), unit(), numbers("ours"), unit()].concat()
 }
@@ -113,7 +114,11 @@ fn one(outcome: &StudyOutcome, of: &StudyTable, style: Style) -> String {
     let mut table = Columns::with(heads.iter().map(|head| (head.as_str(), side(head))));
     for row in &of.rows {
         let cells = cells(row, outcome.kernels.len()).into_iter().enumerate();
-        table.row_of(cells.map(|(at, text)| Cell(printable(&text), if at == 0 { Role::Head } else { Role::Plain })).collect());
+        table.row_of(
+            cells
+                .map(|(at, text)| Cell(printable(&text), if at == 0 { Role::Head } else { Role::Plain }))
+                .collect(),
+        );
     }
     out.push_str(&table.render(style));
     if !of.about.is_empty() {
@@ -149,7 +154,8 @@ pub fn markdown(outcome: &StudyOutcome, commands: &[String], written: &str) -> S
         let rule = heads.iter().map(|head| if head.is_empty() || head == "unit" { "---" } else { "---:" });
         page += &format!("| {} |\n|{}|\n", heads.join(" | "), rule.collect::<Vec<_>>().join("|"));
         for row in &table.rows {
-            let cells: Vec<String> = cells(row, outcome.kernels.len()).iter().map(|cell| plain(cell)).collect();
+            let cells: Vec<String> =
+                cells(row, outcome.kernels.len()).iter().map(|cell| plain(cell)).collect();
             page += &format!("| {} |\n", cells.join(" | "));
         }
     }
@@ -166,15 +172,20 @@ pub fn markdown(outcome: &StudyOutcome, commands: &[String], written: &str) -> S
 
 /// The same as a page by itself.
 pub fn page(outcome: &StudyOutcome, commands: &[String], written: &str) -> String {
-    crate::html::study_page(outcome, &crate::html::StudyText {
-        headline: headline(outcome),
-        kernels: (1..).zip(&outcome.kernels).map(|(number, kernel)| about(number, kernel)).collect(),
-        heads: heads(outcome),
-        tables: outcome
-            .tables
-            .iter()
-            .map(|table| table.rows.iter().map(|row| cells(row, outcome.kernels.len())).collect())
-            .collect(),
-        legend: LEGEND.to_vec(),
-    }, commands, written)
+    crate::html::study_page(
+        outcome,
+        &crate::html::StudyText {
+            headline: headline(outcome),
+            kernels: (1..).zip(&outcome.kernels).map(|(number, kernel)| about(number, kernel)).collect(),
+            heads: heads(outcome),
+            tables: outcome
+                .tables
+                .iter()
+                .map(|table| table.rows.iter().map(|row| cells(row, outcome.kernels.len())).collect())
+                .collect(),
+            legend: LEGEND.to_vec(),
+        },
+        commands,
+        written,
+    )
 }

@@ -6,11 +6,11 @@
 //! 3.50, TOP 3.45, SUB1 (2.00 + 18/25 of BELOW's 2.00) 3.44, UPPER 3.43, LOWER 3.42, CALLER1 3.41,
 //! LEAF 2.51, SUB2 2.50, BELOW 2.00, SUB3 (14/40 of the cycle's 5.00) 1.75.
 
+use kerntune_analyze::graph::CodeArc;
 use kerntune_profile::{
     Address, CallArc, FunctionIndex, FunctionStats, How, KernelId, Manifest, Nanoseconds, Profile,
     RegionStats, Symbol, Tables,
 };
-use kerntune_analyze::graph::CodeArc;
 use kerntune_report::graph::{Code, Unknown};
 use kerntune_report::{flat, graph, GraphOptions, Report, Style, TimeUnit};
 use serde_json::Value;
@@ -164,8 +164,10 @@ fn the_cycle_as_a_whole_and_its_members() {
     let text = text(&options);
     println!("{text}");
     assert!(text.contains("<cycle 1 as a whole>"), "{text}");
-    let json: Value =
-        serde_json::from_str(&graph::Options { graph: options, ..Default::default() }.json(&profile()).unwrap()).unwrap();
+    let json: Value = serde_json::from_str(
+        &graph::Options { graph: options, ..Default::default() }.json(&profile()).unwrap(),
+    )
+    .unwrap();
     let cycle = &json["entries"][0];
     assert_eq!(
         (&cycle["kind"], &cycle["cycle"], &cycle["self_ns"]),
@@ -217,9 +219,7 @@ fn the_code_says_who_was_not_called() {
     };
     let text = options.text_with(&of, Some(&code), Style::PLAIN).unwrap();
     println!("{text}");
-    let has = |words: &[&str]| {
-        text.lines().any(|line| line.split_whitespace().collect::<Vec<_>>() == *words)
-    };
+    let has = |words: &[&str]| text.lines().any(|line| line.split_whitespace().collect::<Vec<_>>() == *words);
     assert!(has(&["0.00", "0.00", "0/5", "SUB3", "[11]"]), "as in the figure");
     assert!(has(&["0.00", "0.00", "0/0", "NEVER", "(jump)"]));
     assert!(has(&["?", "<3", "indirect", "calls,", "1", "indirect", "jump>"]));
@@ -247,7 +247,10 @@ fn a_cut_is_told_with_its_calls() {
     assert!(text.contains("(cut)") && !text.contains("<cycle"), "{text}");
     let json: Value = serde_json::from_str(&cut(&["PARTNER/SUB1"]).json(&profile()).unwrap()).unwrap();
     assert_eq!(json["cuts"][0]["calls"], 70);
-    assert_eq!((&json["cuts"][0]["by"], &json["cuts"][0]["caller"]["name"]), (&"name".into(), &"PARTNER".into()));
+    assert_eq!(
+        (&json["cuts"][0]["by"], &json["cuts"][0]["caller"]["name"]),
+        (&"name".into(), &"PARTNER".into())
+    );
     // PARTNER's arc has most of the calls within the cycle, SUB1's 30 of the 114 are more than 5 %; of 100 % they are not.
     let auto = |text: &str| cut(&[text]).text(&profile(), Style::PLAIN).unwrap();
     assert!(auto("auto").contains("Cut: 0 arcs, 0 calls; 1 cycle is left"), "{}", auto("auto"));
@@ -268,8 +271,12 @@ fn options_choose() {
     };
     let text = table(chosen).unwrap();
     assert!(text.contains("2,000") && !text.contains("CALLER"), "{text}");
-    let json =
-        |graph| serde_json::from_str::<Value>(&graph::Options { graph, ..Default::default() }.json(&profile()).unwrap()).unwrap();
+    let json = |graph| {
+        serde_json::from_str::<Value>(
+            &graph::Options { graph, ..Default::default() }.json(&profile()).unwrap(),
+        )
+        .unwrap()
+    };
     let count = |options| json(options)["entries"].as_array().unwrap().len();
     assert_eq!(count(GraphOptions { top: Some(3), ..GraphOptions::default() }), 3);
     // The cycle has 59.3 %, CALLER2 above half.

@@ -78,7 +78,9 @@ pub struct Followed {
 pub fn follow(request: &FollowRequest, progress: &dyn Progress) -> Result<Followed> {
     if request.dump.symlink_metadata().is_ok() {
         let source = io::Error::from(ErrorKind::AlreadyExists);
-        return Err(kerntune_work::Error::Io { action: "create", path: request.dump.to_owned(), source }.into());
+        return Err(
+            kerntune_work::Error::Io { action: "create", path: request.dump.to_owned(), source }.into()
+        );
     }
     let mut line = Line::open(request, progress)?;
     let dump = File::options().write(true).create_new(true).open(request.dump).at("create", request.dump)?;
@@ -178,11 +180,14 @@ impl Line {
             Source::Path(path) => {
                 // Without O_NONBLOCK a pipe that nobody writes to could not be given up.
                 let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-                let file: OwnedFd = open(path, flags, Mode::empty()).map_err(io::Error::from).at("open", path)?;
+                let file: OwnedFd =
+                    open(path, flags, Mode::empty()).map_err(io::Error::from).at("open", path)?;
                 let kind = rustix::fs::fstat(&file).map_err(io::Error::from).at("open", path)?;
                 if FileType::from_raw_mode(kind.st_mode) == FileType::Directory {
                     let source = io::Error::new(ErrorKind::InvalidData, "it is a directory");
-                    return Err(kerntune_work::Error::Io { action: "read", path: path.clone(), source }.into());
+                    return Err(
+                        kerntune_work::Error::Io { action: "read", path: path.clone(), source }.into()
+                    );
                 }
                 let before = match isatty(&file) {
                     true => Some(make_raw(&file, request.baud).map_err(io::Error::from).at("set up", path)?),
@@ -208,7 +213,9 @@ impl Line {
         match read {
             Ok(0) => Ok(Got::End),
             Ok(count) => Ok(Got::Bytes(count)),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(Got::Nothing),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Ok(Got::Nothing)
+            }
             // A line whose other side is gone.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => Ok(Got::End),
             Err(error) => Err(error),
@@ -339,7 +346,8 @@ mod tests {
         // What came before the line was set up may be lost.
         assert!((4..=5).contains(&followed.records), "{followed:?}");
         let bytes = std::fs::read(&dump).unwrap();
-        let tags: Vec<u16> = bytes.chunks(5).map(|record| u16::from_le_bytes([record[0], record[1]])).collect();
+        let tags: Vec<u16> =
+            bytes.chunks(5).map(|record| u16::from_le_bytes([record[0], record[1]])).collect();
         assert!([600, 601, 4, 13, 3].ends_with(&tags), "{tags:?}");
     }
 }

@@ -5,7 +5,8 @@ use crate::run_files::{POINTS, RUN};
 use crate::{Error, Result};
 use kerntune_analyze::Input;
 use kerntune_convert::mcrae::{
-    guess, replay_records, DumpError, Form, Imported, Kind, Names, Order, Record, Records, ReplayError, Troubles, FULL,
+    guess, replay_records, DumpError, Form, Imported, Kind, Names, Order, Record, Records, ReplayError,
+    Troubles, FULL,
 };
 use kerntune_guest::read_text;
 use kerntune_kernel::{Kernel, TriggerKind, Triggers};
@@ -98,7 +99,8 @@ impl Import {
 
 /// The names of a kernel's triggers as a names file.
 pub fn triggers_as_names(triggers: &Triggers) -> String {
-    let mut text = String::from("# Written by kerntune: the tags that the linker gave to the functions of one kernel\n");
+    let mut text =
+        String::from("# Written by kerntune: the tags that the linker gave to the functions of one kernel\n");
     for trigger in &triggers.all {
         let kind = match trigger.kind {
             TriggerKind::Function => Kind::Function,
@@ -144,12 +146,17 @@ pub fn import(work: &WorkDir, request: &Request, progress: &dyn Progress) -> Res
     let texts = texts(request)?;
     let names = Names::parse(texts.iter().map(|(file, text)| (file.as_str(), text.as_str())))?;
     if !request.dump.metadata().at("read dump", request.dump)?.is_file() {
-        let source = io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file (--follow reads others)");
-        return Err(kerntune_work::Error::Io { action: "read dump", path: request.dump.to_owned(), source }.into());
+        let source =
+            io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file (--follow reads others)");
+        return Err(
+            kerntune_work::Error::Io { action: "read dump", path: request.dump.to_owned(), source }.into()
+        );
     }
     let form = match request.form {
         Some(form) => form,
-        None => File::open(request.dump).and_then(|file| guess(file, request.order)).at("read", request.dump)?,
+        None => {
+            File::open(request.dump).and_then(|file| guess(file, request.order)).at("read", request.dump)?
+        }
     };
     let key = name(request, form, &texts)?;
     let id = key.id();

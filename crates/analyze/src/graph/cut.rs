@@ -142,7 +142,8 @@ fn without_use(nodes: usize, arcs: &[Arc], mut chosen: Vec<usize>) -> Vec<usize>
     let mut cut = arcs.to_vec();
     chosen.iter().for_each(|at| cut[*at].tie = Tie::Cut(CutBy::Heuristic));
     let left = Components::of(nodes, &cut);
-    let apart = |at: &usize| arcs[*at].caller.map(|caller| left.of[caller]) != Some(left.of[arcs[*at].callee]);
+    let apart =
+        |at: &usize| arcs[*at].caller.map(|caller| left.of[caller]) != Some(left.of[arcs[*at].callee]);
     chosen.retain(apart);
     chosen.sort_unstable();
     chosen

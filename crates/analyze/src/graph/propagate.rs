@@ -108,7 +108,9 @@ pub(super) fn propagate(
         if members.len() > 1 {
             let inner = |at: &&usize| {
                 let Share { caller, callee, tie, .. } = shares[**at];
-                tie == Tie::Bound && caller != Some(callee) && caller.map(|caller| components.of[caller]) == Some(component)
+                tie == Tie::Bound
+                    && caller != Some(callee)
+                    && caller.map(|caller| components.of[caller]) == Some(component)
             };
             let parents = members.iter().flat_map(|member| &functions[*member].parents);
             whole.inner_calls = parents.filter(inner).fold(0, sum);

@@ -118,7 +118,10 @@ fn what_is_cut_out_of_measured_times_must_have_been_measured() {
 
 #[test]
 fn arcs_of_the_code_bind_only_if_they_are_asked_to() {
-    let code = [CodeArc { caller: 1, callee: 0, calls: 1, jumps: 0 }, CodeArc { caller: 0, callee: 1, calls: 2, jumps: 0 }];
+    let code = [
+        CodeArc { caller: 1, callee: 0, calls: 1, jumps: 0 },
+        CodeArc { caller: 0, callee: 1, calls: 2, jumps: 0 },
+    ];
     let graph = |binds| {
         let mut arcs = vec![arc(Some(0), 1, 3, None)];
         let changes = Changes { code: &code, code_binds: binds, ..Changes::default() };
@@ -129,7 +132,8 @@ fn arcs_of_the_code_bind_only_if_they_are_asked_to() {
     assert_eq!((loose.cycles.len(), loose.arcs.len(), loose.functions[0].descendants_ns), (0, 2, 2));
     assert_eq!(graph(true).cycles.len(), 1);
     let mut arcs = vec![];
-    let changes = Changes { code: &[CodeArc { caller: 0, callee: 7, ..CodeArc::default() }], ..Changes::default() };
+    let changes =
+        Changes { code: &[CodeArc { caller: 0, callee: 7, ..CodeArc::default() }], ..Changes::default() };
     assert_eq!(changes.apply(2, &mut arcs), Err(GraphError::NoNode { node: 7, nodes: 2 }));
 }
 
@@ -140,7 +144,8 @@ fn a_great_cycle_falls_apart() {
     let arcs = (0..count).flat_map(|at| {
         [(at, (at + 1) % count, 100), (at, (at * 7 + 3) % count, 3), ((at + 11) % count, at, 1)]
     });
-    let arcs = arcs.filter(|(from, to, _)| from != to).map(|(from, to, calls)| arc(Some(from), to, calls, None));
+    let arcs =
+        arcs.filter(|(from, to, _)| from != to).map(|(from, to, calls)| arc(Some(from), to, calls, None));
     let mut arcs = merged(count, arcs).unwrap();
     let changes = Changes { auto: Some(AutoCut { most_percent: 100 }), ..Changes::default() };
     changes.apply(count, &mut arcs).unwrap();

@@ -57,7 +57,9 @@ fn tag_window(text: &str) -> Result<TagWindow, String> {
         Some(("memory", base)) => number(base).map(TagWindow::Memory),
         _ => None,
     };
-    window.ok_or_else(|| "give port:NUMBER (port:0x80), memory:ADDRESS (memory:0x4b540000), or kernel".to_string())
+    window.ok_or_else(|| {
+        "give port:NUMBER (port:0x80), memory:ADDRESS (memory:0x4b540000), or kernel".to_string()
+    })
 }
 
 #[cfg(test)]

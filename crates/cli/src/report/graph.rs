@@ -55,7 +55,8 @@ impl Run<Subject> for Options {
 impl Options {
     fn read(&self, of: &Subject) -> Result<Code, Failure> {
         let id = &of.profile.manifest.kernel.id;
-        let kept = || of.work.find("kernels", id).filter(|_| !id.is_empty()).map(|kernel| kernel.join("vmlinux"));
+        let kept =
+            || of.work.find("kernels", id).filter(|_| !id.is_empty()).map(|kernel| kernel.join("vmlinux"));
         let image = self.image.clone().or_else(kept).ok_or_else(|| {
             Failure::usage(
                 "the profile's kernel is not in the work directory: name its vmlinux, or the program that ran, with --image FILE",

@@ -31,7 +31,8 @@ pub(super) fn parse(bytes: &[u8], target: Target) -> Result<Gmon> {
             8 | 16 | 32 | 64 => (bits as usize / 8, false),
             -8 | -16 | -32 | -64 => (bits.unsigned_abs() as usize / 8, true),
             _ => {
-                let what = format!("counters of {bits} bits (8, 16, 32 and 64 are known, negative with a sign)");
+                let what =
+                    format!("counters of {bits} bits (8, 16, 32 and 64 are known, negative with a sign)");
                 return Err(Error::Damaged { at: input.at - 4, what });
             }
         };

@@ -68,7 +68,10 @@ impl<'a> Bytes<'a> {
             u32::try_from(value).ok().filter(|_| !negative).ok_or_else(|| Error::Damaged {
                 at: begin + number * size,
                 what: match negative {
-                    true => "a bin below 0: the kernel took its own cost away from it, and more than there was".into(),
+                    true => {
+                        "a bin below 0: the kernel took its own cost away from it, and more than there was"
+                            .into()
+                    }
                     false => format!("a bin of {value} ticks: nothing runs so long"),
                 },
             })

@@ -28,5 +28,5 @@ mod write;
 pub use dump::{Dump, DumpError, Order, Record, FULL, RECORD_BYTES};
 pub use edit::{header, Edited, Wanted};
 pub use names::{Kind, Name, Names, NamesError, Role};
-pub use stream::{guess, Decoder, Form, Records};
 pub use replay::{replay, replay_records, Imported, ReplayError, Troubles};
+pub use stream::{guess, Decoder, Form, Records};

@@ -224,7 +224,8 @@ mod tests {
 
     #[test]
     fn a_file_is_read_as_it_is_asked_for() {
-        let bytes: Vec<u8> = (0..50_000u32).flat_map(|n| [n as u8, 0x80, n as u8, (n >> 8) as u8, 0]).collect();
+        let bytes: Vec<u8> =
+            (0..50_000u32).flat_map(|n| [n as u8, 0x80, n as u8, (n >> 8) as u8, 0]).collect();
         let form = guess(bytes.as_slice(), Order::Little).unwrap();
         assert_eq!(form, Form::Records(Order::Little));
         let records: Vec<Record> = Records::new(bytes.as_slice(), form).map(Result::unwrap).collect();

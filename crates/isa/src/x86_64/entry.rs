@@ -28,8 +28,12 @@ pub fn target_role(name: &str) -> TargetRole {
     let begins = |with: &str| name.starts_with(with);
     match name {
         "__fentry__" | "mcount" => TargetRole::Hook,
-        "zen_untrain_ret" | "srso_return_thunk" | "srso_alias_return_thunk" | "retbleed_return_thunk"
-        | "call_depth_return_thunk" | "its_return_thunk" => TargetRole::Return,
+        "zen_untrain_ret"
+        | "srso_return_thunk"
+        | "srso_alias_return_thunk"
+        | "retbleed_return_thunk"
+        | "call_depth_return_thunk"
+        | "its_return_thunk" => TargetRole::Return,
         _ if begins("__x86_return_thunk") => TargetRole::Return,
         _ if begins("__x86_indirect_") => TargetRole::Indirect,
         _ if begins("__SCT__") => TargetRole::Patched,

@@ -54,7 +54,9 @@ pub enum CostError {
         region: String,
     },
     /// Time of functions is counted with that of their callers.
-    #[error("the tree of call paths was cut for its size in region {region}: what was spent where is not known")]
+    #[error(
+        "the tree of call paths was cut for its size in region {region}: what was spent where is not known"
+    )]
     Cut {
         /// Where.
         region: String,
@@ -85,7 +87,9 @@ impl Cost {
             tables.symbols.iter().map(|symbol| names.iter().any(|name| name == plain(&symbol.name))).collect()
         };
         let (own, outside) = (is_in(&of.functions), is_in(&of.outside));
-        let has = |set: &[bool], function: FunctionIndex| set.get(function.get() as usize).copied().unwrap_or(false);
+        let has = |set: &[bool], function: FunctionIndex| {
+            set.get(function.get() as usize).copied().unwrap_or(false)
+        };
         let mut cost = Self::default();
         // Time by function in the tree, and as it was summed.
         let mut sums: HashMap<FunctionIndex, [u64; 2]> = HashMap::new();
@@ -115,7 +119,8 @@ impl Cost {
         }
         let calls = |names: &[String]| -> u64 {
             let these = is_in(names);
-            let rows = tables.functions.iter().filter(|row| scope.contains(row.region) && has(&these, row.function));
+            let rows =
+                tables.functions.iter().filter(|row| scope.contains(row.region) && has(&these, row.function));
             rows.map(|row| row.calls).sum()
         };
         cost.uses = calls(std::slice::from_ref(&of.once));
@@ -177,20 +182,21 @@ mod tests {
             file: None,
             module: None,
         });
-        let path = |(number, &(parent, function, how, calls, net)): (u32, &(u32, u32, How, u64, u64))| PathNode {
-            region: 0,
-            path: number,
-            parent,
-            kind: PathKind::Function,
-            comm: String::new(),
-            function: FunctionIndex(function),
-            how,
-            calls,
-            net_ns: Nanoseconds(net),
-            taken_branches: 0,
-            l1i_misses: 0,
-            itlb_misses: 0,
-        };
+        let path =
+            |(number, &(parent, function, how, calls, net)): (u32, &(u32, u32, How, u64, u64))| PathNode {
+                region: 0,
+                path: number,
+                parent,
+                kind: PathKind::Function,
+                comm: String::new(),
+                function: FunctionIndex(function),
+                how,
+                calls,
+                net_ns: Nanoseconds(net),
+                taken_branches: 0,
+                l1i_misses: 0,
+                itlb_misses: 0,
+            };
         let sum = |function: u32, of: fn(&(u32, u32, How, u64, u64)) -> u64| {
             tree.iter().filter(|row| row.1 == function).map(of).sum::<u64>()
         };
@@ -260,7 +266,8 @@ mod tests {
     #[test]
     fn what_is_not_there_is_an_error() {
         let other = Abstraction { once: "namei".into(), ..namei() };
-        let error = |region: &str, of: &Abstraction| Cost::of(&profile(), region, of, None).unwrap_err().to_string();
+        let error =
+            |region: &str, of: &Abstraction| Cost::of(&profile(), region, of, None).unwrap_err().to_string();
         assert!(error("ls", &namei()).contains("no region ls"));
         assert!(error("mix", &other).contains("namei was never called in region mix"));
         let mut cut = profile();

@@ -5,7 +5,7 @@ mod abstraction;
 mod outcome;
 
 pub use abstraction::{Abstraction, Cost, CostError};
-pub use outcome::{StudyKernel, StudyLine, StudyOutcome, StudyTable, SCHEMA};
+pub use outcome::{StudyKernel, StudyLine, StudyOutcome, StudyTable};
 
 use serde::{Deserialize, Serialize};
 
@@ -142,7 +142,11 @@ impl Study {
         for table in &self.tables {
             for row in &table.rows {
                 if !row.paper.is_empty() && row.paper.len() != self.kernels.len() {
-                    return said(&table.title, &row.name, "the paper's figures are not as many as the kernels");
+                    return said(
+                        &table.title,
+                        &row.name,
+                        "the paper's figures are not as many as the kernels",
+                    );
                 }
                 if row.paper.iter().any(|figure| !figure.is_finite() || *figure < 0.0) {
                     return said(&table.title, &row.name, "figures must be finite and not below 0");

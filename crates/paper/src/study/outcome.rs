@@ -117,7 +117,12 @@ impl StudyOutcome {
             abstraction: study.abstraction.name.clone(),
             functions: study.abstraction.functions.clone(),
             kernels: kernels.into_iter().map(kernel).collect(),
-            tables: study.tables.iter().zip(costs).map(|(table, costs)| StudyTable::new(table, costs)).collect(),
+            tables: study
+                .tables
+                .iter()
+                .zip(costs)
+                .map(|(table, costs)| StudyTable::new(table, costs))
+                .collect(),
         }
     }
 }
@@ -176,7 +181,11 @@ mod tests {
         let row = |what| outcome.tables[0].rows.iter().find(|row| row.what == what).unwrap();
         // The same numbers a tenth of a millisecond each: the same changes.
         for what in [Quantity::Itself, Quantity::Child, Quantity::Total] {
-            assert_eq!(row(what).paper.iter().map(|ms| Some(*ms)).collect::<Vec<_>>(), row(what).ours, "{what:?}");
+            assert_eq!(
+                row(what).paper.iter().map(|ms| Some(*ms)).collect::<Vec<_>>(),
+                row(what).ours,
+                "{what:?}"
+            );
             assert_eq!(row(what).paper_change_percent, row(what).change_percent, "{what:?}");
         }
         let total = &row(Quantity::Total).change_percent;

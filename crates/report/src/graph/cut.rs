@@ -62,7 +62,11 @@ pub(super) fn automatic(cuts: &[Cut]) -> Option<AutoCut> {
 }
 
 /// Callers and callees that the patterns name, in the regions that are looked at.
-pub(super) fn named(profile: &Profile, cuts: &[Cut], region: Option<&str>) -> Result<BTreeSet<(usize, usize)>> {
+pub(super) fn named(
+    profile: &Profile,
+    cuts: &[Cut],
+    region: Option<&str>,
+) -> Result<BTreeSet<(usize, usize)>> {
     let scope = scope(profile, region)?;
     let symbols = &profile.tables.symbols;
     let mut pairs = BTreeSet::new();
@@ -74,7 +78,8 @@ pub(super) fn named(profile: &Profile, cuts: &[Cut], region: Option<&str>) -> Re
     let mut found = BTreeSet::new();
     for cut in cuts {
         let Cut::Named { caller, callee } = cut else { continue };
-        let is = |pattern: &str, at: usize| symbols.get(at).is_some_and(|symbol| matches(pattern, &symbol.name));
+        let is =
+            |pattern: &str, at: usize| symbols.get(at).is_some_and(|symbol| matches(pattern, &symbol.name));
         let these: Vec<_> = pairs.iter().filter(|(from, to)| is(caller, *from) && is(callee, *to)).collect();
         if these.is_empty() {
             return Err(Error::NoArc { cut: cut.to_string(), region: region.map(Into::into) });

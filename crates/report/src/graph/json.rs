@@ -137,7 +137,11 @@ impl Listing<'_> {
                     descendants_ns: function.descendants_ns,
                     calls: function.calls,
                     self_calls: function.self_calls,
-                    parents: self.parents(at).into_iter().map(|arc| self.json_arc(arc, arc.caller, code)).collect(),
+                    parents: self
+                        .parents(at)
+                        .into_iter()
+                        .map(|arc| self.json_arc(arc, arc.caller, code))
+                        .collect(),
                     children: self
                         .children(at)
                         .into_iter()
@@ -176,7 +180,6 @@ impl Listing<'_> {
         }
     }
 }
-
 
 /// The document.
 pub(super) fn json(of: &Options, profile: &Profile, code: Option<&Code>) -> Result<String> {

@@ -76,11 +76,16 @@ fn lines(listing: &Listing, entry: Entry, code: Option<&Code>) -> Vec<Line> {
     match entry {
         Entry::Function(at) => {
             let function = &graph.functions[at];
-            let (loose, parents): (Vec<&Share>, Vec<&Share>) = listing.parents(at).into_iter().partition(is_loose);
+            let (loose, parents): (Vec<&Share>, Vec<&Share>) =
+                listing.parents(at).into_iter().partition(is_loose);
             let mut lines = Vec::new();
             if let [one, ..] = &loose[..] {
                 let calls = format!("/{}", grouped(graph.calls_from_outside(one.callee)));
-                let words = counted(loose.len() as u64, "caller in the code that did not", "callers in the code that did not");
+                let words = counted(
+                    loose.len() as u64,
+                    "caller in the code that did not",
+                    "callers in the code that did not",
+                );
                 lines.push(Line::of_words(("0".into(), calls), &words));
             }
             lines.extend(parents.iter().map(|arc| parent(arc)));
@@ -101,7 +106,8 @@ fn lines(listing: &Listing, entry: Entry, code: Option<&Code>) -> Vec<Line> {
                     (places.patched, "call set while it runs", "calls set while it runs"),
                 ];
                 let some = kinds.into_iter().filter(|(count, ..)| *count > 0);
-                let words: Vec<String> = some.map(|(count, one, many)| counted(count.into(), one, many)).collect();
+                let words: Vec<String> =
+                    some.map(|(count, one, many)| counted(count.into(), one, many)).collect();
                 lines.push(Line::of_words(("?".into(), String::new()), &words.join(", ")));
             }
             lines
@@ -191,7 +197,6 @@ pub(super) fn index(listing: &Listing, entries: &[Entry]) -> String {
     let lines = names.iter().map(|(name, number)| format!("{number:>width$}  {name}\n"));
     format!("\nIndex by function name\n\n{}", lines.collect::<String>())
 }
-
 
 /// `1 arc`, `2 arcs`.
 fn counted(count: u64, one: &str, many: &str) -> String {

@@ -15,7 +15,12 @@ pub(crate) struct StudyText {
 }
 
 /// `commands` repeat it; `written` says who wrote the page and when.
-pub(crate) fn study_page(outcome: &StudyOutcome, text: &StudyText, commands: &[String], written: &str) -> String {
+pub(crate) fn study_page(
+    outcome: &StudyOutcome,
+    text: &StudyText,
+    commands: &[String],
+    written: &str,
+) -> String {
     let body = html! {
         body {
             header {

@@ -27,7 +27,7 @@
  *   }
  *
  * KT_ENTER(f) and KT_EXIT(f) are the two by themselves. In assembler files the same three words
- * stand for instructions that change nothing but the flags.
+ * stand for instructions that change nothing but the flags; by UART and by a call there are none.
  *
  * Header only, C, C++ and assembler; GCC and clang. Ports are of x86.
  */
@@ -52,6 +52,9 @@
 #define KT_TAG_EMIT(tag)                                                                           \
 	push %rax; push %rdx; mov $(tag), %eax; mov $(KT_TAGS_PORT), %edx; outw %ax, %dx;          \
 	pop %rdx; pop %rax
+#elif defined(KT_TAGS_UART) || defined(KT_TAGS_CALL)
+/* Nothing here would be functions that are called and that nobody sees. */
+#error "kt_tags.h: triggers in assembler files say their tag by KT_TAGS_MEMORY or KT_TAGS_PORT alone"
 #else
 #define KT_TAG_EMIT(tag)
 #endif
@@ -97,7 +100,9 @@ static inline void kt_tags_uart(unsigned short tag)
 	kt_tags_byte((unsigned char)(0x80 | (tag >> 7 & 0x7f)));
 	kt_tags_byte((unsigned char)(tag & 0x7f));
 }
-#define KT_TAG_EMIT(tag) kt_tags_uart(tag)
+/* A tag that does not fit is an error of the compiler's: its name has a negative size. */
+#define KT_TAG_EMIT(tag)                                                                           \
+	((void)sizeof(char[(tag) < 16384 ? 1 : -1]), kt_tags_uart(tag))
 #elif defined(KT_TAGS_CALL)
 #define KT_TAG_EMIT(tag) KT_TAGS_CALL(tag)
 #else

@@ -4,7 +4,7 @@
 
 mod support;
 
-use kerntune_analyze::graph::{CallGraph, Propagation};
+use kerntune_analyze::graph::{AutoCut, CallGraph, Changes, Propagation, Tie};
 use kerntune_analyze::{analyze, Analysis, Input};
 use kerntune_profile::{bucket_of, FunctionIndex, Nanoseconds, PathKind, PathNode, SwitchKind, Tables};
 use kerntune_trace::{Event, How, Recording, Weights};
@@ -466,6 +466,53 @@ proptest! {
         // Rows are in one order: regions, then depth first.
         prop_assert!(t.paths.iter().zip(0..).all(|(r, at)| r.path == at && (r.parent == NONE || r.parent < at)));
         prop_assert!(t.paths.is_sorted_by_key(|r| r.region));
+    }
+
+    /// What is cut takes no time with it: what nobody called and what was cut have, together, all time, and every function
+    /// and every cycle has what the arcs into it have.
+    #[test]
+    fn sums_hold_whatever_is_cut(plan in any_plan(), which in any::<u64>(), most_percent in 0u8..=100) {
+        let (bytes, recording) = write(&plan, true).finish();
+        let t = &run(&bytes, &recording, 1).tables;
+        let arcs: Vec<_> = t.arcs.iter().filter_map(|row| Some((row.caller.known()?, row.callee))).collect();
+        let chosen = arcs.iter().enumerate().filter(|(at, _)| which >> (at % 64) & 1 == 1);
+        let cut = chosen.map(|(_, (from, to))| (from.get() as usize, to.get() as usize)).collect();
+        let all = AutoCut { most_percent: 100 };
+        for changes in [
+            Changes { cut, ..Changes::default() },
+            Changes { auto: Some(AutoCut { most_percent }), ..Changes::default() },
+            Changes { auto: Some(all), ..Changes::default() },
+        ] {
+            let graph = CallGraph::of_tables_with(t, |_| true, Propagation::Exact, &changes).unwrap();
+            if changes.auto == Some(all) {
+                prop_assert_eq!(graph.cycles.len(), 0);
+            }
+            let top = graph.arcs.iter().filter(|arc| arc.caller.is_none() || arc.tie.is_cut());
+            prop_assert_eq!(top.map(|arc| arc.total_ns()).sum::<u64>(), graph.total_ns);
+            let into = |functions: &[usize]| -> u64 {
+                let arcs = functions.iter().flat_map(|at| &graph.functions[*at].parents);
+                arcs.map(|arc| graph.arcs[*arc].total_ns()).sum()
+            };
+            for (at, function) in graph.functions.iter().enumerate().filter(|(_, f)| f.cycle.is_none()) {
+                prop_assert_eq!(into(&[at]), function.total_ns(), "function {}", at);
+                let below = function.children.iter().map(|arc| &graph.arcs[*arc]);
+                let below: u64 = below.filter(|arc| arc.tie == Tie::Bound).map(|arc| arc.total_ns()).sum();
+                prop_assert_eq!(below, function.descendants_ns, "function {}", at);
+            }
+            for cycle in &graph.cycles {
+                prop_assert_eq!(into(&cycle.members), cycle.total_ns(), "{:?}", cycle.members);
+            }
+            // Every call is somewhere.
+            let calls = |arcs: &mut dyn Iterator<Item = u64>| arcs.sum::<u64>();
+            prop_assert_eq!(
+                calls(&mut graph.arcs.iter().map(|arc| arc.calls)),
+                calls(&mut t.arcs.iter().map(|row| row.calls))
+            );
+            // By counts the time of what only cut calls call is nobody else's.
+            let counts = CallGraph::of_tables_with(t, |_| true, Propagation::Counts, &changes).unwrap();
+            prop_assert_eq!(counts.total_ns, graph.total_ns);
+            prop_assert!(counts.cuts().all(|arc| arc.total_ns() == 0));
+        }
     }
 
     #[test]

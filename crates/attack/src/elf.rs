@@ -1,6 +1,6 @@
 //! Readers of ELF files.
 
-use kerntune_kernel::Symbols;
+use kerntune_kernel::{CodeCalls, Symbols, Triggers};
 use std::path::Path;
 
 /// What a guest image needs to know of a program.
@@ -14,6 +14,23 @@ pub fn kernel(bytes: &[u8]) {
     for function in symbols.functions() {
         let _ = (function.end(), symbols.lookup(function.address), symbols.address_of(&function.name));
     }
+}
+
+/// The calls in a kernel's code.
+pub fn code_calls(bytes: &[u8]) {
+    let Ok(symbols) = Symbols::parse(bytes, Path::new("attack")) else { return };
+    let Ok(calls) = CodeCalls::parse(bytes, Path::new("attack"), &symbols) else { return };
+    let functions = symbols.functions().len();
+    assert!(calls.calls.iter().all(|call| call.caller < functions && call.callee < functions));
+    // No byte of code is read twice, and the shortest call has two.
+    let places: u64 = calls.calls.iter().map(|call| u64::from(call.calls) + u64::from(call.jumps)).sum();
+    assert!(places <= bytes.len() as u64);
+}
+
+/// Event tags that the compiler placed.
+pub fn triggers(bytes: &[u8]) {
+    let Ok(Some(triggers)) = Triggers::parse(bytes, Path::new("attack")) else { return };
+    assert!(triggers.all.windows(2).all(|pair| pair[0].tag < pair[1].tag));
 }
 
 /// The linker's hash in a file, and in notes alone.

@@ -20,6 +20,11 @@ const PROGRAM: &str = "#include <string.h>\n#include <stdlib.h>\n\
     for (int i = 0; i < 100; i++) { sum = f[i & argc & 1](sum) / (1 + i % 7);\n    memset(buf, sum, (i & 31) + argc); }\n\
     return sum + buf[0] > 1000000 ? 1 : 0; }\n";
 
+/// Triggers as the compiler places them, and what marks the beginning of what they read.
+const TAGGED: &str =
+    ".globl __kt_tags_start\n.section kt_tags,\"a\",@progbits\n__kt_tags_start:\n__kt_tag.f: .byte 0, 0\n\
+    __kt_tag.g: .byte 0, 0\n.text\n.type f, @function\nf: testb %al, __kt_tag.f(%rip)\n ret\n.size f, .-f\n";
+
 /// What compiling and running the program made.
 #[derive(Default)]
 struct Made {
@@ -28,6 +33,8 @@ struct Made {
     gmon: Vec<u8>,
     /// The program with all its symbols, and without.
     programs: Vec<Vec<u8>>,
+    /// An object with event tags.
+    tagged: Vec<u8>,
 }
 
 fn made() -> &'static Made {
@@ -65,6 +72,9 @@ fn make() -> io::Result<Made> {
             _ => {}
         }
     }
+    fs::write(here.join("tagged.s"), TAGGED)?;
+    run(gcc, &["-c", "-o", "tagged.o", "tagged.s"])?;
+    made.tagged = fs::read(here.join("tagged.o"))?;
     for name in ["plain", "stripped", "object.o"] {
         made.programs.push(fs::read(here.join(name))?);
     }
@@ -185,6 +195,17 @@ pub fn mcrae() -> Vec<Vec<u8>> {
         [names.as_bytes(), b"\0", text.as_bytes()].concat(),
         records,
     ]
+}
+
+/// Tags as a line says them: records, text, pairs of bytes.
+pub fn mcrae_stream() -> Vec<Vec<u8>> {
+    let records = [[0x58, 0x02, 1, 0, 0], [0x59, 0x02, 0xff, 0, 0]].concat();
+    vec![records, b"600 1\n0x259 255 # out\n".to_vec(), vec![0x84, 88, 0x84, 89, 5]]
+}
+
+/// An object with triggers that the compiler placed, and what marks their beginning.
+pub fn triggers() -> Vec<Vec<u8>> {
+    vec![made().tagged.clone()]
 }
 
 /// A small profile with rows in all tables.

@@ -2,7 +2,7 @@
 
 use kerntune_analyze::path::{collect, Selection, Span};
 use kerntune_analyze::{analyze, Analysis, Input, TraceFile};
-use kerntune_convert::mcrae::{replay, Dump, Names, Order};
+use kerntune_convert::mcrae::{replay, Decoder as StreamDecoder, Dump, Form, Names, Order, Records};
 use kerntune_profile::{Address, FunctionIndex, Symbol};
 use kerntune_trace::{
     counts::Counts, encode, Capture, ChunkHeader, ChunkState, Decoder, Event, Health, How, ModeCounters,
@@ -181,6 +181,23 @@ pub fn chunk(bytes: &[u8]) {
 
 /// Names for those inputs that have none of their own.
 const NAMES: &str = "a/2\nb/4\nc/6\nswtch/8!\nother/10!\np/12=\n";
+
+/// Tags as they arrive, in each form: pieces come to what the whole does.
+pub fn mcrae_stream(bytes: &[u8]) {
+    for form in [Form::Records(Order::Little), Form::Records(Order::Big), Form::Text, Form::Uart] {
+        let whole = |pieces: &[&[u8]]| {
+            let (mut decoder, mut out) = (StreamDecoder::new(form), Vec::new());
+            pieces.iter().try_for_each(|piece| decoder.push(piece, 5, &mut out))?;
+            let rest = decoder.finish(&mut out)?;
+            Ok::<_, kerntune_convert::mcrae::DumpError>((out, rest))
+        };
+        let (a, b) = bytes.split_at(bytes.len() / 3);
+        let once = whole(&[bytes]);
+        assert_eq!(once, whole(&[a, b]));
+        assert!(once.is_err() || once.is_ok_and(|(out, _)| out.len() <= bytes.len()));
+        let _ = Records::new(bytes, form).take_while(Result::is_ok).count();
+    }
+}
 
 /// Names files and dumps of McRae's profiler, and the analysis of what they come to.
 pub fn mcrae(bytes: &[u8]) {

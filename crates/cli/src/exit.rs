@@ -219,6 +219,7 @@ impl From<kerntune_tune::Error> for Failure {
             | Error::LinkedAgain { .. }
             | Error::StillFails { .. } => Self::new(Exit::Guest, error),
             Error::PerfData { .. } => Self::new(Exit::Profile, error),
+            Error::Study { .. } => Self::new(Exit::Recording, error),
             Error::Analyze(_) | Error::LostEvents { .. } => Self::new(Exit::Recording, error),
             other => Self::new(Exit::Usage, other),
         }

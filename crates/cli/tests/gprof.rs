@@ -5,11 +5,13 @@
 mod gprof;
 mod support;
 
-use kerntune_analyze::graph::{CallGraph, Propagation};
+use kerntune_analyze::graph::{AutoCut, CallGraph, Changes, Propagation};
+use kerntune_kernel::{CodeCalls, Symbols, Unknown};
 use kerntune_profile::Profile;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Symbols of the export with their addresses in their names, as static functions share names; and
 /// the name of each function of the profile.
@@ -73,6 +75,183 @@ fn a_live_kernels_graph_is_gprofs() {
     }
 }
 
+/// gprof's `-k` and ours: the same arc out, and the same times left.
+#[test]
+fn what_is_cut_is_cut_as_gprof_cuts_it() {
+    let kernel = support::base_kernel();
+    let recorded = support::json(["record", "--kernel", &kernel, "--workload", "rr", "--json"]);
+    let id = recorded["profile"].as_str().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let gmon = directory.path().join("gmon.out");
+    support::run(["export", "gmon", id, "--output", gmon.to_str().unwrap()]);
+    let profile = Profile::load(&support::work_dir().join("profiles").join(id)).unwrap();
+    let symbols = std::fs::read_to_string(directory.path().join("gmon.out.symbols")).unwrap();
+    let (symbols, names) = unique(&symbols, &profile);
+    let unique = directory.path().join("unique");
+    std::fs::write(&unique, symbols).unwrap();
+    let vmlinux = support::work_dir().join("kernels").join(&kernel).join("vmlinux");
+    let auto = Changes { auto: Some(AutoCut { most_percent: 100 }), ..Changes::default() };
+    let of = |propagation, changes: &Changes| {
+        CallGraph::of_tables_with(&profile.tables, |_| true, propagation, changes).unwrap()
+    };
+    let plain = of(Propagation::Counts, &Changes::default());
+    let graph = of(Propagation::Counts, &auto);
+    let cut: BTreeSet<(usize, usize)> = graph.cuts().map(|arc| (arc.caller.unwrap(), arc.callee)).collect();
+    assert!(!plain.cycles.is_empty() && graph.cycles.is_empty() && !cut.is_empty());
+    // gprof leaves an arc out of everything.
+    let mut command = Command::new("gprof");
+    command.arg("-b");
+    for (from, to) in &cut {
+        command.arg("-k").arg(format!("{}/{}", names[from], names[to]));
+    }
+    let output = command.arg("-S").args([&unique, &vmlinux, &gmon]).output().unwrap();
+    let printed = gprof::parse(&String::from_utf8(output.stdout).unwrap());
+    assert!(printed.cycles.is_empty(), "{:?}", printed.cycles.keys());
+    for (at, function) in graph.functions.iter().enumerate().filter(|(_, function)| !function.is_idle()) {
+        // A function that only cut calls called has no entry if it has no time; gprof counts it all the same.
+        let Some(entry) = printed.entries.get(&names[&at]) else { continue };
+        let theirs = (entry.line.own, entry.line.descendants);
+        let ours = (function.self_ns as f64 / 1e3, function.descendants_ns as f64 / 1e3);
+        let same = |a: f64, b: f64| (a - b).abs() <= 0.011 + 2e-6 * b;
+        assert!(same(ours.0, theirs.0) && same(ours.1, theirs.1), "{}: {ours:?} {theirs:?}", names[&at]);
+    }
+    // As measured nothing is lost: what nothing called and what was cut have all time together.
+    let exact = of(Propagation::Exact, &auto);
+    let top = exact.arcs.iter().filter(|arc| arc.caller.is_none() || arc.tie.is_cut());
+    assert_eq!(top.map(|arc| arc.total_ns()).sum::<u64>(), exact.total_ns);
+    let text = support::run(["report", id, "graph", "--cut", "auto:100", "--top", "1"]);
+    let calls: u64 = graph.cuts().map(|arc| arc.calls).sum();
+    println!("{text}");
+    assert!(
+        text.contains(&format!("Cut: {} arc", cut.len())) && text.contains("0 cycles are left"),
+        "{text}"
+    );
+    let json = support::json(["report", id, "graph", "--cut", "auto:100", "--json"]);
+    let told: u64 = json["cuts"].as_array().unwrap().iter().map(|cut| cut["calls"].as_u64().unwrap()).sum();
+    assert_eq!(told, calls);
+    let mut none = support::kerntune(["report", id, "graph", "--cut", "nobody_*/nothing"]);
+    support::fails(&mut none, 2, &["nobody_*/nothing"]);
+}
+
+/// Direct calls and jumps between functions as `objdump -d` shows them: places by caller and callee, and places
+/// without a target by caller.
+type Shown = (BTreeMap<(usize, usize), (u32, u32)>, BTreeMap<usize, (u32, u32)>);
+
+fn objdump(vmlinux: &Path, symbols: &Symbols) -> Shown {
+    let begins: HashMap<u64, usize> =
+        symbols.functions().iter().enumerate().map(|(at, function)| (function.address, at)).collect();
+    let mut shown = Shown::default();
+    let mut child = Command::new("objdump")
+        .args(["-d", "--no-show-raw-insn"])
+        .arg(vmlinux)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("objdump of binutils");
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        let Some((address, text)) = line.split_once(":\t") else { continue };
+        let Ok(address) = u64::from_str_radix(address.trim(), 16) else { continue };
+        let words: Vec<&str> = text
+            .split_whitespace()
+            .skip_while(|word| {
+                ["notrack", "bnd", "cs", "ds", "es", "ss", "fs", "gs", "repz", "data16"].contains(word)
+                    || word.ends_with(",pt")
+                    || word.ends_with(",pn")
+            })
+            .collect();
+        let Some(mnemonic) = words.first() else { continue };
+        let is_call = mnemonic.starts_with("call");
+        if !is_call && !mnemonic.starts_with('j') {
+            continue;
+        }
+        let Some(owner) = symbols.lookup(address) else { continue };
+        let caller = symbols.whole(owner);
+        let place = |places: &mut (u32, u32)| match is_call {
+            true => places.0 += 1,
+            false => places.1 += 1,
+        };
+        let operand = words.get(1).copied().unwrap_or_default();
+        if operand.starts_with('*') {
+            if is_call || !operand.contains(',') {
+                place(shown.1.entry(caller).or_default());
+            }
+            continue;
+        }
+        let Ok(target) = u64::from_str_radix(operand, 16) else { continue };
+        let Some(&callee) = begins.get(&target) else { continue };
+        if symbols.functions()[callee].part_of.is_some() || callee == caller && !is_call {
+            continue;
+        }
+        place(shown.0.entry((caller, callee)).or_default());
+    }
+    assert!(child.wait().unwrap().success());
+    shown
+}
+
+#[test]
+fn what_the_code_has_is_what_objdump_shows() {
+    let kernel = support::base_kernel();
+    let vmlinux = support::work_dir().join("kernels").join(&kernel).join("vmlinux");
+    let symbols = Symbols::load(&vmlinux).unwrap();
+    let ours = CodeCalls::load(&vmlinux, &symbols).unwrap();
+    let (direct, indirect) = objdump(&vmlinux, &symbols);
+    let name = |at: usize| symbols.functions()[at].name.as_str();
+    // Thunks and trampolines are no callees; of these there are few kinds.
+    let is_thunk = |at: usize| ["__x86_", "__SCT__"].iter().any(|begin| name(at).starts_with(begin));
+    let theirs: BTreeMap<(usize, usize), (u32, u32)> =
+        direct.into_iter().filter(|((_, callee), _)| !is_thunk(*callee)).collect();
+    let found: BTreeMap<(usize, usize), (u32, u32)> =
+        ours.calls.iter().map(|call| ((call.caller, call.callee), (call.calls, call.jumps))).collect();
+    let differs = |key: &&(usize, usize)| found.get(key) != theirs.get(key);
+    let mut different = found
+        .keys()
+        .chain(theirs.keys())
+        .filter(differs)
+        .map(|&(from, to)| (name(from), name(to), found.get(&(from, to)), theirs.get(&(from, to))));
+    assert_eq!(different.next(), None);
+    let sum =
+        |part: fn(&(u32, u32)) -> u32| theirs.values().map(|places| u64::from(part(places))).sum::<u64>();
+    println!("{} arcs, {} calls, {} jumps", theirs.len(), sum(|p| p.0), sum(|p| p.1));
+    assert!(theirs.len() > 30_000);
+    for (at, places) in &indirect {
+        let Unknown { calls, jumps, .. } = ours.unknown.get(at).copied().unwrap_or_default();
+        assert!(calls >= places.0 && jumps >= places.1, "{}: {places:?}, {calls} {jumps}", name(*at));
+    }
+    let count = |part: fn(&Unknown) -> u32| ours.unknown.values().map(|u| u64::from(part(u))).sum::<u64>();
+    println!(
+        "{} indirect calls, {} jumps, {} patched",
+        count(|u| u.calls),
+        count(|u| u.jumps),
+        count(|u| u.patched)
+    );
+    // What ran is in the code: every call of a recording that the code could say is among these.
+    let recorded = support::json(["record", "--kernel", &kernel, "--workload", "rr", "--json"]);
+    let id = recorded["profile"].as_str().unwrap();
+    let text = support::run(["report", id, "graph", "--static", "--function", "tcp_v4_rcv"]);
+    println!("{text}");
+    assert!(
+        text.contains("0/0") && text.contains("indirect call") && text.contains("Arcs in the code"),
+        "{text}"
+    );
+    let json = support::json(["report", id, "graph", "--static", "--function", "tcp_v4_rcv", "--json"]);
+    let entry = &json["entries"][0];
+    let never = entry["children"].as_array().unwrap().iter().filter(|child| child["calls"] == 0).count();
+    assert!(never > 10 && entry["unknown"]["calls"].as_u64().unwrap() > 0, "{entry}");
+    let plain = support::json(["report", id, "graph", "--function", "tcp_v4_rcv", "--json"]);
+    assert_eq!(plain["entries"][0]["descendants_ns"], entry["descendants_ns"]);
+    // As gprof's -c has it such arcs bind cycles: in a kernel nearly all functions become one.
+    let bound = support::json(["report", id, "graph", "--static=cycles", "--top", "1", "--json"]);
+    assert!(
+        bound["entries"][0]["members"].as_array().unwrap().len() > 500,
+        "{}",
+        bound["entries"][0]["members"]
+    );
+    let other = std::env::current_exe().unwrap();
+    let mut foreign =
+        support::kerntune(["report", id, "graph", "--static", "--image", other.to_str().unwrap()]);
+    support::fails(&mut foreign, 2, &["another build"]);
+}
+
 #[test]
 fn a_programs_gmon_out_becomes_a_profile() {
     let directory = tempfile::tempdir().unwrap();
@@ -103,4 +282,41 @@ fn a_programs_gmon_out_becomes_a_profile() {
     support::fails(command.env("KERNTUNE_DIR", dir.join("work")), 2, &["counted but not timed"]);
     let mut command = support::kerntune(["import", "gmon", gmon.to_str().unwrap(), image.to_str().unwrap()]);
     support::fails(command.env("KERNTUNE_DIR", dir.join("work")), 2, &["is no ELF file"]);
+}
+
+/// GNU gprof finds calls in code, too (`-c`); on x86-64 those to higher addresses alone.
+#[test]
+fn a_programs_code_has_what_gprof_finds_in_it_and_more() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path();
+    let source = "static volatile long sink;\n#define ALONE __attribute__((noinline))\n\
+         ALONE void early(void) { for (int i = 0; i < 100000; i++) sink += i; }\nALONE void late(void);\n\
+         ALONE void middle(int n) { for (int i = 0; i < 300000; i++) sink += i; if (n > 100) late(); if (n > 200) early(); }\n\
+         ALONE void late(void) { for (int i = 0; i < 100000; i++) sink += i; }\n\
+         int main(int count, char **words) { (void)words; for (int i = 0; i < 50; i++) middle(count); early(); late(); return 0; }\n";
+    std::fs::write(dir.join("program.c"), source).unwrap();
+    let build = ["-O1", "-pg", "-no-pie", "-fno-pie", "-fno-toplevel-reorder", "program.c", "-o", "program"];
+    assert!(Command::new("gcc").args(build).current_dir(dir).status().unwrap().success());
+    assert!(Command::new("./program").current_dir(dir).status().unwrap().success());
+    let (image, gmon) = (dir.join("program"), dir.join("gmon.out"));
+    let printed = gprof::parse(&gprof::gprof(&[Path::new("-c"), &image, &gmon]));
+    let theirs = &printed.entries["middle"].children;
+    let line = &theirs["late"];
+    assert_eq!((theirs.len(), line.calls, line.other), (1, 0, 1), "{theirs:?}");
+    let kerntune = |arguments: &[&str]| {
+        let output = support::kerntune(arguments).env("KERNTUNE_DIR", dir.join("work")).output().unwrap();
+        assert!(output.status.success(), "{}", support::said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let image = image.to_str().unwrap();
+    kerntune(&["import", "gmon", image, gmon.to_str().unwrap()]);
+    let graph = ["report", "latest", "graph", "--function", "middle", "--static", "--image", image, "--json"];
+    let ours: serde_json::Value = serde_json::from_str(&kerntune(&graph)).unwrap();
+    let children = ours["entries"][0]["children"].as_array().unwrap();
+    let of = |name: &str| children.iter().find(|child| child["name"] == name).unwrap();
+    for name in ["late", "early"] {
+        assert_eq!((&of(name)["calls"], &of(name)["total_calls"]), (&0.into(), &1.into()), "{children:?}");
+    }
+    let mut no_image = support::kerntune(["report", "latest", "graph", "--static"]);
+    support::fails(no_image.env("KERNTUNE_DIR", dir.join("work")), 2, &["--image"]);
 }

@@ -3,13 +3,18 @@
 
 mod support;
 
+use kerntune_kernel::Triggers;
+use kerntune_profile::{How, PathKind};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use support::{checkout, fails, kerntune};
 
 const PATCHES: &str = "kernel/patches/6.12/mcrae-tags";
+const COMPILER: &str = "kernel/patches/6.12/mcrae-compiler";
 
 /// Instructions of a call that lie outside of its triggers, at most: what a function does with its
 /// stack before the first and after the last.
@@ -165,6 +170,166 @@ fn a_kernel_with_triggers_gives_the_figures_of_its_recording_and_of_the_one_with
     for line in ["-> tcp_v4_rcv", "-> sock_def_readable", "---- Context switch", "<- sk_wait_data"] {
         assert!(text.contains(line), "{line} is not in {text}");
     }
+}
+
+/// Calls by a function's plain name, of the rows of call paths that are not below an interrupt, in threads of `comm`; and
+/// the names of what ran below interrupts or in other threads.
+fn of_thread(profile: &Path, comm: &str) -> (BTreeMap<String, u64>, BTreeSet<String>) {
+    let tables = kerntune_profile::Profile::load(profile).unwrap().tables;
+    let mut own: Vec<bool> = Vec::new();
+    let (mut calls, mut others) = (BTreeMap::new(), BTreeSet::new());
+    for row in &tables.paths {
+        let above = own.get(row.parent as usize).copied();
+        let is_own = match row.kind {
+            PathKind::Thread => row.comm == comm,
+            _ => above.unwrap_or(false) && row.how != How::Interrupt,
+        };
+        own.push(is_own);
+        if row.kind == PathKind::Function {
+            let name = tables.name(row.function).to_string();
+            match is_own {
+                true => *calls.entry(name).or_default() += row.calls,
+                false => drop(others.insert(name)),
+            }
+        }
+    }
+    (calls, others)
+}
+
+/// Every function of a kernel says its tags, and nobody placed one: what the compiler's triggers count is what the recorder
+/// counts, in the same run for every function, and without triggers for every function that time has no part in.
+#[test]
+fn triggers_by_the_compiler_count_every_call_and_change_none() {
+    let base = support::base_kernel();
+    let patches = ["0001-triggers.patch", "0002-assembler.patch"].map(|name| format!("{COMPILER}/{name}"));
+    let tagged = support::kernel(&["--patch", &patches[0], "--patch", &patches[1]], "tagged-by-compiler");
+    let work = support::work_dir();
+    let image = |kernel: &str| work.join("kernels").join(kernel).join("vmlinux");
+    let triggers = Triggers::load(&image(&tagged)).unwrap().unwrap();
+    assert!(triggers.all.len() > 10_000, "{}", triggers.all.len());
+    let plain = |name: &str| name.split('@').next().unwrap().to_string();
+    let with: BTreeSet<String> = triggers.all.iter().map(|trigger| plain(&trigger.name)).collect();
+
+    let directory = tempfile::tempdir().unwrap();
+    let step =
+        "[[training.step]]\ncommand = [\"rr\", \"--only\", \"udp_rr\"]\n[measured]\n[[measured.step]]\n\
+                command = [\"rr\", \"--only\", \"tcp_rr\"]\n";
+    let workload = support::workload(&directory, &format!("description = \"TCP\"\n[training]\n{step}"));
+    let record = |kernel: &str, more: &[&str]| {
+        let mut arguments =
+            vec!["record", "--kernel", kernel, "--workload", &workload, "--no-edges", "--json"];
+        arguments.extend_from_slice(more);
+        let summary = json(&arguments);
+        (profile(&summary), summary)
+    };
+    let (recorded, with_tags) = record(&tagged, &["--tags", "kernel"]);
+    let (untagged, without_tags) = record(&base, &[]);
+    let dump = recorded.join("run/tags.mcrae");
+    let imported =
+        profile(&json(&["import", "mcrae", "--kernel", &tagged, dump.to_str().unwrap(), "--json"]));
+
+    // The same run: all of them.
+    let mut ours: BTreeMap<String, u64> = BTreeMap::new();
+    for (name, (calls, _, _)) in functions(&imported) {
+        *ours.entry(plain(&name)).or_default() += calls;
+    }
+    let mut theirs: BTreeMap<String, u64> = BTreeMap::new();
+    for (name, (calls, _, _)) in functions(&recorded) {
+        *theirs.entry(name).or_default() += calls;
+    }
+    let of = |counts: &BTreeMap<String, u64>, name: &str| counts.get(name).copied().unwrap_or(0);
+    let mut compared = 0;
+    for name in with.iter().filter(|name| of(&ours, name) > 0 || of(&theirs, name) > 0) {
+        assert_eq!(of(&ours, name), of(&theirs, name), "calls of {name}: imported, recorded");
+        compared += 1;
+    }
+    println!("{compared} functions ran, of {} with triggers", triggers.all.len());
+    assert!(compared > 300);
+
+    // Without triggers: the same functions, as the compiler inlined the same; and the same calls where no clock calls.
+    let functions_of = |kernel: &str| -> BTreeSet<String> {
+        let symbols = kerntune_kernel::Symbols::load(&image(kernel)).unwrap();
+        symbols.functions().iter().map(|function| function.name.clone()).collect()
+    };
+    let (before, after) = (functions_of(&base), functions_of(&tagged));
+    let new: Vec<_> = after.difference(&before).chain(before.difference(&after)).collect();
+    println!("functions of one kernel alone: {new:?}");
+    assert!(new.is_empty(), "{new:?}");
+    let ((tagged_calls, timed), (plain_calls, timed_too)) =
+        (of_thread(&recorded, "rr"), of_thread(&untagged, "rr"));
+    let by_time: BTreeSet<&String> = timed.union(&timed_too).collect();
+    let names: BTreeSet<&String> = tagged_calls.keys().chain(plain_calls.keys()).collect();
+    let (mut same, mut differ) = (0, Vec::new());
+    for name in names {
+        match of(&tagged_calls, name) == of(&plain_calls, name) {
+            true => same += 1,
+            false => differ.push((name, of(&plain_calls, name), of(&tagged_calls, name))),
+        }
+    }
+    println!("{same} functions of rr are called as often with triggers as without; otherwise: {differ:?}");
+    assert!(same > 200);
+    for (name, without, with) in &differ {
+        assert!(by_time.contains(name), "{name}: {without} calls without triggers, {with} with them");
+    }
+
+    // What it costs: one instruction for each record, and what the longer time brings with it.
+    let records = fs::metadata(&dump).unwrap().len() / 5;
+    let instructions = |summary: &Value| summary["kernel_instructions"].as_u64().unwrap();
+    let (more, before) =
+        (instructions(&with_tags) - instructions(&without_tags), instructions(&without_tags));
+    let percent = 100.0 * more as f64 / before as f64;
+    println!("{records} records, {more} instructions more: {percent:.2} % of {before}");
+    assert!(more.abs_diff(records) * 50 < records, "{more} instructions, {records} records");
+}
+
+/// `import mcrae --follow`: tags as they come, and an interrupt ends it with all that came.
+#[test]
+fn a_stream_is_followed_until_its_end_or_an_interrupt() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    fs::write(path("names"), "swtch/600!\nmain/502\nread/504\n").unwrap();
+    let (pipe, work) = (path("pipe"), path("work"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let follow = |dump: &str, more: &[&str]| {
+        let dump = path(dump);
+        let mut all = vec!["--dir", &work, "import", "mcrae", "--json", "--follow", &pipe, "--form", "text"];
+        all.extend_from_slice(more);
+        let names = path("names");
+        all.extend_from_slice(&[&names, &dump]);
+        kerntune(all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let text = b"502 10\n504 15\n505 25\n503 52\n";
+    for interrupted in [false, true] {
+        let child = follow(if interrupted { "second" } else { "first" }, &[]);
+        let mut writer = fs::File::options().write(true).open(&pipe).unwrap();
+        writer.write_all(text).unwrap();
+        if interrupted {
+            // Until it has read all, and in the middle of the next line.
+            writer.write_all(b"502").unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(1500));
+            let id = child.id().to_string();
+            assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        } else {
+            drop(writer);
+        }
+        let output = child.wait_with_output().unwrap();
+        let said = support::said(&output);
+        assert!(output.status.success() && said.contains("4 records in"), "{said}");
+        assert_eq!(
+            said.contains("ended by a signal") && said.contains("3 bytes of no whole record"),
+            interrupted,
+            "{said}"
+        );
+        let report = json(&["--dir", &work, "report", "latest", "functions", "--json"]);
+        let main = report["functions"].as_array().unwrap().iter().find(|row| row["name"] == "main").unwrap();
+        assert_eq!((main["calls"].as_u64(), main["elapsed_ns"].as_u64()), (Some(1), Some(42_000)));
+    }
+    let dump = path("first");
+    let names = path("names");
+    let mut again = kerntune(["--dir", &work, "import", "mcrae", "--follow", &pipe, &names, &dump]);
+    fails(&mut again, 2, &["first"]);
+    let mut none = kerntune(["--dir", &work, "import", "mcrae", &dump]);
+    fails(&mut none, 2, &["--kernel"]);
 }
 
 /// A hand-made dump goes all the way: one call of 10 µs in one of 42 µs, 5 µs of idle time.

@@ -72,6 +72,21 @@ pub enum Flow {
     Opaque,
 }
 
+/// What stands for a callee in code, see [`Isa::target_role`](crate::Isa::target_role).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TargetRole {
+    /// A function that is called.
+    Function,
+    /// A thunk that goes where a register points.
+    Indirect,
+    /// A trampoline whose target is written into the code while the kernel runs (a static call).
+    Patched,
+    /// A thunk for returns.
+    Return,
+    /// The hook of a tracer, which is no part of the function.
+    Hook,
+}
+
 /// Which exceptions QEMU raises for an instruction as if it had been executed, though they point at it: those
 /// that its translator knows of, which are part of the translated code and end the block. What a helper or
 /// a memory access raises takes the instruction back.

@@ -1,6 +1,8 @@
 //! What an instruction set has to answer.
 
-use crate::{Cpu, Ending, ExceptionFrame, Flow, Insn, KbuildNames, Names, Refusal, Register, TagAccess};
+use crate::{
+    Cpu, Ending, ExceptionFrame, Flow, Insn, KbuildNames, Names, Refusal, Register, TagAccess, TargetRole,
+};
 use kerntune_trace::mark::Mark;
 use kerntune_trace::{FunctionKind, TagWindow};
 use std::fmt::Debug;
@@ -43,6 +45,10 @@ pub trait Isa {
     fn decode(insn: &Insn) -> Self::Decoded;
     /// What the last instruction of a block does, and how the block ends with it.
     fn ending(last: &Insn) -> (Ending, Flow);
+    /// Whether an indirect jump picks its target from a table of its own function (a `switch`), and is no call.
+    fn is_table_jump(jump: &Insn) -> bool;
+    /// What a call or jump to the function of this name is, for who reads code and does not run it.
+    fn target_role(name: &str) -> TargetRole;
     /// Which exceptions of the last instruction of a block count it as executed, in user or kernel code.
     fn refusal(last: &Insn, user: bool) -> Refusal;
     /// Whether the instruction writes to memory.

@@ -21,7 +21,7 @@ mod names;
 mod x86_64;
 
 pub use cpu::{Cpu, ExceptionFrame, Register};
-pub use insn::{Ending, Flow, Insn, Refusal, TagAccess};
+pub use insn::{Ending, Flow, Insn, Refusal, TagAccess, TargetRole};
 pub use isa::{InterruptStub, Isa};
 pub use names::{KbuildNames, Names};
 pub use x86_64::X86_64;

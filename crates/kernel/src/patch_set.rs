@@ -45,7 +45,46 @@ const GCOV_VALUES: &[PatchSet] = &[
 const UML: &[PatchSet] =
     &[PatchSet { name: "uml", series: "6.12", files: files!("6.12/uml": "0001-gcov-early.patch") }];
 
+/// The kernels of the study of namei (`papers/mckusick.toml`).
+const NAMEI: &[PatchSet] = &[
+    PatchSet {
+        name: "namei-search",
+        series: "6.12",
+        files: files!("6.12/namei": "0001-search-directories.patch"),
+    },
+    PatchSet {
+        name: "namei-place",
+        series: "6.12",
+        files: files!("6.12/namei": "0001-search-directories.patch", "0002-place-of-a-process.patch"),
+    },
+];
+
+/// McRae's triggers, placed by the compiler (`docs/mcrae.md`).
+const MCRAE: &[PatchSet] = &[
+    PatchSet {
+        name: "mcrae-compiler",
+        series: "6.12",
+        files: files!("6.12/mcrae-compiler": "0001-triggers.patch", "0002-assembler.patch"),
+    },
+    PatchSet {
+        name: "mcrae-macro",
+        series: "6.12",
+        files: files!("6.12/mcrae-compiler": "0001-triggers.patch", "0002-assembler.patch", "0003-macro.patch"),
+    },
+];
+
+/// All that there are.
+const ALL: [&[PatchSet]; 4] = [GCOV_VALUES, UML, NAMEI, MCRAE];
+
 impl PatchSet {
+    /// The set of that name for a kernel of this version; None if there is none for it.
+    pub fn named(name: &str, version: &str) -> Option<Self> {
+        ALL.into_iter().find_map(|sets| {
+            let of_name: Vec<Self> = sets.iter().filter(|set| set.name == name).copied().collect();
+            Self::of_series(&of_name, version)
+        })
+    }
+
     /// What a kernel of this version needs to count arcs in User-Mode Linux; None if there is nothing for it.
     pub fn uml(version: &str) -> Option<Self> {
         Self::of_series(UML, version)
@@ -69,7 +108,7 @@ impl PatchSet {
 
     /// Whether a patch of exactly this text is one of ours.
     pub(crate) fn has(text: &[u8]) -> bool {
-        let mut ours = GCOV_VALUES.iter().chain(UML).flat_map(|set| set.files);
+        let mut ours = ALL.into_iter().flatten().flat_map(|set| set.files);
         ours.any(|(_, own)| own.as_bytes() == text)
     }
 
@@ -106,6 +145,17 @@ mod tests {
         assert_eq!([series("6.12"), series("6.12.0-rc3"), series("6.12.117")], [Some("6.12"); 3]);
         assert_eq!([series("6.1.192"), series("7.3.4")], [Some("6.1"), Some("7.3")]);
         assert_eq!([series("6.120.1"), series("6.10.3"), series("7.0.0"), series("")], [None; 4]);
+    }
+
+    #[test]
+    fn sets_have_names() {
+        let files = |name| PatchSet::named(name, "6.12.117").map(|set| set.files.len());
+        assert_eq!([files("namei-search"), files("namei-place")], [Some(1), Some(2)]);
+        assert_eq!(
+            [files("mcrae-compiler"), files("mcrae-macro"), files("nothing")],
+            [Some(2), Some(3), None]
+        );
+        assert!(PatchSet::named("namei-search", "6.6.1").is_none());
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //!
 //! Start from [`Paper::named`] (those of `papers/`) or [`Paper::parse`], which says for each row of the paper's tables
 //! what of a workload answers to it. [`Measured::new`] joins an [`Experiment`] with the [`Comparison`] of two kernels,
-//! one tuned for its workload; [`Outcome`] is all of the paper, and `kerntune paper --json`.
+//! one tuned for its workload; [`Outcome`] is all of the paper, and `kerntune paper --json`. A paper that changes its kernel
+//! by hand is a [`Study`]: [`Cost`] says what an abstraction cost in a recording of each kernel, [`StudyOutcome`] is all.
 //!
 //! An improvement is what the papers call so: 100 · (base / optimised − 1) of a time, 100 · (optimised / base − 1) of
 //! a rate. Our figures are counts per operation, where less is better, so that theirs is 100 · (base / tuned − 1): of
@@ -14,10 +15,15 @@
 mod calls;
 mod outcome;
 mod paper;
+mod study;
 
 pub use calls::Calls;
 pub use outcome::{Figure, Line, Measured, Ours, Outcome, Part, State, Summary, SCHEMA};
 pub use paper::{names, Better, Experiment, Paper, Row, SelfOrChild, Source};
+pub use study::{
+    change_percent, Abstraction, Cost, CostError, Quantity, Study, StudyKernel, StudyLine, StudyOutcome,
+    StudyRow, StudyTable, Table, Variant,
+};
 
 /// What can be wrong with a paper's file.
 #[derive(Debug, thiserror::Error)]

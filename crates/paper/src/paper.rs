@@ -1,6 +1,6 @@
 //! A paper: its experiments and the figures of its tables (`papers/*.toml`).
 
-use crate::{Error, Result};
+use crate::{Error, Result, Study};
 use serde::{Deserialize, Serialize};
 
 /// The papers that are built in: names and texts.
@@ -25,11 +25,14 @@ pub struct Paper {
     pub published: String,
     /// What its authors measured on.
     pub machine: String,
-    /// The recipe that is nearest to what they did.
+    /// The recipe that is nearest to what they did; empty for a study.
+    #[serde(default)]
     pub recipe: String,
-    /// Its tables, in its order.
-    #[serde(rename = "experiment")]
+    /// Its tables, in its order; none for a study.
+    #[serde(rename = "experiment", default)]
     pub experiments: Vec<Experiment>,
+    /// What it changed by hand.
+    pub study: Option<Study>,
 }
 
 /// A table of the paper: one kernel was tuned for it.
@@ -184,6 +187,21 @@ impl Paper {
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
         let paper: Self = toml::from_str(text)
             .map_err(|error| Error::Syntax { origin: origin.into(), why: error.to_string() })?;
+        let said = |experiment: String, row: String, why| {
+            Err(Error::Row { origin: origin.into(), experiment, row, why })
+        };
+        if let Some((table, row, why)) = paper.study.as_ref().and_then(Study::wrong) {
+            return said(table, row, why);
+        }
+        match (&paper.study, paper.experiments.is_empty(), paper.recipe.is_empty()) {
+            (None, false, false) | (Some(_), true, true) => {}
+            (None, ..) => {
+                return said(String::new(), String::new(), "a paper has a recipe and experiments, or a study")
+            }
+            (Some(_), ..) => {
+                return said(String::new(), String::new(), "a study has no recipe and no experiments")
+            }
+        }
         for experiment in &paper.experiments {
             for row in &experiment.rows {
                 let why = match row {

@@ -7,7 +7,7 @@ use crate::view::scope;
 use crate::{health, Error, Result, Style};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::Args;
-use kerntune_analyze::graph::{CallGraph, Function};
+use kerntune_analyze::graph::{CallGraph, Changes, Function};
 use kerntune_profile::{Profile, Symbol};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -90,10 +90,15 @@ pub(crate) struct Listing<'a> {
 
 impl<'a> Listing<'a> {
     pub fn new(profile: &'a Profile, options: &GraphOptions) -> Result<Self> {
+        Self::with(profile, options, &Changes::default())
+    }
+
+    /// The same with arcs added and cut.
+    pub fn with(profile: &'a Profile, options: &GraphOptions, changes: &Changes) -> Result<Self> {
         let tables = &profile.tables;
         let scope = scope(profile, options.region.as_deref())?;
         let propagation = options.propagate.unwrap_or_else(|| CallGraph::suits(tables));
-        let graph = CallGraph::of_tables(tables, |region| scope.contains(region), propagation)?;
+        let graph = CallGraph::of_tables_with(tables, |region| scope.contains(region), propagation, changes)?;
         let functions = (0..graph.functions.len()).filter(|at| !graph.functions[*at].is_idle());
         let mut entries: Vec<Entry> =
             (0..graph.cycles.len()).map(Entry::Cycle).chain(functions.map(Entry::Function)).collect();

@@ -6,7 +6,9 @@
 //! - [`mod@bench`]: timed results of two kernels against each other, text (its JSON is
 //!   [`kerntune_stats::Comparison::to_json`]).
 //! - [`paper`]: a paper's tables with ours beside them; text ([`markdown`] for a repository's documentation).
+//! - [`study`]: the same of a paper that changes its kernel by hand; text, Markdown, HTML.
 //! - [`path`]: what ran when, call by call (McRae's Figure 4), text and JSON.
+//! - [`graph`]: gprof's call graph; text and JSON.
 //! - [`subsystems`]: time by part of the kernel; text and JSON.
 //! - [`diff`]: two profiles side by side; text and JSON.
 //! - [`names`]: a function by its name.
@@ -32,6 +34,7 @@ mod columns;
 pub mod comparison;
 mod counted;
 pub mod diff;
+pub mod graph;
 mod groups;
 mod head;
 mod health;
@@ -43,6 +46,7 @@ pub mod path;
 pub mod prediction;
 pub mod reports;
 mod sampled;
+pub mod study;
 mod style;
 mod subcommand;
 pub mod subsystems;
@@ -98,6 +102,14 @@ pub enum Error {
     /// There is no call graph of the profile.
     #[error("no call graph: {0}")]
     Graph(#[from] kerntune_analyze::graph::GraphError),
+    /// A cut that cuts nothing.
+    #[error("no function that \"{cut}\" has as its caller calls one that it has as its callee{}: `report PROFILE graph --function CALLEE` shows who calls it", .region.as_ref().map_or(String::new(), |name| format!(" in region {name}")))]
+    NoArc {
+        /// What was to be cut.
+        cut: String,
+        /// The regions that were looked at; all if none.
+        region: Option<String>,
+    },
     /// A file of groups that is none.
     #[error("{origin}, line {line}: {reason}")]
     Groups {

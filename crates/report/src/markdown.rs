@@ -87,7 +87,7 @@ fn cells(line: &Line) -> [String; 11] {
 }
 
 /// Text that is no markup, on one line.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

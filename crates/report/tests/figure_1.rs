@@ -6,10 +6,12 @@
 //! 3.50, TOP 3.45, SUB1 (2.00 + 18/25 of BELOW's 2.00) 3.44, UPPER 3.43, LOWER 3.42, CALLER1 3.41,
 //! LEAF 2.51, SUB2 2.50, BELOW 2.00, SUB3 (14/40 of the cycle's 5.00) 1.75.
 
+use kerntune_analyze::graph::CodeArc;
 use kerntune_profile::{
     Address, CallArc, FunctionIndex, FunctionStats, How, KernelId, Manifest, Nanoseconds, Profile,
     RegionStats, Symbol, Tables,
 };
+use kerntune_report::graph::{Code, Unknown};
 use kerntune_report::{flat, graph, GraphOptions, Report, Style, TimeUnit};
 use serde_json::Value;
 
@@ -130,7 +132,7 @@ fn region(name: &str) -> RegionStats {
 }
 
 fn text(options: &GraphOptions) -> String {
-    graph::Options { graph: options.clone() }.text(&profile(), Style::PLAIN).unwrap()
+    graph::Options { graph: options.clone(), ..Default::default() }.text(&profile(), Style::PLAIN).unwrap()
 }
 
 #[test]
@@ -162,8 +164,10 @@ fn the_cycle_as_a_whole_and_its_members() {
     let text = text(&options);
     println!("{text}");
     assert!(text.contains("<cycle 1 as a whole>"), "{text}");
-    let json: Value =
-        serde_json::from_str(&graph::Options { graph: options }.json(&profile()).unwrap()).unwrap();
+    let json: Value = serde_json::from_str(
+        &graph::Options { graph: options, ..Default::default() }.json(&profile()).unwrap(),
+    )
+    .unwrap();
     let cycle = &json["entries"][0];
     assert_eq!(
         (&cycle["kind"], &cycle["cycle"], &cycle["self_ns"]),
@@ -191,6 +195,72 @@ fn the_whole_program() {
     assert_eq!(flat["never_called"], serde_json::json!([{"name": "NEVER", "file": "main.c"}]));
 }
 
+/// The figure's last line is a call that the code has and that was never made; here it comes from the code. What calls
+/// through a pointer is marked as unknown.
+#[test]
+fn the_code_says_who_was_not_called() {
+    let mut of = profile();
+    of.tables.arcs.retain(|arc| arc.calls > 0);
+    let at = |name: &str| FUNCTIONS.iter().position(|(known, _)| *known == name).unwrap();
+    let arc = |caller, callee, calls, jumps| CodeArc { caller: at(caller), callee: at(callee), calls, jumps };
+    let mut arcs = vec![
+        arc("EXAMPLE", "SUB1", 2, 0),
+        arc("EXAMPLE", "SUB3", 1, 0),
+        arc("EXAMPLE", "NEVER", 0, 1),
+        arc("NEVER", "EXAMPLE", 1, 0),
+        arc("TOP", "SUB3", 1, 1),
+    ];
+    arcs.sort();
+    let unknown = [(at("EXAMPLE"), Unknown { calls: 3, jumps: 1, patched: 0 })].into();
+    let code = Code { arcs, unknown, binds: false };
+    let options = graph::Options {
+        graph: GraphOptions { function: vec!["EXAMPLE".into(), "SUB3".into()], ..GraphOptions::default() },
+        ..Default::default()
+    };
+    let text = options.text_with(&of, Some(&code), Style::PLAIN).unwrap();
+    println!("{text}");
+    let has = |words: &[&str]| text.lines().any(|line| line.split_whitespace().collect::<Vec<_>>() == *words);
+    assert!(has(&["0.00", "0.00", "0/5", "SUB3", "[11]"]), "as in the figure");
+    assert!(has(&["0.00", "0.00", "0/0", "NEVER", "(jump)"]));
+    assert!(has(&["?", "<3", "indirect", "calls,", "1", "indirect", "jump>"]));
+    assert!(has(&["0/5", "<2", "callers", "in", "the", "code", "that", "did", "not>"]), "of SUB3");
+    assert!(has(&["[2]", "41.5", "0.50", "3.00", "10+4", "EXAMPLE", "[2]"]), "no time moves");
+    let json: Value = serde_json::from_str(&options.json_with(&of, Some(&code)).unwrap()).unwrap();
+    assert_eq!((&json["code"]["arcs"], &json["code"]["never_taken"]), (&5.into(), &4.into()));
+    let entry = &json["entries"].as_array().unwrap().iter().find(|entry| entry["name"] == "EXAMPLE").unwrap();
+    assert_eq!((&entry["unknown"]["calls"], &entry["unknown"]["jumps"]), (&3.into(), &1.into()));
+    let bound = Code { binds: true, ..code };
+    let json: Value = serde_json::from_str(&options.json_with(&of, Some(&bound)).unwrap()).unwrap();
+    let cycles = json["entries"].as_array().unwrap().iter().filter(|entry| entry["kind"] == "cycle").count();
+    assert_eq!(cycles, 2, "EXAMPLE and NEVER are one");
+}
+
+#[test]
+fn a_cut_is_told_with_its_calls() {
+    let cut = |cuts: &[&str]| graph::Options {
+        cut: cuts.iter().map(|cut| cut.parse().unwrap()).collect(),
+        ..Default::default()
+    };
+    let text = cut(&["PART*/SUB1"]).text(&profile(), Style::PLAIN).unwrap();
+    println!("{text}");
+    assert!(text.contains("Cut: 1 arc, 70 calls; 0 cycles are left") && text.contains("PARTNER"), "{text}");
+    assert!(text.contains("(cut)") && !text.contains("<cycle"), "{text}");
+    let json: Value = serde_json::from_str(&cut(&["PARTNER/SUB1"]).json(&profile()).unwrap()).unwrap();
+    assert_eq!(json["cuts"][0]["calls"], 70);
+    assert_eq!(
+        (&json["cuts"][0]["by"], &json["cuts"][0]["caller"]["name"]),
+        (&"name".into(), &"PARTNER".into())
+    );
+    // PARTNER's arc has most of the calls within the cycle, SUB1's 30 of the 114 are more than 5 %; of 100 % they are not.
+    let auto = |text: &str| cut(&[text]).text(&profile(), Style::PLAIN).unwrap();
+    assert!(auto("auto").contains("Cut: 0 arcs, 0 calls; 1 cycle is left"), "{}", auto("auto"));
+    assert!(auto("auto:100").contains("0 cycles are left"), "{}", auto("auto:100"));
+    let error = cut(&["SUB1/TOP"]).text(&profile(), Style::PLAIN).unwrap_err().to_string();
+    assert!(error.contains("SUB1/TOP"), "{error}");
+    let error = cut(&["SUB1/SUB1"]).text(&profile(), Style::PLAIN).unwrap_err().to_string();
+    assert!(error.contains("SUB1/SUB1"), "{error}");
+}
+
 #[test]
 fn options_choose() {
     let table = |graph: GraphOptions| flat::Options { graph }.text(&profile(), Style::PLAIN);
@@ -201,8 +271,12 @@ fn options_choose() {
     };
     let text = table(chosen).unwrap();
     assert!(text.contains("2,000") && !text.contains("CALLER"), "{text}");
-    let json =
-        |graph| serde_json::from_str::<Value>(&graph::Options { graph }.json(&profile()).unwrap()).unwrap();
+    let json = |graph| {
+        serde_json::from_str::<Value>(
+            &graph::Options { graph, ..Default::default() }.json(&profile()).unwrap(),
+        )
+        .unwrap()
+    };
     let count = |options| json(options)["entries"].as_array().unwrap().len();
     assert_eq!(count(GraphOptions { top: Some(3), ..GraphOptions::default() }), 3);
     // The cycle has 59.3 %, CALLER2 above half.

@@ -75,7 +75,7 @@ pub(crate) fn measurement(profile: &std::path::Path) -> Result<Measurement> {
     Ok(Measurement::from_profile(&Profile::load(profile)?)?)
 }
 
-fn kernel_ref(kernel: &Kernel) -> KernelRef {
+pub(crate) fn kernel_ref(kernel: &Kernel) -> KernelRef {
     let manifest = &kernel.manifest;
     KernelRef {
         id: manifest.id.clone(),

@@ -75,6 +75,28 @@ pub enum Error {
     /// A program or library of `--user`.
     #[error(transparent)]
     User(#[from] kerntune_machine::UserBinaryError),
+    /// Patches that there are for other kernels.
+    #[error("there are no patches {set} for Linux {version}: take a source of the series 6.12 (--source debian:6.12)")]
+    NoPatches {
+        /// What the patches are called.
+        set: String,
+        /// The kernel's release.
+        version: String,
+    },
+    /// A recording from which a study's figures do not follow.
+    #[error("kernel {kernel}: {source}")]
+    Study {
+        /// The kernel's label.
+        kernel: String,
+        /// Why they do not.
+        source: kerntune_paper::CostError,
+    },
+    /// An image whose functions say no tags.
+    #[error("{}: the compiler placed no triggers in it; build a kernel with the patches of kernel/patches/6.12/mcrae-compiler (docs/mcrae.md)", image.display())]
+    NoTriggers {
+        /// The image.
+        image: std::path::PathBuf,
+    },
     /// A recipe's name that is none.
     #[error("no recipe `{given}`; there are {known}")]
     UnknownRecipe {

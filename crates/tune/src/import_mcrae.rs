@@ -4,17 +4,21 @@ use crate::record::Recorded;
 use crate::run_files::{POINTS, RUN};
 use crate::{Error, Result};
 use kerntune_analyze::Input;
-use kerntune_convert::mcrae::{replay, Dump, Imported, Kind, Names, Order, Record, Troubles, FULL};
-use kerntune_guest::{read_input, read_text};
-use kerntune_kernel::Kernel;
+use kerntune_convert::mcrae::{
+    guess, replay_records, DumpError, Form, Imported, Kind, Names, Order, Record, Records, ReplayError,
+    Troubles, FULL,
+};
+use kerntune_guest::read_text;
+use kerntune_kernel::{Kernel, TriggerKind, Triggers};
 use kerntune_profile::{
     load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Profile, Run, Symbol, ROOM,
 };
 use kerntune_trace::files;
 use kerntune_work::{interrupt, write_json, ContentHash, IoContext, Key, Progress, WorkDir};
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::BufWriter;
+use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -24,11 +28,13 @@ pub const MACHINE: &str = "mcrae";
 /// What to import.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// Names files, one after the other.
+    /// Names files, one after the other; if there is none, the names are those of the kernel's own triggers.
     pub names: &'a [PathBuf],
     /// The dump.
     pub dump: &'a Path,
-    /// Of its bytes.
+    /// What its bytes are; to be found out if not given.
+    pub form: Option<Form>,
+    /// Of its bytes, if they are found to be records.
     pub order: Order,
     /// Only so many records from its beginning: a memory that was not full ends with old ones.
     pub records: Option<usize>,
@@ -42,7 +48,7 @@ pub struct Import {
     /// The profile.
     pub recorded: Recorded,
     /// Records in the dump.
-    pub records: usize,
+    pub records: u64,
     /// Anomalies.
     pub troubles: Troubles,
 }
@@ -52,7 +58,7 @@ impl Import {
     pub fn notes(&self) -> Vec<String> {
         let troubles = &self.troubles;
         let mut notes = Vec::new();
-        if self.records == FULL {
+        if self.records == FULL as u64 {
             notes.push(format!(
                 "{FULL} records fill the profiler's memory: what came after them is not there"
             ));
@@ -91,60 +97,119 @@ impl Import {
     }
 }
 
-/// Bytes of the largest dump that is read; the profiler's own memory has 160 KiB.
-const DUMP_MAX: u64 = 1 << 30;
-
-/// Imports a dump, or finds the profile that the same files made before.
-pub fn import(work: &WorkDir, request: &Request, progress: &dyn Progress) -> Result<Import> {
-    let texts: Vec<(String, String)> = request
-        .names
-        .iter()
-        .map(|path| Ok((path.display().to_string(), read_text("read names file", path)?)))
-        .collect::<Result<_>>()?;
-    let names = Names::parse(texts.iter().map(|(file, text)| (file.as_str(), text.as_str())))?;
-    let bytes = read_input("read dump", request.dump, DUMP_MAX)?;
-    let dump_error = |source| Error::Dump { dump: request.dump.to_owned(), source };
-    let mut dump = Dump::read(&bytes, request.order).map_err(dump_error)?;
-    if let Some(limit) = request.records {
-        dump.records.truncate(limit);
+/// The names of a kernel's triggers as a names file.
+pub fn triggers_as_names(triggers: &Triggers) -> String {
+    let mut text =
+        String::from("# Written by kerntune: the tags that the linker gave to the functions of one kernel\n");
+    for trigger in &triggers.all {
+        let kind = match trigger.kind {
+            TriggerKind::Function => Kind::Function,
+            TriggerKind::ContextSwitch => Kind::ContextSwitch,
+            TriggerKind::Idle => Kind::Idle,
+        };
+        // A String takes everything.
+        let _ = writeln!(text, "{}/{}{}", trigger.name, trigger.tag, kind.modifier());
     }
-    let records = dump.records.len();
-    let key = name(request, &texts, &dump.records);
+    text
+}
+
+/// That an image has no triggers, and how it gets them.
+pub fn no_triggers(vmlinux: &Path) -> Error {
+    Error::NoTriggers { image: vmlinux.to_owned() }
+}
+
+/// The dump's records, from the first on.
+fn open(request: &Request, form: Form) -> io::Result<impl Iterator<Item = io::Result<Record>>> {
+    let records = Records::new(BufReader::new(File::open(request.dump)?), form);
+    Ok(records.take(request.records.unwrap_or(usize::MAX)))
+}
+
+/// What is wrong with a record, if that is what stopped reading.
+fn told(request: &Request, error: ReplayError) -> Error {
+    let dump = request.dump.to_owned();
+    match error {
+        ReplayError::Empty => Error::Dump { dump, source: DumpError::Empty },
+        ReplayError::Write(error) if error.get_ref().is_some_and(|inner| inner.is::<DumpError>()) => {
+            let inner = error.into_inner().and_then(|inner| inner.downcast().ok());
+            Error::Dump { dump, source: inner.map_or(DumpError::Empty, |inner| *inner) }
+        }
+        source => Error::Replay { dump, source },
+    }
+}
+
+/// Imports a dump, or finds the profile that the same files made before. However long it is, no more of it is in memory than a
+/// context switch looks ahead.
+///
+/// # Errors
+/// Names or a dump that are none, or have nothing to do with each other.
+pub fn import(work: &WorkDir, request: &Request, progress: &dyn Progress) -> Result<Import> {
+    let texts = texts(request)?;
+    let names = Names::parse(texts.iter().map(|(file, text)| (file.as_str(), text.as_str())))?;
+    if !request.dump.metadata().at("read dump", request.dump)?.is_file() {
+        let source =
+            io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file (--follow reads others)");
+        return Err(
+            kerntune_work::Error::Io { action: "read dump", path: request.dump.to_owned(), source }.into()
+        );
+    }
+    let form = match request.form {
+        Some(form) => form,
+        None => {
+            File::open(request.dump).and_then(|file| guess(file, request.order)).at("read", request.dump)?
+        }
+    };
+    let key = name(request, form, &texts)?;
     let id = key.id();
-    let replay_error = |source| Error::Replay { dump: request.dump.to_owned(), source };
+    let replayed = |out: &mut dyn Write| {
+        replay_records(&names, || open(request, form), out).map_err(|error| told(request, error))
+    };
 
     let staged = work.stage(ROOM, &key)?;
     if let Some(done) = staged.already() {
-        let troubles = replay(&names, &dump, std::io::sink()).map_err(replay_error)?.troubles;
+        let imported = replayed(&mut io::sink())?;
         let recorded = Recorded { manifest: load_manifest(&done)?, path: done };
-        return Ok(Import { recorded, records, troubles });
+        return Ok(Import { recorded, records: imported.records, troubles: imported.troubles });
     }
     staged.clear()?;
     let run = staged.path().join(RUN);
     fs::create_dir(&run).at("create", &run)?;
     let path = run.join(files::TRACE);
-    let out = BufWriter::new(File::create(&path).at("create", &path)?);
-    let imported = replay(&names, &dump, out).map_err(replay_error)?;
+    let mut out = BufWriter::new(File::create(&path).at("create", &path)?);
+    let imported = replayed(&mut out)?;
+    out.flush().at("write", &path)?;
     write_json(&run.join(files::RECORDING), &imported.recording)?;
     write_json(&run.join(POINTS), &imported.points)?;
     let profile = analyse(&id, request, &names, &imported, &path, progress)?;
     let manifest = profile.save(staged.path())?;
     Ok(Import {
         recorded: Recorded { path: staged.publish()?, manifest },
-        records,
+        records: imported.records,
         troubles: imported.troubles,
     })
 }
 
+/// The names files, or what stands in their place.
+fn texts(request: &Request) -> Result<Vec<(String, String)>> {
+    if let ([], Some(kernel)) = (request.names, request.kernel) {
+        let image = kernel.vmlinux();
+        let triggers = Triggers::load(&image)?.ok_or_else(|| no_triggers(&image))?;
+        return Ok(vec![(format!("triggers of {}", kernel.manifest.label), triggers_as_names(&triggers))]);
+    }
+    let text = |path: &PathBuf| Ok((path.display().to_string(), read_text("read names file", path)?));
+    request.names.iter().map(text).collect()
+}
+
 /// The profile's name: everything that decides what it shows.
-fn name(request: &Request, texts: &[(String, String)], records: &[Record]) -> Key {
-    let mut hash = Key::new("mcrae/2", crate::CODE);
+fn name(request: &Request, form: Form, texts: &[(String, String)]) -> Result<Key> {
+    let mut hash = Key::new("mcrae/3", crate::CODE);
     for (_, text) in texts {
         hash = hash.field("names", text);
     }
-    hash.field("dump", Dump { records: records.to_vec() }.to_bytes())
+    Ok(hash
+        .file("dump", request.dump)?
+        .field("form", format!("{form:?} {:?}", request.records))
         .field("workload", workload(request.dump))
-        .field("kernel", request.kernel.map_or("", |kernel| &kernel.manifest.id))
+        .field("kernel", request.kernel.map_or("", |kernel| &kernel.manifest.id)))
 }
 
 /// The dump's file name.
@@ -187,6 +252,9 @@ fn analyse<W>(
     manifest.recorded = rfc3339(SystemTime::now());
     manifest.capture = kerntune_profile::Capture { functions: true, ..Default::default() };
     manifest.health.extend(imported.troubles.health());
+    if request.names.is_empty() {
+        manifest.sources.push("names: the kernel's own triggers".into());
+    }
     for path in request.names.iter().map(PathBuf::as_path).chain([request.dump]) {
         let hash = ContentHash::new("file/1").file("content", path)?.finish();
         let what = if path == request.dump { "dump" } else { "names" };

@@ -25,6 +25,12 @@ pub fn is_set() -> bool {
     FLAG.get().is_some_and(|f| f.load(Ordering::Relaxed))
 }
 
+/// Whether a signal has come, which is answered herewith: for who goes on after it with what is there. The next signal is
+/// a first one again.
+pub fn take() -> bool {
+    FLAG.get().is_some_and(|f| f.swap(false, Ordering::Relaxed))
+}
+
 /// [`Error::Interrupted`] once a signal has come.
 pub fn check() -> Result<()> {
     if is_set() {

@@ -1,7 +1,7 @@
 //! Strongly connected components (Tarjan 1972), with a stack of our own: a chain of calls from
 //! foreign bytes may be as long as it likes.
 
-use super::Arc;
+use super::{Arc, Tie};
 
 /// Which component each node is in, callees before callers.
 pub(super) struct Components {
@@ -18,7 +18,7 @@ impl Components {
     /// Arcs have callers and callees below `nodes`.
     pub fn of(nodes: usize, arcs: &[Arc]) -> Self {
         let mut callees = vec![Vec::new(); nodes];
-        for arc in arcs {
+        for arc in arcs.iter().filter(|arc| arc.tie == Tie::Bound) {
             if let Some(caller) = arc.caller {
                 callees[caller].push(arc.callee);
             }

@@ -31,11 +31,20 @@
 //! time has callers all the same. So an arc's time is taken from the tree of call paths ([`Arc::total_ns`]): what
 //! passed below the arc in the regions that were asked for. Where the tree was cut for its size, or there is none,
 //! it is the elapsed time of the calls that ended, and the sum falls short by the others.
+//!
+//! # Arcs that bind nothing
+//!
+//! [`Tie`] says whether an arc takes part in cycles. One that is [cut](Tie::Cut) does not, so that a few calls from a low
+//! layer back into a high one do not make one cycle of all between them; [`Changes`] says which are cut. No time is lost
+//! with it: see [`Tie::Cut`]. Arcs that the code has and that nobody took ([`CodeArc`]) are [loose](Tie::Loose).
 
+mod changes;
 mod components;
+mod cut;
 mod propagate;
 mod tables;
 
+pub use changes::{AutoCut, Changes, CodeArc};
 pub use propagate::GraphError;
 
 use std::collections::BTreeMap;
@@ -72,6 +81,39 @@ pub struct Node {
     pub ended_self_ns: u64,
 }
 
+/// Whether an arc takes part in cycles.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Tie {
+    /// It does.
+    #[default]
+    Bound,
+    /// It was found in the code and never taken: it is shown and binds nothing. In a kernel such arcs would make one cycle
+    /// of nearly all functions.
+    Loose,
+    /// It was taken, and is left out of cycles.
+    ///
+    /// With [`Propagation::Counts`] it is gone for all sums, as with gprof's `-k`: its calls do not count, and the callee's
+    /// time goes to the other callers. With [`Propagation::Exact`] what was measured of these calls stays with the
+    /// callee: it is part of what its callers and the cut arc have together, and of nothing above the cut.
+    Cut(CutBy),
+}
+
+impl Tie {
+    /// Whether it is cut, by whom ever.
+    pub fn is_cut(self) -> bool {
+        matches!(self, Tie::Cut(_))
+    }
+}
+
+/// Who cut an arc.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutBy {
+    /// It was named.
+    Name,
+    /// The heuristic, see [`AutoCut`].
+    Heuristic,
+}
+
 /// Calls of one function by another, as input. Several of one pair are added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Arc {
@@ -90,6 +132,8 @@ pub struct Arc {
     pub total_ns: Option<u64>,
     /// The callee's own part of it (the cycle's, if it is in one), if that was measured too.
     pub self_ns: Option<u64>,
+    /// Whether it takes part in cycles. Of several of one pair the first counts.
+    pub tie: Tie,
 }
 
 /// A function in the graph.
@@ -149,6 +193,8 @@ pub struct Share {
     pub self_ns: u64,
     /// Part of the time of the callee's descendants.
     pub descendants_ns: u64,
+    /// Whether it takes part in cycles.
+    pub tie: Tie,
 }
 
 impl Share {
@@ -214,10 +260,13 @@ impl CallGraph {
     /// Whether caller and callee of an arc are the same or in one cycle, so that it hands up nothing.
     pub fn is_inner(&self, share: &Share) -> bool {
         let cycle = |function: usize| self.functions.get(function).and_then(|f| f.cycle);
-        share.caller == Some(share.callee)
-            || share
-                .caller
-                .is_some_and(|caller| cycle(caller).is_some() && cycle(caller) == cycle(share.callee))
+        let same = |caller: usize| cycle(caller).is_some() && cycle(caller) == cycle(share.callee);
+        !share.tie.is_cut() && (share.caller == Some(share.callee) || share.caller.is_some_and(same))
+    }
+
+    /// The arcs that were cut, in the order of [`CallGraph::arcs`].
+    pub fn cuts(&self) -> impl Iterator<Item = &Share> {
+        self.arcs.iter().filter(|arc| arc.tie.is_cut())
     }
 
     /// Calls among which the time of the callee of an arc is divided: those from outside of its cycle.

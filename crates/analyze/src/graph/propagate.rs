@@ -1,7 +1,7 @@
 //! Time goes up the graph, from the leaves to those that nothing calls.
 
 use super::components::Components;
-use super::{Arc, CallGraph, Cycle, Function, Node, Propagation, Share};
+use super::{Arc, CallGraph, Cycle, Function, Node, Propagation, Share, Tie};
 
 /// Why there is no graph.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,6 +21,15 @@ pub enum GraphError {
     )]
     NotTimed {
         /// Who was called.
+        callee: String,
+    },
+    /// An arc cannot be cut out of times that hold each other.
+    #[error(
+        "the calls of \"{callee}\" cannot be cut out of the measured times: the tree of call paths, which says what \
+         passed below them, is not in the profile or was cut for its size; propagate by counts (--propagate counts)"
+    )]
+    NotDivided {
+        /// Whose calls were to be cut.
         callee: String,
     },
 }
@@ -45,10 +54,16 @@ pub(super) fn propagate(
     let mut shares = Vec::with_capacity(arcs.len());
     let mut entering = vec![Vec::new(); components.members.len()];
     for (at, arc) in arcs.iter().enumerate() {
-        let Arc { caller, callee, calls, .. } = *arc;
-        shares.push(Share { caller, callee, calls, ..Share::default() });
+        let Arc { caller, callee, calls, tie, .. } = *arc;
+        shares.push(Share { caller, callee, calls, tie, ..Share::default() });
+        functions[callee].parents.push(at);
+        if let Some(caller) = caller {
+            functions[caller].children.push(at);
+        }
+        if tie == Tie::Loose || tie.is_cut() && propagation == Propagation::Counts {
+            continue;
+        }
         let function = &mut functions[callee];
-        function.parents.push(at);
         let (count, ended) = match caller == Some(callee) {
             true => (&mut function.self_calls, &mut function.self_ended),
             false => (&mut function.calls, &mut function.ended),
@@ -58,10 +73,7 @@ pub(super) fn propagate(
         if caller != Some(callee) {
             function.elapsed_ns = function.elapsed_ns.saturating_add(arc.elapsed_ns.unwrap_or(0));
         }
-        if let Some(caller) = caller {
-            functions[caller].children.push(at);
-        }
-        if caller.map(|caller| components.of[caller]) != Some(components.of[callee]) {
+        if tie.is_cut() || caller.map(|caller| components.of[caller]) != Some(components.of[callee]) {
             entering[components.of[callee]].push(at);
         }
     }
@@ -71,7 +83,10 @@ pub(super) fn propagate(
         let mut whole = Cycle { members: members.clone(), ..Cycle::default() };
         for &member in members {
             // Callees outside of the cycle have handed up their time already.
-            let handed_up = |arc: &usize| shares[*arc].total_ns();
+            let handed_up = |arc: &usize| match shares[*arc].tie {
+                Tie::Bound => shares[*arc].total_ns(),
+                Tie::Loose | Tie::Cut(_) => 0,
+            };
             let function = &functions[member];
             let descendants = function.children.iter().map(handed_up).fold(0, u64::saturating_add);
             functions[member].descendants_ns = descendants;
@@ -82,13 +97,20 @@ pub(super) fn propagate(
         whole.calls = entering.iter().fold(0, sum);
         match propagation {
             Propagation::Counts => by_counts(&whole, entering, &mut shares),
-            Propagation::Exact => exactly(&whole, entering, arcs, &mut shares)
-                .map_err(|callee| GraphError::NotTimed { callee: functions[callee].name.clone() })?,
+            Propagation::Exact => exactly(&whole, entering, arcs, &mut shares).map_err(|arc| {
+                let callee = functions[arc.callee].name.clone();
+                match arc.tie.is_cut() {
+                    true => GraphError::NotDivided { callee },
+                    false => GraphError::NotTimed { callee },
+                }
+            })?,
         }
         if members.len() > 1 {
             let inner = |at: &&usize| {
-                let Share { caller, callee, .. } = shares[**at];
-                caller != Some(callee) && caller.map(|caller| components.of[caller]) == Some(component)
+                let Share { caller, callee, tie, .. } = shares[**at];
+                tie == Tie::Bound
+                    && caller != Some(callee)
+                    && caller.map(|caller| components.of[caller]) == Some(component)
             };
             let parents = members.iter().flat_map(|member| &functions[*member].parents);
             whole.inner_calls = parents.filter(inner).fold(0, sum);
@@ -122,15 +144,21 @@ fn by_counts(whole: &Cycle, entering: &[usize], shares: &mut [Share]) {
 }
 
 /// Hands up what was measured. How it divides into self and descendants is measured too, or in
-/// the proportion of the whole. Returns the callee of an arc that was not timed, if there is one.
-fn exactly(whole: &Cycle, entering: &[usize], arcs: &[Arc], shares: &mut [Share]) -> Result<(), usize> {
+/// the proportion of the whole. Returns an arc that was not timed, if there is one: of one that is cut the elapsed time is
+/// of no use, as that of the callers above holds it.
+fn exactly<'a>(
+    whole: &Cycle,
+    entering: &[usize],
+    arcs: &'a [Arc],
+    shares: &mut [Share],
+) -> Result<(), &'a Arc> {
     let total = u128::from(whole.self_ns) + u128::from(whole.descendants_ns);
     for &at in entering {
         let arc = &arcs[at];
-        let elapsed = match arc.total_ns.or(arc.elapsed_ns) {
+        let elapsed = match arc.total_ns.or(arc.elapsed_ns.filter(|_| !arc.tie.is_cut())) {
             Some(elapsed) => elapsed,
             None if arc.calls == 0 => 0,
-            None => return Err(arc.callee),
+            None => return Err(arc),
         };
         let in_proportion =
             || (u128::from(elapsed) * u128::from(whole.self_ns)).checked_div(total).unwrap_or(0) as u64;

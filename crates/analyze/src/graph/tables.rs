@@ -1,9 +1,9 @@
 //! A profile's tables as a call graph.
 
 use super::components::Components;
-use super::{merged, propagate, Arc, CallGraph, GraphError, Node, Propagation};
+use super::{merged, propagate, Arc, CallGraph, Changes, GraphError, Node, Propagation};
 use kerntune_profile::{FunctionIndex, How, PathKind, Tables};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl CallGraph {
     /// The graph of the regions for which `wanted` holds. Node `i` is row `i` of the symbols.
@@ -17,6 +17,20 @@ impl CallGraph {
         tables: &Tables,
         wanted: impl Fn(u32) -> bool,
         propagation: Propagation,
+    ) -> Result<Self, GraphError> {
+        Self::of_tables_with(tables, wanted, propagation, &Changes::default())
+    }
+
+    /// The same, with arcs added and cut.
+    ///
+    /// # Errors
+    /// As [`CallGraph::of_tables`]; [`GraphError::NotDivided`] for [`Propagation::Exact`] with cuts of a profile whose tree
+    /// of call paths is not whole; [`GraphError::NoNode`] of arcs of other code.
+    pub fn of_tables_with(
+        tables: &Tables,
+        wanted: impl Fn(u32) -> bool,
+        propagation: Propagation,
+        changes: &Changes,
     ) -> Result<Self, GraphError> {
         let mut nodes: Vec<Node> = tables
             .symbols
@@ -40,6 +54,7 @@ impl CallGraph {
             ..Arc::default()
         });
         let mut arcs = merged(nodes.len(), arcs)?;
+        changes.apply(nodes.len(), &mut arcs)?;
         let components = Components::of(nodes.len(), &arcs);
         if propagation == Propagation::Exact {
             divide(&mut arcs, tables, wanted, &components, &nodes);
@@ -74,14 +89,17 @@ fn divide(
         return;
     }
     type Entry = (Option<usize>, usize);
+    let cut: BTreeSet<(Option<usize>, usize)> =
+        arcs.iter().filter(|arc| arc.tie.is_cut()).map(|arc| (arc.caller, arc.callee)).collect();
     let component = |function: usize| components.of.get(function).copied();
     let mut entries: Vec<Option<Entry>> = Vec::with_capacity(tables.paths.len());
-    // Whether the path is where its function's cycle was entered.
+    // Whether the path is where its function's cycle was entered, and whether that was by an arc that is cut.
     let mut enters = vec![false; tables.paths.len()];
+    let mut is_cut = vec![false; tables.paths.len()];
     let mut below: Vec<u64> = Vec::with_capacity(tables.paths.len());
     let mut sums: BTreeMap<Entry, (u64, u64)> = BTreeMap::new();
     let mut own = vec![0u64; nodes.len()];
-    for (row, enters) in tables.paths.iter().zip(&mut enters) {
+    for ((row, enters), is_cut) in tables.paths.iter().zip(&mut enters).zip(&mut is_cut) {
         let net = if wanted(row.region) { row.net_ns.get() } else { 0 };
         let entry = (row.kind == PathKind::Function && row.function != FunctionIndex::NONE).then(|| {
             let function = row.function.get() as usize;
@@ -92,6 +110,10 @@ fn divide(
                 entries.get(row.parent as usize).copied().flatten().filter(|_| row.how != How::Interrupt);
             let caller = tables.paths.get(row.parent as usize).map(|parent| parent.function.get() as usize);
             let (entry, is_first) = match (parent, caller) {
+                (Some(_), Some(caller)) if cut.contains(&(Some(caller), function)) => {
+                    *is_cut = true;
+                    ((Some(caller), function), true)
+                }
                 (Some(entry), Some(caller)) if component(caller) == component(function) => (entry, false),
                 (Some(_), Some(caller)) => ((Some(caller), function), true),
                 _ => ((None, function), true),
@@ -111,6 +133,9 @@ fn divide(
         if let Some(entry) = entries[at].filter(|_| enters[at]) {
             let sum = &mut sums.entry(entry).or_default().0;
             *sum = sum.saturating_add(below[at]);
+        }
+        if is_cut[at] {
+            continue;
         }
         let ns = below[at];
         if let Some(above) = below.get_mut(tables.paths[at].parent as usize) {

@@ -78,6 +78,84 @@ fn what_makes_no_sense_is_refused() {
     assert!(CallGraph::new(nodes, [arc(None, 0, 0, None)], Propagation::Exact).is_ok());
 }
 
+/// high → low a thousand times, and low → high ten times: one cycle of both for ten calls.
+#[test]
+fn what_few_calls_bind_is_cut_and_what_many_bind_is_not() {
+    let nodes = || vec![node("main", 1), node("high", 10), node("low", 20), node("a", 5), node("b", 5)];
+    let tables = |auto| {
+        let mut arcs = merged(
+            5,
+            [(0, 1, 100), (1, 2, 1_000), (2, 1, 10), (0, 3, 7), (3, 4, 50), (4, 3, 49)]
+                .map(|(from, to, calls)| arc(Some(from), to, calls, None)),
+        )
+        .unwrap();
+        Changes { auto, ..Changes::default() }.apply(5, &mut arcs).unwrap();
+        CallGraph::new(nodes(), arcs, Propagation::Counts).unwrap()
+    };
+    assert_eq!(tables(None).cycles.len(), 2);
+    let graph = tables(Some(AutoCut::default()));
+    let cuts: Vec<_> = graph.cuts().map(|cut| (cut.caller, cut.callee, cut.calls)).collect();
+    assert_eq!(cuts, [(Some(2), 1, 10)]);
+    assert_eq!(graph.cycles.len(), 1, "a and b call each other in turns");
+    // gprof's way: the ten calls are gone, and high's time is main's.
+    let high = &graph.functions[1];
+    assert_eq!((high.calls, high.descendants_ns), (100, 20));
+    assert_eq!(graph.functions[0].descendants_ns, 40);
+    assert_eq!(tables(Some(AutoCut { most_percent: 50 })).cycles.len(), 0);
+}
+
+#[test]
+fn what_is_cut_out_of_measured_times_must_have_been_measured() {
+    let cut = Arc { tie: Tie::Cut(CutBy::Name), ..arc(Some(0), 1, 2, Some(5)) };
+    let nodes = || vec![node("f", 1), node("g", 9)];
+    let error = CallGraph::new(nodes(), [cut], Propagation::Exact).unwrap_err();
+    assert!(error.to_string().contains("the calls of \"g\" cannot be cut"), "{error}");
+    let cut = Arc { total_ns: Some(9), self_ns: Some(9), ..cut };
+    let graph = CallGraph::new(nodes(), [cut], Propagation::Exact).unwrap();
+    assert_eq!((graph.functions[0].descendants_ns, graph.arcs[0].total_ns()), (0, 9));
+    assert_eq!(graph.functions[1].calls, 2);
+}
+
+#[test]
+fn arcs_of_the_code_bind_only_if_they_are_asked_to() {
+    let code = [
+        CodeArc { caller: 1, callee: 0, calls: 1, jumps: 0 },
+        CodeArc { caller: 0, callee: 1, calls: 2, jumps: 0 },
+    ];
+    let graph = |binds| {
+        let mut arcs = vec![arc(Some(0), 1, 3, None)];
+        let changes = Changes { code: &code, code_binds: binds, ..Changes::default() };
+        changes.apply(2, &mut arcs).unwrap();
+        CallGraph::new(vec![node("f", 1), node("g", 2)], arcs, Propagation::Counts).unwrap()
+    };
+    let loose = graph(false);
+    assert_eq!((loose.cycles.len(), loose.arcs.len(), loose.functions[0].descendants_ns), (0, 2, 2));
+    assert_eq!(graph(true).cycles.len(), 1);
+    let mut arcs = vec![];
+    let changes =
+        Changes { code: &[CodeArc { caller: 0, callee: 7, ..CodeArc::default() }], ..Changes::default() };
+    assert_eq!(changes.apply(2, &mut arcs), Err(GraphError::NoNode { node: 7, nodes: 2 }));
+}
+
+/// A cycle of many, bound by few calls each time: nothing takes long, and nothing is left.
+#[test]
+fn a_great_cycle_falls_apart() {
+    let count = 3_000;
+    let arcs = (0..count).flat_map(|at| {
+        [(at, (at + 1) % count, 100), (at, (at * 7 + 3) % count, 3), ((at + 11) % count, at, 1)]
+    });
+    let arcs =
+        arcs.filter(|(from, to, _)| from != to).map(|(from, to, calls)| arc(Some(from), to, calls, None));
+    let mut arcs = merged(count, arcs).unwrap();
+    let changes = Changes { auto: Some(AutoCut { most_percent: 100 }), ..Changes::default() };
+    changes.apply(count, &mut arcs).unwrap();
+    let graph = CallGraph::new(vec![Node::default(); count], arcs, Propagation::Counts).unwrap();
+    assert_eq!(graph.cycles.len(), 0);
+    let (cut, all): (u64, u64) =
+        (graph.cuts().map(|arc| arc.calls).sum(), graph.arcs.iter().map(|arc| arc.calls).sum());
+    assert!(cut * 20 < all, "{cut} of {all} calls were cut");
+}
+
 #[test]
 fn a_very_long_chain_needs_no_stack() {
     let length = 300_000;

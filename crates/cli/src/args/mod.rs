@@ -17,7 +17,7 @@ pub use counters::Counters;
 pub use live::{Dump, Live, Watch};
 pub use package::Package;
 pub use paper::Paper;
-pub use record::RecordDetail;
+pub use record::{RecordDetail, TagPlace};
 pub use store::{Check, Gc};
 pub use tags::Tags;
 pub use time::Time;

@@ -25,10 +25,26 @@ pub struct RecordDetail {
     /// Record taken branches and the model's misses for each call path (a trace half as large again)
     #[arg(long)]
     pub weights: bool,
-    /// Write event tags of McRae's profiler that the guest puts to this port or memory window, for
-    /// `kerntune import mcrae`
-    #[arg(long, value_name = "port:0x80|memory:0xADDRESS", value_parser = tag_window)]
-    pub tags: Option<TagWindow>,
+    /// Write event tags of McRae's profiler that the guest puts to this port or memory window, or that the compiler placed
+    /// in the kernel, for `kerntune import mcrae`
+    #[arg(long, value_name = "port:0x80|memory:0xADDRESS|kernel", value_parser = tags)]
+    pub tags: Option<TagPlace>,
+}
+
+/// Where tags are said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TagPlace {
+    /// Here.
+    Window(TagWindow),
+    /// Where the kernel's own triggers say them.
+    Kernel,
+}
+
+fn tags(text: &str) -> Result<TagPlace, String> {
+    match text {
+        "kernel" => Ok(TagPlace::Kernel),
+        _ => tag_window(text).map(TagPlace::Window),
+    }
 }
 
 fn tag_window(text: &str) -> Result<TagWindow, String> {
@@ -41,7 +57,9 @@ fn tag_window(text: &str) -> Result<TagWindow, String> {
         Some(("memory", base)) => number(base).map(TagWindow::Memory),
         _ => None,
     };
-    window.ok_or_else(|| "give port:NUMBER (port:0x80) or memory:ADDRESS (memory:0x4b540000)".to_string())
+    window.ok_or_else(|| {
+        "give port:NUMBER (port:0x80), memory:ADDRESS (memory:0x4b540000), or kernel".to_string()
+    })
 }
 
 #[cfg(test)]
@@ -53,6 +71,7 @@ mod tests {
         assert_eq!(tag_window("port:0x80"), Ok(TagWindow::Port(0x80)));
         assert_eq!(tag_window("port:128"), Ok(TagWindow::Port(0x80)));
         assert_eq!(tag_window("memory:0x4b540000"), Ok(TagWindow::Memory(0x4b54_0000)));
+        assert_eq!(tags("kernel"), Ok(TagPlace::Kernel));
         for bad in ["port:65536", "port:", "0x80", "memory:zz", "uart:1"] {
             assert!(tag_window(bad).is_err(), "{bad}");
         }

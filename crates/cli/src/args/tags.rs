@@ -13,6 +13,10 @@ pub struct Tags {
     /// Take the functions of this ELF file that a NAME matches
     #[arg(long, value_name = "VMLINUX")]
     pub from_symbols: Option<PathBuf>,
+    /// Write the names of all functions of this kernel, whose triggers the compiler placed: their tags are those that the
+    /// linker gave them
+    #[arg(long, value_name = "VMLINUX", conflicts_with_all = ["names", "from_symbols", "inline", "context_switch", "first"])]
+    pub from_triggers: Option<PathBuf>,
     /// A point inside of a function; may be repeated
     #[arg(long, value_name = "NAME")]
     pub inline: Vec<String>,

@@ -1,14 +1,17 @@
 //! `kerntune record`.
 
 use super::{work, workload};
-use crate::args::{Global, Record};
+use crate::args::{Global, Record, TagPlace};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_guest::{Figure, Run, Step};
+use kerntune_kernel::Triggers;
 use kerntune_machine::Selection;
 use kerntune_profile::Profile;
 use kerntune_report::{summary, Report};
+use kerntune_trace::TagWindow;
 use kerntune_tune::detail::{patterns, Detail};
+use kerntune_tune::import_mcrae::no_triggers;
 use kerntune_tune::outputs::{self, StepFigures};
 use kerntune_tune::record::{record_in_detail, Capture, RecordRequest, Repeat};
 use kerntune_tune::Session;
@@ -57,7 +60,15 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         points: options.detail.point.clone(),
         users: options.detail.user.clone(),
         weights: options.detail.weights,
-        tags: options.detail.tags,
+        tags: match options.detail.tags {
+            Some(TagPlace::Window(window)) => Some(window),
+            Some(TagPlace::Kernel) => {
+                let image = kernel.vmlinux();
+                let triggers = Triggers::load(&image)?.ok_or_else(|| no_triggers(&image))?;
+                Some(TagWindow::Memory(triggers.base))
+            }
+            None => None,
+        },
     };
     let recorded = record_in_detail(
         &session,

@@ -6,7 +6,8 @@ use crate::files::OutputFile;
 use crate::output::Output;
 use kerntune_convert::mcrae::{header, Edited, Kind, Name, Wanted};
 use kerntune_guest::read_text;
-use kerntune_kernel::Symbols;
+use kerntune_kernel::{Symbols, Triggers};
+use kerntune_tune::import_mcrae::{no_triggers, triggers_as_names};
 use kerntune_work::Lock;
 use serde_json::json;
 use std::fs;
@@ -20,9 +21,13 @@ pub fn run(options: &Tags, output: &Output) -> Result<Exit, Failure> {
     // Objects that make compiles side by side may each want their names: none must be lost, and no tag given twice.
     let directory = options.file.parent().filter(|parent| !parent.as_os_str().is_empty());
     let _alone = Lock::of_directory(directory.unwrap_or(Path::new(".")))?;
-    let text = match options.file.symlink_metadata() {
+    let there = match options.file.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
         _ => read_text("read names file", &options.file)?,
+    };
+    let text = match &options.from_triggers {
+        Some(vmlinux) => placed(vmlinux, &file, &there)?,
+        None => there.clone(),
     };
     let mut wanted: Vec<Wanted> = Vec::new();
     let mut want = |names: Vec<String>, kind| {
@@ -43,7 +48,7 @@ pub fn run(options: &Tags, output: &Output) -> Result<Exit, Failure> {
         )),
         None => None,
     };
-    if edited.text != text {
+    if edited.text != there {
         file_of_names.write(edited.text.as_bytes())?;
     }
     if let Some((path, text)) = tags {
@@ -54,6 +59,18 @@ pub fn run(options: &Tags, output: &Output) -> Result<Exit, Failure> {
     }
     show(&edited, options, output);
     Ok(Exit::Ok)
+}
+
+/// The names file of a kernel with triggers by the compiler. What is `there` has to be one of the same kernel, or nothing.
+fn placed(vmlinux: &Path, file: &str, there: &str) -> Result<String, Failure> {
+    let triggers = Triggers::load(vmlinux)?.ok_or_else(|| no_triggers(vmlinux))?;
+    let text = triggers_as_names(&triggers);
+    if !there.is_empty() && there != text {
+        return Err(Failure::usage(format!(
+            "{file} is there already with other names: the tags of a kernel are its own, give another file"
+        )));
+    }
+    Ok(text)
 }
 
 fn name_of(path: &Path) -> String {

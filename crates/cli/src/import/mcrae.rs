@@ -6,10 +6,11 @@ use crate::global::{work, Global, Json};
 use crate::output::Output;
 use crate::registry::{entry, Run};
 use clap::Args;
-use kerntune_convert::mcrae::Order;
+use kerntune_convert::mcrae::{Form, Order};
 use kerntune_profile::Profile;
+use kerntune_tune::follow_mcrae::{follow, FollowRequest, Source};
 use kerntune_tune::import_mcrae::{import, Request};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub const ENTRY: Entry = entry::<_, Options>("mcrae", 1);
 
@@ -17,8 +18,8 @@ pub const ENTRY: Entry = entry::<_, Options>("mcrae", 1);
 #[derive(Debug, Args)]
 pub struct Options {
     /// Names files (NAME/TAG lines), one or several, and then the dump: records of 5 bytes, or lines
-    /// TAG TIME
-    #[arg(value_name = "NAMES… DUMP", required = true, num_args = 2.., value_parser = clap::value_parser!(PathBuf))]
+    /// TAG TIME. Without names, those of the triggers that the compiler placed in --kernel
+    #[arg(value_name = "NAMES… DUMP", required = true, num_args = 1.., value_parser = clap::value_parser!(PathBuf))]
     files: Vec<PathBuf>,
     /// The most significant byte of tags and times comes first
     #[arg(long)]
@@ -29,6 +30,17 @@ pub struct Options {
     /// The kernel that ran, for the functions' source files: label, beginning of an id, or directory
     #[arg(long)]
     kernel: Option<String>,
+    /// Receive tags, write them to DUMP until the stream ends or Ctrl-C is pressed, and import that: a port (one connection
+    /// from this machine), ADDRESS:PORT, a named pipe, or a serial line
+    #[arg(long, value_name = "PORT|FIFO|SERIAL")]
+    follow: Option<Source>,
+    /// How a stream says tags: records of 5 bytes, lines of text, or pairs of bytes as KT_TAGS_UART sends them, whose
+    /// time is that of arrival
+    #[arg(long, value_name = "FORM", default_value = "records", value_parser = ["records", "text", "uart"], requires = "follow")]
+    form: String,
+    /// Speed of a serial line
+    #[arg(long, value_name = "RATE", default_value_t = 230_400, requires = "follow")]
+    baud: u32,
     #[command(flatten)]
     format: Json,
 }
@@ -36,20 +48,24 @@ pub struct Options {
 impl Run<Global> for Options {
     fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
         let work = work(global)?;
-        let Some((dump, names)) = self.files.split_last().filter(|(_, names)| !names.is_empty()) else {
-            return Err(Failure::usage("give a names file and a dump: kerntune import mcrae NAMES… DUMP"));
+        let Some((dump, names)) = self.files.split_last() else {
+            return Err(Failure::usage("give a dump: kerntune import mcrae NAMES… DUMP"));
         };
         let kernel = match &self.kernel {
             Some(kernel) => Some(kerntune_kernel::find(&work, kernel)?),
             None => None,
         };
-        let request = Request {
-            names,
-            dump,
-            order: if self.big_endian { Order::Big } else { Order::Little },
-            records: self.records,
-            kernel: kernel.as_ref(),
+        if names.is_empty() && kernel.is_none() {
+            return Err(Failure::usage(
+                "give a names file and a dump, kerntune import mcrae NAMES… DUMP, or --kernel of one with triggers by the compiler",
+            ));
+        }
+        let order = if self.big_endian { Order::Big } else { Order::Little };
+        let form = match &self.follow {
+            Some(source) => Some(self.receive(source, order, dump, output)?),
+            None => None,
         };
+        let request = Request { names, dump, form, order, records: self.records, kernel: kernel.as_ref() };
         let import = import(&work, &request, output.progress())?;
         for note in import.notes() {
             output.note(&format!("note: {note}"));
@@ -62,5 +78,24 @@ impl Run<Global> for Options {
         );
         show(&profile, self.format.json, &next, output)?;
         Ok(Exit::Ok)
+    }
+}
+
+impl Options {
+    /// Writes what comes to the dump; the form in which it is there.
+    fn receive(&self, source: &Source, order: Order, dump: &Path, output: &Output) -> Result<Form, Failure> {
+        let form = match self.form.as_str() {
+            "text" => Form::Text,
+            "uart" => Form::Uart,
+            _ => Form::Records(order),
+        };
+        let wanted = FollowRequest { source, form, baud: self.baud, dump, records: self.records };
+        let followed = follow(&wanted, output.progress())?;
+        let why = if followed.interrupted { ", ended by a signal" } else { "" };
+        output.note(&format!("{} records in {}{why}", followed.records, dump.display()));
+        if followed.passed_over > 0 {
+            output.note(&format!("note: {} bytes of no whole record were passed over", followed.passed_over));
+        }
+        Ok(Form::Records(Order::Little))
     }
 }

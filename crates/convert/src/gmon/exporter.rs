@@ -81,11 +81,11 @@ pub fn export(tables: &Tables, wanted: impl Fn(u32) -> bool) -> Result<Exported>
         let mut ticks = ns.saturating_add(tick_ns / 2) / tick_ns;
         let bins = (end - first).min(ticks.div_ceil(u16::MAX.into()).max(1));
         while ticks > 0 {
-            let bins: Vec<u16> = (0..bins)
+            let bins: Vec<u32> = (0..bins)
                 .map(|_| {
                     let bin = u16::try_from(ticks).unwrap_or(u16::MAX);
                     ticks -= u64::from(bin);
-                    bin
+                    bin.into()
                 })
                 .collect();
             let high = (first + bins.len() as u64) * UNIT;

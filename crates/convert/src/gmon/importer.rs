@@ -101,11 +101,11 @@ pub fn import(files: &[Gmon], symbols: Vec<Symbol>, comm: &str) -> Result<Import
 }
 
 /// The bins with ticks: count, and the range in units. gprof measures ranges in units, too.
-fn bins(histogram: &Histogram) -> impl Iterator<Item = (u16, f64, f64)> + '_ {
+fn bins(histogram: &Histogram) -> impl Iterator<Item = (u32, f64, f64)> + '_ {
     let low = histogram.low / UNIT;
     let scale = (histogram.high.saturating_sub(histogram.low) as f64 / UNIT as f64)
         / histogram.bins.len().max(1) as f64;
-    let bin = move |(at, count): (usize, &u16)| {
+    let bin = move |(at, count): (usize, &u32)| {
         (*count, low as f64 + (scale * at as f64).floor(), low as f64 + (scale * (at + 1) as f64).floor())
     };
     histogram.bins.iter().enumerate().filter(|(_, count)| **count > 0).map(bin)

@@ -12,7 +12,8 @@
 //!
 //! The older formats are one header with one histogram, then arcs to the end of the file. 4.2BSD's
 //! (`kgmon`, `struct phdr`) is lowest address, highest address and length; 4.4BSD added a magic
-//! number and the rate (`sys/gmon.h`, `struct gmonhdr`). They are read, not written.
+//! number and the rate (`sys/gmon.h`, `struct gmonhdr`), FreeBSD the size of a counter (`histcounter_type`: 16 bits in a
+//! usual kernel, 64 with sign in one for `GUPROF`). They are read, not written.
 
 mod bsd;
 mod exporter;
@@ -131,8 +132,8 @@ pub struct Histogram {
     pub dimension: [u8; DIMENSION],
     /// Its abbreviation: `s`.
     pub abbreviation: u8,
-    /// Ticks of each bin.
-    pub bins: Vec<u16>,
+    /// Ticks of each bin. GNU's format has 16 bits for them, FreeBSD's up to 64.
+    pub bins: Vec<u32>,
 }
 
 impl Histogram {
@@ -190,7 +191,8 @@ impl Gmon {
     }
 
     /// The file in GNU's format. What exceeds its numbers is spread: a count of more than 32 bits
-    /// becomes several arcs.
+    /// becomes several arcs, and a histogram with bins of more than 16 bits several of the same range, as many as the
+    /// largest bin needs.
     pub fn to_bytes(&self, target: Target) -> Vec<u8> {
         let mut out = Writer { out: Vec::new(), target };
         out.out.extend_from_slice(MAGIC);
@@ -199,14 +201,19 @@ impl Gmon {
         for record in &self.records {
             match record {
                 Record::Histogram(histogram) => {
-                    out.out.push(TAG_HISTOGRAM);
-                    out.address(histogram.low);
-                    out.address(histogram.high);
-                    out.u32(histogram.bins.len() as u32);
-                    out.u32(histogram.rate);
-                    out.out.extend_from_slice(&histogram.dimension);
-                    out.out.push(histogram.abbreviation);
-                    histogram.bins.iter().for_each(|bin| out.u16(*bin));
+                    let most = histogram.bins.iter().copied().max().unwrap_or(0);
+                    for part in 0..most.div_ceil(u16::MAX.into()).max(1) {
+                        let before = part * u32::from(u16::MAX);
+                        out.out.push(TAG_HISTOGRAM);
+                        out.address(histogram.low);
+                        out.address(histogram.high);
+                        out.u32(histogram.bins.len() as u32);
+                        out.u32(histogram.rate);
+                        out.out.extend_from_slice(&histogram.dimension);
+                        out.out.push(histogram.abbreviation);
+                        let rest = histogram.bins.iter().map(|bin| bin.saturating_sub(before));
+                        rest.for_each(|bin| out.u16(u16::try_from(bin).unwrap_or(u16::MAX)));
+                    }
                 }
                 Record::Arc(arc) => {
                     let mut left = arc.count;

@@ -55,17 +55,28 @@ impl<'a> Bytes<'a> {
         })
     }
 
-    pub fn bins(&mut self, count: u64) -> Result<Vec<u16>> {
-        let order = self.target.byte_order;
-        let bytes = self.take(count, 2, "the bins of a histogram")?;
-        let bin = |pair: &[u8]| {
-            let pair = [pair.first().copied().unwrap_or(0), pair.get(1).copied().unwrap_or(0)];
-            match order {
-                ByteOrder::Little => u16::from_le_bytes(pair),
-                ByteOrder::Big => u16::from_be_bytes(pair),
-            }
+    /// `count` bins of `size` bytes each, with a sign or without one.
+    pub fn bins(&mut self, count: u64, size: usize, signed: bool) -> Result<Vec<u32>> {
+        let (order, begin) = (self.target.byte_order, self.at);
+        let bytes = self.take(count, size as u64, "the bins of a histogram")?;
+        let bin = |(number, bytes): (usize, &[u8])| {
+            let value = match order {
+                ByteOrder::Little => bytes.iter().rev().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte)),
+                ByteOrder::Big => bytes.iter().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte)),
+            };
+            let negative = signed && value >> (8 * size.min(8) - 1) == 1;
+            u32::try_from(value).ok().filter(|_| !negative).ok_or_else(|| Error::Damaged {
+                at: begin + number * size,
+                what: match negative {
+                    true => {
+                        "a bin below 0: the kernel took its own cost away from it, and more than there was"
+                            .into()
+                    }
+                    false => format!("a bin of {value} ticks: nothing runs so long"),
+                },
+            })
         };
-        Ok(bytes.chunks_exact(2).map(bin).collect())
+        bytes.chunks_exact(size.max(1)).enumerate().map(bin).collect()
     }
 }
 
@@ -110,7 +121,7 @@ fn histogram(input: &mut Bytes, at: usize) -> Result<Histogram> {
     if count > 0 && (low >= high || rate == 0) {
         return damaged(format!("a histogram from {low:#x} to {high:#x} with {rate} ticks per unit"));
     }
-    Ok(Histogram { low, high, rate, dimension, abbreviation, bins: input.bins(count.into())? })
+    Ok(Histogram { low, high, rate, dimension, abbreviation, bins: input.bins(count.into(), 2, false)? })
 }
 
 fn blocks(input: &mut Bytes) -> Result<Vec<(u64, u64)>> {

@@ -16,6 +16,27 @@ pub struct Record {
     pub time: u32,
 }
 
+impl Record {
+    /// The record as five bytes, least significant first.
+    pub fn to_bytes(self) -> [u8; RECORD_BYTES] {
+        let (tag, time) = (self.tag.to_le_bytes(), self.time.to_le_bytes());
+        [tag[0], tag[1], time[0], time[1], time[2]]
+    }
+
+    pub(super) fn of_bytes(raw: [u8; RECORD_BYTES], order: Order) -> Self {
+        match order {
+            Order::Little => Self {
+                tag: u16::from_le_bytes([raw[0], raw[1]]),
+                time: u32::from_le_bytes([raw[2], raw[3], raw[4], 0]),
+            },
+            Order::Big => Self {
+                tag: u16::from_be_bytes([raw[0], raw[1]]),
+                time: u32::from_be_bytes([0, raw[2], raw[3], raw[4]]),
+            },
+        }
+    }
+}
+
 /// Which byte of a tag and of a time comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
@@ -37,6 +58,9 @@ pub enum DumpError {
         "it has {0} bytes, which is no multiple of the {RECORD_BYTES} of a record: it was cut, or is no dump"
     )]
     Cut(usize),
+    /// The same of a file that is not in memory.
+    #[error("it ends with {0} bytes of a record, which has {RECORD_BYTES}: it was cut, or is no dump")]
+    Rest(u64),
     /// A line of the text form that is none.
     #[error("line {line}: `{text}`: {reason}; a line is TAG TIME, decimal or 0x…, time in microseconds below 2^24")]
     Line {
@@ -76,61 +100,51 @@ impl Dump {
         if !records.remainder().is_empty() {
             return Err(DumpError::Cut(bytes.len()));
         }
-        let record = |raw: &[u8]| {
-            let raw = <[u8; RECORD_BYTES]>::try_from(raw).unwrap_or_default();
-            match order {
-                Order::Little => Record {
-                    tag: u16::from_le_bytes([raw[0], raw[1]]),
-                    time: u32::from_le_bytes([raw[2], raw[3], raw[4], 0]),
-                },
-                Order::Big => Record {
-                    tag: u16::from_be_bytes([raw[0], raw[1]]),
-                    time: u32::from_be_bytes([0, raw[2], raw[3], raw[4]]),
-                },
-            }
-        };
+        let record =
+            |raw: &[u8]| Record::of_bytes(<[u8; RECORD_BYTES]>::try_from(raw).unwrap_or_default(), order);
         Ok(Self { records: records.map(record).collect() })
     }
 
     fn from_text(text: &str) -> Result<Self, DumpError> {
         let mut records = Vec::new();
-        for (number, line) in text.lines().enumerate() {
-            let wrong = |reason| DumpError::Line { line: number + 1, text: line.to_owned(), reason };
-            let line = line.split_once('#').map_or(line, |(before, _)| before);
-            let mut words = line.split_whitespace();
-            let Some(tag) = words.next() else { continue };
-            let (Some(time), None) = (words.next(), words.next()) else {
-                return Err(wrong("it has not two words"));
-            };
-            let number = |word: &str| match word.strip_prefix("0x") {
-                Some(hex) => u64::from_str_radix(hex, 16).ok(),
-                None => word.parse().ok(),
-            };
-            let (Some(tag), Some(time)) = (number(tag), number(time)) else {
-                return Err(wrong("that is no number"));
-            };
-            let tag = u16::try_from(tag).map_err(|_| wrong("the tag is above 65535"))?;
-            if time >= TIME_LIMIT {
-                return Err(wrong("the time is above 16777215"));
-            }
-            records.push(Record { tag, time: time as u32 });
+        for (number, line) in (1..).zip(text.lines()) {
+            records.extend(text_record(line, number)?);
         }
         Ok(Self { records })
     }
 
     /// The records as five bytes each, least significant first.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let bytes = self.records.iter().flat_map(|record| {
-            let (tag, time) = (record.tag.to_le_bytes(), record.time.to_le_bytes());
-            [tag[0], tag[1], time[0], time[1], time[2]]
-        });
-        bytes.collect()
+        self.records.iter().flat_map(|record| record.to_bytes()).collect()
     }
 
     /// Whether it may be one of a box whose memory was full.
     pub fn is_full(&self) -> bool {
         self.records.len() == FULL
     }
+}
+
+/// The record of a line, `number` of its text; none for an empty one or a remark.
+pub(super) fn text_record(line: &str, number: usize) -> Result<Option<Record>, DumpError> {
+    let wrong = |reason| DumpError::Line { line: number, text: line.to_owned(), reason };
+    let before = line.split_once('#').map_or(line, |(before, _)| before);
+    let mut words = before.split_whitespace();
+    let Some(tag) = words.next() else { return Ok(None) };
+    let (Some(time), None) = (words.next(), words.next()) else {
+        return Err(wrong("it has not two words"));
+    };
+    let value = |word: &str| match word.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => word.parse().ok(),
+    };
+    let (Some(tag), Some(time)) = (value(tag), value(time)) else {
+        return Err(wrong("that is no number"));
+    };
+    let tag = u16::try_from(tag).map_err(|_| wrong("the tag is above 65535"))?;
+    if time >= TIME_LIMIT {
+        return Err(wrong("the time is above 16777215"));
+    }
+    Ok(Some(Record { tag, time: time as u32 }))
 }
 
 #[cfg(test)]

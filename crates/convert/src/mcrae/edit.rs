@@ -80,6 +80,7 @@ fn word(kind: Kind) -> &'static str {
         Kind::Function => "a function",
         Kind::ContextSwitch => "a context switch",
         Kind::Inline => "an inline trigger",
+        Kind::Idle => "a function that waits for work",
     }
 }
 

@@ -16,14 +16,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod ahead;
 mod dump;
 mod edit;
 mod names;
 mod processes;
 mod replay;
+mod stream;
 mod write;
 
 pub use dump::{Dump, DumpError, Order, Record, FULL, RECORD_BYTES};
 pub use edit::{header, Edited, Wanted};
 pub use names::{Kind, Name, Names, NamesError, Role};
-pub use replay::{replay, Imported, ReplayError, Troubles};
+pub use replay::{replay, replay_records, Imported, ReplayError, Troubles};
+pub use stream::{guess, Decoder, Form, Records};

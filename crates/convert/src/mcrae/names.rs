@@ -10,6 +10,9 @@ pub enum Kind {
     Function,
     /// `!`: a function in which the processor goes from one process to another.
     ContextSwitch,
+    /// `~`: a function whose own time is idle. McRae's files have none: there the idle loop was within the context
+    /// switch; Linux has a thread for it.
+    Idle,
     /// `=`: a point inside of a function, with one tag.
     Inline,
 }
@@ -20,6 +23,7 @@ impl Kind {
         match self {
             Self::Function => "function",
             Self::ContextSwitch => "context-switch",
+            Self::Idle => "idle",
             Self::Inline => "inline",
         }
     }
@@ -29,6 +33,7 @@ impl Kind {
         match self {
             Self::Function => "",
             Self::ContextSwitch => "!",
+            Self::Idle => "~",
             Self::Inline => "=",
         }
     }
@@ -53,7 +58,7 @@ impl Name {
         match self.kind {
             Kind::Inline => self.tag,
             // Even, so that there is a next one.
-            Kind::Function | Kind::ContextSwitch => self.tag | 1,
+            Kind::Function | Kind::ContextSwitch | Kind::Idle => self.tag | 1,
         }
     }
 }
@@ -88,7 +93,7 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NamesError {
     /// A line that is none of the format's.
-    #[error("{place}: `{text}`: {reason}; a line is NAME/TAG, with ! after the tag of a context switch and = after that of an inline trigger")]
+    #[error("{place}: `{text}`: {reason}; a line is NAME/TAG, with ! after the tag of a context switch, = after that of an inline trigger and ~ after that of a function that waits for work")]
     Line {
         /// Where.
         place: Place,
@@ -229,11 +234,12 @@ fn parse_line(line: &str, place: Place) -> Result<Name, NamesError> {
     if !is_name(name) {
         return Err(wrong("the name is empty or has white space, `/` or `#` in it"));
     }
-    let digits = value.trim_end_matches(['!', '=']);
+    let digits = value.trim_end_matches(['!', '=', '~']);
     let kind = match &value[digits.len()..] {
         "" => Kind::Function,
         "!" => Kind::ContextSwitch,
         "=" => Kind::Inline,
+        "~" => Kind::Idle,
         _ => return Err(wrong("there is more than one modifier")),
     };
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

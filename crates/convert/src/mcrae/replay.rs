@@ -8,12 +8,17 @@
 //! - At the entry of a context switch (`!`) the process's path is put aside. Until the switch is
 //!   exited the processor is idle, but for the functions that are entered: these are interrupts. Who
 //!   goes on then is found by what is exited ([`super::processes`]).
+//! - Time of a function that waits for work (`~`) itself is idle.
 //! - Time with no function open is nobody's: it may be user code or kernel code without triggers.
+//!
+//! Records are read twice: what was open at the beginning is only known when all was seen, and stands at the beginning of
+//! the trace. In memory are those that a context switch has to look ahead at, and no others.
 
+use super::ahead::Ahead;
 use super::dump::{Dump, Record};
 use super::names::{Kind, Names, Role};
-use super::processes::{Evidence, Found, Processes, IDLE};
-use super::write::{write, Step};
+use super::processes::{Evidence, Found, Process, Processes, IDLE};
+use super::write::{Nowhere, Sink, Step, TraceOut};
 use kerntune_trace::{Event, Health, How, Recording, Thread};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -43,9 +48,12 @@ pub enum ReplayError {
         /// The function.
         name: String,
     },
-    /// The trace could not be written.
-    #[error("cannot write the trace: {0}")]
+    /// The records could not be read, or the trace not written.
+    #[error("cannot read the records or write the trace: {0}")]
     Write(#[from] io::Error),
+    /// Nothing was recorded.
+    #[error("there is no record in it")]
+    Empty,
 }
 
 /// Anomalies, and what else is good to know.
@@ -104,6 +112,8 @@ pub struct Imported<W> {
     pub functions_of_points: Vec<Option<u32>>,
     /// Anomalies.
     pub troubles: Troubles,
+    /// How many records there were.
+    pub records: u64,
 }
 
 /// Turns a dump into a trace, which is written to `out`, and the recording that describes it.
@@ -111,20 +121,32 @@ pub struct Imported<W> {
 /// # Errors
 /// [`ReplayError`]: dump and names have nothing to do with each other, or `out` fails.
 pub fn replay<W: Write>(names: &Names, dump: &Dump, out: W) -> Result<Imported<W>, ReplayError> {
-    let mut machine = Machine::new(names, &dump.records);
-    machine.run()?;
-    let Machine { processes, steps, mut troubles, now, within, .. } = machine;
-    let processes = processes.into_all();
-    let first = dump.records.first().copied();
-    if troubles.unknown_tags.values().sum::<u64>() == dump.records.len() as u64 {
-        let first = first.map_or(0, |record| record.tag);
-        return Err(ReplayError::Foreign { records: dump.records.len(), first });
+    replay_records(names, || Ok(dump.records.iter().copied().map(Ok)), out)
+}
+
+/// The same of records that are read as they are needed; `open` begins with the first, and is called twice.
+///
+/// # Errors
+/// As [`replay`]; [`ReplayError::Empty`] without records, and [`ReplayError::Write`] with what reading them failed with.
+pub fn replay_records<W: Write, I: Iterator<Item = io::Result<Record>>>(
+    names: &Names,
+    mut open: impl FnMut() -> io::Result<I>,
+    out: W,
+) -> Result<Imported<W>, ReplayError> {
+    let mut dry = Machine::new(names, open()?, Nowhere);
+    dry.run()?;
+    let Some(first) = dry.first else { return Err(ReplayError::Empty) };
+    if dry.troubles.unknown_tags.values().sum::<u64>() == dry.records {
+        return Err(ReplayError::Foreign { records: dry.records as usize, first: first.tag });
     }
+    let processes: Vec<Process> = dry.processes.into_all();
+    let begin = u64::from(first.time);
+    let mut machine = Machine::new(names, open()?, TraceOut::new(out, begin, &processes)?);
+    machine.run()?;
+    let Machine { sink, mut troubles, now, within, idle_ns, records, .. } = machine;
     troubles.open_at_begin = processes.iter().map(|process| process.bottom.len() as u64).sum();
-    let begin = u64::from(first.map_or(0, |record| record.time));
-    let (trace, chunks, events) = write(out, begin, &processes, &steps)?;
+    let (trace, chunks, events) = sink.finish()?;
     let kinds = Kinds::of(names);
-    let idle_ns = steps.iter().filter(|step| step.idle).map(|step| step.gap * 1000).sum();
     let health = Health {
         unmatched_returns: troubles.unmatched_exits,
         unwound_frames: troubles.unwound_calls,
@@ -160,6 +182,7 @@ pub fn replay<W: Write>(names: &Names, dump: &Dump, out: W) -> Result<Imported<W
         points: kinds.points.iter().map(|number| name(number).0).collect(),
         functions_of_points: within.into_iter().map(Option::flatten).collect(),
         troubles,
+        records,
     })
 }
 
@@ -177,6 +200,7 @@ struct Kinds {
     points: Vec<usize>,
     number: Vec<u32>,
     switch: Vec<bool>,
+    idle: Vec<bool>,
 }
 
 impl Kinds {
@@ -187,53 +211,72 @@ impl Kinds {
             number.push(list.len() as u32);
             list.push(at);
         }
-        let switch = functions.iter().map(|&at| names.all()[at].kind == Kind::ContextSwitch).collect();
-        Self { functions, points, number, switch }
+        let are = |kind| functions.iter().map(|&at| names.all()[at].kind == kind).collect();
+        Self { switch: are(Kind::ContextSwitch), idle: are(Kind::Idle), functions, points, number }
+    }
+}
+
+impl Kinds {
+    /// The role of a tag, with numbers of functions and of points.
+    fn role(&self, names: &Names, tag: u16) -> Option<Role> {
+        let number = |at: usize| self.number[at] as usize;
+        Some(match names.role(tag)? {
+            Role::Entry(at) => Role::Entry(number(at)),
+            Role::Exit(at) => Role::Exit(number(at)),
+            Role::Point(at) => Role::Point(number(at)),
+        })
+    }
+
+    /// Whether a tag is said at the beginning or end of a context switch.
+    fn is_at_switch(&self, names: &Names, tag: u16) -> bool {
+        matches!(self.role(names, tag), Some(Role::Entry(f) | Role::Exit(f)) if self.switch[f])
     }
 }
 
 /// The state while records are replayed.
-struct Machine<'a> {
+struct Machine<'a, I, S> {
     names: &'a Names,
     kinds: Kinds,
-    records: &'a [Record],
+    ahead: Ahead<I>,
+    sink: S,
+    /// The first record.
+    first: Option<Record>,
+    /// Replayed so far.
+    records: u64,
     processes: Processes,
     running: usize,
     /// µs since the first record.
     now: u64,
     /// Of the last step.
     told: u64,
-    steps: Vec<Step>,
+    idle_ns: u64,
     troubles: Troubles,
     /// For each point that was passed the function around it, if that was always the same.
     within: Vec<Option<Option<u32>>>,
 }
 
-impl<'a> Machine<'a> {
-    fn new(names: &'a Names, records: &'a [Record]) -> Self {
+impl<'a, I: Iterator<Item = io::Result<Record>>, S: Sink> Machine<'a, I, S> {
+    fn new(names: &'a Names, records: I, sink: S) -> Self {
         let kinds = Kinds::of(names);
         Self {
             within: vec![None; kinds.points.len()],
             kinds,
             names,
-            records,
+            ahead: Ahead::new(records),
+            sink,
+            first: None,
+            records: 0,
             processes: Processes::new(),
             running: IDLE,
             now: 0,
             told: 0,
-            steps: Vec::new(),
+            idle_ns: 0,
             troubles: Troubles::default(),
         }
     }
 
-    /// The role of a tag, with numbers of functions and of points.
     fn role(&self, tag: u16) -> Option<Role> {
-        let number = |at: usize| self.kinds.number[at] as usize;
-        Some(match self.names.role(tag)? {
-            Role::Entry(at) => Role::Entry(number(at)),
-            Role::Exit(at) => Role::Exit(number(at)),
-            Role::Point(at) => Role::Point(number(at)),
-        })
+        self.kinds.role(self.names, tag)
     }
 
     fn is_switch(&self, function: usize) -> bool {
@@ -241,9 +284,9 @@ impl<'a> Machine<'a> {
     }
 
     fn run(&mut self) -> Result<(), ReplayError> {
-        if self.begins_in_switch() {
+        if self.begins_in_switch()? {
             // And perhaps in an interrupt there.
-            let open = self.evidence(0).into_exits();
+            let open = self.evidence()?.into_exits();
             let idle = self.processes.get(IDLE);
             idle.stack = open.iter().rev().copied().collect();
             idle.bottom = open;
@@ -251,22 +294,24 @@ impl<'a> Machine<'a> {
             self.running = self.processes.add();
         }
         let running = self.running as u32;
-        self.step(Event::Switch { thread: running });
-        self.step(Event::RegionBegin { region: 0 });
-        let mut last = self.records.first().map_or(0, |record| record.time);
-        for (at, record) in self.records.iter().enumerate() {
-            self.pass(last, record.time);
-            last = record.time;
+        self.step(Event::Switch { thread: running })?;
+        self.step(Event::RegionBegin { region: 0 })?;
+        let mut last = None;
+        while let Some((at, record)) = self.ahead.next()? {
+            self.first.get_or_insert(record);
+            self.records += 1;
+            self.pass(last.unwrap_or(record.time), record.time);
+            last = Some(record.time);
             match self.role(record.tag) {
                 None => *self.troubles.unknown_tags.entry(record.tag).or_default() += 1,
-                Some(Role::Point(point)) => self.pass_point(point),
+                Some(Role::Point(point)) => self.pass_point(point)?,
                 Some(Role::Entry(function)) if self.is_switch(function) => self.leave(at, function)?,
-                Some(Role::Exit(function)) if self.is_switch(function) => self.go_on(at, function),
+                Some(Role::Exit(function)) if self.is_switch(function) => self.go_on(function)?,
                 Some(Role::Entry(function)) => self.enter(at, function)?,
-                Some(Role::Exit(function)) => self.exit(function),
+                Some(Role::Exit(function)) => self.exit(function)?,
             }
         }
-        self.step(Event::RegionEnd { region: 0 });
+        self.step(Event::RegionEnd { region: 0 })?;
         for process in 0..self.processes.count() {
             self.troubles.open_at_end += self.processes.get(process).stack.len() as u64;
         }
@@ -274,20 +319,19 @@ impl<'a> Machine<'a> {
     }
 
     /// Whether a context switch ends before one begins.
-    fn begins_in_switch(&self) -> bool {
-        let first = self.records.iter().find_map(|record| match self.role(record.tag)? {
-            Role::Entry(f) if self.is_switch(f) => Some(false),
-            Role::Exit(f) if self.is_switch(f) => Some(true),
-            _ => None,
-        });
-        first == Some(true)
+    fn begins_in_switch(&mut self) -> io::Result<bool> {
+        let Self { ahead, names, kinds, .. } = self;
+        let last = ahead.look(|record| kinds.is_at_switch(names, record.tag))?.last();
+        let role = last.and_then(|record| kinds.role(names, record.tag));
+        Ok(matches!(role, Some(Role::Exit(function)) if kinds.switch[function]))
     }
 
-    /// What is exited from a record on.
-    fn evidence(&self, from: usize) -> Evidence {
-        let records = self.records.get(from..).unwrap_or_default();
-        let roles = records.iter().map(|record| self.role(record.tag));
-        Evidence::ahead(roles, |function| self.is_switch(function))
+    /// What is exited from the next record on.
+    fn evidence(&mut self) -> io::Result<Evidence> {
+        let Self { ahead, names, kinds, .. } = self;
+        let records = ahead.look(|record| kinds.is_at_switch(names, record.tag))?;
+        let roles = records.iter().map(|record| kinds.role(names, record.tag));
+        Ok(Evidence::ahead(roles, |function| kinds.switch[function]))
     }
 
     fn pass(&mut self, from: u32, to: u32) {
@@ -300,20 +344,23 @@ impl<'a> Machine<'a> {
 
     /// The processor does nothing.
     fn is_idle(&mut self) -> bool {
-        let switch = &self.kinds.switch;
-        let stack = &self.processes.get(IDLE).stack;
-        self.running == IDLE && stack.last().is_none_or(|&top| switch[top as usize])
+        let (switch, idle) = (&self.kinds.switch, &self.kinds.idle);
+        let top = self.processes.get(self.running).stack.last().copied();
+        top.is_some_and(|top| idle[top as usize])
+            || self.running == IDLE && top.is_none_or(|top| switch[top as usize])
     }
 
     /// What happens now. Has to be called before the stacks change: it decides whose time has passed.
-    fn step(&mut self, event: Event) {
+    fn step(&mut self, event: Event) -> io::Result<()> {
         let idle = self.is_idle();
-        self.step_of(idle, event);
+        self.step_of(idle, event)
     }
 
-    fn step_of(&mut self, idle: bool, event: Event) {
-        self.steps.push(Step { gap: self.now - self.told, idle, event });
+    fn step_of(&mut self, idle: bool, event: Event) -> io::Result<()> {
+        let gap = self.now - self.told;
+        self.idle_ns += if idle { gap * 1000 } else { 0 };
         self.told = self.now;
+        self.sink.take(Step { gap, idle, event })
     }
 
     fn push(&mut self, at: usize, function: usize) -> Result<(), ReplayError> {
@@ -326,20 +373,21 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn pass_point(&mut self, point: usize) {
-        self.step(Event::Point { point: point as u32 });
+    fn pass_point(&mut self, point: usize) -> io::Result<()> {
+        self.step(Event::Point { point: point as u32 })?;
         let around = self.processes.get(self.running).stack.last().copied();
         match &mut self.within[point] {
             unknown @ None => *unknown = Some(around),
             Some(before) if *before != around => *before = None,
             Some(_) => {}
         }
+        Ok(())
     }
 
     fn enter(&mut self, at: usize, function: usize) -> Result<(), ReplayError> {
         // Nothing but a device makes the idle processor run.
         let how = if self.is_idle() { How::Interrupt } else { How::Call };
-        self.step(Event::Enter { function: function as u32, how });
+        self.step(Event::Enter { function: function as u32, how })?;
         self.push(at, function)
     }
 
@@ -350,34 +398,36 @@ impl<'a> Machine<'a> {
         stack.iter().rposition(|&f| switch[f as usize]).map_or(0, |at| at + 1)
     }
 
-    fn exit(&mut self, function: usize) {
+    fn exit(&mut self, function: usize) -> io::Result<()> {
         let floor = self.floor();
         let function = function as u32;
         let stack = &mut self.processes.get(self.running).stack;
         match stack[floor..].iter().rposition(|&open| open == function) {
             Some(at) => {
                 let above = stack.len() - (floor + at) - 1;
-                self.unwind(above);
-                self.step(Event::Exit);
+                self.unwind(above)?;
+                self.step(Event::Exit)?;
                 self.processes.get(self.running).stack.pop();
             }
             // Below the idle loop there is nothing.
             None if stack.is_empty() && self.running != IDLE => {
-                self.step(Event::Exit);
+                self.step(Event::Exit)?;
                 self.processes.get(self.running).bottom.push(function);
             }
             None => self.troubles.unmatched_exits += 1,
         }
+        Ok(())
     }
 
     /// Ends calls whose exit is missing.
-    fn unwind(&mut self, calls: usize) {
+    fn unwind(&mut self, calls: usize) -> io::Result<()> {
         if calls > 0 {
-            self.step(Event::Unwind { frames: calls as u32 });
+            self.step(Event::Unwind { frames: calls as u32 })?;
             self.troubles.unwound_calls += calls as u64;
             let stack = &mut self.processes.get(self.running).stack;
             stack.truncate(stack.len() - calls);
         }
+        Ok(())
     }
 
     /// A context switch is entered.
@@ -386,33 +436,33 @@ impl<'a> Machine<'a> {
             self.troubles.repeated_switches += 1;
             return Ok(());
         }
-        self.step(Event::Enter { function: switch as u32, how: How::Call });
+        self.step(Event::Enter { function: switch as u32, how: How::Call })?;
         self.push(at, switch)?;
         self.processes.park(self.running);
         if self.running != IDLE {
-            self.step_of(false, Event::Switch { thread: IDLE as u32 });
+            self.step_of(false, Event::Switch { thread: IDLE as u32 })?;
             self.running = IDLE;
         }
         Ok(())
     }
 
     /// A context switch is exited: somebody goes on.
-    fn go_on(&mut self, at: usize, switch: usize) {
+    fn go_on(&mut self, switch: usize) -> io::Result<()> {
         if self.running != IDLE {
             self.troubles.unmatched_exits += 1;
-            return;
+            return Ok(());
         }
         let floor = self.floor();
         let above = self.processes.get(IDLE).stack.len() - floor;
-        self.unwind(above);
-        let evidence = self.evidence(at + 1);
+        self.unwind(above)?;
+        let evidence = self.evidence()?;
         let Found { process, new, uncertain } = self.processes.resume(switch as u32, &evidence);
         self.troubles.switches += 1;
         self.troubles.uncertain_switches += u64::from(uncertain);
         if process != IDLE {
-            self.step(Event::Switch { thread: process as u32 });
+            self.step(Event::Switch { thread: process as u32 })?;
         }
-        self.step_of(true, Event::Exit);
+        self.step_of(true, Event::Exit)?;
         self.running = process;
         let process = self.processes.get(process);
         if new {
@@ -420,5 +470,6 @@ impl<'a> Machine<'a> {
         } else {
             process.stack.pop();
         }
+        Ok(())
     }
 }

@@ -20,6 +20,21 @@ pub(super) struct Step {
     pub event: Event,
 }
 
+/// What takes the steps of a replay, in order.
+pub(super) trait Sink {
+    /// The next step.
+    fn take(&mut self, step: Step) -> io::Result<()>;
+}
+
+/// For who only asks what a dump comes to.
+pub(super) struct Nowhere;
+
+impl Sink for Nowhere {
+    fn take(&mut self, _: Step) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// What is open, as a reader of the trace sees it.
 struct State {
     stacks: Vec<Vec<(u32, How)>>,
@@ -56,58 +71,106 @@ impl State {
     }
 }
 
-/// Writes the trace that begins at `begin` µs; its sink, its chunks and the number of events.
-///
-/// The first step says who runs; it is not an event but part of the first chunk's state.
-pub(super) fn write<W: Write>(
-    out: W,
-    begin: u64,
-    processes: &[Process],
-    steps: &[Step],
-) -> io::Result<(W, Vec<ChunkIndex>, u64)> {
-    let frames = |(number, process): (usize, &Process)| {
-        let open = process.bottom.iter().rev().enumerate();
-        let how = |depth| if number == IDLE && depth == 0 { How::Interrupt } else { How::Call };
-        open.map(|(depth, &function)| (function, how(depth))).collect()
-    };
-    let stacks = processes.iter().enumerate().map(frames).collect();
-    let mut state = State { stacks, running: IDLE, open: false };
-    let (first, steps) = steps.split_first().map_or((None, steps), |(first, rest)| (Some(first), rest));
-    if let Some(first) = first {
-        state.follow(first.event);
+/// Writes a trace, a chunk at a time.
+pub(super) struct TraceOut<W: Write> {
+    writer: TraceFileWriter<W>,
+    state: State,
+    /// The first step says who runs; it is not an event but part of the first chunk's state.
+    first: bool,
+    /// Of the chunk: its state and events so far.
+    raw: Vec<u8>,
+    state_bytes: usize,
+    /// Steps in the chunk.
+    steps: usize,
+    /// Events in it, idle time included.
+    events: u32,
+    began: u64,
+    sequence: u32,
+    /// ns.
+    now: u64,
+    total: u64,
+}
+
+impl<W: Write> TraceOut<W> {
+    /// A trace that begins at `begin` µs, with what was open then.
+    pub fn new(out: W, begin: u64, processes: &[Process]) -> io::Result<Self> {
+        let frames = |(number, process): (usize, &Process)| {
+            let open = process.bottom.iter().rev().enumerate();
+            let how = |depth| if number == IDLE && depth == 0 { How::Interrupt } else { How::Call };
+            open.map(|(depth, &function)| (function, how(depth))).collect()
+        };
+        let stacks = processes.iter().enumerate().map(frames).collect();
+        let writer = TraceFileWriter::new(out, TraceHeader { wide: false })?;
+        let state = State { stacks, running: IDLE, open: false };
+        let now = begin * 1000;
+        Ok(Self {
+            writer,
+            state,
+            first: true,
+            raw: Vec::new(),
+            state_bytes: 0,
+            steps: 0,
+            events: 0,
+            began: now,
+            sequence: 0,
+            now,
+            total: 0,
+        })
     }
-    let mut writer = TraceFileWriter::new(out, TraceHeader { wide: false })?;
-    let mut now = begin * 1000;
-    let mut total = 0;
-    for (sequence, steps) in (0u32..).zip(steps.chunks(CHUNK)) {
-        let mut raw = state.bytes();
-        let size = raw.len();
-        let (began, mut events) = (now, 0);
-        for step in steps {
-            let mut gap = step.gap * 1000;
-            now += gap;
-            if step.idle && gap > 0 {
-                encode::event(&mut raw, 0, Event::Idle { ns: gap });
-                events += 1;
-                gap = 0;
-            }
-            encode::event(&mut raw, gap, step.event);
-            events += 1;
-            state.follow(step.event);
-        }
+
+    fn end_chunk(&mut self) -> io::Result<()> {
         let header = ChunkHeader {
             vcpu: 0,
-            sequence,
-            events,
-            begin: began,
-            end: now,
-            state: size as u32,
-            payload: (raw.len() - size) as u32,
+            sequence: self.sequence,
+            events: self.events,
+            begin: self.began,
+            end: self.now,
+            state: self.state_bytes as u32,
+            payload: (self.raw.len() - self.state_bytes) as u32,
             compressed: 0,
         };
-        writer.chunk(header, &raw)?;
-        total += u64::from(events);
+        self.writer.chunk(header, &self.raw)?;
+        self.total += u64::from(self.events);
+        self.sequence += 1;
+        (self.steps, self.events) = (0, 0);
+        Ok(())
     }
-    let (out, chunks) = writer.finish()?;
-    Ok((out, chunks, total))
+
+    /// The sink, the chunks and the number of events.
+    pub fn finish(mut self) -> io::Result<(W, Vec<ChunkIndex>, u64)> {
+        if self.steps > 0 {
+            self.end_chunk()?;
+        }
+        let (out, chunks) = self.writer.finish()?;
+        Ok((out, chunks, self.total))
+    }
+}
+
+impl<W: Write> Sink for TraceOut<W> {
+    fn take(&mut self, step: Step) -> io::Result<()> {
+        if std::mem::take(&mut self.first) {
+            self.state.follow(step.event);
+            return Ok(());
+        }
+        if self.steps == 0 {
+            self.raw = self.state.bytes();
+            self.state_bytes = self.raw.len();
+            self.began = self.now;
+        }
+        let mut gap = step.gap * 1000;
+        self.now += gap;
+        if step.idle && gap > 0 {
+            encode::event(&mut self.raw, 0, Event::Idle { ns: gap });
+            self.events += 1;
+            gap = 0;
+        }
+        encode::event(&mut self.raw, gap, step.event);
+        self.events += 1;
+        self.state.follow(step.event);
+        self.steps += 1;
+        if self.steps == CHUNK {
+            self.end_chunk()?;
+        }
+        Ok(())
+    }
 }

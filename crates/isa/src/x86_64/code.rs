@@ -58,6 +58,14 @@ pub fn ending(last: &Insn) -> (Ending, Flow) {
     }
 }
 
+/// A jump through a table is scaled by the size of its entries; what calls through a pointer is not.
+pub fn is_table_jump(jump: &Insn) -> bool {
+    let insn = decode(jump);
+    insn.flow_control() == FlowControl::IndirectBranch
+        && insn.op0_kind() == OpKind::Memory
+        && insn.memory_index() != Segment::None
+}
+
 /// What of the last instruction of a block of user or kernel code counts.
 pub fn refusal(last: &Insn, user: bool) -> Refusal {
     let insn = decode(last);
@@ -161,6 +169,14 @@ mod tests {
         assert_eq!(ending(&insn(&[0xff, 0xe0])).0, Ending::Jump { target: None });
         assert_eq!(ending(&insn(&[0x90])), (Ending::Other, Flow::Straight));
         assert_eq!(ending(&insn(&[0x06])), (Ending::Other, Flow::Opaque), "not an instruction");
+    }
+
+    #[test]
+    fn jumps_through_tables_are_no_calls() {
+        assert!(is_table_jump(&insn(&[0xff, 0x24, 0xc5, 0, 0, 0, 0x82])), "jmp *-0x7e000000(,%rax,8)");
+        assert!(!is_table_jump(&insn(&[0xff, 0xe0])), "jmp *%rax");
+        assert!(!is_table_jump(&insn(&[0xff, 0x60, 0x18])), "jmp *0x18(%rax)");
+        assert!(!is_table_jump(&insn(&[0xff, 0x14, 0xc5, 0, 0, 0, 0x82])), "call *-0x7e000000(,%rax,8)");
     }
 
     #[test]

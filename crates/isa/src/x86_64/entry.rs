@@ -2,6 +2,7 @@
 //!
 //! Names of `arch/x86/entry/entry_64.S` and `arch/x86/include/asm/idtentry.h`, Linux 5.8 and later.
 
+use crate::TargetRole;
 use kerntune_trace::FunctionKind;
 
 /// What all device interrupts have in common, reached by a jump from a stub for each vector.
@@ -20,4 +21,22 @@ pub fn kind(name: &str) -> Option<FunctionKind> {
         _ if begins("__x86_indirect_thunk") || begins("__x86_indirect_call_thunk") => FunctionKind::Thunk,
         _ => return None,
     })
+}
+
+/// What a call or jump to a function of this name is (`arch/x86/lib/retpoline.S`, `include/linux/static_call.h`).
+pub fn target_role(name: &str) -> TargetRole {
+    let begins = |with: &str| name.starts_with(with);
+    match name {
+        "__fentry__" | "mcount" => TargetRole::Hook,
+        "zen_untrain_ret"
+        | "srso_return_thunk"
+        | "srso_alias_return_thunk"
+        | "retbleed_return_thunk"
+        | "call_depth_return_thunk"
+        | "its_return_thunk" => TargetRole::Return,
+        _ if begins("__x86_return_thunk") => TargetRole::Return,
+        _ if begins("__x86_indirect_") => TargetRole::Indirect,
+        _ if begins("__SCT__") => TargetRole::Patched,
+        _ => TargetRole::Function,
+    }
 }

@@ -12,7 +12,7 @@ mod tags;
 
 use crate::{
     Cpu, Ending, ExceptionFrame, Flow, Insn, InterruptStub, Isa, KbuildNames, Names, Refusal, Register,
-    TagAccess,
+    TagAccess, TargetRole,
 };
 use kerntune_trace::mark::Mark;
 use kerntune_trace::{FunctionKind, TagWindow};
@@ -41,6 +41,12 @@ impl Isa for X86_64 {
     }
     fn ending(last: &Insn) -> (Ending, Flow) {
         code::ending(last)
+    }
+    fn is_table_jump(jump: &Insn) -> bool {
+        code::is_table_jump(jump)
+    }
+    fn target_role(name: &str) -> TargetRole {
+        entry::target_role(name)
     }
     fn refusal(last: &Insn, user: bool) -> Refusal {
         code::refusal(last, user)

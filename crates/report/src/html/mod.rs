@@ -8,6 +8,9 @@ mod join;
 pub mod paper;
 pub mod profile;
 mod runs;
+mod study;
+
+pub(crate) use study::{study_page, StudyText};
 
 use crate::Result;
 use kerntune_compare::{Comparison, Outcome, Verdict};

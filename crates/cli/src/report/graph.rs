@@ -1,0 +1,112 @@
+//! `kerntune report PROFILE graph`: the tables' graph, and what the kernel's code has beside it.
+
+use super::Entry;
+use crate::exit::{Exit, Failure};
+use crate::global::Json;
+use crate::output::Output;
+use crate::registry::{entry, Run};
+use crate::subject::Subject;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::Args;
+use kerntune_analyze::graph::CodeArc;
+use kerntune_kernel::{CodeCalls, Symbols};
+use kerntune_profile::Symbol;
+use kerntune_report::graph::{self, Code, Unknown};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+pub const ENTRY: Entry = entry::<_, Options>("graph", 3);
+
+/// Callers and callees of each function and cycle, with the time they hand up (gprof's call graph)
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    #[command(flatten)]
+    graph: graph::Options,
+    /// Also show calls that the kernel's code has and that were never made, as 0/5, and how many places call through
+    /// a pointer; `cycles` lets these calls bind cycles, as gprof's -c does
+    #[arg(long = "static", num_args = 0..=1, default_missing_value = "shown", value_name = "HOW", value_parser = how())]
+    code: Option<bool>,
+    /// The image whose code is read, if it is not in the work directory: the vmlinux or program that ran
+    #[arg(long, value_name = "FILE", requires = "code")]
+    image: Option<PathBuf>,
+    #[command(flatten)]
+    format: Json,
+}
+
+/// Whether calls that were never made bind cycles.
+fn how() -> impl TypedValueParser<Value = bool> {
+    PossibleValuesParser::new(["shown", "cycles"]).map(|word| word == "cycles")
+}
+
+impl Run<Subject> for Options {
+    fn run(&self, of: &Subject, output: &Output) -> Result<Exit, Failure> {
+        let code = match self.code {
+            Some(binds) => Some(Code { binds, ..self.read(of)? }),
+            None => None,
+        };
+        output.print(&match self.format.json {
+            true => self.graph.json_with(&of.profile, code.as_ref())?,
+            false => self.graph.text_with(&of.profile, code.as_ref(), output.style())?,
+        });
+        Ok(Exit::Ok)
+    }
+}
+
+impl Options {
+    fn read(&self, of: &Subject) -> Result<Code, Failure> {
+        let id = &of.profile.manifest.kernel.id;
+        let kept =
+            || of.work.find("kernels", id).filter(|_| !id.is_empty()).map(|kernel| kernel.join("vmlinux"));
+        let image = self.image.clone().or_else(kept).ok_or_else(|| {
+            Failure::usage(
+                "the profile's kernel is not in the work directory: name its vmlinux, or the program that ran, with --image FILE",
+            )
+        })?;
+        let symbols = Symbols::load(&image)?;
+        let calls = CodeCalls::load(&image, &symbols)?;
+        let rows = rows(&symbols, &of.profile.tables.symbols, &image)?;
+        let row = |function: usize| rows.get(function).copied().flatten();
+        let mut arcs: Vec<CodeArc> = calls
+            .calls
+            .iter()
+            .filter_map(|call| {
+                let (caller, callee) = (row(call.caller)?, row(call.callee)?);
+                Some(CodeArc { caller, callee, calls: call.calls, jumps: call.jumps })
+            })
+            .collect();
+        arcs.sort_unstable();
+        let unknown = calls.unknown.iter().filter_map(|(function, places)| {
+            let Some(row) = row(*function) else { return None };
+            Some((row, Unknown { calls: places.calls, jumps: places.jumps, patched: places.patched }))
+        });
+        Ok(Code { unknown: unknown.collect(), arcs, binds: false })
+    }
+}
+
+/// The row of the profile's table for each function of an image, which may have been moved as a whole (KASLR).
+fn rows(image: &Symbols, table: &[Symbol], path: &Path) -> Result<Vec<Option<usize>>, Failure> {
+    let in_image = || table.iter().filter(|symbol| symbol.module.is_none() && symbol.size > 0);
+    let by_place: HashMap<(u64, &str), usize> = in_image()
+        .map(|symbol| ((symbol.address.get(), symbol.name.as_str()), symbol.function.get() as usize))
+        .collect();
+    // One name that there is once says how far it was moved.
+    let moved = in_image()
+        .find_map(|symbol| Some(symbol.address.get().wrapping_sub(image.address_of(&symbol.name)?)))
+        .unwrap_or(0);
+    let rows: Vec<Option<usize>> = image
+        .functions()
+        .iter()
+        .map(|function| {
+            by_place.get(&(function.address.wrapping_add(moved), function.name.as_str())).copied()
+        })
+        .collect();
+    let (known, all) = (rows.iter().flatten().count(), in_image().count());
+    // A table may lack some; code of another build has nearly nothing in its place.
+    if known * 10 < all * 9 || known == 0 {
+        return Err(Failure::usage(format!(
+            "{}: only {known} of the profile's {all} functions are in it where they ran: it is another build; give the image that ran",
+            path.display()
+        )));
+    }
+    Ok(rows)
+}

@@ -1,0 +1,191 @@
+//! A study's tables, the paper's figures beside ours: as text, as Markdown and as a page.
+
+use crate::columns::{Cell, Columns, Side};
+use crate::comparison::describe;
+use crate::style::{printable, Role};
+use crate::Style;
+use kerntune_compare::number;
+use kerntune_paper::{StudyKernel, StudyLine, StudyOutcome, StudyTable};
+
+/// How figures are made, for readers.
+const LEGEND: [(&str, &str); 3] = [
+    (
+        "(%)",
+        "how much more than in kernel 1: 100 · (figure / first - 1), of the paper's figures and of ours by the same formula",
+    ),
+    (
+        "ours",
+        "kernel instructions of the exact machine; those of functions from entry to exit, interrupts left out, over all callers",
+    ),
+    ("hit ratio", "lookups of a component that the kernel's cache answered"),
+];
+
+/// What came of it in a sentence.
+fn headline(outcome: &StudyOutcome) -> String {
+    let of = |row: &StudyLine| Some((*row.paper_change_percent.last()?, *row.change_percent.last()?));
+    let rows = outcome.tables.iter().flat_map(|table| &table.rows);
+    let total = rows.filter(|row| row.name == "total").find_map(of);
+    match total {
+        Some((Some(paper), Some(ours))) => format!(
+            "{} costs {} from the first kernel to the last; in the paper {}.",
+            capital(&outcome.abstraction),
+            percent(ours),
+            percent(paper)
+        ),
+        _ => format!("{}, in {} kernels.", capital(&outcome.abstraction), outcome.kernels.len()),
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// `-35.5 %`.
+fn percent(change: f64) -> String {
+    format!("{} %", number::change(change, 1))
+}
+
+/// A figure with its change in brackets.
+fn figure(figure: Option<f64>, change: Option<f64>) -> String {
+    let Some(figure) = figure else { return String::new() };
+    match change {
+        Some(change) => format!("{} ({})", number::figure(figure), percent(change)),
+        None => number::figure(figure),
+    }
+}
+
+/// Heads of a table's columns.
+fn heads(outcome: &StudyOutcome) -> Vec<String> {
+    let numbers =
+        |who: &str| (1..=outcome.kernels.len()).map(move |n| format!("{who} {n}")).collect::<Vec<_>>();
+    let unit = || vec!["unit".to_string()];
+    [vec![String::new()], numbers("paper"), unit(), numbers("ours"), unit()].concat()
+}
+
+/// A row's cells.
+fn cells(row: &StudyLine, kernels: usize) -> Vec<String> {
+    let mut cells = vec![row.name.clone()];
+    for at in 0..kernels {
+        let change = row.paper_change_percent.get(at).copied().flatten();
+        cells.push(figure(row.paper.get(at).copied(), change));
+    }
+    cells.push(row.paper_unit.clone());
+    for at in 0..kernels {
+        let change = row.change_percent.get(at).copied().flatten();
+        cells.push(figure(row.ours.get(at).copied().flatten(), change));
+    }
+    cells.push(row.unit.into());
+    cells
+}
+
+fn about(number: usize, kernel: &StudyKernel) -> String {
+    let StudyKernel { name, paper, patches, kernel, profile } = kernel;
+    let patches = patches.as_ref().map_or(String::new(), |set| format!(", patches {set}"));
+    format!("{number}  {name}; in the paper: {paper} ({}{patches}; profile {profile})", describe(kernel))
+}
+
+/// What came of it, the kernels, each table, legend.
+pub fn table(outcome: &StudyOutcome, style: Style) -> String {
+    let mut out = style.paint(Role::Head, &printable(&headline(outcome))) + "\n\n";
+    let mut line = |text: &str| {
+        out.push_str(&printable(text));
+        out.push('\n');
+    };
+    line(&format!("paper  {}: {}, {}", outcome.authors, outcome.title, outcome.published));
+    line(&format!("       measured on {}", outcome.paper_machine));
+    line(&format!("ours   workload {} on machine {}", outcome.workload, outcome.machine));
+    (1..).zip(&outcome.kernels).for_each(|(number, kernel)| line(&about(number, kernel)));
+    for table in &outcome.tables {
+        out.push_str(&one(outcome, table, style));
+    }
+    out.push('\n');
+    for (word, says) in LEGEND {
+        out.push_str(&style.paint(Role::Faint, &format!("{word:<11}{says}")));
+        out.push('\n');
+    }
+    out
+}
+
+fn one(outcome: &StudyOutcome, of: &StudyTable, style: Style) -> String {
+    let mut out = format!("\n{}\n", style.paint(Role::Head, &printable(&of.title)));
+    let side = |head: &String| if head.is_empty() || head == "unit" { Side::Left } else { Side::Right };
+    let heads = heads(outcome);
+    let mut table = Columns::with(heads.iter().map(|head| (head.as_str(), side(head))));
+    for row in &of.rows {
+        let cells = cells(row, outcome.kernels.len()).into_iter().enumerate();
+        table.row_of(
+            cells
+                .map(|(at, text)| Cell(printable(&text), if at == 0 { Role::Head } else { Role::Plain }))
+                .collect(),
+        );
+    }
+    out.push_str(&table.render(style));
+    if !of.about.is_empty() {
+        out.push_str(&style.paint(Role::Faint, &printable(&of.about)));
+        out.push('\n');
+    }
+    out
+}
+
+/// The same as Markdown, for a repository's documentation. `commands` repeat it; `written` says who wrote the page and when.
+pub fn markdown(outcome: &StudyOutcome, commands: &[String], written: &str) -> String {
+    use crate::markdown::plain;
+    let mut page = format!(
+        "# {}\n\n{}\n\n{}, {}, measured on {}. Ours: workload `{}`, machine `{}`. {}\n\n",
+        plain(&outcome.title),
+        plain(&headline(outcome)),
+        plain(&outcome.authors),
+        plain(&outcome.published),
+        plain(&outcome.paper_machine),
+        outcome.workload,
+        outcome.machine,
+        plain(&outcome.about),
+    );
+    for (number, kernel) in (1..).zip(&outcome.kernels) {
+        page += &format!("{}\n", plain(&about(number, kernel)).replacen("  ", ". ", 1));
+    }
+    for table in &outcome.tables {
+        page += &format!("\n## {}\n\n", plain(&table.title));
+        if !table.about.is_empty() {
+            page += &format!("{}\n\n", plain(&table.about));
+        }
+        let heads = heads(outcome);
+        let rule = heads.iter().map(|head| if head.is_empty() || head == "unit" { "---" } else { "---:" });
+        page += &format!("| {} |\n|{}|\n", heads.join(" | "), rule.collect::<Vec<_>>().join("|"));
+        for row in &table.rows {
+            let cells: Vec<String> =
+                cells(row, outcome.kernels.len()).iter().map(|cell| plain(cell)).collect();
+            page += &format!("| {} |\n", cells.join(" | "));
+        }
+    }
+    page += "\n## How\n\n";
+    for (word, says) in LEGEND {
+        page += &format!("- **{}**: {}\n", plain(word), plain(says));
+    }
+    page += &format!("- **{}**: {}\n\n", plain(&outcome.abstraction), plain(&outcome.functions.join(", ")));
+    for command in commands {
+        page += &format!("    {command}\n");
+    }
+    page + &format!("\nWritten by {}.\n", plain(written))
+}
+
+/// The same as a page by itself.
+pub fn page(outcome: &StudyOutcome, commands: &[String], written: &str) -> String {
+    crate::html::study_page(
+        outcome,
+        &crate::html::StudyText {
+            headline: headline(outcome),
+            kernels: (1..).zip(&outcome.kernels).map(|(number, kernel)| about(number, kernel)).collect(),
+            heads: heads(outcome),
+            tables: outcome
+                .tables
+                .iter()
+                .map(|table| table.rows.iter().map(|row| cells(row, outcome.kernels.len())).collect())
+                .collect(),
+            legend: LEGEND.to_vec(),
+        },
+        commands,
+        written,
+    )
+}

@@ -127,8 +127,14 @@ pub fn module(
     let tree = BuildTree::of(objects.partial());
     let compiler: Compiler = of.cc.parse()?;
     let log = staged.path().join("build.log");
-    let kbuild =
-        Kbuild { tree: &tree, arch: of.arch, compiler: &compiler, make_vars: &of.make_vars, log: log.clone() };
+    let kbuild = Kbuild {
+        tree: &tree,
+        arch: of.arch,
+        compiler: &compiler,
+        make_vars: &of.make_vars,
+        log: log.clone(),
+        cache: None,
+    };
     let flags = make_flags(&of.flags(), &of.object_flags);
     let what = format!("build {} for {} {}", source.file(), of.label, of.version);
     kbuild.make(&what, &make_args(None, &flags, &["modules_prepare"]), None, progress)?;

@@ -124,6 +124,11 @@ fn open(request: &Request, form: Form) -> io::Result<impl Iterator<Item = io::Re
     Ok(records.take(request.records.unwrap_or(usize::MAX)))
 }
 
+/// The dump as a trace, written to `out`.
+fn replayed<W: Write>(names: &Names, request: &Request, form: Form, out: W) -> Result<Imported<W>> {
+    replay_records(names, || open(request, form), out).map_err(|error| told(request, error))
+}
+
 /// What is wrong with a record, if that is what stopped reading.
 fn told(request: &Request, error: ReplayError) -> Error {
     let dump = request.dump.to_owned();
@@ -160,13 +165,10 @@ pub fn import(work: &WorkDir, request: &Request, progress: &dyn Progress) -> Res
     };
     let key = name(request, form, &texts)?;
     let id = key.id();
-    let replayed = |out: &mut dyn Write| {
-        replay_records(&names, || open(request, form), out).map_err(|error| told(request, error))
-    };
 
     let staged = work.stage(ROOM, &key)?;
     if let Some(done) = staged.already() {
-        let imported = replayed(&mut io::sink())?;
+        let imported = replayed(&names, request, form, io::sink())?;
         let recorded = Recorded { manifest: load_manifest(&done)?, path: done };
         return Ok(Import { recorded, records: imported.records, troubles: imported.troubles });
     }
@@ -174,9 +176,9 @@ pub fn import(work: &WorkDir, request: &Request, progress: &dyn Progress) -> Res
     let run = staged.path().join(RUN);
     fs::create_dir(&run).at("create", &run)?;
     let path = run.join(files::TRACE);
-    let mut out = BufWriter::new(File::create(&path).at("create", &path)?);
-    let imported = replayed(&mut out)?;
-    out.flush().at("write", &path)?;
+    let out = BufWriter::new(File::create(&path).at("create", &path)?);
+    let mut imported = replayed(&names, request, form, out)?;
+    imported.trace.flush().at("write", &path)?;
     write_json(&run.join(files::RECORDING), &imported.recording)?;
     write_json(&run.join(POINTS), &imported.points)?;
     let profile = analyse(&id, request, &names, &imported, &path, progress)?;

@@ -36,11 +36,12 @@ fn paths(aggregate: &Aggregate) -> Vec<(String, u64)> {
         Key::Thread(comm) => aggregate.threads.name(comm).to_string(),
         other => format!("{other:?}"),
     };
-    let path = |mut node: &Node| {
+    let path = |node: &Node| {
         let mut words = vec![word(node.key)];
-        while let Some(above) = nodes.get(node.parent as usize) {
-            words.insert(0, word(above.key));
-            node = above;
+        let mut above = node.parent;
+        while let Some(node) = nodes.get(above as usize) {
+            words.insert(0, word(node.key));
+            above = node.parent;
         }
         words.join(" ")
     };

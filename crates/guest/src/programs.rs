@@ -283,11 +283,14 @@ mod tests {
         for (name, text) in [("kt_tags.h", *header), ("x.c", C), ("x.cc", C), ("x.S", ASM)] {
             std::fs::write(dir.path().join(name), text).unwrap();
         }
-        let compile = |flags: &str, source: &str| {
+        let built = |flags: &str, source: &str| {
             let mut command = Command::new("gcc");
             command.current_dir(dir.path()).args(["-Wall", "-Wextra", "-Werror"]);
             command.args(flags.split_whitespace()).args(["-c", "-o", "x.o", source]);
-            let (end, output) = Job::new(command).output().unwrap();
+            Job::new(command).output().unwrap()
+        };
+        let compile = |flags: &str, source: &str| {
+            let (end, output) = built(flags, source);
             assert!(end.success(), "{flags} {source}: {output}");
             std::fs::read(dir.path().join("x.o")).unwrap()
         };
@@ -299,9 +302,16 @@ mod tests {
                 let code = compile(&format!("{level} -DKT_TAGS_MEMORY=0x4b540000"), source);
                 // 1386 at the entry, 1387 on the way out.
                 assert!(has(&code, &testb(0x6a)) && has(&code, &testb(0x6b)), "{source} {level}");
-                for place in ["MEMORY=base -DKT_TAGS_RELATIVE -fPIE", "PORT=0x3f8", "UART=0x3f8"] {
+                for place in ["MEMORY=base -DKT_TAGS_RELATIVE -fPIE", "PORT=0x3f8"] {
                     compile(&format!("{level} -DKT_TAGS_{place}"), source);
                 }
+                // Assembler would say nothing there, so it says why not.
+                let (end, output) = built(&format!("{level} -DKT_TAGS_UART=0x3f8"), source);
+                assert_eq!(end.success(), source != "x.S", "{source}: {output}");
+                assert!(
+                    source != "x.S" || output.contains("by KT_TAGS_MEMORY or KT_TAGS_PORT alone"),
+                    "{output}"
+                );
                 compile(level, source);
             }
         }

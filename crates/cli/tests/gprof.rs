@@ -135,7 +135,7 @@ fn what_is_cut_is_cut_as_gprof_cuts_it() {
 
 /// Direct calls and jumps between functions as `objdump -d` shows them: places by caller and callee, and places
 /// without a target by caller.
-type Shown = (BTreeMap<(usize, usize), (u32, u32)>, BTreeMap<usize, (u32, u32)>);
+type Shown = (BTreeMap<(usize, usize), (u32, u32)>, BTreeMap<usize, (u32, u32)>, BTreeSet<usize>);
 
 fn objdump(vmlinux: &Path, symbols: &Symbols) -> Shown {
     let begins: HashMap<u64, usize> =
@@ -160,6 +160,10 @@ fn objdump(vmlinux: &Path, symbols: &Symbols) -> Shown {
             })
             .collect();
         let Some(mnemonic) = words.first() else { continue };
+        if words.contains(&"(bad)") {
+            // An instruction that this objdump does not know (`lkgs`): it goes astray in what follows.
+            shown.2.extend(symbols.lookup(address).map(|owner| symbols.whole(owner)));
+        }
         let is_call = mnemonic.starts_with("call");
         if !is_call && !mnemonic.starts_with('j') {
             continue;
@@ -194,7 +198,7 @@ fn what_the_code_has_is_what_objdump_shows() {
     let vmlinux = support::work_dir().join("kernels").join(&kernel).join("vmlinux");
     let symbols = Symbols::load(&vmlinux).unwrap();
     let ours = CodeCalls::load(&vmlinux, &symbols).unwrap();
-    let (direct, indirect) = objdump(&vmlinux, &symbols);
+    let (direct, indirect, astray) = objdump(&vmlinux, &symbols);
     let name = |at: usize| symbols.functions()[at].name.as_str();
     // Thunks and trampolines are no callees; of these there are few kinds.
     let is_thunk = |at: usize| ["__x86_", "__SCT__"].iter().any(|begin| name(at).starts_with(begin));
@@ -202,7 +206,8 @@ fn what_the_code_has_is_what_objdump_shows() {
         direct.into_iter().filter(|((_, callee), _)| !is_thunk(*callee)).collect();
     let found: BTreeMap<(usize, usize), (u32, u32)> =
         ours.calls.iter().map(|call| ((call.caller, call.callee), (call.calls, call.jumps))).collect();
-    let differs = |key: &&(usize, usize)| found.get(key) != theirs.get(key);
+    assert!(astray.len() <= 5, "{} functions that objdump cannot read", astray.len());
+    let differs = |key: &&(usize, usize)| found.get(key) != theirs.get(key) && !astray.contains(&key.0);
     let mut different = found
         .keys()
         .chain(theirs.keys())

@@ -1,6 +1,8 @@
 //! What a collector of the running kernel reads.
 
-use kerntune_live::{cpu_list, parse_interrupts, parse_record, parse_softirqs, parse_stat, Chain, Layout, Record};
+use kerntune_live::{
+    cpu_list, parse_interrupts, parse_record, parse_softirqs, parse_stat, Chain, Layout, Record,
+};
 use kerntune_symbols::{slide_in_vmcoreinfo, vmcoreinfo, Kallsyms, Table};
 
 /// A list of the kernel's symbols, and a look at every address of it.

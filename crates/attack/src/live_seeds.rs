@@ -16,7 +16,8 @@ pub fn perf_record() -> Vec<Vec<u8>> {
     let kernel = -128_i64 as u64;
     let user = -512_i64 as u64;
     let thread = 7 | 8 << 32;
-    let sample = words(&[0xffff_ffff_8100_0010, thread, 1, 5, kernel, 0xffff_ffff_8100_0010, 0x20, user, 0x40]);
+    let sample =
+        words(&[0xffff_ffff_8100_0010, thread, 1, 5, kernel, 0xffff_ffff_8100_0010, 0x20, user, 0x40]);
     let raw = [sample.clone(), 4_u32.to_ne_bytes().to_vec(), b"abcd".to_vec()].concat();
     let plain = words(&[0x1000, thread, 2, kernel, 0x1000]);
     let comm = [words(&[thread]), b"redis-server\0\0\0\0".to_vec()].concat();
@@ -36,7 +37,8 @@ pub fn perf_record() -> Vec<Vec<u8>> {
 
 /// `/proc/interrupts`, `/proc/softirqs`, `/proc/stat`, a list of CPUs.
 pub fn proc_counts() -> Vec<Vec<u8>> {
-    let interrupts = "           CPU0       CPU7       \n 36:          0    8085066 PCI-MSIX-0000:00:02.0   1-edge      \
+    let interrupts =
+        "           CPU0       CPU7       \n 36:          0    8085066 PCI-MSIX-0000:00:02.0   1-edge      \
         virtio1-req.0\nLOC:    6158928    6366656   Local timer interrupts\nERR:          0\n";
     let softirqs = "                    CPU0       CPU7       \n          HI:          0          3\n";
     let stat = "cpu  1 2 3 4 5 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\nintr 5 1 2\nctxt 9\nprocesses 77\n";

@@ -5,7 +5,6 @@ mod support;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -87,7 +86,8 @@ fn shares_of_kerntune(work: &Path) -> (BTreeMap<String, f64>, f64) {
     let functions = json(work, &["report", "latest", "functions"]);
     let elapsed = number(&functions["elapsed_ns"]) as f64;
     let rows = functions["functions"].as_array().unwrap();
-    let share = |row: &Value| (row["name"].as_str().unwrap().to_string(), number(&row["net_ns"]) as f64 / elapsed);
+    let share =
+        |row: &Value| (row["name"].as_str().unwrap().to_string(), number(&row["net_ns"]) as f64 / elapsed);
     let mut shares: BTreeMap<String, f64> = BTreeMap::new();
     rows.iter().map(share).for_each(|(name, part)| *shares.entry(name).or_default() += part);
     (shares, number(&functions["sampled"]["samples"]) as f64)
@@ -96,7 +96,19 @@ fn shares_of_kerntune(work: &Path) -> (BTreeMap<String, f64>, f64) {
 /// The same as perf has it.
 fn shares_of_perf(data: &Path) -> (BTreeMap<String, f64>, f64) {
     let output = Command::new("perf")
-        .args(["report", "--stdio", "--no-children", "-g", "none", "--sort", "symbol", "-n", "-t", "\t", "-i"])
+        .args([
+            "report",
+            "--stdio",
+            "--no-children",
+            "-g",
+            "none",
+            "--sort",
+            "symbol",
+            "-n",
+            "-t",
+            "\t",
+            "-i",
+        ])
         .arg(data)
         .output()
         .unwrap();
@@ -131,7 +143,9 @@ fn perf_says_the_same_of_the_same_time() {
     let (theirs, their_samples) = shares_of_perf(&data);
     let mut top: Vec<(&String, f64)> = theirs.iter().map(|(name, share)| (name, *share)).collect();
     // Halted CPUs are idle time with us, and a function with perf.
-    top.retain(|(name, _)| !["native_safe_halt", "pv_native_safe_halt", "default_idle"].contains(&name.as_str()));
+    top.retain(|(name, _)| {
+        !["native_safe_halt", "pv_native_safe_halt", "default_idle"].contains(&name.as_str())
+    });
     top.sort_by(|a, b| b.1.total_cmp(&a.1));
     let mut apart = Vec::new();
     for (name, share) in top.into_iter().take(20) {
@@ -146,44 +160,6 @@ fn perf_says_the_same_of_the_same_time() {
     assert!(apart.is_empty(), "{apart:#?}");
 }
 
-/// GNU gprof reads the dump, and its flat profile is ours.
-fn gprof_agrees(work: &Path, gmon: &Path) {
-    // Any program will do as image: all names come from the list.
-    let symbols = format!("{}.symbols", gmon.display());
-    let output =
-        Command::new("gprof").args(["-b", "-p", "-S", &symbols, "/bin/true"]).arg(gmon).output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
-    let flat = json(work, &["report", "latest", "flat"]);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut seconds: BTreeMap<String, f64> = BTreeMap::new();
-    for line in text.lines().skip_while(|line| !line.contains("name")).skip(1) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if let [_, _, own, .., name] = words[..] {
-            *seconds.entry(name.to_string()).or_default() += own.parse::<f64>().unwrap();
-        }
-    }
-    // gprof prints microseconds with two decimals, or with less where there are more of them.
-    let mut ours: BTreeMap<String, f64> = BTreeMap::new();
-    for row in flat["functions"].as_array().unwrap() {
-        *ours.entry(row["name"].as_str().unwrap().to_string()).or_default() += number(&row["self_ns"]) as f64;
-    }
-    let largest = ours.iter().max_by(|a, b| a.1.total_cmp(b.1)).unwrap();
-    let theirs = seconds.get(largest.0).copied().unwrap_or_else(|| panic!("{} is not in:\n{text}", largest.0));
-    let ratio = largest.1 / theirs;
-    for (name, ns) in ours.iter().filter(|(_, ns)| **ns > 0.0) {
-        let found = seconds.get(name).copied().unwrap_or(0.0) * ratio;
-        assert!((found - ns).abs() <= 0.01 * ns + 2.0 * ratio, "{name}: ours {ns}, gprof's {found}\n{text}");
-    }
-}
-
-fn process(work: &Path) -> String {
-    json(work, &["live", "status"])["process"].to_string()
-}
-
-fn kill(process: &str) {
-    assert!(Command::new("kill").args(["-9", process]).status().unwrap().success());
-}
-
 #[test]
 fn what_cannot_be_watched_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
@@ -191,7 +167,11 @@ fn what_cannot_be_watched_is_refused_by_name() {
     let live = |more: &[&str]| kerntune(work, &[&["record", "--live"][..], more].concat());
     fails(&mut live(&[]), 2, &["COMMAND"]);
     fails(&mut live(&["--kernel", "x", "--", "true"]), 2, &["--kernel"]);
-    fails(&mut kerntune(work, &["record", "--kernel", "x", "--workload", "rr", "--rate", "5"]), 2, &["--live"]);
+    fails(
+        &mut kerntune(work, &["record", "--kernel", "x", "--workload", "rr", "--rate", "5"]),
+        2,
+        &["--live"],
+    );
     fails(&mut live(&["--", "/nonexistent/tool"]), 3, &["cannot run /nonexistent/tool"]);
     fails(&mut live(&["--cpu", "x", "--", "true"]), 2, &["`x` is no list of CPUs"]);
     if !is_allowed() {
@@ -202,7 +182,11 @@ fn what_cannot_be_watched_is_refused_by_name() {
     fails(&mut live(&["--cgroup", "/tmp", "--", "true"]), 2, &["/tmp is no cgroup"]);
     let most = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").unwrap();
     if most.trim().parse::<u64>().unwrap() < 100_000 {
-        fails(&mut live(&["--rate", "100000", "--", "true"]), 2, &["samples per second are more than the kernel takes"]);
+        fails(
+            &mut live(&["--rate", "100000", "--", "true"]),
+            2,
+            &["samples per second are more than the kernel takes"],
+        );
     }
 }
 
@@ -237,7 +221,8 @@ fn only_what_a_command_does_is_watched_if_asked() {
     let load = "i=0; while [ $i -lt 300 ]; do cat /proc/self/maps > /dev/null; i=$((i+1)); done";
     run(work, &["record", "--live", "--command-only", "--rate", "2000", "--", "sh", "-c", load]);
     let threads = json(work, &["report", "latest", "threads"]);
-    let names: Vec<&str> = threads["threads"].as_array().unwrap().iter().map(|row| row["comm"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        threads["threads"].as_array().unwrap().iter().map(|row| row["comm"].as_str().unwrap()).collect();
     let ours = ["sh", "cat", "[interrupt]", "[not sampled]"];
     assert!(names.contains(&"cat") && names.iter().all(|name| ours.contains(name)), "{names:?}");
     assert_eq!(threads["sampled"]["filter"].as_str().map(|text| text.contains("processes")), Some(true));

@@ -1,8 +1,8 @@
 //! kgmon held against the truth: the module runs in an emulated guest while the recorder watches.
 
-mod support;
 #[path = "live_kgmon/bench.rs"]
 mod bench;
+mod support;
 #[path = "live_kgmon/truth.rs"]
 mod truth;
 
@@ -16,8 +16,8 @@ fn compare(bench: &Bench, window: &truth::Arcs, dump: &Dump, functions: &str) ->
     let counted = truth::counted(dump, &bench.symbols);
     let traceable = truth::traceable(functions, &bench.symbols);
     let differences = truth::differences(window, &counted, &traceable, &bench.symbols);
-    for difference in &differences {
-        println!("{difference:?}");
+    for of in &differences {
+        println!("{} -> {}: recorder {}, kgmon {}", of.caller, of.callee, of.recorder, of.kgmon);
     }
     assert_eq!(dump.lost_calls, 0);
     assert!(!dump.stalled && !dump.modules_missed);

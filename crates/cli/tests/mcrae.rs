@@ -3,10 +3,8 @@
 
 mod support;
 
-use kerntune_kernel::Triggers;
-use kerntune_profile::{How, PathKind};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +12,6 @@ use std::process::{Command, Stdio};
 use support::{checkout, fails, kerntune};
 
 const PATCHES: &str = "kernel/patches/6.12/mcrae-tags";
-const COMPILER: &str = "kernel/patches/6.12/mcrae-compiler";
 
 /// Instructions of a call that lie outside of its triggers, at most: what a function does with its
 /// stack before the first and after the last.
@@ -170,30 +167,6 @@ fn a_kernel_with_triggers_gives_the_figures_of_its_recording_and_of_the_one_with
     for line in ["-> tcp_v4_rcv", "-> sock_def_readable", "---- Context switch", "<- sk_wait_data"] {
         assert!(text.contains(line), "{line} is not in {text}");
     }
-}
-
-/// Calls by a function's plain name, of the rows of call paths that are not below an interrupt, in threads of `comm`; and
-/// the names of what ran below interrupts or in other threads.
-fn of_thread(profile: &Path, comm: &str) -> (BTreeMap<String, u64>, BTreeSet<String>) {
-    let tables = kerntune_profile::Profile::load(profile).unwrap().tables;
-    let mut own: Vec<bool> = Vec::new();
-    let (mut calls, mut others) = (BTreeMap::new(), BTreeSet::new());
-    for row in &tables.paths {
-        let above = own.get(row.parent as usize).copied();
-        let is_own = match row.kind {
-            PathKind::Thread => row.comm == comm,
-            _ => above.unwrap_or(false) && row.how != How::Interrupt,
-        };
-        own.push(is_own);
-        if row.kind == PathKind::Function {
-            let name = tables.name(row.function).to_string();
-            match is_own {
-                true => *calls.entry(name).or_default() += row.calls,
-                false => drop(others.insert(name)),
-            }
-        }
-    }
-    (calls, others)
 }
 
 /// `import mcrae --follow`: tags as they come, and an interrupt ends it with all that came.

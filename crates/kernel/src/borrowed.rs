@@ -100,7 +100,8 @@ impl Objects {
         fs::copy(kernel.build_log(), log).at("copy", kernel.build_log())?;
         let compiler: Compiler = of.cc.parse()?;
         let (make_vars, log) = (&of.make_vars[..], log.to_owned());
-        let kbuild = Kbuild { tree: &self.tree, arch: of.arch, compiler: &compiler, make_vars, log, cache: None };
+        let kbuild =
+            Kbuild { tree: &self.tree, arch: of.arch, compiler: &compiler, make_vars, log, cache: None };
         let args = make_args(None, &make_flags(&of.flags(), &of.object_flags), of.arch.targets());
         kbuild.make(&format!("link {label} {}", of.version), &args, None, progress)?;
         let path = self.build.join(link_script::FILE);

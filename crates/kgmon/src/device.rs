@@ -194,9 +194,7 @@ impl Device {
     pub fn open() -> Result<Self> {
         match OpenOptions::new().read(true).write(true).open(DEVICE) {
             Ok(file) => Ok(Self(Mutex::new(file))),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                Err(Error::NoDevice { path: device_path() })
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::NoDevice { path: device_path() }),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 Err(crate::obstacle().unwrap_or(Error::NotRoot))
             }
@@ -308,7 +306,8 @@ mod tests {
 
     #[test]
     fn the_status_is_read_by_names() {
-        let status = Status::read("version 1\ncalls counting\nentry direct\nfuture 5\narcs 12\nmemory_bytes 99\n");
+        let status =
+            Status::read("version 1\ncalls counting\nentry direct\nfuture 5\narcs 12\nmemory_bytes 99\n");
         assert!(status.counting);
         assert_eq!((&status.entry[..], status.arcs, status.memory_bytes), ("direct", 12, 99));
     }

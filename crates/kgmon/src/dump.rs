@@ -309,7 +309,16 @@ impl Dump {
         let mut out = Out(MAGIC.to_vec());
         out.u32(VERSION);
         out.u32(HEADER as u32);
-        out.words(&[flags, self.sequence, start, end, self.anchor, self.real_ns, self.mono_ns, self.since_ns]);
+        out.words(&[
+            flags,
+            self.sequence,
+            start,
+            end,
+            self.anchor,
+            self.real_ns,
+            self.mono_ns,
+            self.since_ns,
+        ]);
         out.words(&[self.counting_ns, self.sampling_ns, self.period_ns, self.tick_ns, self.resolution_ns]);
         out.words(&[self.lost_calls, self.lost_samples, self.late_samples, self.user_samples]);
         out.words(&[self.idle_samples, self.kernel_samples, self.arc_capacity, self.sample_capacity]);
@@ -340,8 +349,7 @@ impl Dump {
             let (caller, callee, calls) = (words.u64(), words.u64(), words.u64());
             add(&mut sums, (caller, callee), calls)?;
         }
-        self.arcs =
-            sums.into_iter().map(|((caller, callee), calls)| Arc { caller, callee, calls }).collect();
+        self.arcs = sums.into_iter().map(|((caller, callee), calls)| Arc { caller, callee, calls }).collect();
         let mut sums = BTreeMap::new();
         for _ in 0..samples {
             let (ip, count) = (words.u64(), words.u64());

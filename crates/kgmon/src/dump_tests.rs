@@ -40,7 +40,8 @@ fn arc(caller: u64, callee: u64, calls: u64) -> Arc {
 #[test]
 fn a_dump_is_read_in_order_and_what_is_there_twice_is_added() {
     let dump =
-        Dump::read(&bytes(&[(9, 3, 1), (7, 3, 5), (9, 3, 2)], &[(8, 1), (2, 4)], &[(1, 2, 1, "veth")])).unwrap();
+        Dump::read(&bytes(&[(9, 3, 1), (7, 3, 5), (9, 3, 2)], &[(8, 1), (2, 4)], &[(1, 2, 1, "veth")]))
+            .unwrap();
     assert_eq!(dump.arcs, [arc(7, 3, 5), arc(9, 3, 3)]);
     assert_eq!(dump.samples, [Sample { ip: 2, count: 4 }, Sample { ip: 8, count: 1 }]);
     assert_eq!(dump.modules, [Module { name: "veth".into(), start: 1, end: 2, gone: true }]);

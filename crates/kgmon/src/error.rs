@@ -61,7 +61,9 @@ pub enum Error {
         hint: &'static str,
     },
     /// The module is not loaded.
-    #[error("{path} is not there: the module kgmon is not loaded, or nobody makes devices here (devtmpfs, udev)")]
+    #[error(
+        "{path} is not there: the module kgmon is not loaded, or nobody makes devices here (devtmpfs, udev)"
+    )]
     NoDevice {
         /// The device.
         path: PathBuf,

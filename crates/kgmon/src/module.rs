@@ -114,7 +114,8 @@ pub fn load(module: &Path) -> Result<()> {
     }
     let io = |action| move |source| Error::Io { action, path: module.to_owned(), source };
     let file = File::open(module).map_err(io("open"))?;
-    let text = text_of_kernel()?.map_or(String::new(), |(start, end)| format!("text_start={start} text_end={end}"));
+    let text =
+        text_of_kernel()?.map_or(String::new(), |(start, end)| format!("text_start={start} text_end={end}"));
     let parameters = CString::new(text).unwrap_or_default();
     rustix::system::finit_module(&file, &parameters, 0).map_err(|errno| {
         let hint = match errno {

@@ -153,7 +153,12 @@ impl Collector {
         self.drain()?;
         let counted = self.counted()?;
         let lost = self.lost();
-        let source = self.descriptions().into_iter().map(|description| description.name).collect::<Vec<_>>().join("; ");
+        let source = self
+            .descriptions()
+            .into_iter()
+            .map(|description| description.name)
+            .collect::<Vec<_>>()
+            .join("; ");
         let wall_ns = u64::try_from(self.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Ok(TopView { wall_ns, lost, source, counted, ..top::of(&self.all, most) })
     }
@@ -196,9 +201,18 @@ impl Collector {
 
     fn bound_bytes(&self, descriptions: &[Description]) -> u64 {
         let buffers: usize = descriptions.iter().map(|description| description.buffers).sum();
-        let names: usize = self.all.table.functions().iter().map(|function| {
-            size_of_val(function) + function.name.len() + function.file.as_ref().map_or(0, String::len) + 24
-        }).sum();
+        let names: usize = self
+            .all
+            .table
+            .functions()
+            .iter()
+            .map(|function| {
+                size_of_val(function)
+                    + function.name.len()
+                    + function.file.as_ref().map_or(0, String::len)
+                    + 24
+            })
+            .sum();
         (self.options.bounds.bytes() + buffers + names) as u64
     }
 }

@@ -29,16 +29,12 @@ impl Waiting {
             return Err(failed(std::io::ErrorKind::NotFound.into()));
         }
         let arguments = command.iter().map(OsString::from);
-        let child = Command::new("/bin/sh")
-            .args(["-c", SHELL, "sh"])
-            .args(arguments)
-            .spawn()
-            .map_err(failed)?;
+        let child =
+            Command::new("/bin/sh").args(["-c", SHELL, "sh"]).args(arguments).spawn().map_err(failed)?;
         let waiting = Self { child, program };
         loop {
-            let status = waitpid(Some(waiting.pid()), WaitOptions::UNTRACED).map_err(|error| {
-                Error::Spawn { program: waiting.program.clone(), source: error.into() }
-            })?;
+            let status = waitpid(Some(waiting.pid()), WaitOptions::UNTRACED)
+                .map_err(|error| Error::Spawn { program: waiting.program.clone(), source: error.into() })?;
             if status.is_some_and(|(_, status)| status.stopped()) {
                 return Ok(waiting);
             }

@@ -32,5 +32,5 @@ pub use error::{Error, Result};
 pub use options::{cpu_list, Filter, Options};
 pub use profile::Labels;
 pub use source::{Description, Observed, Source};
-pub use top::{TopFunction, TopPath, TopView};
 pub use sources::perf::record::{parse as parse_record, Chain, Layout, Record};
+pub use top::{TopFunction, TopPath, TopView};

@@ -62,7 +62,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { rate: 1000, filter: Filter::default(), bounds: Bounds::default(), software_clock: false, on_exec: false }
+        Self {
+            rate: 1000,
+            filter: Filter::default(),
+            bounds: Bounds::default(),
+            software_clock: false,
+            on_exec: false,
+        }
     }
 }
 
@@ -73,7 +79,8 @@ impl Default for Options {
 pub fn cpu_list(text: &str) -> Result<Vec<u32>> {
     const MOST: u32 = 65_536;
     let wrong = || Error::Filter(format!("`{}` is no list of CPUs: write 0-3,8", text.trim()));
-    let number = |text: &str| text.trim().parse::<u32>().ok().filter(|number| *number < MOST).ok_or_else(wrong);
+    let number =
+        |text: &str| text.trim().parse::<u32>().ok().filter(|number| *number < MOST).ok_or_else(wrong);
     let mut cpus = Vec::new();
     for part in text.trim().split(',') {
         match part.split_once('-') {

@@ -7,8 +7,9 @@
 use crate::aggregate::{Aggregate, Key, Role, Tree};
 use crate::{Description, Error, Filter, Observed, Result};
 use kerntune_profile::{
-    rfc3339, Address, CallArc, Capture, Counted, FunctionIndex, FunctionStats, How, Instructions, KernelId, Manifest,
-    Nanoseconds, PathKind, PathNode, Profile, RegionStats, Run, Sampled, SwitchStats, Symbol, Tables, ThreadKind, ThreadStats,
+    rfc3339, Address, CallArc, Capture, Counted, FunctionIndex, FunctionStats, How, Instructions, KernelId,
+    Manifest, Nanoseconds, PathKind, PathNode, Profile, RegionStats, Run, Sampled, SwitchStats, Symbol,
+    Tables, ThreadKind, ThreadStats,
 };
 use kerntune_symbols::Running;
 use std::collections::{BTreeMap, HashMap};
@@ -63,7 +64,8 @@ impl Seen<'_> {
         let release = &self.running.release;
         let id = self.running.build_id.clone().unwrap_or_else(|| release.clone());
         let running = KernelId { id, label: release.clone(), version: release.clone() };
-        let mut manifest = Manifest::new(&labels.id, labels.kernel.clone().unwrap_or(running), &labels.workload, "host");
+        let mut manifest =
+            Manifest::new(&labels.id, labels.kernel.clone().unwrap_or(running), &labels.workload, "host");
         manifest.run = Run::Measured;
         manifest.recorded = rfc3339(SystemTime::now());
         manifest.elapsed_ns = Nanoseconds(times.elapsed);
@@ -94,7 +96,8 @@ impl Seen<'_> {
             }));
         }
         // Where samples do not see halted CPUs, they share the rest of the time.
-        let halted = if sees_idle || self.filter.is_of_tasks() { 0 } else { self.halted_ns.min(self.observed.ns) };
+        let halted =
+            if sees_idle || self.filter.is_of_tasks() { 0 } else { self.halted_ns.min(self.observed.ns) };
         let sample = (self.observed.ns - halted) / samples;
         let idle = halted.saturating_add(self.all.halted.saturating_mul(sample));
         let kept = (self.all.samples - self.all.halted).saturating_mul(sample);
@@ -104,7 +107,8 @@ impl Seen<'_> {
 
     fn sampled(&self, times: &Times) -> Sampled {
         let words = |of: fn(&Description) -> String| {
-            let words: Vec<String> = self.descriptions.iter().map(of).filter(|word| !word.is_empty()).collect();
+            let words: Vec<String> =
+                self.descriptions.iter().map(of).filter(|word| !word.is_empty()).collect();
             words.join("; ")
         };
         let bias = words(|description| description.bias.clone().unwrap_or_default());
@@ -136,10 +140,13 @@ impl Seen<'_> {
     }
 
     fn sources(&self) -> Vec<String> {
-        let mut sources: Vec<String> = self.descriptions.iter().map(|description| description.name.clone()).collect();
+        let mut sources: Vec<String> =
+            self.descriptions.iter().map(|description| description.name.clone()).collect();
         sources.extend(self.running.sources.iter().cloned());
         sources.extend(self.running.notes.iter().map(|note| format!("note: {note}")));
-        sources.extend(self.descriptions.iter().flat_map(|d| d.lacks.iter().map(|lack| format!("note: {lack}"))));
+        sources.extend(
+            self.descriptions.iter().flat_map(|d| d.lacks.iter().map(|lack| format!("note: {lack}"))),
+        );
         sources
     }
 
@@ -208,7 +215,8 @@ impl Seen<'_> {
         let mut paths = Vec::with_capacity(self.all.tree.nodes().len() + 2);
         for (number, from) in (0..).zip(self.all.tree.nodes()) {
             let parent = if from.parent == Tree::ROOT { PathNode::ROOT } else { from.parent };
-            let mut path = node(number, parent, PathKind::Function, from.samples.saturating_mul(times.sample));
+            let mut path =
+                node(number, parent, PathKind::Function, from.samples.saturating_mul(times.sample));
             match from.key {
                 Key::Thread(comm) => {
                     path.kind = PathKind::Thread;
@@ -277,11 +285,17 @@ impl Seen<'_> {
     /// Switches scaled to those that were counted.
     fn switches(&self) -> Vec<SwitchStats> {
         let rows = self.all.switches.rows();
-        let weighed = rows.iter().fold(self.all.switches.crowded, |sum, (_, weight)| sum.saturating_add(*weight));
-        let counted = self.counted.iter().filter(|row| row.kind == "switch").map(|row| row.count).sum::<u64>();
+        let weighed =
+            rows.iter().fold(self.all.switches.crowded, |sum, (_, weight)| sum.saturating_add(*weight));
+        let counted =
+            self.counted.iter().filter(|row| row.kind == "switch").map(|row| row.count).sum::<u64>();
         let counted = if counted == 0 { weighed } else { counted };
-        let scale = |weight: u64| (u128::from(weight) * u128::from(counted)).checked_div(weighed.into()).unwrap_or(0) as u64;
-        let name = |number: Option<u32>| number.map_or("[not known]", |number| self.all.threads.name(number)).to_string();
+        let scale = |weight: u64| {
+            (u128::from(weight) * u128::from(counted)).checked_div(weighed.into()).unwrap_or(0) as u64
+        };
+        let name = |number: Option<u32>| {
+            number.map_or("[not known]", |number| self.all.threads.name(number)).to_string()
+        };
         let row = |(switch, weight): (crate::Switch, u64)| SwitchStats {
             region: 0,
             from: name(switch.from),

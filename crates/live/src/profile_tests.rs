@@ -16,7 +16,8 @@ fn aggregate() -> Aggregate {
         is_global: true,
         module: None,
     };
-    let mut all = Aggregate::new(Table::new(NAMES.iter().enumerate().map(symbol).collect()), Bounds::default());
+    let mut all =
+        Aggregate::new(Table::new(NAMES.iter().enumerate().map(symbol).collect()), Bounds::default());
     all.threads.named(7, 7, "redis");
     let samples: [(u32, bool, &[u64]); 7] = [
         (7, false, &[at(1), at(1), at(0)]),

@@ -138,7 +138,8 @@ fn is_within_itself(all: &Aggregate, mut parent: u32, function: u32) -> bool {
 
 fn paths(all: &Aggregate, most: usize) -> Vec<TopPath> {
     let nodes = all.tree.nodes();
-    let mut heaviest: Vec<u32> = (0..nodes.len() as u32).filter(|at| nodes[*at as usize].samples > 0).collect();
+    let mut heaviest: Vec<u32> =
+        (0..nodes.len() as u32).filter(|at| nodes[*at as usize].samples > 0).collect();
     heaviest.sort_by_key(|at| (std::cmp::Reverse(nodes[*at as usize].samples), *at));
     heaviest.truncate(most);
     let word = |key: Key| match key {
@@ -147,9 +148,11 @@ fn paths(all: &Aggregate, most: usize) -> Vec<TopPath> {
         Key::Idle => "[idle task]".into(),
         Key::User => "[user]".into(),
         Key::Unattributed => "[unattributed]".into(),
-        Key::Function(function) => {
-            all.table.functions().get(function as usize).map_or("[unknown]".into(), |found| found.name.clone())
-        }
+        Key::Function(function) => all
+            .table
+            .functions()
+            .get(function as usize)
+            .map_or("[unknown]".into(), |found| found.name.clone()),
     };
     let path = |at: &u32| {
         let (mut names, mut up) = (Vec::new(), *at);

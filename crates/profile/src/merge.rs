@@ -7,9 +7,9 @@
 //! a later profile has come last: [`Tables::within`] holds if all ran the same regions in order.
 
 use crate::{
-    Address, Block, CallArc, Carried, Counted, Edge, Error, FunctionIndex, FunctionTotals, HistogramBucket, IdleStats,
-    Instructions, Manifest, ModelEvent, ModelEventStats, PathNode, PointStats, Profile, RegionStats, Result, Sampled,
-    SwitchStats, Symbol, Tables, ThreadStats,
+    Address, Block, CallArc, Carried, Counted, Edge, Error, FunctionIndex, FunctionTotals, HistogramBucket,
+    IdleStats, Instructions, Manifest, ModelEvent, ModelEventStats, PathNode, PointStats, Profile,
+    RegionStats, Result, Sampled, SwitchStats, Symbol, Tables, ThreadStats,
 };
 use kerntune_work::Key;
 use std::collections::{BTreeMap, HashMap};
@@ -112,7 +112,8 @@ fn carried(parts: &[(&Profile, u64)]) -> Option<Carried> {
 /// How the sum was sampled, if any part was. A sample of the sum stands for the longest time that one of a part does,
 /// times its weight: errors that are told of it are at least the true ones.
 fn sampled(parts: &[(&Profile, u64)]) -> Option<Sampled> {
-    let all = || parts.iter().filter_map(|(profile, weight)| Some((profile.manifest.sampled.as_ref()?, *weight)));
+    let all =
+        || parts.iter().filter_map(|(profile, weight)| Some((profile.manifest.sampled.as_ref()?, *weight)));
     let (first, _) = all().next()?;
     let words = |of: fn(&Sampled) -> Option<&str>| {
         let mut words: Vec<&str> = all().filter_map(|(sampled, _)| of(sampled)).collect();

@@ -27,7 +27,11 @@ fn of<'a>(profile: &'a Profile, kinds: &[&str]) -> Vec<&'a Counted> {
 
 /// Time in which they were counted, ns.
 fn wall(profile: &Profile) -> u64 {
-    profile.manifest.sampled.as_ref().map_or(profile.manifest.elapsed_ns.get(), |sampled| sampled.wall_ns.get())
+    profile
+        .manifest
+        .sampled
+        .as_ref()
+        .map_or(profile.manifest.elapsed_ns.get(), |sampled| sampled.wall_ns.get())
 }
 
 /// Those of these kinds as a table after an empty line; nothing if there are none.
@@ -44,7 +48,8 @@ pub(crate) fn text(profile: &Profile, kinds: &[&str], top: usize, style: Style) 
     ]);
     for row in rows.iter().take(top) {
         let count = if row.kind == "time" { crate::unit::readable(row.count) } else { grouped(row.count) };
-        let rate = if row.kind == "time" { String::new() } else { figure(per_second(row.count, wall(profile))) };
+        let rate =
+            if row.kind == "time" { String::new() } else { figure(per_second(row.count, wall(profile))) };
         table.row([count.into(), rate.into(), printable(&row.name).into(), printable(&row.source).into()]);
     }
     let mut out = format!("\n{}", table.render(style));

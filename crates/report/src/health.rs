@@ -128,7 +128,9 @@ fn note(what: &str, count: u64, events: u64) -> String {
         }
         "crowded_threads" => format!("{count} samples are of threads that found no room of their own."),
         "crowded_switches" => format!("{count} context switches found no room in their table."),
-        "lost_switch_samples" => format!("{count} samples of context switches were lost: the others stand for them."),
+        "lost_switch_samples" => {
+            format!("{count} samples of context switches were lost: the others stand for them.")
+        }
         // A recorder newer than this list still gets its say.
         _ => format!("{}: {count}.", what.replace('_', " ")),
     }

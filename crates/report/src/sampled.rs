@@ -28,7 +28,10 @@ pub(crate) fn notes(manifest: &Manifest) -> Vec<String> {
     let Some(sampled) = &manifest.sampled else { return Vec::new() };
     let mut notes = vec![how(sampled)];
     if !sampled.calls {
-        notes.push("Sampling counts no calls: times are of all calls together, and elapsed is time on the stack.".into());
+        notes.push(
+            "Sampling counts no calls: times are of all calls together, and elapsed is time on the stack."
+                .into(),
+        );
     }
     if let Some(bias) = &sampled.bias {
         notes.push(format!("Bias: {bias}."));

@@ -21,11 +21,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let plain = !symbol.name.starts_with("__pfx_") && !symbol.name.contains('.') && symbol.is_global;
         let function = symbols.lookup(symbol.address).map(|at| &symbols.functions()[at]);
         let file = function.filter(|f| f.address == symbol.address).and_then(|f| f.file.as_deref());
-        if let Some(file) = file.filter(|file| plain && file.contains('/') && often[symbol.name.as_str()] == 1) {
+        if let Some(file) =
+            file.filter(|file| plain && file.contains('/') && often[symbol.name.as_str()] == 1)
+        {
             files.entry(file).or_default().push(&symbol.name);
         }
     }
-    println!("# Source files of Linux {}, each with its first and its last global function.", kernel.manifest.version);
+    println!(
+        "# Source files of Linux {}, each with its first and its last global function.",
+        kernel.manifest.version
+    );
     for (file, names) in files {
         let mut names = vec![names[0], names[names.len() - 1]];
         names.dedup();

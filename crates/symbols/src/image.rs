@@ -30,8 +30,11 @@ pub(crate) fn find(places: &[PathBuf], build_id: Option<&str>) -> (Option<PathBu
         let shown = place.display();
         match (build_id_of(place), build_id) {
             (Ok(Some(found)), Some(running)) if found == running => return (Some(place.clone()), notes),
-            (Ok(Some(_)), Some(_)) => notes.push(format!("{shown} is of another build of this kernel, and not used")),
-            (Ok(_), _) => notes.push(format!("{shown} cannot be told to be this kernel's (no build id), and is not used")),
+            (Ok(Some(_)), Some(_)) => {
+                notes.push(format!("{shown} is of another build of this kernel, and not used"))
+            }
+            (Ok(_), _) => notes
+                .push(format!("{shown} cannot be told to be this kernel's (no build id), and is not used")),
             (Err(error), _) => notes.push(format!("{shown} is not used: {error}")),
         }
     }

@@ -79,10 +79,12 @@ fn symbol(line: &[u8]) -> Option<(u64, u8, &str, Option<&str>)> {
     };
     let mut words = symbol.split(' ');
     let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
-    let plain = |text: &str| !text.is_empty() && text.len() <= NAME_MAX && !text.chars().any(char::is_control);
+    let plain =
+        |text: &str| !text.is_empty() && text.len() <= NAME_MAX && !text.chars().any(char::is_control);
     // `from_str_radix` takes a sign.
     let is_number = !address.is_empty() && address.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let fits = is_number && kind.len() == 1 && plain(name) && module.is_none_or(plain) && words.next().is_none();
+    let fits =
+        is_number && kind.len() == 1 && plain(name) && module.is_none_or(plain) && words.next().is_none();
     let address = u64::from_str_radix(address, 16).ok().filter(|_| fits)?;
     Some((address, *kind.as_bytes().first()?, name, module))
 }
@@ -104,8 +106,12 @@ mod tests {
         let all = Kallsyms::parse(text, "x").unwrap();
         let named: Vec<_> = all.symbols.iter().map(|s| (s.name.as_str(), s.module.as_deref())).collect();
         let bpf = "bpf_prog_6deef7357e7b4530_sd_fw_egress";
-        let expected =
-            [("_text", None), ("do_one_initcall", None), ("nft_do_chain", Some("nf_tables")), (bpf, Some("bpf"))];
+        let expected = [
+            ("_text", None),
+            ("do_one_initcall", None),
+            ("nft_do_chain", Some("nf_tables")),
+            (bpf, Some("bpf")),
+        ];
         assert_eq!(named, expected);
         assert_eq!((all.strange, all.symbols[0].is_global, all.symbols[1].is_global), (2, true, false));
     }

@@ -44,10 +44,14 @@ pub fn infer(files: &mut [Option<String>]) -> Inferred {
     let known: Vec<usize> = (0..files.len()).filter(|at| place(files[*at].as_deref()).is_some()).collect();
     let mut inferred = Inferred::default();
     for triple in known.windows(3) {
-        let [before, at, after] = triple.iter().map(|at| files[*at].as_deref()).collect::<Vec<_>>()[..] else { continue };
+        let [before, at, after] = triple.iter().map(|at| files[*at].as_deref()).collect::<Vec<_>>()[..]
+        else {
+            continue;
+        };
         if let (Some(between), Some(file)) = (common(before, after), at) {
             inferred.checked += 1;
-            inferred.right += usize::from(file.starts_with(between) && file[between.len()..].starts_with('/'));
+            inferred.right +=
+                usize::from(file.starts_with(between) && file[between.len()..].starts_with('/'));
         }
     }
     let mut found = Vec::new();

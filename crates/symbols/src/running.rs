@@ -45,10 +45,13 @@ impl Running {
             found.sources.push(format!("source files: kernel {} of this work directory", own.manifest.label));
         } else if found.table.functions().iter().all(|function| function.file.is_none()) {
             let mut kernels = kerntune_kernel::list(work)?;
-            kernels.sort_by_key(|kernel: &Kernel| (distance(&kernel.manifest.version, &found.release), kernel.manifest.id.clone()));
+            kernels.sort_by_key(|kernel: &Kernel| {
+                (distance(&kernel.manifest.version, &found.release), kernel.manifest.id.clone())
+            });
             let taken = kernels.iter().find_map(|kernel| {
                 let symbols = kernel.symbols().ok()?;
-                let pairs = symbols.functions().iter().filter_map(|f| Some((f.name.as_str(), f.file.as_deref()?)));
+                let pairs =
+                    symbols.functions().iter().filter_map(|f| Some((f.name.as_str(), f.file.as_deref()?)));
                 let pairs: Vec<_> = pairs.filter(|(_, file)| file.contains('/')).collect();
                 let origin = format!("kernel {} ({})", kernel.manifest.label, kernel.manifest.version);
                 (!pairs.is_empty()).then(|| found.take_files_by_name(pairs, &origin))
@@ -75,7 +78,8 @@ impl Running {
         let list = Kallsyms::parse(&text, KALLSYMS)?;
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
         let build_id = kerntune_kernel::running_build_id();
-        let mut found = Self { sources: vec![format!("names: {KALLSYMS}")], release, build_id, ..Self::default() };
+        let mut found =
+            Self { sources: vec![format!("names: {KALLSYMS}")], release, build_id, ..Self::default() };
         if list.strange > 0 {
             found.notes.push(format!("{} lines of {KALLSYMS} were not understood", list.strange));
         }
@@ -93,10 +97,14 @@ impl Running {
             .filter(|slide| text_at.is_none_or(|text| *slide <= text));
         match found.slide {
             Some(0) | None => {}
-            Some(slide) => found.sources.push(format!("the kernel runs {slide:#x} above where it was linked (KASLR)")),
+            Some(slide) => {
+                found.sources.push(format!("the kernel runs {slide:#x} above where it was linked (KASLR)"))
+            }
         }
         if found.slide.is_none() {
-            found.notes.push("where the kernel was linked is not known: addresses are those at which it runs".into());
+            found.notes.push(
+                "where the kernel was linked is not known: addresses are those at which it runs".into(),
+            );
         }
         if let (Some(path), Some(symbols)) = (image, symbols) {
             found.take_files(&symbols);
@@ -126,7 +134,8 @@ impl Running {
         let functions = self.table.functions();
         let mut files = by_name(functions, pairs);
         let named = files.iter().flatten().count();
-        let mut order: Vec<usize> = (0..functions.len()).filter(|at| functions[*at].module.is_none()).collect();
+        let mut order: Vec<usize> =
+            (0..functions.len()).filter(|at| functions[*at].module.is_none()).collect();
         order.sort_by_key(|at| functions[*at].address);
         let mut sorted: Vec<Option<String>> = order.iter().map(|at| files[*at].take()).collect();
         let Inferred { functions: inferred, checked, right } = infer(&mut sorted);
@@ -154,7 +163,8 @@ impl Running {
 /// How far two versions are apart: by their first number that differs.
 fn distance(a: &str, b: &str) -> [u64; 3] {
     let numbers = |version: &str| {
-        let mut parts = version.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u64>().unwrap_or(0));
+        let mut parts =
+            version.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u64>().unwrap_or(0));
         [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default)
     };
     let (a, b) = (numbers(a), numbers(b));

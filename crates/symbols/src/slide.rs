@@ -51,7 +51,8 @@ fn program_headers(header: &[u8; 64]) -> Option<(u64, u16, u16)> {
 pub fn vmcoreinfo(notes: &[u8]) -> Option<&[u8]> {
     let mut rest = notes;
     while let Some((head, after)) = rest.split_first_chunk::<12>() {
-        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]) as usize;
+        let word =
+            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]) as usize;
         let padded = |size: usize| size.checked_next_multiple_of(4);
         let name = after.get(..word(0))?;
         let after = after.get(padded(word(0))?..)?;
@@ -78,7 +79,9 @@ mod tests {
     #[test]
     fn the_slide_is_in_the_note_for_crash_dumps() {
         let mut notes = Vec::new();
-        for (name, text) in [("CORE\0", &b"abcde"[..]), ("VMCOREINFO\0", b"OSRELEASE=6.12\nKERNELOFFSET=1f000000\n")] {
+        for (name, text) in
+            [("CORE\0", &b"abcde"[..]), ("VMCOREINFO\0", b"OSRELEASE=6.12\nKERNELOFFSET=1f000000\n")]
+        {
             for word in [name.len() as u32, text.len() as u32, 0] {
                 notes.extend(word.to_le_bytes());
             }

@@ -56,9 +56,9 @@ impl Table {
         let mut table = Self::default();
         let mut starts: Vec<u64> = symbols.iter().map(|symbol| symbol.address).collect();
         starts.dedup();
-        let mut symbols = symbols.into_iter().peekable();
+        let symbols = symbols.into_iter();
         let mut last = None;
-        while let Some(symbol) = symbols.next() {
+        for symbol in symbols {
             // The first of those at an address is the best name for it.
             if last == Some(symbol.address) || !begins_function(&symbol.name) {
                 continue;
@@ -94,9 +94,9 @@ impl Table {
             let function = &self.functions[known as usize];
             function.name == name && function.size == size
         };
-        if self.later.get(&address).filter(same).is_some() || self.at_first(address).is_some_and(|known| {
-            self.functions[known as usize].name == name
-        }) {
+        if self.later.get(&address).filter(same).is_some()
+            || self.at_first(address).is_some_and(|known| self.functions[known as usize].name == name)
+        {
             return;
         }
         self.later.insert(address, (address.saturating_add(size), number));

@@ -34,7 +34,7 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
         path = copy.canonicalize().at("open", &copy)?;
     }
     let m = &package.manifest;
-    let config = fs::read_to_string(kernel.config()).at("read", &kernel.config())?;
+    let config = fs::read_to_string(kernel.config()).at("read", kernel.config())?;
     if !config.lines().any(|line| line == "CONFIG_ACPI=y") {
         output.progress().note(
             "warning: this kernel has no ACPI: `poweroff` stops the machine and does not switch it off. If it has to, build with \

@@ -76,7 +76,7 @@ impl Options {
             .collect();
         arcs.sort_unstable();
         let unknown = calls.unknown.iter().filter_map(|(function, places)| {
-            let Some(row) = row(*function) else { return None };
+            let row = row(*function)?;
             Some((row, Unknown { calls: places.calls, jumps: places.jumps, patched: places.patched }))
         });
         Ok(Code { unknown: unknown.collect(), arcs, binds: false })

@@ -9,8 +9,10 @@ use kerntune_work::{NoProgress, WorkDir};
 use std::path::{Path, PathBuf};
 
 /// A module whose functions are called a known number of times.
-const CALLEE: ModuleSource =
-    ModuleSource { name: "callee", files: &[("Makefile", include_str!("callee.mk")), ("callee.c", include_str!("callee.c"))] };
+const CALLEE: ModuleSource = ModuleSource {
+    name: "callee",
+    files: &[("Makefile", include_str!("callee.mk")), ("callee.c", include_str!("callee.c"))],
+};
 
 pub struct Bench {
     work: WorkDir,

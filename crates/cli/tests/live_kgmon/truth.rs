@@ -6,7 +6,7 @@
 
 use kerntune_analyze::events::{replay, Bounds, Frame, Machine, Visitor};
 use kerntune_analyze::TraceFile;
-use kerntune_kernel::{Kernel, Symbols};
+use kerntune_kernel::Symbols;
 use kerntune_kgmon::Dump;
 use kerntune_machine::Outcome;
 use kerntune_trace::How;
@@ -78,8 +78,7 @@ pub fn recorded(outcome: &Outcome, symbols: &Symbols) -> Vec<Arcs> {
 /// The same of a dump.
 pub fn counted(dump: &Dump, symbols: &Symbols) -> Arcs {
     let unknown = symbols.functions().len() as u32;
-    let function =
-        |address: u64| symbols.lookup(address).map_or(unknown, |at| symbols.whole(at) as u32);
+    let function = |address: u64| symbols.lookup(address).map_or(unknown, |at| symbols.whole(at) as u32);
     let mut arcs = Arcs::new();
     for arc in &dump.arcs {
         *arcs.entry((function(arc.caller.wrapping_sub(1)), function(arc.callee))).or_default() += arc.calls;
@@ -113,7 +112,8 @@ pub fn differences(
     let name = |at: u32| {
         symbols.functions().get(at as usize).map_or("[unknown code]".into(), |function| function.name.clone())
     };
-    let keys: BTreeSet<_> = recorder.keys().chain(kgmon.keys()).filter(|(_, to)| functions.contains(to)).collect();
+    let keys: BTreeSet<_> =
+        recorder.keys().chain(kgmon.keys()).filter(|(_, to)| functions.contains(to)).collect();
     let count = |arcs: &Arcs, key| arcs.get(key).copied().unwrap_or(0);
     keys.into_iter()
         .filter(|key| count(recorder, key) != count(kgmon, key))
@@ -124,9 +124,4 @@ pub fn differences(
             kgmon: count(kgmon, key),
         })
         .collect()
-}
-
-/// The kernel's functions.
-pub fn symbols(kernel: &Kernel) -> Symbols {
-    kernel.symbols().unwrap()
 }

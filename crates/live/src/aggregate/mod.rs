@@ -158,7 +158,8 @@ impl Aggregate {
         self.path.clear();
         let (mut interrupt, mut unknown) = (false, 0);
         for (depth, address) in sample.kernel.iter().enumerate() {
-            let Some(function) = self.table.lookup(address.saturating_sub(if depth == 0 { 0 } else { CALL })) else {
+            let Some(function) = self.table.lookup(address.saturating_sub(if depth == 0 { 0 } else { CALL }))
+            else {
                 unknown += 1;
                 if depth == 0 {
                     self.path.push(Key::Unattributed);

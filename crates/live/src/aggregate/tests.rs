@@ -52,7 +52,8 @@ fn paths(aggregate: &Aggregate) -> Vec<(String, u64)> {
 fn samples_go_to_their_thread_to_interrupts_or_to_idle() {
     let mut all = aggregate();
     all.threads.named(7, 7, "redis");
-    let kernel = |tid, kernel: &[u64]| Sample { tid, tgid: tid, is_user: false, kernel: kernel.to_vec().leak() };
+    let kernel =
+        |tid, kernel: &[u64]| Sample { tid, tgid: tid, is_user: false, kernel: kernel.to_vec().leak() };
     all.sample(&kernel(7, &[at(1), at(0)]));
     all.sample(&Sample { tid: 7, tgid: 7, is_user: true, kernel: &[] });
     // A softirq on the way out of an interrupt that hit a system call.
@@ -90,7 +91,13 @@ fn a_return_address_behind_a_function_is_that_functions() {
 #[test]
 fn a_switch_has_the_reason_outside_of_the_scheduler() {
     let mut all = aggregate();
-    let switch = SwitchSample { from: Some(1), to: None, preempted: Some(false), kernel: &[at(6), at(6), at(1)], weight: 5 };
+    let switch = SwitchSample {
+        from: Some(1),
+        to: None,
+        preempted: Some(false),
+        kernel: &[at(6), at(6), at(1)],
+        weight: 5,
+    };
     all.switch(&switch);
     let (found, count) = all.switches.rows()[0];
     assert_eq!((found.reason, found.to, found.kind, count), (Some(1), None, SwitchKind::Voluntary, 5));

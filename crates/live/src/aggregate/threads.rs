@@ -94,7 +94,8 @@ impl Threads {
 
     /// A thread began, with the name of the one that made it.
     pub fn forked(&mut self, tid: u32, tgid: u32, parent: u32) {
-        let comm = self.living.get(&parent).and_then(|row| self.rows.get(*row as usize)).map_or(0, |row| row.comm);
+        let comm =
+            self.living.get(&parent).and_then(|row| self.rows.get(*row as usize)).map_or(0, |row| row.comm);
         // A number may be given again before its end was told.
         self.ended(tid);
         if let Some(row) = self.row(tid, tgid) {
@@ -205,7 +206,8 @@ mod tests {
         threads.ended(12);
         threads.add(13, 13, 1, 0);
         threads.add(14, 14, 1, 0);
-        let mut rows: Vec<_> = threads.rows().map(|r| (r.tid, threads.name(r.comm), r.user + r.kernel)).collect();
+        let mut rows: Vec<_> =
+            threads.rows().map(|r| (r.tid, threads.name(r.comm), r.user + r.kernel)).collect();
         rows.sort();
         // 10 has no samples, 11 and 12 are gone: they have made room for 13; for 14 there is none.
         assert_eq!(rows, [(0, "ls", 3), (0, "sh", 5)]);

@@ -27,7 +27,9 @@ impl Place {
     /// Makes the directory.
     pub(super) fn make(&self) -> Result<()> {
         match DirBuilder::new().mode(0o700).create(&self.0) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(Error::io("create", &self.0)(error)),
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                Err(Error::io("create", &self.0)(error))
+            }
             _ => Ok(()),
         }
     }

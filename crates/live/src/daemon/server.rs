@@ -51,7 +51,9 @@ fn listen(place: &Place) -> Result<UnixListener> {
     let socket = place.socket();
     // We have the lock: whose socket this was is gone.
     match fs::remove_file(&socket) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::io("replace", &socket)(error)),
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(Error::io("replace", &socket)(error))
+        }
         _ => {}
     }
     let (_directory, path) = place.short()?;
@@ -90,11 +92,16 @@ fn answer(
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     BufReader::new(stream.take(QUESTION_MAX)).read_line(&mut line)?;
-    let failed = |error: Error| Answer::Failed { nothing: matches!(error, Error::Nothing(_)), message: error.to_string() };
+    let failed = |error: Error| Answer::Failed {
+        nothing: matches!(error, Error::Nothing(_)),
+        message: error.to_string(),
+    };
     let answer = match serde_json::from_str(&line) {
         Err(error) => Answer::Failed { message: format!("the question is none: {error}"), nothing: false },
         Ok(Request::Status) => Answer::Status(Box::new(status(collector, started))),
-        Ok(Request::Top { most }) => collector.top(most).map_or_else(failed, |view| Answer::Top(Box::new(view))),
+        Ok(Request::Top { most }) => {
+            collector.top(most).map_or_else(failed, |view| Answer::Top(Box::new(view)))
+        }
         Ok(Request::Reset) => collector.reset().map_or_else(failed, |()| Answer::Done),
         Ok(Request::Stop) => {
             *stopped = true;

@@ -177,7 +177,13 @@ fn single(profile: &Profile) -> Result<Markup> {
 }
 
 /// What sampling knows of functions: no calls.
-fn sampled_single(profile: &Profile, functions: &[FunctionRow], all: usize, times: &Times, unit: TimeUnit) -> Markup {
+fn sampled_single(
+    profile: &Profile,
+    functions: &[FunctionRow],
+    all: usize,
+    times: &Times,
+    unit: TimeUnit,
+) -> Markup {
     let name = unit.name();
     let heads = [
         format!("elapsed, {name}"),

@@ -189,7 +189,8 @@ fn rest(all: usize, shown: usize, style: Style) -> String {
 
 /// What sampling knows of functions: no calls.
 fn sampled_table(profile: &Profile, functions: &[FunctionRow], times: &Times) -> Columns {
-    let unit = TimeUnit::for_largest(functions.iter().map(|row| row.totals.elapsed_ns.get()).max().unwrap_or(0));
+    let unit =
+        TimeUnit::for_largest(functions.iter().map(|row| row.totals.elapsed_ns.get()).max().unwrap_or(0));
     let head = |head: &str| format!("{head}\n{}", unit.name());
     let mut table = Columns::new([
         (head("elapsed").as_str(), Side::Right),
@@ -230,7 +231,9 @@ fn header(profile: &Profile, times: &Times, options: &Options) -> String {
     let events = match &options.region {
         Some(_) => String::new(),
         None => match &manifest.sampled {
-            Some(sampled) => format!("({} samples, {} CPUs)", grouped(sampled.samples), grouped(sampled.cpus)),
+            Some(sampled) => {
+                format!("({} samples, {} CPUs)", grouped(sampled.samples), grouped(sampled.cpus))
+            }
             None => format!("({} events)", grouped(manifest.events)),
         },
     };

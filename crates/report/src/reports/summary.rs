@@ -179,10 +179,18 @@ impl Report for Options {
         line("machine", format!("{} ({repeats})", manifest.machine));
         line("recorded", manifest.recorded.clone());
         let percent = |ns| fixed(share(ns, times.elapsed), 2);
-        line("elapsed", match &manifest.sampled {
-            Some(s) => format!("{} ({} CPUs in {})", readable(times.elapsed), grouped(s.cpus), readable(s.wall_ns.get())),
-            None => readable(times.elapsed),
-        });
+        line(
+            "elapsed",
+            match &manifest.sampled {
+                Some(s) => format!(
+                    "{} ({} CPUs in {})",
+                    readable(times.elapsed),
+                    grouped(s.cpus),
+                    readable(s.wall_ns.get())
+                ),
+                None => readable(times.elapsed),
+            },
+        );
         line("busy", format!("{} ({} %)", readable(times.busy), percent(times.busy)));
         line("idle", format!("{} ({} %)", readable(times.idle), percent(times.idle)));
         line("user", format!("{} ({} %)", readable(times.user), percent(times.user)));

@@ -172,7 +172,10 @@ impl Report for Options {
         line("Preempted", found.preempted);
         // Rows of a sampled profile are scaled up from some of the switches.
         if profile.manifest.sampled.is_some() {
-            out += &style.paint(Role::Faint, "All were counted; kinds, reasons and pairs are of a sample, scaled up.\n");
+            out += &style.paint(
+                Role::Faint,
+                "All were counted; kinds, reasons and pairs are of a sample, scaled up.\n",
+            );
         }
         if found.count > 0 {
             out.push('\n');

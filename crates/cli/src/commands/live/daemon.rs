@@ -39,7 +39,8 @@ fn start(work: &WorkDir, watch: &Watch, output: &Output) -> Result<Exit, Failure
     if let State::Runs(process) = state(&Place::of(work))? {
         return Err(runs_already(process));
     }
-    let program = std::env::current_exe().map_err(|source| Error::Spawn { program: "kerntune".into(), source })?;
+    let program =
+        std::env::current_exe().map_err(|source| Error::Spawn { program: "kerntune".into(), source })?;
     let mut child = Command::new(&program)
         .args(std::env::args_os().skip(1))
         .arg("--foreground")
@@ -92,7 +93,8 @@ fn collect(work: &WorkDir, watch: &Watch, output: &Output) -> Result<Exit, Failu
     };
     let found = std::cell::OnceCell::new();
     let mut dump = |collector: &mut Collector, labels: Labels| {
-        let kernel = found.get_or_init(|| kerntune_kernel::running(work).ok().flatten().as_ref().map(kernel_id));
+        let kernel =
+            found.get_or_init(|| kerntune_kernel::running(work).ok().flatten().as_ref().map(kernel_id));
         let labels = Labels { kernel: kernel.clone(), ..labels };
         keep(work, collector, labels).map(|(path, _)| path)
     };
@@ -186,12 +188,16 @@ const SCHEMA: &str = "kerntune-live-status/1";
 
 /// An answer to another question: never of this version.
 pub(super) fn strange() -> Failure {
-    Failure::usage("the collector is of another version of kerntune: `kerntune live stop` it, and start it again")
+    Failure::usage(
+        "the collector is of another version of kerntune: `kerntune live stop` it, and start it again",
+    )
 }
 
 fn as_json(status: &Status) -> serde_json::Value {
     let mut json = serde_json::json!({ "schema": SCHEMA, "runs": true });
-    if let (Some(all), Ok(serde_json::Value::Object(more))) = (json.as_object_mut(), serde_json::to_value(status)) {
+    if let (Some(all), Ok(serde_json::Value::Object(more))) =
+        (json.as_object_mut(), serde_json::to_value(status))
+    {
         all.extend(more);
     }
     json

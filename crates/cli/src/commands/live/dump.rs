@@ -25,7 +25,8 @@ pub fn run(work: &WorkDir, options: &Dump, output: &Output) -> Result<Exit, Fail
     } else {
         output.print(&summary::Options.text(&profile, output.style())?);
         let id = &profile.manifest.id;
-        output.note(&format!("\nprofile {}\n`kerntune report {id} flat` shows the functions", path.display()));
+        output
+            .note(&format!("\nprofile {}\n`kerntune report {id} flat` shows the functions", path.display()));
     }
     Ok(Exit::Ok)
 }

@@ -49,14 +49,16 @@ pub fn record(global: &Global, options: &Record, output: &Output) -> Result<Exit
     }
     let name = name_of(&options.command);
     let kernel = own.as_ref().map(kernel_id);
-    let labels = Labels { id: String::new(), workload: name, region: "command".into(), operations: 1, kernel };
+    let labels =
+        Labels { id: String::new(), workload: name, region: "command".into(), operations: 1, kernel };
     let (path, profile) = keep(&work, &mut collector, labels)?;
     if options.format.json {
         output.print(&summary::Options.json(&profile)?);
     } else {
         output.print(&summary::Options.text(&profile, output.style())?);
         let id = &profile.manifest.id;
-        output.note(&format!("\nprofile {}\n`kerntune report {id} flat` shows the functions", path.display()));
+        output
+            .note(&format!("\nprofile {}\n`kerntune report {id} flat` shows the functions", path.display()));
     }
     // What was recorded is whole, whatever the command thinks of itself.
     if let Some(failed) = ended.filter(|status| !status.success()) {

@@ -20,7 +20,8 @@ pub(super) enum Target {
 
 /// The targets of a filter, one for each buffer, and the number of CPUs.
 pub(super) fn targets(filter: &Filter) -> Result<(Vec<Target>, u64)> {
-    let online = fs::read_to_string("/sys/devices/system/cpu/online").map_err(Error::io("read", "/sys/devices/system/cpu/online"))?;
+    let online = fs::read_to_string("/sys/devices/system/cpu/online")
+        .map_err(Error::io("read", "/sys/devices/system/cpu/online"))?;
     let online = cpu_list(&online)?;
     let cpus = if filter.cpus.is_empty() { online.clone() } else { filter.cpus.clone() };
     if let Some(missing) = cpus.iter().find(|cpu| !online.contains(cpu)) {
@@ -48,14 +49,18 @@ fn open_cgroup(path: &Path) -> Result<File> {
     let directory = File::open(path).map_err(Error::io("open the cgroup", path))?;
     match path.join("cgroup.procs").exists() {
         true => Ok(directory),
-        false => Err(Error::Filter(format!("{} is no cgroup: give its directory below /sys/fs/cgroup", path.display()))),
+        false => Err(Error::Filter(format!(
+            "{} is no cgroup: give its directory below /sys/fs/cgroup",
+            path.display()
+        ))),
     }
 }
 
 fn threads_of(process: u32) -> Result<Vec<u32>> {
     let gone = || Error::Filter(format!("there is no process {process}"));
     let tasks = fs::read_dir(format!("/proc/{process}/task")).map_err(|_| gone())?;
-    let threads: Vec<u32> = tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok()).collect();
+    let threads: Vec<u32> =
+        tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok()).collect();
     if threads.is_empty() {
         return Err(gone());
     }
@@ -97,7 +102,13 @@ pub(super) fn open(what: What, target: &Target, often: Often, on_exec: bool) -> 
     }
 }
 
-fn opened(event: impl Event, what: What, target: &Target, often: Often, on_exec: bool) -> io::Result<Counter> {
+fn opened(
+    event: impl Event,
+    what: What,
+    target: &Target,
+    often: Often,
+    on_exec: bool,
+) -> io::Result<Counter> {
     let is_time = matches!(what, What::Cycles | What::Clock);
     let mut builder = Builder::new(event);
     let mut sample = SampleFlag::IP | SampleFlag::TID | SampleFlag::CALLCHAIN;

@@ -108,8 +108,11 @@ impl Perf {
         let no_cycles = match options.software_clock {
             true => Some("the software clock was asked for".to_string()),
             false => {
-                let tried = targets.first().map(|target| open(What::Cycles, target, Often::Period(cycles), false));
-                tried.and_then(io::Result::err).map(|error| format!("the CPU counts no cycles here ({error})"))
+                let tried =
+                    targets.first().map(|target| open(What::Cycles, target, Often::Period(cycles), false));
+                tried
+                    .and_then(io::Result::err)
+                    .map(|error| format!("the CPU counts no cycles here ({error})"))
             }
         };
         let (what, mean) = match no_cycles {
@@ -308,6 +311,8 @@ fn check_rate(asked: u64) -> Result<()> {
 
 fn cycles_per_second() -> u64 {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("cpu MHz")?.split(':').nth(1)?.trim().parse::<f64>().ok());
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("cpu MHz")?.split(':').nth(1)?.trim().parse::<f64>().ok());
     line.map_or(USUAL_HZ, |mhz| (mhz * 1e6) as u64).clamp(100_000_000, 10_000_000_000)
 }

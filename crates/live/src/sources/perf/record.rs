@@ -136,7 +136,13 @@ impl<'a> Fields<'a> {
 }
 
 /// Reads the record of this kind: `body` is what follows its header. `None` if it is damaged.
-pub fn parse<'a>(kind: u32, misc: u16, body: &'a [u8], layout: Layout, chain: &mut Chain) -> Option<Record<'a>> {
+pub fn parse<'a>(
+    kind: u32,
+    misc: u16,
+    body: &'a [u8],
+    layout: Layout,
+    chain: &mut Chain,
+) -> Option<Record<'a>> {
     let mut fields = Fields(body);
     Some(match kind {
         kind::SAMPLE => sample(fields, USER_MODES.contains(&(misc & MODE)), layout, chain)?,
@@ -160,13 +166,24 @@ pub fn parse<'a>(kind: u32, misc: u16, body: &'a [u8], layout: Layout, chain: &m
         kind::THROTTLE => Record::Throttled,
         kind::KSYMBOL => {
             let (address, size, what, flags) = (fields.u64()?, fields.u32()?, fields.u16()?, fields.u16()?);
-            Record::Symbol { address, size, is_bpf: what == BPF, gone: flags & UNREGISTER != 0, name: fields.text() }
+            Record::Symbol {
+                address,
+                size,
+                is_bpf: what == BPF,
+                gone: flags & UNREGISTER != 0,
+                name: fields.text(),
+            }
         }
         _ => Record::Other,
     })
 }
 
-fn sample<'a>(mut fields: Fields<'a>, is_user: bool, layout: Layout, chain: &mut Chain) -> Option<Record<'a>> {
+fn sample<'a>(
+    mut fields: Fields<'a>,
+    is_user: bool,
+    layout: Layout,
+    chain: &mut Chain,
+) -> Option<Record<'a>> {
     chain.clear();
     let (ip, pid, tid) = (fields.u64()?, fields.u32()?, fields.u32()?);
     let period = if layout.period { fields.u64()? } else { 1 };
@@ -235,7 +252,8 @@ mod tests {
         body.extend([64_u32.to_ne_bytes(), [1, 0, 1, 0]].concat());
         body.extend(*b"bpf_prog_1\0");
         let symbol = parse(kind::KSYMBOL, 0, &body, Layout::default(), &mut chain);
-        let expected = Record::Symbol { address: 0xf000, size: 64, is_bpf: true, gone: true, name: b"bpf_prog_1" };
+        let expected =
+            Record::Symbol { address: 0xf000, size: 64, is_bpf: true, gone: true, name: b"bpf_prog_1" };
         assert_eq!(symbol, Some(expected));
         assert_eq!(parse(99, 0, &[], Layout::default(), &mut chain), Some(Record::Other));
     }

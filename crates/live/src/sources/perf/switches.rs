@@ -15,12 +15,7 @@ const WANTS_TO_RUN: u64 = 0x100;
 #[derive(Debug)]
 pub(super) enum SwitchReader {
     /// By the tracepoint's bytes.
-    Tracepoint {
-        id: u64,
-        from: Range<usize>,
-        to: Range<usize>,
-        state: Range<usize>,
-    },
+    Tracepoint { id: u64, from: Range<usize>, to: Range<usize>, state: Range<usize> },
     /// By the counter alone; why there is no more.
     Counter(String),
 }
@@ -65,9 +60,9 @@ impl SwitchReader {
     pub fn lacks(&self) -> Option<String> {
         match self {
             SwitchReader::Tracepoint { .. } => None,
-            SwitchReader::Counter(why) => {
-                Some(format!("whom the CPU was given to, and whether it was taken away, is not known ({why})"))
-            }
+            SwitchReader::Counter(why) => Some(format!(
+                "whom the CPU was given to, and whether it was taken away, is not known ({why})"
+            )),
         }
     }
 
@@ -79,7 +74,9 @@ impl SwitchReader {
                 into.switch(&SwitchSample { from, to: None, preempted: None, kernel, weight });
             }
             SwitchReader::Tracepoint { from, to, state, .. } => {
-                let (Some(from), Some(to), Some(state)) = (name(raw, from), name(raw, to), number(raw, state)) else {
+                let (Some(from), Some(to), Some(state)) =
+                    (name(raw, from), name(raw, to), number(raw, state))
+                else {
                     into.note("damaged_records", 1);
                     return;
                 };

@@ -27,7 +27,10 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
     frame.render_widget(Paragraph::new(head_lines(state)), head);
     let titles = Tab::ALL.iter().zip(1..).map(|(tab, number)| format!("{number} {}", tab.title()));
     let chosen = Tab::ALL.iter().position(|tab| *tab == state.tab);
-    frame.render_widget(Tabs::new(titles).select(chosen).highlight_style(BOLD.add_modifier(Modifier::REVERSED)), tabs);
+    frame.render_widget(
+        Tabs::new(titles).select(chosen).highlight_style(BOLD.add_modifier(Modifier::REVERSED)),
+        tabs,
+    );
     rows(frame, list, state);
     let text = match (&state.said, state.typing) {
         (_, true) => format!("/{}_", printable(&state.filter)),
@@ -73,14 +76,21 @@ fn rows(frame: &mut Frame, area: Rect, state: &mut State) {
     let all = state.rows();
     let room = usize::from(area.height.saturating_sub(1));
     state.top = state.top.min(all.len().saturating_sub(room));
-    let mark = |word: &str, sort: Sort| if state.sort == sort { format!("{word}*") } else { word.to_string() };
+    let mark =
+        |word: &str, sort: Sort| if state.sort == sort { format!("{word}*") } else { word.to_string() };
     let (heads, widths): (Vec<String>, Vec<Constraint>) = match state.tab {
         Tab::Rates => (
             vec!["count".into(), "per second".into(), mark("what", Sort::Name), "source".into()],
             vec![Constraint::Length(14), Constraint::Length(12), Constraint::Fill(2), Constraint::Fill(1)],
         ),
         Tab::Functions => (
-            vec![mark("% self", Sort::Own), "±".into(), mark("% total", Sort::Total), mark("function", Sort::Name), "source".into()],
+            vec![
+                mark("% self", Sort::Own),
+                "±".into(),
+                mark("% total", Sort::Total),
+                mark("function", Sort::Name),
+                "source".into(),
+            ],
             vec![
                 Constraint::Length(8),
                 Constraint::Length(6),
@@ -135,7 +145,8 @@ mod tests {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(frame, state)).unwrap();
         let buffer = terminal.backend().buffer().clone();
-        let line = |y: u16| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_string();
+        let line =
+            |y: u16| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_string();
         (0..height).map(line).collect()
     }
 
@@ -145,9 +156,14 @@ mod tests {
         state.take(view(1));
         let lines = screen(&mut state, 80, 8);
         assert_eq!(lines[0], "perf: cpu-clock 2.0 s, 4,000 samples, 0 lost");
-        assert_eq!(lines[1], "idle 25.0 %  user 12.5 %  kernel 62.5 %, of that interrupts 2.5 %  (sampled: ± i");
+        assert_eq!(
+            lines[1],
+            "idle 25.0 %  user 12.5 %  kernel 62.5 %, of that interrupts 2.5 %  (sampled: ± i"
+        );
         assert_eq!(lines[2], " 1 functions │ 2 paths │ 3 subsystems │ 4 interrupts │ 5 rates");
-        assert!(lines[3].starts_with("% self*") && lines[3].contains("% total") && lines[3].contains("function"));
+        assert!(
+            lines[3].starts_with("% self*") && lines[3].contains("% total") && lines[3].contains("function")
+        );
         let words: Vec<&str> = lines[4].split_whitespace().collect();
         assert_eq!(words, ["10.0", "0.5", "10.0", "clear_page", "arch/x86/lib/clear_page.S"]);
         assert!(lines[6].contains("ksys_read") && lines[7].starts_with("1-5 Tab list"), "{lines:#?}");
@@ -179,7 +195,11 @@ mod tests {
             state.key(key);
         }
         let lines = screen(&mut state, 100, 8);
-        assert!(lines[0].contains("[frozen]") && lines[0].contains("[last interval]") && lines[0].contains("filter: x"));
+        assert!(
+            lines[0].contains("[frozen]")
+                && lines[0].contains("[last interval]")
+                && lines[0].contains("filter: x")
+        );
         assert!(lines[7].starts_with("/x_"), "{lines:#?}");
         assert!(!lines.concat().contains('\u{1b}'));
     }

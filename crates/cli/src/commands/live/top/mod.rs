@@ -68,7 +68,8 @@ impl Feed<'_> {
                 _ => Err(strange()),
             },
             Feed::Own(work, collector, kernel) => {
-                let labels = Labels { workload, region: "live".into(), kernel: kernel.clone(), ..Labels::default() };
+                let labels =
+                    Labels { workload, region: "live".into(), kernel: kernel.clone(), ..Labels::default() };
                 Ok(keep(work, collector, labels)?.0)
             }
         }
@@ -82,12 +83,16 @@ fn of_terminal(error: io::Error) -> Failure {
 /// Shows it until somebody has seen enough.
 pub fn run(work: &WorkDir, watch: &Watch, every: Duration, output: &Output) -> Result<Exit, Failure> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-        return Err(Failure::usage("live top needs a terminal; without one: kerntune live dump, kerntune live status --json"));
+        return Err(Failure::usage(
+            "live top needs a terminal; without one: kerntune live dump, kerntune live status --json",
+        ));
     }
     let runs = matches!(of(&Place::of(work))?, Found::Runs(_));
     let mut feed = if runs {
         if watch.is_given() {
-            return Err(Failure::usage("a collector runs already, and what it watches was said when it was started"));
+            return Err(Failure::usage(
+                "a collector runs already, and what it watches was said when it was started",
+            ));
         }
         Feed::Asked(work)
     } else {

@@ -188,7 +188,12 @@ impl State {
     /// The lines of the list that is chosen, filtered and in order.
     pub fn rows(&self) -> Vec<Row> {
         let view = self.view();
-        let plain = |(name, own): &(String, u64)| Row { own: *own, total: None, name: name.clone(), place: String::new() };
+        let plain = |(name, own): &(String, u64)| Row {
+            own: *own,
+            total: None,
+            name: name.clone(),
+            place: String::new(),
+        };
         let mut rows: Vec<Row> = match self.tab {
             Tab::Functions => view.functions.iter().map(of_function).collect(),
             Tab::Paths => view.paths.iter().map(of_path).collect(),
@@ -235,9 +240,11 @@ fn since(base: &TopView, now: &TopView) -> TopView {
     if now.wall_ns < base.wall_ns || base.wall_ns == 0 {
         return now.clone();
     }
-    let functions: HashMap<_, _> = base.functions.iter().map(|row| ((&row.name, &row.place), (row.own, row.total))).collect();
+    let functions: HashMap<_, _> =
+        base.functions.iter().map(|row| ((&row.name, &row.place), (row.own, row.total))).collect();
     let paths: HashMap<_, _> = base.paths.iter().map(|row| (&row.names, row.own)).collect();
-    let counted: HashMap<_, _> = base.counted.iter().map(|row| ((&row.kind, &row.name, &row.source), row.count)).collect();
+    let counted: HashMap<_, _> =
+        base.counted.iter().map(|row| ((&row.kind, &row.name, &row.source), row.count)).collect();
     let named = |base: &[(String, u64)], now: &[(String, u64)]| -> Vec<(String, u64)> {
         let known: HashMap<&String, u64> = base.iter().map(|(name, samples)| (name, *samples)).collect();
         now.iter().map(|(name, samples)| (name.clone(), less(*samples, &known, &name))).collect()
@@ -260,12 +267,19 @@ fn since(base: &TopView, now: &TopView) -> TopView {
             })
             .collect(),
         subsystems: named(&base.subsystems, &now.subsystems),
-        paths: now.paths.iter().map(|row| TopPath { own: less(row.own, &paths, &&row.names), ..row.clone() }).collect(),
+        paths: now
+            .paths
+            .iter()
+            .map(|row| TopPath { own: less(row.own, &paths, &&row.names), ..row.clone() })
+            .collect(),
         entries: named(&base.entries, &now.entries),
         counted: now
             .counted
             .iter()
-            .map(|row| Counted { count: less(row.count, &counted, &(&row.kind, &row.name, &row.source)), ..row.clone() })
+            .map(|row| Counted {
+                count: less(row.count, &counted, &(&row.kind, &row.name, &row.source)),
+                ..row.clone()
+            })
             .collect(),
     }
 }
@@ -306,7 +320,10 @@ pub mod tests {
                 function("clear_page", "arch/x86/lib/clear_page.S", 400, 400),
             ],
             subsystems: vec![("arch/x86".into(), 400 * times), ("net/ipv4".into(), 300 * times)],
-            paths: vec![TopPath { names: vec!["redis".into(), "ksys_read".into(), "tcp_ack".into()], own: 250 * times }],
+            paths: vec![TopPath {
+                names: vec!["redis".into(), "ksys_read".into(), "tcp_ack".into()],
+                own: 250 * times,
+            }],
             entries: vec![("asm_common_interrupt".into(), 100 * times)],
             counted: vec![
                 count("interrupt", "LOC Local timer interrupts", 500, "/proc/interrupts"),
@@ -328,10 +345,21 @@ pub mod tests {
         assert_eq!(names(&state), ["ksys_read", "tcp_ack", "clear_page"]);
         state.key(Key::Char('s'));
         assert_eq!(names(&state), ["clear_page", "ksys_read", "tcp_ack"]);
-        for key in [Key::Char('/'), Key::Char('N'), Key::Char('e'), Key::Char('t'), Key::Char('q'), Key::Backspace, Key::Enter] {
+        for key in [
+            Key::Char('/'),
+            Key::Char('N'),
+            Key::Char('e'),
+            Key::Char('t'),
+            Key::Char('q'),
+            Key::Backspace,
+            Key::Enter,
+        ] {
             assert_eq!(state.key(key), Wish::Nothing);
         }
-        assert_eq!((names(&state), state.filter.as_str(), state.typing), (vec!["tcp_ack".to_string()], "Net", false));
+        assert_eq!(
+            (names(&state), state.filter.as_str(), state.typing),
+            (vec!["tcp_ack".to_string()], "Net", false)
+        );
         state.key(Key::Char('/'));
         state.key(Key::Escape);
         assert_eq!((names(&state).len(), state.typing), (3, false));
@@ -341,8 +369,14 @@ pub mod tests {
         state.key(Key::Previous);
         assert_eq!((state.tab, names(&state)), (Tab::Rates, vec!["LOC Local timer interrupts".to_string()]));
         state.key(Key::Char('3'));
-        assert_eq!((state.tab, names(&state)), (Tab::Subsystems, vec!["arch/x86".to_string(), "net/ipv4".to_string()]));
-        assert_eq!([state.key(Key::Char('w')), state.key(Key::Char('q')), state.key(Key::Interrupt)], [Wish::Save, Wish::Quit, Wish::Quit]);
+        assert_eq!(
+            (state.tab, names(&state)),
+            (Tab::Subsystems, vec!["arch/x86".to_string(), "net/ipv4".to_string()])
+        );
+        assert_eq!(
+            [state.key(Key::Char('w')), state.key(Key::Char('q')), state.key(Key::Interrupt)],
+            [Wish::Save, Wish::Quit, Wish::Quit]
+        );
     }
 
     #[test]
@@ -356,7 +390,10 @@ pub mod tests {
         assert_eq!(state.view().samples, 12_000);
         state.take(view(4));
         state.key(Key::Char('i'));
-        assert_eq!((state.view().samples, state.view().wall_ns, state.rows()[0].own), (4_000, 2_000_000_000, 400));
+        assert_eq!(
+            (state.view().samples, state.view().wall_ns, state.rows()[0].own),
+            (4_000, 2_000_000_000, 400)
+        );
         // After a reset the new figures are what is new.
         state.take(view(1));
         assert_eq!(state.view().samples, 4_000);

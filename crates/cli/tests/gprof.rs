@@ -218,7 +218,7 @@ fn what_the_code_has_is_what_objdump_shows() {
         |part: fn(&(u32, u32)) -> u32| theirs.values().map(|places| u64::from(part(places))).sum::<u64>();
     println!("{} arcs, {} calls, {} jumps", theirs.len(), sum(|p| p.0), sum(|p| p.1));
     assert!(theirs.len() > 30_000);
-    for (at, places) in &indirect {
+    for (at, places) in indirect.iter().filter(|(at, _)| !astray.contains(at)) {
         let Unknown { calls, jumps, .. } = ours.unknown.get(at).copied().unwrap_or_default();
         assert!(calls >= places.0 && jumps >= places.1, "{}: {places:?}, {calls} {jumps}", name(*at));
     }

@@ -27,6 +27,7 @@
 #include "kt_mark.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,6 +43,8 @@
  * nothing. */
 #define KT_SETTLE 50000000
 #define KT_ALIGN 100000000
+/* The coarsest clock that rows are timed by, nanoseconds: a tick is 1 to 10 ms. */
+#define KT_CLOCK_STEP 500000
 #define KT_MESSAGE 8192 /* the largest message of any row */
 #define KT_ITERATIONS_MAX 10000
 
@@ -132,6 +135,31 @@ static inline long long kt_clock(void)
 	if (clock_gettime(CLOCK_MONOTONIC, &time) < 0)
 		die("clock_gettime");
 	return (long long)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/*
+ * A clock that moves by ticks is none: short rows take no time by it and long ones whole ticks. A kernel without another
+ * clock (a virtual machine that offers neither a TSC that it can rely on nor a timer to check it by) has such a one.
+ */
+static void kt_check_clock(void)
+{
+	long long step = LLONG_MAX, last = kt_clock();
+
+	/* The smallest of some: between two readings others may run. */
+	for (int steps = 0; steps < 10;) {
+		long long now = kt_clock();
+
+		if (now == last)
+			continue;
+		if (now - last < step)
+			step = now - last;
+		last = now;
+		steps++;
+	}
+	if (step > KT_CLOCK_STEP) {
+		fprintf(stderr, "%s: this kernel's clock moves in steps of %lld ns, too coarse to time anything\n", kt_name, step);
+		exit(1);
+	}
 }
 
 /* A path in the scratch directory. */
@@ -401,6 +429,7 @@ static int kt_main(const struct kt_suite *suite, int argc, char **argv)
 	count = kt_choose(suite, only, chosen);
 	if (check)
 		return kt_check(chosen, count);
+	kt_check_clock();
 	kt_no_preemption();
 	length = readlink("/proc/self/exe", kt_self, sizeof(kt_self) - 1);
 	if (length < 0)

@@ -28,7 +28,8 @@ impl Kvm {
         Self { cpu, accelerator: "kvm" }
     }
 
-    /// The same guest, emulated: to try what comes after where there is no KVM. Its times are the emulator's.
+    /// The same guest, emulated: to try what comes after where there is no KVM. Its times are of virtual time,
+    /// an instruction a nanosecond.
     #[doc(hidden)]
     pub fn emulated(cpu: Option<u32>) -> Self {
         Self { cpu, accelerator: "tcg" }
@@ -37,6 +38,10 @@ impl Kvm {
     fn command(self, kernel: &Kernel, request: &RunRequest, directory: &Path) -> Command {
         let mut command = qemu::program(self.cpu);
         qemu::bare(&mut command);
+        if self.accelerator == "tcg" {
+            // A clock that the guest can tell the speed of, however busy the host is.
+            command.args(["-icount", "shift=0,sleep=off"]);
+        }
         // `max` is the host's CPU where the accelerator is KVM.
         command.args(["-accel", self.accelerator, "-cpu", "max", "-smp", "1"]);
         qemu::guest(&mut command, kernel, request, directory, "", "");

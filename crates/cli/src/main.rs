@@ -44,6 +44,7 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {
         Command::Gc(options) => commands::store::gc(global, options, output),
         Command::Kernel(command) => commands::kernel::run(global, command, output),
         Command::Workload(command) => commands::workload::run(command, output),
+        Command::Record(options) if options.live => commands::live::record(global, options, output),
         Command::Record(options) => commands::record::run(global, options, output),
         Command::Live(command) => commands::live::run(global, command, output),
         Command::Profile(command) => commands::profile::run(global, command, output),

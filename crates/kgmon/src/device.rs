@@ -1,6 +1,5 @@
 //! Commands to the module, and its answers.
 
-use crate::module::device_path;
 use crate::{Dump, Error, Result};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -194,11 +193,11 @@ impl Device {
     pub fn open() -> Result<Self> {
         match OpenOptions::new().read(true).write(true).open(DEVICE) {
             Ok(file) => Ok(Self(Mutex::new(file))),
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::NoDevice { path: device_path() }),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::NoDevice { path: DEVICE.into() }),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 Err(crate::obstacle().unwrap_or(Error::NotRoot))
             }
-            Err(source) => Err(Error::Io { action: "open", path: device_path(), source }),
+            Err(source) => Err(Error::Io { action: "open", path: DEVICE.into(), source }),
         }
     }
 
@@ -261,7 +260,7 @@ impl Device {
     fn ask(&self, command: &str) -> Result<Vec<u8>> {
         let mut file = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let verb = command.split(' ').next().unwrap_or(command);
-        let io = |action| move |source| Error::Io { action, path: device_path(), source };
+        let io = |action| move |source| Error::Io { action, path: DEVICE.into(), source };
         let written = file.write(command.as_bytes());
         file.seek(SeekFrom::Start(0)).map_err(io("rewind"))?;
         let mut answer = Vec::new();

@@ -1,6 +1,6 @@
 //! The module: built, loaded, unloaded, and why that cannot be.
 
-use crate::{Error, Result, DEVICE};
+use crate::{Error, Result};
 use kerntune_kernel::{Headers, Kernel, ModuleSource};
 use kerntune_work::{Progress, WorkDir};
 use std::ffi::CString;
@@ -178,11 +178,6 @@ fn text_of_kernel() -> Result<Option<(u64, u64)>> {
         }
     }
     Ok(None)
-}
-
-/// The device's path, for errors.
-pub(crate) fn device_path() -> PathBuf {
-    DEVICE.into()
 }
 
 #[cfg(test)]

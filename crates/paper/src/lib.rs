@@ -16,14 +16,13 @@ mod calls;
 mod outcome;
 mod paper;
 mod study;
+mod study_outcome;
 
 pub use calls::Calls;
 pub use outcome::{Figure, Line, Measured, Ours, Outcome, Part, State, Summary, SCHEMA};
 pub use paper::{names, Better, Experiment, Paper, Row, SelfOrChild, Source};
-pub use study::{
-    change_percent, Abstraction, Cost, CostError, Quantity, Study, StudyKernel, StudyLine, StudyOutcome,
-    StudyRow, StudyTable, Table, Variant,
-};
+pub use study::{change_percent, Abstraction, Cost, CostError, Quantity, Study, StudyRow, Table, Variant};
+pub use study_outcome::{StudyKernel, StudyLine, StudyOutcome, StudyTable};
 
 /// What can be wrong with a paper's file.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! What is changed of a profile's arcs before time is handed up: arcs of the code added, arcs cut.
 
-use super::{cut, Arc, CutBy, GraphError, Tie};
+use super::cut::{self, AutoCut};
+use super::{Arc, CutBy, GraphError, Tie};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Arcs to add and to cut; nothing by default.
@@ -15,25 +16,6 @@ pub struct Changes<'a> {
     /// Arcs that the code has and that nobody took bind cycles, too, as in gprof: then cycles do not depend on which calls
     /// a run happened to make.
     pub code_binds: bool,
-}
-
-/// How far the heuristic goes that cuts cycles open.
-///
-/// It puts the functions of each cycle in an order in which few calls go backwards (Eades, Lin and Smyth, "A fast and
-/// effective heuristic for the feedback arc set problem", 1993, with calls as weights), and cuts the arcs that do; those that
-/// need not be cut are taken back, those with the most calls first. Arcs with more calls than the limit stay, and the cycle
-/// with them: functions that really call each other in turns are one, and their time cannot be told apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AutoCut {
-    /// The most calls that an arc may have to be cut, per cent of the calls within its cycle.
-    pub most_percent: u8,
-}
-
-impl Default for AutoCut {
-    /// Five per cent.
-    fn default() -> Self {
-        Self { most_percent: 5 }
-    }
 }
 
 /// A call or jump of one function to the beginning of another, as the code has it.

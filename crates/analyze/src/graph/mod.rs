@@ -44,7 +44,8 @@ mod cut;
 mod propagate;
 mod tables;
 
-pub use changes::{AutoCut, Changes, CodeArc};
+pub use changes::{Changes, CodeArc};
+pub use cut::AutoCut;
 pub use propagate::GraphError;
 
 use std::collections::BTreeMap;

@@ -17,9 +17,6 @@ use kerntune_tune::record::{record_in_detail, Capture, RecordRequest, Repeat};
 use kerntune_tune::Session;
 
 pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, Failure> {
-    if options.live {
-        return super::live::record(global, options, output);
-    }
     let (Some(kernel), Some(name)) = (&options.kernel, &options.workload) else {
         return Err(Failure::usage("give --kernel and --workload, or --live for the kernel that runs here"));
     };

@@ -2,10 +2,8 @@
 //! study of `namei`. What is the paper's and what is ours go through the same arithmetic ([`change_percent`]).
 
 mod abstraction;
-mod outcome;
 
 pub use abstraction::{Abstraction, Cost, CostError};
-pub use outcome::{StudyKernel, StudyLine, StudyOutcome, StudyTable};
 
 use serde::{Deserialize, Serialize};
 

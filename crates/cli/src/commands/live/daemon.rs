@@ -1,12 +1,13 @@
 //! `kerntune live start | status | dump | reset | stop`.
 
+use super::ask::{asked, died, strange};
 use super::{dump, keep, kernel_id, tell};
 use crate::args::{Global, Live, Watch};
 use crate::exit::{Exit, Failure};
 use crate::global::work;
 use crate::output::Output;
 use kerntune_compare::number::grouped;
-use kerntune_live::daemon::{ask, serve, state, Answer, Place, Request, State, Status};
+use kerntune_live::daemon::{serve, state, Answer, Place, Request, State, Status};
 use kerntune_live::{Collector, Error, Labels};
 use kerntune_symbols::Running;
 use kerntune_work::WorkDir;
@@ -117,33 +118,6 @@ fn leave_the_terminal(place: &Place) {
     let _ = std::env::set_current_dir("/");
 }
 
-/// Asks the collector that runs, or says that none does.
-pub(super) fn asked(work: &WorkDir, request: &Request) -> Result<Answer, Failure> {
-    let place = Place::of(work);
-    match state(&place)? {
-        State::Runs(_) => {}
-        State::Died(process) => return Err(died(process)),
-        State::None => {
-            return Err(Failure::usage(format!(
-                "no collector runs for {}: `kerntune live start` begins",
-                work.root().display()
-            )));
-        }
-    }
-    match ask(&place, request)? {
-        Answer::Failed { message, nothing: true } => Err(Failure { exit: Exit::Recording, message }),
-        Answer::Failed { message, nothing: false } => Err(Failure::usage(message)),
-        answer => Ok(answer),
-    }
-}
-
-fn died(process: u32) -> Failure {
-    let message = format!(
-        "the collector (process {process}) was killed, and what it had seen is lost: `kerntune live start` begins anew"
-    );
-    Failure { exit: Exit::Recording, message }
-}
-
 fn done(work: &WorkDir, request: &Request, said: &str, output: &Output) -> Result<Exit, Failure> {
     asked(work, request)?;
     output.note(said);
@@ -185,13 +159,6 @@ fn status(work: &WorkDir, json: bool, output: &Output) -> Result<Exit, Failure> 
 
 /// Schema of `live status --json`.
 const SCHEMA: &str = "kerntune-live-status/1";
-
-/// An answer to another question: never of this version.
-pub(super) fn strange() -> Failure {
-    Failure::usage(
-        "the collector is of another version of kerntune: `kerntune live stop` it, and start it again",
-    )
-}
 
 fn as_json(status: &Status) -> serde_json::Value {
     let mut json = serde_json::json!({ "schema": SCHEMA, "runs": true });

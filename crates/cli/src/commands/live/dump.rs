@@ -1,6 +1,6 @@
 //! `kerntune live dump`.
 
-use super::daemon::{asked, strange};
+use super::ask::{asked, strange};
 use crate::args::Dump;
 use crate::exit::{Exit, Failure};
 use crate::export::gmon::Files;

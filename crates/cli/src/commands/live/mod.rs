@@ -1,5 +1,6 @@
 //! `kerntune record --live`, `kerntune live`: the kernel of this machine.
 
+mod ask;
 mod daemon;
 mod dump;
 mod top;

@@ -6,7 +6,7 @@
 mod draw;
 mod state;
 
-use super::daemon::{asked, strange};
+use super::ask::{asked, strange};
 use super::{keep, kernel_id};
 use crate::args::Watch;
 use crate::exit::{Exit, Failure};

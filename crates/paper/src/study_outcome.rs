@@ -1,6 +1,6 @@
 //! The paper's tables with ours beside them.
 
-use super::{change_percent, Cost, Quantity, Study, StudyRow, Table, Variant};
+use crate::study::{change_percent, Cost, Quantity, Study, StudyRow, Table, Variant};
 use crate::Paper;
 use kerntune_compare::KernelRef;
 use serde::Serialize;

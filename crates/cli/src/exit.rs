@@ -160,9 +160,11 @@ impl From<kerntune_live::Error> for Failure {
             Error::Work(inner) => inner.into(),
             Error::Profile(inner) => inner.into(),
             Error::Symbols(inner) => inner.into(),
-            Error::NotPermitted { .. } | Error::NoPerf { .. } | Error::Event { .. } | Error::Spawn { .. } => {
-                Self::new(Exit::Missing, error)
-            }
+            Error::NotPermitted { .. }
+            | Error::NoPerf { .. }
+            | Error::NoCalls { .. }
+            | Error::Event { .. }
+            | Error::Spawn { .. } => Self::new(Exit::Missing, error),
             Error::Nothing(_) => Self::new(Exit::Recording, error),
             other => Self::new(Exit::Usage, other),
         }

@@ -14,6 +14,8 @@ pub const DEVICE: &str = "/dev/kgmon";
 pub const MACRO: &[&str] = &[
     // System calls.
     "__x64_sys_*",
+    // Those without arguments.
+    "__do_sys_*",
     // The virtual file system.
     "vfs_*",
     "do_filp_open",

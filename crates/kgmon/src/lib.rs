@@ -31,4 +31,4 @@ pub use device::{Device, Entry, Start, Status, Timer, DEVICE, MACRO};
 pub use dump::seal;
 pub use dump::{Arc, Dump, DumpError, Module, Sample};
 pub use error::{Error, Result};
-pub use module::{build, build_for, is_loaded, load, obstacle, unload, SOURCE};
+pub use module::{build, build_for, find_or_build, installed, is_loaded, load, obstacle, unload, SOURCE};

@@ -45,6 +45,25 @@ pub fn build(work: &WorkDir, progress: &dyn Progress) -> Result<PathBuf> {
     Ok(kerntune_kernel::module_for(work, &headers, &SOURCE, progress)?)
 }
 
+/// The module for the kernel that runs: as a package installed it, or built.
+///
+/// # Errors
+/// As of [`build`].
+pub fn find_or_build(work: &WorkDir, progress: &dyn Progress) -> Result<PathBuf> {
+    match installed() {
+        Some(path) => Ok(path),
+        None => build(work, progress),
+    }
+}
+
+/// Where a package (DKMS) or `make modules_install` puts the module of the kernel that runs; none if it is not there, or
+/// compressed.
+pub fn installed() -> Option<PathBuf> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let top = Path::new("/lib/modules").join(release);
+    ["updates/dkms", "updates", "extra"].map(|folder| top.join(folder).join("kgmon.ko")).into_iter().find(|path| path.is_file())
+}
+
 /// Builds the module for a kernel that was built here with its objects kept.
 ///
 /// # Errors

@@ -100,6 +100,7 @@ impl Collector {
     /// A source that fails; no time to make a profile of.
     pub fn snapshot(&mut self, labels: &Labels) -> Result<Profile> {
         self.drain()?;
+        self.sources.iter_mut().try_for_each(|source| source.count(&mut self.all))?;
         let mut observed = None;
         for source in &mut self.sources {
             observed = observed.or(source.observed()?);

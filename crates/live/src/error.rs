@@ -42,6 +42,26 @@ pub enum Error {
         /// The kernel's limit.
         most: u64,
     },
+    /// Nothing can count calls here.
+    #[error(
+        "calls cannot be counted here. By the module kgmon: {kgmon}. By ftrace's function profiler: {profiler}. Without --calls \
+         times are sampled all the same"
+    )]
+    NoCalls {
+        /// What is in the module's way.
+        kgmon: String,
+        /// What is in the profiler's way.
+        profiler: String,
+    },
+    /// There is no module to load, or it is taken.
+    #[error("{0}")]
+    NoModule(String),
+    /// ftrace's profiler cannot be used.
+    #[error("{0}")]
+    NoProfiler(String),
+    /// The module, or what the kernel has against it.
+    #[error(transparent)]
+    Kgmon(#[from] kerntune_kgmon::Error),
     /// Nothing was seen.
     #[error("no time was watched: {0}")]
     Nothing(String),

@@ -45,6 +45,30 @@ impl Filter {
     }
 }
 
+/// Which calls are counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallCounts {
+    /// Globs of the functions whose calls are counted; all functions if empty.
+    pub only: Vec<String>,
+    /// Globs of functions whose calls are not.
+    pub except: Vec<String>,
+    /// The module that counts them, to be loaded if it is not; or why there is none.
+    pub module: Option<std::result::Result<PathBuf, String>>,
+}
+
+impl fmt::Display for CallCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.only.is_empty() {
+            true => f.write_str("all functions")?,
+            false => f.write_str(&self.only.join(" "))?,
+        }
+        match self.except.is_empty() {
+            true => Ok(()),
+            false => write!(f, " but {}", self.except.join(" ")),
+        }
+    }
+}
+
 /// How the kernel is watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -56,6 +80,8 @@ pub struct Options {
     pub bounds: Bounds,
     /// Use the software clock even where the CPU counts cycles.
     pub software_clock: bool,
+    /// Calls to count; none if this is `None`.
+    pub calls: Option<CallCounts>,
     /// Begin when the (one) process that is watched starts its program.
     pub on_exec: bool,
 }
@@ -67,6 +93,7 @@ impl Default for Options {
             filter: Filter::default(),
             bounds: Bounds::default(),
             software_clock: false,
+            calls: None,
             on_exec: false,
         }
     }

@@ -5,7 +5,7 @@
 //! lost, and what a division leaves, is nobody's (`unattributed`).
 
 use crate::aggregate::{Aggregate, Key, Role, Tree};
-use crate::{Description, Error, Filter, Observed, Result};
+use crate::{counted_calls, Description, Error, Filter, Observed, Result};
 use kerntune_profile::{
     rfc3339, Address, CallArc, Capture, Counted, FunctionIndex, FunctionStats, How, Instructions, KernelId,
     Manifest, Nanoseconds, PathKind, PathNode, Profile, RegionStats, Run, Sampled, SwitchStats, Symbol,
@@ -78,8 +78,20 @@ impl Seen<'_> {
         manifest.exact = false;
         manifest.sources = self.sources();
         manifest.sampled = Some(self.sampled(&times));
-        manifest.counted = self.counted;
+        manifest.counted = self.counted_with_system_calls();
         Ok(Profile { manifest, tables })
+    }
+
+    /// What counts calls.
+    fn counter(&self) -> Option<&Description> {
+        self.descriptions.iter().find(|description| description.calls)
+    }
+
+    /// What was counted, and system calls where their functions were.
+    fn counted_with_system_calls(&self) -> Vec<Counted> {
+        let source = self.counter().map_or("", |description| description.name.split(':').next().unwrap_or_default());
+        let calls = counted_calls::system_calls(&self.all.calls, &self.all.table, source);
+        self.counted.iter().cloned().chain(calls).collect()
     }
 
     fn lost(&self) -> u64 {
@@ -113,7 +125,7 @@ impl Seen<'_> {
         };
         let bias = words(|description| description.bias.clone().unwrap_or_default());
         Sampled {
-            source: words(|description| description.name.clone()),
+            source: words(|description| if description.samples() { description.name.clone() } else { String::new() }),
             samples: self.all.samples,
             sample_ns: Nanoseconds(times.sample),
             cpus: self.observed.cpus,
@@ -121,7 +133,7 @@ impl Seen<'_> {
             period: words(|description| description.period.clone()),
             bias: Some(bias).filter(|bias| !bias.is_empty()),
             filter: (!self.filter.is_all()).then(|| self.filter.to_string()),
-            calls: self.descriptions.iter().any(|description| description.calls),
+            calls: self.counter().map(|description| description.name.clone()),
             bound_bytes: self.bound_bytes,
         }
     }
@@ -134,6 +146,8 @@ impl Seen<'_> {
             ("folded_samples", all.tree.folded.saturating_add(all.tree.homeless)),
             ("crowded_threads", all.threads.crowded),
             ("crowded_switches", all.switches.crowded),
+            ("crowded_calls", all.calls.crowded),
+            ("unnamed_calls", all.calls.unnamed),
         ];
         health.extend(crowded.into_iter().filter(|(_, n)| *n > 0).map(|(name, n)| (name.to_string(), n)));
         health
@@ -156,6 +170,7 @@ impl Seen<'_> {
         let user_ns = user.sum::<u64>().saturating_mul(times.sample);
         let mut out = Tables { symbols, paths: self.paths(times), ..Tables::default() };
         (out.functions, out.arcs) = inclusive(&out.paths);
+        counted_calls::add(&self.all.calls, &mut out.functions, &mut out.arcs);
         let named: Nanoseconds = out.functions.iter().map(|row| row.net_ns).sum();
         // Also what is at the root of a thread, as there was no room for its path.
         let unattributed = (times.elapsed - times.idle).saturating_sub(named.get()).saturating_sub(user_ns);

@@ -23,6 +23,15 @@ pub trait Source {
     /// The kernel takes the source away.
     fn drain(&mut self, into: &mut Aggregate) -> Result<()>;
 
+    /// Takes what it counted and does not tell by itself: before a profile is made of what was seen.
+    ///
+    /// # Errors
+    /// The kernel takes the source away.
+    fn count(&mut self, into: &mut Aggregate) -> Result<()> {
+        let _ = into;
+        Ok(())
+    }
+
     /// The time that was watched since the last [`reset`](Self::reset); none from a source that takes no samples.
     ///
     /// # Errors
@@ -63,6 +72,13 @@ pub struct Description {
     pub buffers: usize,
     /// What it cannot do here, in words.
     pub lacks: Vec<String>,
+}
+
+impl Description {
+    /// Whether it takes samples.
+    pub fn samples(&self) -> bool {
+        !self.period.is_empty()
+    }
 }
 
 /// Time that was watched.

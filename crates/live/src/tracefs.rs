@@ -3,11 +3,14 @@
 use rustix::fs::{openat, Mode, OFlags};
 use rustix::mount::{fsconfig_create, fsmount, fsopen, FsMountFlags, FsOpenFlags, MountAttrFlags};
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
 
 /// Bytes of the largest file that is read whole.
 const MOST: u64 = 1 << 20;
+/// Bytes of the figures of one CPU: 200,000 functions.
+const ALL: u64 = 32 << 20;
 
 /// An open tracefs.
 #[derive(Debug)]
@@ -34,6 +37,34 @@ impl Tracefs {
         let mut text = String::new();
         File::from(file).take(MOST).read_to_string(&mut text)?;
         Ok(text)
+    }
+
+    /// A file's text, however long: `trace_stat` has a line for each function.
+    pub fn read_all(&self, path: &str) -> io::Result<String> {
+        let file = openat(&self.0, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut text = String::new();
+        File::from(file).take(ALL).read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    /// Writes a setting, in place of what it was.
+    pub fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC;
+        File::from(openat(&self.0, path, flags, Mode::empty())?).write_all(text.as_bytes())
+    }
+
+    /// Adds a line to a setting. The kernel says only at the line's end what it has against it.
+    pub fn append(&self, path: &str, line: &str) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
+        File::from(openat(&self.0, path, flags, Mode::empty())?).write_all(format!("{line}\n").as_bytes())
+    }
+
+    /// Its directory, for another process while this one has it open.
+    pub fn path(&self) -> io::Result<PathBuf> {
+        std::fs::read_link(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+            .ok()
+            .filter(|path| path.join("README").exists())
+            .ok_or_else(|| io::Error::other("it is not mounted: `mount -t tracefs tracefs /sys/kernel/tracing`"))
     }
 
     /// The number of a tracepoint (`sched/sched_switch`).

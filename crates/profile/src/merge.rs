@@ -130,7 +130,9 @@ fn sampled(parts: &[(&Profile, u64)]) -> Option<Sampled> {
         period: words(|sampled| Some(&sampled.period)).unwrap_or_default(),
         bias: words(|sampled| sampled.bias.as_deref()),
         filter: words(|sampled| sampled.filter.as_deref()),
-        calls: all().count() == parts.len() && all().all(|(sampled, _)| sampled.calls),
+        // Of what only some parts counted the sum is no number of calls.
+        calls: words(|sampled| sampled.calls.as_deref())
+            .filter(|_| all().count() == parts.len() && all().all(|(sampled, _)| sampled.calls.is_some())),
         ..first.clone()
     })
 }

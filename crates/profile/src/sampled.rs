@@ -23,8 +23,9 @@ pub struct Sampled {
     pub bias: Option<String>,
     /// What was watched, if not the whole machine, in words.
     pub filter: Option<String>,
-    /// Whether calls were counted (by another source). Otherwise every count of calls is 0 and means nothing.
-    pub calls: bool,
+    /// Who counted calls, and of which functions, for example `kgmon: calls of all functions`. A count of 0 says nothing
+    /// of a function that was not chosen, and without this of none.
+    pub calls: Option<String>,
     /// Memory that the collector may take at most, in bytes.
     pub bound_bytes: u64,
 }
@@ -71,7 +72,7 @@ mod tests {
             period: String::new(),
             bias: None,
             filter: None,
-            calls: false,
+            calls: None,
             bound_bytes: 0,
         };
         assert_eq!(sampled.samples_in(Nanoseconds(400_000_000)), 400);

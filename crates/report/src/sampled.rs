@@ -8,9 +8,28 @@ use serde::Serialize;
 /// The head of a column of errors.
 pub(crate) const ERROR: &str = "±";
 
-/// Whether the profile has counts of calls, and times of single ones.
+/// Calls that were made, for a table: nothing where a function's were not counted.
+pub(crate) fn calls(calls: u64) -> String {
+    if calls == 0 {
+        String::new()
+    } else {
+        grouped(calls)
+    }
+}
+
+/// The same for JSON: null where a function's were not counted.
+pub(crate) fn calls_of(profile: &Profile, calls: u64) -> Option<u64> {
+    (calls > 0 || !is(profile)).then_some(calls)
+}
+
+/// Whether times were sampled: there are no times of single calls.
+pub(crate) fn is(profile: &Profile) -> bool {
+    profile.manifest.sampled.is_some()
+}
+
+/// Whether the profile has counts of calls.
 pub(crate) fn has_calls(profile: &Profile) -> bool {
-    profile.manifest.sampled.as_ref().is_none_or(|sampled| sampled.calls)
+    profile.manifest.sampled.as_ref().is_none_or(|sampled| sampled.calls.is_some())
 }
 
 /// The standard error of a time, ns; none if it was measured.
@@ -27,12 +46,13 @@ pub(crate) fn error(profile: &Profile, ns: u64, unit: TimeUnit) -> String {
 pub(crate) fn notes(manifest: &Manifest) -> Vec<String> {
     let Some(sampled) = &manifest.sampled else { return Vec::new() };
     let mut notes = vec![how(sampled)];
-    if !sampled.calls {
-        notes.push(
-            "Sampling counts no calls: times are of all calls together, and elapsed is time on the stack."
-                .into(),
-        );
-    }
+    notes.push(match &sampled.calls {
+        None => "Sampling counts no calls: times are of all calls together, and elapsed is time on the stack.".into(),
+        Some(counter) => format!(
+            "Calls were counted, not sampled ({counter}); a function without a number was not counted. Times are of all calls \
+             together, and elapsed is time on the stack."
+        ),
+    });
     if let Some(bias) = &sampled.bias {
         notes.push(format!("Bias: {bias}."));
     }
@@ -67,7 +87,7 @@ pub(crate) struct JsonSampled<'a> {
     period: &'a str,
     bias: Option<&'a str>,
     filter: Option<&'a str>,
-    calls: bool,
+    calls: Option<&'a str>,
     bound_bytes: u64,
 }
 
@@ -83,7 +103,7 @@ pub(crate) fn json(profile: &Profile) -> Option<JsonSampled<'_>> {
         period: &sampled.period,
         bias: sampled.bias.as_deref(),
         filter: sampled.filter.as_deref(),
-        calls: sampled.calls,
+        calls: sampled.calls.as_deref(),
         bound_bytes: sampled.bound_bytes,
     })
 }

@@ -67,7 +67,7 @@ impl Files {
     ) -> Result<(), Failure> {
         let sampled = profile.manifest.sampled.as_ref();
         // An arc that was sampled and not counted would be one that was never taken.
-        let without_arcs = sampled.filter(|sampled| !sampled.calls).map(|_| {
+        let without_arcs = sampled.filter(|sampled| sampled.calls.is_none()).map(|_| {
             let mut tables = profile.tables.clone();
             tables.arcs.clear();
             tables

@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 pub(crate) fn examine(host: &dyn Host, _options: &Options) -> Vec<Check> {
-    vec![function_tracer(host)]
+    vec![function_tracer(host), call_counts(host)]
 }
 
 /// The level in brackets: `none [integrity] confidentiality`.
@@ -62,6 +62,55 @@ fn function_tracer(host: &dyn Host) -> Check {
     }
 }
 
+/// The module kgmon, which is built at first use. What is in its way is looked at in the order in which the kernel would
+/// refuse it.
+fn call_counts(host: &dyn Host) -> Check {
+    let check = Check::of(
+        Group::HostRecorders,
+        "kgmon",
+        "calls of the host kernel by caller (--live --calls)",
+        &[],
+    );
+    let is = |path: &str, value: &str| host.text(path).is_ok_and(|text| text.trim() == value);
+    if let Some(level) = lockdown(host).filter(|level| level != "none") {
+        return check.missing(
+            format!("kernel lockdown ({level}) takes no unsigned module"),
+            "boot with lockdown=none and without Secure Boot; times are sampled all the same",
+        );
+    }
+    if host.text("/proc/modules").is_err() || is("/proc/sys/kernel/modules_disabled", "1") {
+        return check.missing(
+            "this kernel loads no modules",
+            "boot one that does, with kernel.modules_disabled=0; times are sampled all the same",
+        );
+    }
+    if is("/sys/module/module/parameters/sig_enforce", "Y") {
+        return check.missing(
+            "this kernel takes only modules that are signed (module.sig_enforce)",
+            "boot without module.sig_enforce; times are sampled all the same",
+        );
+    }
+    if host.text("/proc/sys/kernel/ftrace_enabled").is_err() {
+        return check.missing(
+            "this kernel has no function tracer",
+            "a host kernel with CONFIG_FUNCTION_TRACER and CONFIG_DYNAMIC_FTRACE, such as Debian's",
+        );
+    }
+    let release = host.text("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let release = release.trim();
+    let modules = format!("/lib/modules/{release}");
+    if is("/sys/module/kgmon/initstate", "live") {
+        return check.ok("loaded");
+    }
+    match host.text(&format!("{modules}/build/Makefile")) {
+        Ok(_) => check.ok(format!("built at first use by {modules}/build")),
+        Err(_) => check.missing(
+            format!("no headers of this kernel in {modules}/build"),
+            format!("apt-get install linux-headers-{release}; without, ftrace's profiler counts calls without callers"),
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +127,22 @@ mod tests {
         assert_eq!(none.found, "/sys/kernel/tracing has no function tracer, only: blk nop");
         // `function_graph` alone is not the function tracer.
         assert_eq!(with("function_graph nop\n").status, Status::Missing);
+    }
+
+    #[test]
+    fn what_is_in_the_modules_way_is_told_in_turn() {
+        let mut host = TestHost::default();
+        let mut next = |path: &str, text: &str| {
+            host = std::mem::take(&mut host).file(path, text);
+            call_counts(&host).found
+        };
+        assert_eq!(next("/proc/sys/kernel/osrelease", "6.12.1\n"), "this kernel loads no modules");
+        assert_eq!(next("/proc/modules", ""), "this kernel has no function tracer");
+        assert!(next("/proc/sys/kernel/ftrace_enabled", "1\n").contains("/lib/modules/6.12.1/build"));
+        assert!(next("/lib/modules/6.12.1/build/Makefile", "x").contains("built at first use"));
+        assert_eq!(next("/sys/module/kgmon/initstate", "live\n"), "loaded");
+        assert!(next("/sys/module/module/parameters/sig_enforce", "Y\n").contains("signed"));
+        assert!(next("/sys/kernel/security/lockdown", "none [integrity] confidentiality").contains("(integrity)"));
     }
 
     #[test]

@@ -1,10 +1,12 @@
-//! What samples come to: call paths, threads, switches. No event is kept; everything has a bound.
+//! What samples and counts come to: call paths, calls, threads, switches. No event is kept; everything has a bound.
 
+mod calls;
 mod roles;
 mod switches;
 mod threads;
 mod tree;
 
+pub use calls::{CallKey, Calls};
 pub use roles::Role;
 pub use switches::{Switch, Switches};
 pub use threads::{Thread, Threads};
@@ -25,11 +27,13 @@ pub struct Bounds {
     pub names: usize,
     /// Kinds of context switches: reason, from, to.
     pub switches: usize,
+    /// Pairs of functions that call each other.
+    pub calls: usize,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { paths: 1 << 17, threads: 1 << 14, names: 1 << 12, switches: 1 << 14 }
+        Self { paths: 1 << 17, threads: 1 << 14, names: 1 << 12, switches: 1 << 14, calls: 1 << 16 }
     }
 }
 
@@ -39,6 +43,7 @@ impl Bounds {
         Tree::bound(self.paths)
             .saturating_add(Threads::bound(self.threads, self.names))
             .saturating_add(Switches::bound(self.switches))
+            .saturating_add(Calls::bound(self.calls))
     }
 }
 
@@ -82,6 +87,8 @@ pub struct Aggregate {
     pub threads: Threads,
     /// Context switches.
     pub switches: Switches,
+    /// Calls that were counted.
+    pub calls: Calls,
     /// Samples in all.
     pub samples: u64,
     /// Of them those of halted CPUs, which are in no table.
@@ -112,6 +119,7 @@ impl Aggregate {
             tree: Tree::new(bounds.paths),
             threads: Threads::new(bounds.threads, bounds.names),
             switches: Switches::new(bounds.switches),
+            calls: Calls::new(bounds.calls),
             samples: 0,
             halted: 0,
             interrupts: 0,
@@ -226,6 +234,7 @@ impl Aggregate {
         self.tree.clear();
         self.threads.clear();
         self.switches.clear();
+        self.calls.clear();
         (self.samples, self.halted, self.interrupts, self.idle, self.lost) = (0, 0, 0, 0, 0);
         self.health.clear();
     }

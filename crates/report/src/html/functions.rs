@@ -127,7 +127,7 @@ fn single(profile: &Profile) -> Result<Markup> {
         largest(|totals| totals.max_ns.get()),
     ];
     let [elapsed, net, call] = units.map(TimeUnit::name);
-    if !sampled::has_calls(profile) {
+    if sampled::is(profile) {
         return Ok(sampled_single(profile, &functions, all, &times, units[0]));
     }
     let heads = [
@@ -176,7 +176,7 @@ fn single(profile: &Profile) -> Result<Markup> {
     })
 }
 
-/// What sampling knows of functions: no calls.
+/// What sampling knows of functions: no times of single calls, and their number only if something else counted them.
 fn sampled_single(
     profile: &Profile,
     functions: &[FunctionRow],
@@ -185,13 +185,13 @@ fn sampled_single(
     unit: TimeUnit,
 ) -> Markup {
     let name = unit.name();
-    let heads = [
-        format!("elapsed, {name}"),
-        format!("net, {name}"),
-        format!("{} net, {name}", sampled::ERROR),
-        "% real".into(),
-        "% net".into(),
-    ];
+    let has_calls = sampled::has_calls(profile);
+    let mut heads =
+        vec![format!("elapsed, {name}"), format!("net, {name}"), format!("{} net, {name}", sampled::ERROR)];
+    if has_calls {
+        heads.push("calls".into());
+    }
+    heads.extend(["% real".into(), "% net".into()]);
     let head = html! {
         tr {
             th.first scope="col" data-at="0" { "Function" }
@@ -206,6 +206,7 @@ fn sampled_single(
                 (cell(false, Some(totals.elapsed_ns.get()), |ns| unit.format(ns)))
                 (cell(false, Some(net), |ns| unit.format(ns)))
                 (cell(false, sampled::error_ns(profile, net), |ns| unit.format(ns)))
+                @if has_calls { (cell(false, sampled::calls_of(profile, totals.calls), grouped)) }
                 @for whole in [times.elapsed, times.busy] {
                     (cell(false, Some(share(net, whole)), |share| fixed(share, 2)))
                 }

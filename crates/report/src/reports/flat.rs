@@ -112,7 +112,7 @@ struct JsonFunction<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error_ns: Option<u64>,
     descendants_ns: u64,
-    calls: u64,
+    calls: Option<u64>,
     self_calls: u64,
     ended: u64,
     self_ended: u64,
@@ -142,26 +142,32 @@ fn more(shown: usize, ran: usize, options: &GraphOptions, style: Style) -> Strin
     style.paint(Role::Faint, &format!("{} more functions (--top)\n", grouped((ran - shown) as u64)))
 }
 
-/// What sampling knows of functions: no calls.
+/// What sampling knows of functions: no times of single calls, and their number only if something else counted them.
 fn sampled_table(profile: &Profile, listing: &Listing, rows: &[Row], unit: TimeUnit) -> Columns {
     let head = |head: &str| format!("{head}\n{}", unit.name());
-    let mut table = Columns::new([
-        ("%\ntime", Side::Right),
-        (head("cumulative").as_str(), Side::Right),
-        (head("self").as_str(), Side::Right),
-        (head(&format!("{} self", sampled::ERROR)).as_str(), Side::Right),
-        (head("total").as_str(), Side::Right),
-        ("name", Side::Left),
-    ]);
+    let has_calls = sampled::has_calls(profile);
+    let heads = [
+        ("%\ntime".to_string(), Side::Right),
+        (head("cumulative"), Side::Right),
+        (head("self"), Side::Right),
+        (head(&format!("{} self", sampled::ERROR)), Side::Right),
+    ];
+    let counted = has_calls.then(|| ("calls".to_string(), Side::Right));
+    let rest = [(head("total"), Side::Right), ("name".to_string(), Side::Left)];
+    let heads: Vec<(String, Side)> = heads.into_iter().chain(counted).chain(rest).collect();
+    let mut table = Columns::with(heads.iter().map(|(head, side)| (head.as_str(), *side)));
     for row in rows {
-        table.row([
+        let mut cells: Vec<Cell> = vec![
             fixed(listing.percent(row.of.self_ns), 2).into(),
             unit.format(row.cumulative_ns).into(),
             unit.format(row.of.self_ns).into(),
             sampled::error(profile, row.of.self_ns, unit).into(),
-            unit.format(row.of.total_ns()).into(),
-            listing.label(row.function).into(),
-        ]);
+        ];
+        if has_calls {
+            cells.push(called(row.of.calls, row.of.self_calls).into());
+        }
+        cells.extend([unit.format(row.of.total_ns()).into(), listing.label(row.function).into()]);
+        table.row_of(cells);
     }
     table
 }
@@ -175,7 +181,7 @@ impl Report for Options {
         let mut out =
             format!("Time in functions    = {}  ({} functions)\n\n", seconds(total), grouped(ran as u64));
         let unit = listing.unit(options, rows.iter().map(|row| row.cumulative_ns).max().unwrap_or(0));
-        if !sampled::has_calls(profile) {
+        if sampled::is(profile) {
             out += &sampled_table(profile, &listing, &rows, unit).render(style);
             out += &more(rows.len(), ran, options, style);
             out += &listing.never_called_text(options)?;
@@ -241,7 +247,7 @@ impl Report for Options {
                 self_ns,
                 error_ns: sampled::error_ns(profile, self_ns),
                 descendants_ns,
-                calls,
+                calls: sampled::calls_of(profile, calls.saturating_add(self_calls)).map(|_| calls),
                 self_calls,
                 ended,
                 self_ended,

@@ -97,7 +97,7 @@ impl Report for Options {
         let open = measured && functions.iter().any(|row| row.totals.has_open_calls());
         let right = |head: &str, of: TimeUnit| (unit(head, of), Side::Right);
         let plain = |head: &str| (head.to_string(), Side::Right);
-        if !sampled::has_calls(profile) {
+        if sampled::is(profile) {
             out.push_str(&sampled_table(profile, &functions, &times).render(style));
             out.push_str(&rest(all, functions.len(), style));
             out.push_str(&health::text(profile, style));
@@ -164,7 +164,7 @@ impl Report for Options {
                     name: &row.name,
                     file: row.file.as_deref(),
                     error_ns: sampled::error_ns(profile, row.totals.net_ns.get()),
-                    calls: row.totals.calls,
+                    calls: sampled::calls_of(profile, row.totals.calls),
                     ended: row.totals.ended,
                     net_ns: row.totals.net_ns.get(),
                     ended_net_ns: row.totals.ended_net_ns.get(),
@@ -187,32 +187,47 @@ fn rest(all: usize, shown: usize, style: Style) -> String {
     }
 }
 
-/// What sampling knows of functions: no calls.
+/// What sampling knows of functions: no times of single calls, and their number only if something else counted them.
 fn sampled_table(profile: &Profile, functions: &[FunctionRow], times: &Times) -> Columns {
     let unit =
         TimeUnit::for_largest(functions.iter().map(|row| row.totals.elapsed_ns.get()).max().unwrap_or(0));
     let head = |head: &str| format!("{head}\n{}", unit.name());
-    let mut table = Columns::new([
-        (head("elapsed").as_str(), Side::Right),
-        (head("net").as_str(), Side::Right),
-        (head(&format!("{} net", sampled::ERROR)).as_str(), Side::Right),
-        ("samples\nnet", Side::Right),
-        ("% real", Side::Right),
-        ("% net", Side::Right),
-        ("function", Side::Left),
-    ]);
+    let has_calls = sampled::has_calls(profile);
+    let counted = [("calls".to_string(), Side::Right), (format!("net/call\n{}", TimeUnit::Nanoseconds.name()), Side::Right)];
+    let heads = [
+        (head("elapsed"), Side::Right),
+        (head("net"), Side::Right),
+        (head(&format!("{} net", sampled::ERROR)), Side::Right),
+        ("samples\nnet".into(), Side::Right),
+    ];
+    let rest = [("% real", Side::Right), ("% net", Side::Right), ("function", Side::Left)];
+    let heads: Vec<(String, Side)> = heads
+        .into_iter()
+        .chain(counted.into_iter().filter(|_| has_calls))
+        .chain(rest.map(|(head, side)| (head.to_string(), side)))
+        .collect();
+    let mut table = Columns::with(heads.iter().map(|(head, side)| (head.as_str(), *side)));
     for row in functions {
         let net = row.totals.net_ns;
         let samples = profile.manifest.sampled.as_ref().map_or(0, |sampled| sampled.samples_in(net));
-        table.row([
+        let mut cells: Vec<Cell> = vec![
             unit.format(row.totals.elapsed_ns.get()).into(),
             unit.format(net.get()).into(),
             sampled::error(profile, net.get(), unit).into(),
             grouped(samples).into(),
+        ];
+        if has_calls {
+            // A share of what was sampled: without samples it is not known to be nothing.
+            let each = net.get().checked_div(row.totals.calls).filter(|_| samples > 0);
+            let each = each.map_or(String::new(), |ns| TimeUnit::Nanoseconds.format(ns));
+            cells.extend([sampled::calls(row.totals.calls).into(), each.into()]);
+        }
+        cells.extend([
             fixed(share(net.get(), times.elapsed), 2).into(),
             fixed(share(net.get(), times.busy), 2).into(),
             printable(&row.name).into(),
         ]);
+        table.row_of(cells);
     }
     table
 }
@@ -270,7 +285,7 @@ struct JsonFunction<'a> {
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_ns: Option<u64>,
-    calls: u64,
+    calls: Option<u64>,
     ended: u64,
     net_ns: u64,
     ended_net_ns: u64,

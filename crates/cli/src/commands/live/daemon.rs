@@ -1,7 +1,7 @@
 //! `kerntune live start | status | dump | reset | stop`.
 
 use super::ask::{asked, died, strange};
-use super::{dump, keep, kernel_id, tell};
+use super::{dump, keep, kernel_id, tell, with_module};
 use crate::args::{Global, Live, Watch};
 use crate::exit::{Exit, Failure};
 use crate::global::work;
@@ -77,7 +77,7 @@ fn runs_already(process: u32) -> Failure {
 
 /// Collects until it is told to stop.
 fn collect(work: &WorkDir, watch: &Watch, output: &Output) -> Result<Exit, Failure> {
-    let options = watch.options()?;
+    let options = with_module(work, watch.options()?, output);
     let place = Place::of(work);
     let told = std::env::var_os(TOLD_BY).is_some();
     if told {

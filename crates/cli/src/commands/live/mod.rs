@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::global::work;
 use crate::output::Output;
 use kerntune_kernel::Kernel;
-use kerntune_live::{Collector, Labels, Waiting};
+use kerntune_live::{Collector, Labels, Options, Waiting};
 use kerntune_profile::{KernelId, Profile, ROOM};
 use kerntune_report::{summary, Report};
 use kerntune_symbols::Running;
@@ -28,7 +28,7 @@ pub fn record(global: &Global, options: &Record, output: &Output) -> Result<Exit
     }
     let work = work(global)?;
     let (running, own) = Running::find_in(&work)?;
-    let mut watch = options.watch.options()?;
+    let mut watch = with_module(&work, options.watch.options()?, output);
     // Looked at before anything is started, so that a refusal costs nothing.
     let mut command = Waiting::new(&options.command)?;
     if options.command_only {
@@ -66,6 +66,20 @@ pub fn record(global: &Global, options: &Record, output: &Output) -> Result<Exit
         output.note(&format!("note: the command ended with {failed}"));
     }
     Ok(Exit::Ok)
+}
+
+/// The same with the module that counts calls, if these are wanted: built for this kernel if it is not loaded.
+fn with_module(work: &WorkDir, mut options: Options, output: &Output) -> Options {
+    if let Some(calls) = &mut options.calls {
+        if !kerntune_kgmon::is_loaded() {
+            let built = match kerntune_kgmon::obstacle() {
+                Some(obstacle) => Err(obstacle),
+                None => kerntune_kgmon::find_or_build(work, output.progress()),
+            };
+            calls.module = Some(built.map_err(|error| error.to_string()));
+        }
+    }
+    options
 }
 
 /// Says what is used and what it cannot do.

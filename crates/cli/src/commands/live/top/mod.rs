@@ -7,7 +7,7 @@ mod draw;
 mod state;
 
 use super::ask::{asked, strange};
-use super::{keep, kernel_id};
+use super::{keep, kernel_id, with_module};
 use crate::args::Watch;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -97,7 +97,7 @@ pub fn run(work: &WorkDir, watch: &Watch, every: Duration, output: &Output) -> R
         Feed::Asked(work)
     } else {
         let (running, own) = Running::find_in(work)?;
-        let collector = Collector::start(watch.options()?, running)?;
+        let collector = Collector::start(with_module(work, watch.options()?, output), running)?;
         Feed::Own(work, Box::new(collector), own.as_ref().map(kernel_id))
     };
     let mut terminal = ratatui::try_init().map_err(of_terminal)?;

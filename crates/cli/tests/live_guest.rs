@@ -1,0 +1,214 @@
+//! `kerntune live` at work in an emulated guest, held against the recorder, which watches it instruction by instruction.
+
+mod support;
+#[path = "live_guest/seen.rs"]
+mod seen;
+
+use kerntune_guest::{GuestImage, Workload};
+use kerntune_kernel::Symbols;
+use kerntune_machine::{CaptureRequest, Emulator, Machine, RunRequest};
+use kerntune_profile::Profile;
+use kerntune_work::{NoProgress, WorkDir};
+use seen::{Arcs, Parts, Window};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// What the guest does, a step a line. In OUT is what comes back.
+const SCRIPT: &str = r#"
+set -e
+kt() { kerntune --dir "$OUT/work" "$@"; }
+tracing=/sys/kernel/tracing
+# Without the module: ftrace's own profiler counts.
+kt record --live --calls __do_sys_getpid --json -- sh -c 'rr --only getpid --scale 0.5 > /dev/null' > "$OUT/profiler.json" 2> "$OUT/profiler.txt"
+cat $tracing/function_profile_enabled $tracing/set_ftrace_filter > "$OUT/profiler.after"
+# Samples alone.
+kt record --live --rate 5000 --json -- sh -c 'rr --only tcp_rr,stat,read_cached,fork_exit,getpid --scale 4 > /dev/null' > "$OUT/samples.json" 2> "$OUT/samples.txt"
+kgmon load MODULE
+# One command.
+kt record --live --calls all --json -- sh -c 'rr --only tcp_rr,stat,read_cached,fork_exit,getpid --scale 3 > /dev/null' > "$OUT/command.json" 2> "$OUT/command.txt"
+# A collector that goes on: two dumps, a reset between them.
+kt live start --calls all 2> "$OUT/start.txt"
+rr --only pipe_rr,stat --scale 0.2 > /dev/null
+kt live dump --json --gmon "$OUT/gmon.out" > "$OUT/first.json" 2>> "$OUT/start.txt"
+kt live reset
+rr --only pipe_rr,stat --scale 0.1 > /dev/null
+kt live dump --json > "$OUT/second.json"
+kt live status > "$OUT/status.txt"
+# A killed one leaves nothing behind.
+read -r _ _ process _ < "$OUT/status.txt"
+cat $tracing/enabled_functions > "$OUT/enabled.during"
+kill -9 "${process%,}"
+sleep 0.2
+cat $tracing/enabled_functions > "$OUT/enabled.after"
+cat $tracing/available_filter_functions_addrs > "$OUT/functions"
+kgmon unload kgmon
+"#;
+
+struct Guest {
+    _directory: tempfile::TempDir,
+    out: std::path::PathBuf,
+    windows: Vec<Window>,
+    sampled: Vec<Window>,
+    symbols: Symbols,
+}
+
+impl Guest {
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.out.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    fn profile(&self, summary: &str) -> Profile {
+        let json: serde_json::Value = serde_json::from_str(&self.text(summary)).unwrap();
+        let id = json["profile"].as_str().unwrap();
+        Profile::load(&self.out.join("work/profiles").join(id)).unwrap()
+    }
+
+    fn run() -> Self {
+        let fragment = support::checkout().join("kernel/ftrace.config");
+        let id = support::kernel(&["--fragment", fragment.to_str().unwrap(), "--keep-objects"], "ftrace");
+        let work = WorkDir::open(support::work_dir()).unwrap();
+        let kernel = kerntune_kernel::find(&work, &id).unwrap();
+        let symbols = kernel.symbols().unwrap();
+        let module = kerntune_kgmon::build_for(&work, &kernel, &NoProgress).unwrap();
+        // Not below /tmp, which is the guest's own.
+        let directory = tempfile::tempdir_in(support::work_dir()).unwrap();
+        // Without what only a debugger reads: all of it is unpacked into the guest's memory.
+        let program = directory.path().join("kerntune");
+        let stripped = Command::new("strip").arg("-o").arg(&program).arg(env!("CARGO_BIN_EXE_kerntune")).status();
+        assert!(stripped.unwrap().success());
+        let script = directory.path().join("script");
+        let text = SCRIPT.replace("MODULE", module.to_str().unwrap()).replace("$OUT", "$KT_OUT");
+        std::fs::write(&script, text).unwrap();
+        let text = format!(
+            "description = \"live\"\nfiles = [{module:?}, {script:?}]\nprograms = [\"rr\", \"kgmon\"]\n\
+             binaries = [\"sh\", \"cat\", \"sleep\", {program:?}]\nmemory_mb = 1024\n\
+             [training]\n[[training.step]]\ncommand = [\"rr\"]\n\
+             [measured]\n[[measured.step]]\nregion = \"live\"\noperations = 1\ncommand = [\"sh\", {script:?}]\n"
+        );
+        let file = support::workload(&directory, &text);
+        let image = GuestImage::build(&work, &Workload::load(Path::new(&file)).unwrap(), &NoProgress).unwrap();
+        let capture = CaptureRequest { functions: true, ..CaptureRequest::default() };
+        let request =
+            RunRequest { capture: Some(capture), ..RunRequest::new(&kernel, &image.initramfs, "measured") };
+        let ran = directory.path().join("run");
+        std::fs::create_dir(&ran).unwrap();
+        let outcome = Emulator::find().unwrap().run(&request, &ran, &NoProgress).unwrap();
+        let windows = seen::recorded(&outcome, &symbols, Parts::Snapshots);
+        let sampled = seen::recorded(&outcome, &symbols, Parts::Samples);
+        Self { out: outcome.guest_files.clone(), _directory: directory, windows, sampled, symbols }
+    }
+
+    /// The profile's counted calls by names of functions, of those that ftrace can trace.
+    fn counted(&self, profile: &Profile, traceable: &seen::Functions) -> Arcs {
+        let number = |function: kerntune_profile::FunctionIndex| {
+            let symbol = profile.tables.symbols.iter().find(|symbol| symbol.function == function);
+            symbol
+                .and_then(|symbol| self.symbols.lookup(symbol.address.0))
+                .map_or(self.symbols.functions().len() as u32, |at| self.symbols.whole(at) as u32)
+        };
+        let mut numbers = BTreeMap::new();
+        let mut of = |function| *numbers.entry(function).or_insert_with(|| number(function));
+        let mut arcs = Arcs::new();
+        for arc in profile.tables.arcs.iter().filter(|arc| arc.calls > 0) {
+            let key = (of(arc.caller), of(arc.callee));
+            if traceable.contains(&key.1) {
+                *arcs.entry(key).or_default() += arc.calls;
+            }
+        }
+        arcs
+    }
+
+    /// The time that the profile is of: what it counted is what the recorder saw between two snapshots, arc by arc.
+    fn window_of(&self, profile: &Profile, traceable: &seen::Functions) -> Window {
+        // Who was called before the recording began, and has not returned, is not always known to the recorder.
+        let entered = seen::entered(&self.windows);
+        let unknown = self.symbols.functions().len() as u32;
+        let merged = |arcs: &Arcs| {
+            let mut merged = Arcs::new();
+            for ((caller, callee), calls) in arcs.iter().filter(|(key, _)| traceable.contains(&key.1)) {
+                let caller = if entered.contains(caller) { *caller } else { unknown };
+                *merged.entry((caller, *callee)).or_default() += calls;
+            }
+            merged
+        };
+        let counted = merged(&self.counted(profile, traceable));
+        let calls: u64 = counted.values().sum();
+        let of = |arcs: &Arcs, key: &(u32, u32)| arcs.get(key).copied().unwrap_or(0);
+        let differences = |window: &Window| -> Vec<String> {
+            let recorded = merged(&window.arcs);
+            let keys: std::collections::BTreeSet<_> = counted.keys().chain(recorded.keys()).collect();
+            keys.into_iter()
+                .filter(|key| of(&counted, key) != of(&recorded, key))
+                .map(|key| {
+                    let name = |at: u32| seen::name(&self.symbols, at);
+                    let (ours, theirs) = (of(&counted, key), of(&recorded, key));
+                    format!("{} -> {}: live {ours}, recorder {theirs}", name(key.0), name(key.1))
+                })
+                .collect()
+        };
+        // Others read that clock from code without a name, too: the time may be several windows long.
+        let of_traceable = |window: &Window| -> u64 {
+            window.arcs.iter().filter(|(key, _)| traceable.contains(&key.1)).map(|(_, calls)| calls).sum()
+        };
+        let each: Vec<u64> = self.windows.iter().map(of_traceable).collect();
+        let ranges = (0..each.len()).flat_map(|from| (from + 1..=each.len()).map(move |to| from..to));
+        let nearest = ranges.min_by_key(|range| each[range.clone()].iter().sum::<u64>().abs_diff(calls)).unwrap();
+        let window = Window::sum(&self.windows[nearest]);
+        let left = differences(&window);
+        assert!(left.is_empty(), "{} arcs of {} differ: {:#?}", left.len(), counted.len(), &left[..left.len().min(40)]);
+        assert!(counted.len() > 300, "{} arcs", counted.len());
+        println!("{} arcs, {calls} calls, all equal", counted.len());
+        window
+    }
+}
+
+#[test]
+fn what_live_says_is_what_happened() {
+    let guest = Guest::run();
+    for name in ["profiler.txt", "command.txt", "start.txt", "status.txt"] {
+        println!("== {name}\n{}", guest.text(name));
+    }
+    let snapshots: Vec<u64> = guest.windows.iter().map(|window| window.arcs.values().sum()).collect();
+    println!("calls between snapshots: {snapshots:?}");
+    let traceable = seen::traceable(&guest.text("functions"), &guest.symbols);
+    // Counted calls: the module's, of one command and of a collector's two dumps.
+    let command = guest.profile("command.json");
+    guest.window_of(&command, &traceable);
+    let [first, second] = ["first.json", "second.json"].map(|name| guest.profile(name));
+    guest.window_of(&first, &traceable);
+    guest.window_of(&second, &traceable);
+    // ftrace's profiler counts the same calls of a function, without callers.
+    let calls = |profile: &Profile, name: &str| -> u64 {
+        let symbol = profile.tables.symbols.iter().find(|symbol| symbol.name == name).unwrap();
+        let rows = profile.tables.functions.iter().filter(|row| row.function == symbol.function);
+        rows.map(|row| row.calls).sum()
+    };
+    let counted = calls(&guest.profile("profiler.json"), "__x64_sys_getpid");
+    assert!(counted >= 20_000, "{counted}");
+    assert!(guest.text("profiler.txt").contains("calls have no callers"));
+    assert_eq!(guest.text("profiler.after").lines().next(), Some("0"));
+    assert!(guest.text("profiler.after").contains("#### all functions enabled"));
+    assert_eq!(command.manifest.counted.iter().find(|row| row.name == "getpid").map(|row| row.kind.as_str()), Some("syscall"));
+    // A killed collector's functions are NOPs again.
+    assert!(guest.text("enabled.during").lines().count() > 1000);
+    assert_eq!(guest.text("enabled.after"), "");
+    // Every sample is of the function that the sampler's interrupt hit, and no other.
+    let samples = guest.profile("samples.json");
+    let of = samples.manifest.sampled.as_ref().unwrap().samples - samples.manifest.lost_events;
+    let window = guest.sampled.iter().max_by_key(|window| window.samples.values().sum::<u64>()).unwrap();
+    let rows = seen::rows(&samples, window, &guest.symbols);
+    println!("{of} samples; of a function: samples, interrupts that hit it, its exact time in samples, standard errors apart");
+    for row in rows.iter().take(50) {
+        let errors = (row.sampled as f64 - row.exact) / row.exact.max(1.0).sqrt();
+        println!("{:<44} {:>6} {:>6} {:>9.1} {errors:>7.1}", row.name, row.sampled, row.hit, row.exact);
+    }
+    // An interrupt between a call and the callee's first instruction is the caller's to the recorder, and its address the callee's.
+    let halted = |row: &&seen::Row| row.name != "pv_native_safe_halt";
+    let [ours, theirs] = [|row: &seen::Row| row.sampled, |row: &seen::Row| row.hit]
+        .map(|part| rows.iter().filter(halted).map(part).sum::<u64>());
+    let moved: u64 = rows.iter().filter(halted).map(|row| row.sampled.abs_diff(row.hit)).sum::<u64>() / 2;
+    println!("{ours} samples in functions, {theirs} interrupts that hit functions; {moved} at the edge of two functions");
+    assert_eq!(ours, theirs);
+    assert!(ours > 1_000 && moved * 30 < ours, "{moved} of {ours}");
+}

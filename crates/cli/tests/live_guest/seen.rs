@@ -1,0 +1,192 @@
+//! What the recorder saw between two moments that the collector knows, too: calls as return addresses have them, times, and
+//! what the sampler's interrupts hit.
+//!
+//! kgmon reads the clock with `ktime_get_mono_fast_ns` at the moment of a snapshot, with interrupts off. That call, from code
+//! in no known function, stands in the trace for the snapshot. Samples are those between two calls of `perf_read`, by which
+//! the collector asks how much time was watched.
+
+use kerntune_analyze::events::{replay, Bounds, Frame, Machine, Visitor};
+use kerntune_analyze::TraceFile;
+use kerntune_kernel::Symbols;
+use kerntune_machine::Outcome;
+use kerntune_profile::Profile;
+use kerntune_trace::{Event, How, Weights};
+use std::collections::{BTreeMap, BTreeSet};
+
+const SNAPSHOT: &str = "ktime_get_mono_fast_ns";
+const COUNTERS_READ: &str = "perf_read";
+/// What takes a sample of the software clock.
+const SAMPLER: &str = "perf_swevent_hrtimer";
+
+/// What parts the recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parts {
+    /// Snapshots of kgmon.
+    Snapshots,
+    /// Times at which counters of samples are read.
+    Samples,
+}
+
+/// Calls by caller and callee, numbers of functions; code in no known function has the number after the last.
+pub type Arcs = BTreeMap<(u32, u32), u64>;
+/// Numbers of functions.
+pub type Functions = BTreeSet<u32>;
+
+/// What happened between two snapshots.
+#[derive(Debug, Default)]
+pub struct Window {
+    pub arcs: Arcs,
+    /// ns in each function itself.
+    pub own_ns: BTreeMap<u32, u64>,
+    /// Functions that were entered.
+    pub entered: Functions,
+    /// Samples by the function that was interrupted; user code is none.
+    pub samples: BTreeMap<u32, u64>,
+}
+
+impl Window {
+    /// What happened in all of them.
+    pub fn sum(windows: &[Self]) -> Self {
+        let mut sum = Self::default();
+        for window in windows {
+            window.arcs.iter().for_each(|(key, calls)| *sum.arcs.entry(*key).or_default() += calls);
+            window.samples.iter().for_each(|(key, count)| *sum.samples.entry(*key).or_default() += count);
+            window.own_ns.iter().for_each(|(key, ns)| *sum.own_ns.entry(*key).or_default() += ns);
+        }
+        sum
+    }
+}
+
+struct Seen {
+    parts: Parts,
+    snapshot: u32,
+    read: u32,
+    sampler: u32,
+    unknown: u32,
+    windows: Vec<Window>,
+}
+
+/// Who called, in the sense of a return address on the stack: a tail call leaves the address of the call before it.
+fn caller(frames: &[Frame<()>], how: How, unknown: u32) -> u32 {
+    let mut below = frames.len();
+    if how == How::Jump {
+        while below > 0 {
+            below -= 1;
+            match frames[below].how {
+                How::Jump => {}
+                How::Call => break,
+                // Jumped to from entry code: the address is whatever the entry code put there.
+                How::Interrupt | How::Exception | How::Syscall => return frames[below].function,
+            }
+        }
+    }
+    below.checked_sub(1).map_or(unknown, |at| frames[at].function)
+}
+
+impl Visitor for Seen {
+    type Frame = ();
+
+    fn pass(&mut self, machine: &mut Machine<()>, ns: u64, _: Weights, _: &Event) {
+        if let (Some(window), Some(top)) = (self.windows.last_mut(), machine.frames().last()) {
+            *window.own_ns.entry(top.function).or_default() += ns;
+        }
+    }
+
+    fn enter(&mut self, machine: &mut Machine<()>, function: u32, how: How) {
+        let frames = machine.frames();
+        let begins = match self.parts {
+            Parts::Snapshots => {
+                function == self.snapshot && frames.last().is_some_and(|top| top.function == self.unknown)
+            }
+            Parts::Samples => function == self.read,
+        };
+        if begins {
+            self.windows.push(Window::default());
+        }
+        if function == self.sampler {
+            let at = frames.iter().rposition(|frame| frame.how == How::Interrupt);
+            let hit = at.and_then(|at| frames.get(at.checked_sub(1)?));
+            if let (Some(hit), Some(window)) = (hit, self.windows.last_mut()) {
+                *window.samples.entry(hit.function).or_default() += 1;
+            }
+        }
+        if let Some(window) = self.windows.last_mut() {
+            window.entered.insert(function);
+        }
+        if matches!(how, How::Call | How::Jump) {
+            let from = caller(frames, how, self.unknown);
+            if let Some(window) = self.windows.last_mut() {
+                *window.arcs.entry((from, function)).or_default() += 1;
+            }
+        }
+    }
+}
+
+/// What the recorder saw between each two of such moments, in order.
+pub fn recorded(outcome: &Outcome, symbols: &Symbols, parts: Parts) -> Vec<Window> {
+    let recording = outcome.recording.as_ref().unwrap();
+    let unknown = symbols.functions().len() as u32;
+    let number =
+        |name: &str| symbols.functions().iter().position(|function| function.name == name).unwrap() as u32;
+    let file = std::fs::File::open(outcome.trace()).unwrap();
+    let trace = TraceFile::open(&file, recording).unwrap();
+    let mut seen = Seen {
+        parts,
+        snapshot: number(SNAPSHOT),
+        read: number(COUNTERS_READ),
+        sampler: number(SAMPLER),
+        unknown,
+        windows: vec![Window::default()],
+    };
+    let mut machine = Machine::new(Bounds::of(recording));
+    let mut reader = trace.reader().unwrap();
+    for number in 0..trace.chunks() {
+        replay(&mut machine, &mut seen, &reader.read(number).unwrap()).unwrap();
+    }
+    seen.windows
+}
+
+/// Functions that were entered at any time of the recording, by whatever way.
+pub fn entered(windows: &[Window]) -> Functions {
+    windows.iter().flat_map(|window| &window.entered).copied().collect()
+}
+
+/// Functions that ftrace can trace, from `available_filter_functions_addrs`.
+pub fn traceable(text: &str, symbols: &Symbols) -> Functions {
+    let address = |line: &str| u64::from_str_radix(line.split_whitespace().next()?, 16).ok();
+    let known = text.lines().filter_map(address).filter_map(|at| symbols.lookup(at));
+    known.map(|at| symbols.whole(at) as u32).collect()
+}
+
+pub fn name(symbols: &Symbols, at: u32) -> String {
+    symbols.functions().get(at as usize).map_or("[unknown code]".into(), |function| function.name.clone())
+}
+
+/// One function: samples of the collector, interrupts of the sampler that hit it, and its exact time in units of a sample.
+#[derive(Debug)]
+pub struct Row {
+    pub name: String,
+    pub sampled: u64,
+    pub hit: u64,
+    pub exact: f64,
+}
+
+/// All functions that one of the three knows, those with the most time first. Functions of one name are a row.
+pub fn rows(profile: &Profile, window: &Window, symbols: &Symbols) -> Vec<Row> {
+    let sampled = profile.manifest.sampled.as_ref().unwrap();
+    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    let mut row = |name: String, change: &dyn Fn(&mut Row)| {
+        change(rows.entry(name.clone()).or_insert(Row { name, sampled: 0, hit: 0, exact: 0.0 }));
+    };
+    let names: BTreeMap<_, _> =
+        profile.tables.symbols.iter().map(|symbol| (symbol.function, symbol.name.as_str())).collect();
+    for function in &profile.tables.functions {
+        row(names[&function.function].into(), &|row| row.sampled += sampled.samples_in(function.net_ns));
+    }
+    window.samples.iter().for_each(|(at, count)| row(name(symbols, *at), &|row| row.hit += count));
+    let each = sampled.sample_ns.get() as f64;
+    window.own_ns.iter().for_each(|(at, ns)| row(name(symbols, *at), &|row| row.exact += *ns as f64 / each));
+    let mut rows: Vec<Row> = rows.into_values().collect();
+    rows.sort_by(|a, b| (b.sampled as f64).max(b.exact).total_cmp(&(a.sampled as f64).max(a.exact)));
+    rows
+}

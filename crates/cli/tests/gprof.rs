@@ -4,6 +4,8 @@
 #[path = "../../convert/tests/support/gprof.rs"]
 mod gprof;
 mod support;
+#[path = "gprof/unique.rs"]
+mod unique;
 
 use kerntune_analyze::graph::{AutoCut, CallGraph, Changes, Propagation};
 use kerntune_kernel::{CodeCalls, Symbols, Unknown};
@@ -12,32 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-
-/// Symbols of the export with their addresses in their names, as static functions share names; and
-/// the name of each function of the profile.
-fn unique(symbols: &str, profile: &Profile) -> (String, HashMap<usize, String>) {
-    let mut by_place: HashMap<(u64, String), usize> = HashMap::new();
-    let mut others: HashMap<String, usize> = HashMap::new();
-    for symbol in &profile.tables.symbols {
-        let name = symbol.name.replace(char::is_whitespace, "_");
-        let at = symbol.function.get() as usize;
-        match symbol.module.is_none() && symbol.size > 0 {
-            true => by_place.insert((symbol.address.get(), name), at),
-            false => others.insert(name, at),
-        };
-    }
-    let mut names = HashMap::new();
-    let mut text = String::new();
-    for line in symbols.lines() {
-        let (address, name) = line.split_once(" T ").unwrap();
-        let place = (u64::from_str_radix(address, 16).unwrap(), name.to_string());
-        let function = by_place.get(&place).or_else(|| others.get(name));
-        let unique = if function.is_some() { format!("{name}@{address}") } else { name.to_string() };
-        text += &format!("{address} T {unique}\n");
-        function.map(|function| names.insert(*function, unique));
-    }
-    (text, names)
-}
+use unique::unique;
 
 #[test]
 fn a_live_kernels_graph_is_gprofs() {
@@ -50,10 +27,10 @@ fn a_live_kernels_graph_is_gprofs() {
     let profile = Profile::load(&support::work_dir().join("profiles").join(id)).unwrap();
     let symbols = std::fs::read_to_string(directory.path().join("gmon.out.symbols")).unwrap();
     let (symbols, names) = unique(&symbols, &profile);
-    let unique = directory.path().join("unique");
-    std::fs::write(&unique, symbols).unwrap();
+    let named = directory.path().join("unique");
+    std::fs::write(&named, symbols).unwrap();
     let vmlinux = support::work_dir().join("kernels").join(&kernel).join("vmlinux");
-    let printed = gprof::parse(&gprof::gprof(&[Path::new("-S"), &unique, &vmlinux, &gmon]));
+    let printed = gprof::parse(&gprof::gprof(&[Path::new("-S"), &named, &vmlinux, &gmon]));
     let graph = CallGraph::of_tables(&profile.tables, |_| true, Propagation::Counts).unwrap();
     let name = |at: Option<usize>| at.map_or("<spontaneous>".into(), |at| names[&at].clone());
     let compared = gprof::compare(&graph, &printed, name, 1e3);
@@ -87,8 +64,8 @@ fn what_is_cut_is_cut_as_gprof_cuts_it() {
     let profile = Profile::load(&support::work_dir().join("profiles").join(id)).unwrap();
     let symbols = std::fs::read_to_string(directory.path().join("gmon.out.symbols")).unwrap();
     let (symbols, names) = unique(&symbols, &profile);
-    let unique = directory.path().join("unique");
-    std::fs::write(&unique, symbols).unwrap();
+    let named = directory.path().join("unique");
+    std::fs::write(&named, symbols).unwrap();
     let vmlinux = support::work_dir().join("kernels").join(&kernel).join("vmlinux");
     let auto = Changes { auto: Some(AutoCut { most_percent: 100 }), ..Changes::default() };
     let of = |propagation, changes: &Changes| {
@@ -104,7 +81,7 @@ fn what_is_cut_is_cut_as_gprof_cuts_it() {
     for (from, to) in &cut {
         command.arg("-k").arg(format!("{}/{}", names[from], names[to]));
     }
-    let output = command.arg("-S").args([&unique, &vmlinux, &gmon]).output().unwrap();
+    let output = command.arg("-S").args([&named, &vmlinux, &gmon]).output().unwrap();
     let printed = gprof::parse(&String::from_utf8(output.stdout).unwrap());
     assert!(printed.cycles.is_empty(), "{:?}", printed.cycles.keys());
     for (at, function) in graph.functions.iter().enumerate().filter(|(_, function)| !function.is_idle()) {

@@ -1,9 +1,14 @@
 //! `kerntune live` at work in an emulated guest, held against the recorder, which watches it instruction by instruction.
 
-mod support;
+#[path = "../../convert/tests/support/gprof.rs"]
+mod gprof;
 #[path = "live_guest/seen.rs"]
 mod seen;
+mod support;
+#[path = "gprof/unique.rs"]
+mod unique;
 
+use kerntune_analyze::graph::{CallGraph, Propagation};
 use kerntune_guest::{GuestImage, Workload};
 use kerntune_kernel::Symbols;
 use kerntune_machine::{CaptureRequest, Emulator, Machine, RunRequest};
@@ -11,7 +16,7 @@ use kerntune_profile::Profile;
 use kerntune_work::{NoProgress, WorkDir};
 use seen::{Arcs, Parts, Window};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What the guest does, a step a line. In OUT is what comes back.
@@ -47,10 +52,11 @@ kgmon unload kgmon
 
 struct Guest {
     _directory: tempfile::TempDir,
-    out: std::path::PathBuf,
+    out: PathBuf,
     windows: Vec<Window>,
     sampled: Vec<Window>,
     symbols: Symbols,
+    vmlinux: PathBuf,
 }
 
 impl Guest {
@@ -75,7 +81,8 @@ impl Guest {
         let directory = tempfile::tempdir_in(support::work_dir()).unwrap();
         // Without what only a debugger reads: all of it is unpacked into the guest's memory.
         let program = directory.path().join("kerntune");
-        let stripped = Command::new("strip").arg("-o").arg(&program).arg(env!("CARGO_BIN_EXE_kerntune")).status();
+        let stripped =
+            Command::new("strip").arg("-o").arg(&program).arg(env!("CARGO_BIN_EXE_kerntune")).status();
         assert!(stripped.unwrap().success());
         let script = directory.path().join("script");
         let text = SCRIPT.replace("MODULE", module.to_str().unwrap()).replace("$OUT", "$KT_OUT");
@@ -87,7 +94,8 @@ impl Guest {
              [measured]\n[[measured.step]]\nregion = \"live\"\noperations = 1\ncommand = [\"sh\", {script:?}]\n"
         );
         let file = support::workload(&directory, &text);
-        let image = GuestImage::build(&work, &Workload::load(Path::new(&file)).unwrap(), &NoProgress).unwrap();
+        let image =
+            GuestImage::build(&work, &Workload::load(Path::new(&file)).unwrap(), &NoProgress).unwrap();
         let capture = CaptureRequest { functions: true, ..CaptureRequest::default() };
         let request =
             RunRequest { capture: Some(capture), ..RunRequest::new(&kernel, &image.initramfs, "measured") };
@@ -96,7 +104,14 @@ impl Guest {
         let outcome = Emulator::find().unwrap().run(&request, &ran, &NoProgress).unwrap();
         let windows = seen::recorded(&outcome, &symbols, Parts::Snapshots);
         let sampled = seen::recorded(&outcome, &symbols, Parts::Samples);
-        Self { out: outcome.guest_files.clone(), _directory: directory, windows, sampled, symbols }
+        Self {
+            out: outcome.guest_files.clone(),
+            _directory: directory,
+            windows,
+            sampled,
+            symbols,
+            vmlinux: kernel.vmlinux(),
+        }
     }
 
     /// The profile's counted calls by names of functions, of those that ftrace can trace.
@@ -153,10 +168,17 @@ impl Guest {
         };
         let each: Vec<u64> = self.windows.iter().map(of_traceable).collect();
         let ranges = (0..each.len()).flat_map(|from| (from + 1..=each.len()).map(move |to| from..to));
-        let nearest = ranges.min_by_key(|range| each[range.clone()].iter().sum::<u64>().abs_diff(calls)).unwrap();
+        let nearest =
+            ranges.min_by_key(|range| each[range.clone()].iter().sum::<u64>().abs_diff(calls)).unwrap();
         let window = Window::sum(&self.windows[nearest]);
         let left = differences(&window);
-        assert!(left.is_empty(), "{} arcs of {} differ: {:#?}", left.len(), counted.len(), &left[..left.len().min(40)]);
+        assert!(
+            left.is_empty(),
+            "{} arcs of {} differ: {:#?}",
+            left.len(),
+            counted.len(),
+            &left[..left.len().min(40)]
+        );
         assert!(counted.len() > 300, "{} arcs", counted.len());
         println!("{} arcs, {calls} calls, all equal", counted.len());
         window
@@ -178,6 +200,18 @@ fn what_live_says_is_what_happened() {
     let [first, second] = ["first.json", "second.json"].map(|name| guest.profile(name));
     guest.window_of(&first, &traceable);
     guest.window_of(&second, &traceable);
+    // GNU gprof reads the dump, and its graph is ours.
+    let symbols = guest.text("gmon.out.symbols");
+    let (text, names) = unique::unique(&symbols, &first);
+    let named = guest.out.join("unique");
+    std::fs::write(&named, text).unwrap();
+    let printed =
+        gprof::parse(&gprof::gprof(&[Path::new("-S"), &named, &guest.vmlinux, &guest.out.join("gmon.out")]));
+    let graph = CallGraph::of_tables(&first.tables, |_| true, Propagation::Counts).unwrap();
+    let name = |at: Option<usize>| at.map_or("<spontaneous>".into(), |at| names[&at].clone());
+    let compared = gprof::compare(&graph, &printed, name, 1e3);
+    println!("gprof: {compared:?}");
+    assert!(compared.functions > 300, "{compared:?}");
     // ftrace's profiler counts the same calls of a function, without callers.
     let calls = |profile: &Profile, name: &str| -> u64 {
         let symbol = profile.tables.symbols.iter().find(|symbol| symbol.name == name).unwrap();
@@ -189,7 +223,10 @@ fn what_live_says_is_what_happened() {
     assert!(guest.text("profiler.txt").contains("calls have no callers"));
     assert_eq!(guest.text("profiler.after").lines().next(), Some("0"));
     assert!(guest.text("profiler.after").contains("#### all functions enabled"));
-    assert_eq!(command.manifest.counted.iter().find(|row| row.name == "getpid").map(|row| row.kind.as_str()), Some("syscall"));
+    assert_eq!(
+        command.manifest.counted.iter().find(|row| row.name == "getpid").map(|row| row.kind.as_str()),
+        Some("syscall")
+    );
     // A killed collector's functions are NOPs again.
     assert!(guest.text("enabled.during").lines().count() > 1000);
     assert_eq!(guest.text("enabled.after"), "");
@@ -211,4 +248,14 @@ fn what_live_says_is_what_happened() {
     println!("{ours} samples in functions, {theirs} interrupts that hit functions; {moved} at the edge of two functions");
     assert_eq!(ours, theirs);
     assert!(ours > 1_000 && moved * 30 < ours, "{moved} of {ours}");
+}
+
+#[test]
+fn what_cannot_be_counted_together_is_refused() {
+    let live = |more: &[&str]| support::kerntune([&["record", "--live"], more, &["--", "true"]].concat());
+    support::fails(&mut live(&["--calls", "all", "--calls", "tcp_*"]), 2, &["stand alone"]);
+    support::fails(&mut live(&["--calls", "macro", "--pid", "1"]), 2, &["whole machine"]);
+    support::fails(&mut live(&["--calls-except", "x"]), 2, &["--calls"]);
+    let mut recorded = support::kerntune(["record", "--kernel", "x", "--workload", "rr", "--calls", "all"]);
+    support::fails(&mut recorded, 2, &["--live"]);
 }

@@ -1,7 +1,7 @@
 //! What a collector of the running kernel reads.
 
 use kerntune_live::{
-    cpu_list, parse_interrupts, parse_record, parse_softirqs, parse_stat, Chain, Layout, Record,
+    cpu_list, parse_hits, parse_interrupts, parse_record, parse_softirqs, parse_stat, Chain, Layout, Record,
 };
 use kerntune_symbols::{slide_in_vmcoreinfo, vmcoreinfo, Kallsyms, Table};
 
@@ -40,6 +40,9 @@ pub fn proc_counts(bytes: &[u8]) {
     for cpus in [&[][..], &[0, 7]] {
         let _ = (parse_interrupts(&text, cpus), parse_softirqs(&text, cpus), parse_stat(&text, cpus));
     }
+    let mut hits = std::collections::BTreeMap::new();
+    parse_hits(&text, &mut hits);
+    assert!(hits.len() <= text.lines().count());
     if let Ok(cpus) = cpu_list(&text) {
         assert!(!cpus.is_empty());
     }

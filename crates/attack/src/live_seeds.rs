@@ -35,14 +35,16 @@ pub fn perf_record() -> Vec<Vec<u8>> {
     ]
 }
 
-/// `/proc/interrupts`, `/proc/softirqs`, `/proc/stat`, a list of CPUs.
+/// `/proc/interrupts`, `/proc/softirqs`, `/proc/stat`, figures of ftrace's function profiler, a list of CPUs.
 pub fn proc_counts() -> Vec<Vec<u8>> {
     let interrupts =
         "           CPU0       CPU7       \n 36:          0    8085066 PCI-MSIX-0000:00:02.0   1-edge      \
         virtio1-req.0\nLOC:    6158928    6366656   Local timer interrupts\nERR:          0\n";
     let softirqs = "                    CPU0       CPU7       \n          HI:          0          3\n";
     let stat = "cpu  1 2 3 4 5 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\nintr 5 1 2\nctxt 9\nprocesses 77\n";
-    [interrupts, softirqs, stat, "0-3,8\n"].map(|text| text.as_bytes().to_vec()).to_vec()
+    let hits = "  Function      Hit    Time            Avg             s^2\n  --------      ---    ----            ---             ---\n\
+        \x20 vfs_read       12    71.000 us       5.916 us        1.000 us\n";
+    [interrupts, softirqs, stat, hits, "0-3,8\n"].map(|text| text.as_bytes().to_vec()).to_vec()
 }
 
 /// Notes with the text that tells where the kernel runs.

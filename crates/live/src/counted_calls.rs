@@ -69,8 +69,7 @@ pub(crate) fn system_calls(calls: &Calls, table: &Table, source: &str) -> Vec<Co
     for (name, count) in inner {
         by_name.entry(name).or_insert(count);
     }
-    let row =
-        |(name, count)| Counted { kind: "syscall".into(), name, count, source: source.to_string() };
+    let row = |(name, count)| Counted { kind: "syscall".into(), name, count, source: source.to_string() };
     by_name.into_iter().map(row).collect()
 }
 
@@ -89,10 +88,8 @@ mod tests {
             ended: 0,
             elapsed_ns: Nanoseconds(7),
         };
-        let mut arcs = vec![
-            sampled(FunctionIndex(1), 2, How::Syscall),
-            sampled(FunctionIndex(2), 3, How::Call),
-        ];
+        let mut arcs =
+            vec![sampled(FunctionIndex(1), 2, How::Syscall), sampled(FunctionIndex(2), 3, How::Call)];
         let mut calls = Calls::new(9);
         calls.add(Some(1), Some(2), 10);
         calls.add(Some(2), Some(3), 20);
@@ -100,8 +97,10 @@ mod tests {
         calls.add(None, Some(2), 2);
         let mut functions = Vec::new();
         add(&calls, &mut functions, &mut arcs);
-        let arcs: Vec<_> =
-            arcs.iter().map(|arc| (arc.caller, arc.callee.0, arc.how, arc.calls, arc.elapsed_ns.get())).collect();
+        let arcs: Vec<_> = arcs
+            .iter()
+            .map(|arc| (arc.caller, arc.callee.0, arc.how, arc.calls, arc.elapsed_ns.get()))
+            .collect();
         let expected = [
             (FunctionIndex(1), 2, How::Syscall, 10, 7),
             (FunctionIndex(2), 3, How::Call, 20, 7),

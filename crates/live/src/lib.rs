@@ -25,7 +25,9 @@ mod sources;
 mod top;
 mod tracefs;
 
-pub use aggregate::{Aggregate, Bounds, CallKey, Calls, Key, Node, Role, Sample, Switch, SwitchSample, Thread, Tree};
+pub use aggregate::{
+    Aggregate, Bounds, CallKey, Calls, Key, Node, Role, Sample, Switch, SwitchSample, Thread, Tree,
+};
 pub use collector::Collector;
 pub use command::Waiting;
 pub use counts::{parse_interrupts, parse_softirqs, parse_stat};
@@ -33,5 +35,6 @@ pub use error::{Error, Result};
 pub use options::{cpu_list, CallCounts, Filter, Options};
 pub use profile::Labels;
 pub use source::{Description, Observed, Source};
+pub use sources::function_profiler::parse_hits;
 pub use sources::perf::record::{parse as parse_record, Chain, Layout, Record};
 pub use top::{TopFunction, TopPath, TopView};

@@ -58,9 +58,10 @@ pub struct CallCounts {
 
 impl fmt::Display for CallCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.only.is_empty() {
-            true => f.write_str("all functions")?,
-            false => f.write_str(&self.only.join(" "))?,
+        match &self.only[..] {
+            [] => f.write_str("all functions")?,
+            only if only == kerntune_kgmon::MACRO => f.write_str("the macro set")?,
+            only => f.write_str(&only.join(" "))?,
         }
         match self.except.is_empty() {
             true => Ok(()),

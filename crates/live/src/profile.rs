@@ -89,7 +89,8 @@ impl Seen<'_> {
 
     /// What was counted, and system calls where their functions were.
     fn counted_with_system_calls(&self) -> Vec<Counted> {
-        let source = self.counter().map_or("", |description| description.name.split(':').next().unwrap_or_default());
+        let source =
+            self.counter().map_or("", |description| description.name.split(':').next().unwrap_or_default());
         let calls = counted_calls::system_calls(&self.all.calls, &self.all.table, source);
         self.counted.iter().cloned().chain(calls).collect()
     }
@@ -125,7 +126,9 @@ impl Seen<'_> {
         };
         let bias = words(|description| description.bias.clone().unwrap_or_default());
         Sampled {
-            source: words(|description| if description.samples() { description.name.clone() } else { String::new() }),
+            source: words(
+                |description| if description.samples() { description.name.clone() } else { String::new() },
+            ),
             samples: self.all.samples,
             sample_ns: Nanoseconds(times.sample),
             cpus: self.observed.cpus,

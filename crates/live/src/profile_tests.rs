@@ -113,7 +113,7 @@ fn time_on_the_stack_counts_once_for_each_sample() {
 #[test]
 fn what_found_no_room_is_told_and_still_in_the_sum() {
     let mut all = aggregate();
-    let mut small = Aggregate::new(all.table.clone(), Bounds { paths: 1, threads: 1, names: 4, switches: 1 });
+    let mut small = Aggregate::new(all.table.clone(), Bounds { paths: 1, threads: 1, names: 4, switches: 1, calls: 4 });
     std::mem::swap(&mut all, &mut small);
     all.threads.named(7, 7, "a");
     for tid in [7, 8, 0] {

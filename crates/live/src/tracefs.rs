@@ -64,7 +64,9 @@ impl Tracefs {
         std::fs::read_link(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
             .ok()
             .filter(|path| path.join("README").exists())
-            .ok_or_else(|| io::Error::other("it is not mounted: `mount -t tracefs tracefs /sys/kernel/tracing`"))
+            .ok_or_else(|| {
+                io::Error::other("it is not mounted: `mount -t tracefs tracefs /sys/kernel/tracing`")
+            })
     }
 
     /// The number of a tracepoint (`sched/sched_switch`).

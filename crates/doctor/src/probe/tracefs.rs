@@ -3,6 +3,7 @@
 use crate::host::Host;
 use crate::{Ability, Check, Group, Options};
 use std::io::ErrorKind;
+use std::path::Path;
 
 /// Where tracefs is mounted: its own place, and the older one below debugfs.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -65,12 +66,8 @@ fn function_tracer(host: &dyn Host) -> Check {
 /// The module kgmon, which is built at first use. What is in its way is looked at in the order in which the kernel would
 /// refuse it.
 fn call_counts(host: &dyn Host) -> Check {
-    let check = Check::of(
-        Group::HostRecorders,
-        "kgmon",
-        "calls of the host kernel by caller (--live --calls)",
-        &[],
-    );
+    let check =
+        Check::of(Group::HostRecorders, "kgmon", "calls of the host kernel by caller (--live --calls)", &[]);
     let is = |path: &str, value: &str| host.text(path).is_ok_and(|text| text.trim() == value);
     if let Some(level) = lockdown(host).filter(|level| level != "none") {
         return check.missing(
@@ -101,6 +98,12 @@ fn call_counts(host: &dyn Host) -> Check {
     let modules = format!("/lib/modules/{release}");
     if is("/sys/module/kgmon/initstate", "live") {
         return check.ok("loaded");
+    }
+    for folder in ["updates/dkms", "updates", "extra"] {
+        let path = format!("{modules}/{folder}/kgmon.ko");
+        if host.is_readable(Path::new(&path)) {
+            return check.ok(path);
+        }
     }
     match host.text(&format!("{modules}/build/Makefile")) {
         Ok(_) => check.ok(format!("built at first use by {modules}/build")),
@@ -140,9 +143,13 @@ mod tests {
         assert_eq!(next("/proc/modules", ""), "this kernel has no function tracer");
         assert!(next("/proc/sys/kernel/ftrace_enabled", "1\n").contains("/lib/modules/6.12.1/build"));
         assert!(next("/lib/modules/6.12.1/build/Makefile", "x").contains("built at first use"));
+        let installed = "/lib/modules/6.12.1/extra/kgmon.ko";
+        assert_eq!(next(installed, "x"), installed);
         assert_eq!(next("/sys/module/kgmon/initstate", "live\n"), "loaded");
         assert!(next("/sys/module/module/parameters/sig_enforce", "Y\n").contains("signed"));
-        assert!(next("/sys/kernel/security/lockdown", "none [integrity] confidentiality").contains("(integrity)"));
+        assert!(
+            next("/sys/kernel/security/lockdown", "none [integrity] confidentiality").contains("(integrity)")
+        );
     }
 
     #[test]

@@ -24,10 +24,7 @@ impl Calls {
 
     /// Bytes that one takes at most.
     pub fn bound(most: usize) -> usize {
-        most.saturating_mul(8)
-            .div_ceil(7)
-            .next_power_of_two()
-            .saturating_mul(size_of::<(CallKey, u64)>() + 1)
+        most.saturating_mul(8).div_ceil(7).next_power_of_two().saturating_mul(size_of::<(CallKey, u64)>() + 1)
     }
 
     /// Counts so many calls of `callee`; none if it has no name.

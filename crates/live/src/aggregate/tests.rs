@@ -21,7 +21,7 @@ fn aggregate() -> Aggregate {
     };
     let end = KernelSymbol { address: 0x1700, name: "_etext".into(), is_global: true, module: None };
     let symbols = NAMES.iter().enumerate().map(symbol).chain([end]).collect();
-    Aggregate::new(Table::new(symbols), Bounds { paths: 100, threads: 10, names: 10, switches: 10 })
+    Aggregate::new(Table::new(symbols), Bounds { paths: 100, threads: 10, names: 10, switches: 10, calls: 4 })
 }
 
 fn at(function: u64) -> u64 {

@@ -46,9 +46,12 @@ impl FunctionProfiler {
             _ => no(format!("{ENABLED} cannot be read ({error})")),
         })?;
         let tracer = tracing.read("current_tracer").unwrap_or_default();
-        let is_empty = |file: &str| tracing.read(file).is_ok_and(|text| text.starts_with(EMPTY) || text.is_empty());
+        let is_empty =
+            |file: &str| tracing.read(file).is_ok_and(|text| text.starts_with(EMPTY) || text.is_empty());
         if enabled.trim() != "0" || tracer.trim() != "nop" || !is_empty(FILTER) || !is_empty(EXCEPT) {
-            return Err(no("somebody uses ftrace: its tracer, profiler or filter is not as it is after boot".into()));
+            return Err(no(
+                "somebody uses ftrace: its tracer, profiler or filter is not as it is after boot".into(),
+            ));
         }
         let directory = tracing.path().map_err(|error| no(format!("tracefs has no path ({error})")))?;
         let guard = Command::new("/bin/sh")
@@ -84,7 +87,9 @@ impl FunctionProfiler {
             }
             match found {
                 true => Ok(()),
-                false => Err(no(format!("no function that can be counted has such a name: {}", globs.join(" ")))),
+                false => {
+                    Err(no(format!("no function that can be counted has such a name: {}", globs.join(" "))))
+                }
             }
         };
         set(FILTER, &calls.only)?;
@@ -98,7 +103,7 @@ impl FunctionProfiler {
         let mut hits = BTreeMap::new();
         for cpu in 0.. {
             match self.tracing.read_all(&format!("trace_stat/function{cpu}")) {
-                Ok(text) => read_hits(&text, &mut hits),
+                Ok(text) => parse_hits(&text, &mut hits),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 Err(error) => return Err(Error::NoProfiler(format!("its figures cannot be read ({error})"))),
             }
@@ -120,11 +125,13 @@ fn places() -> Result<HashMap<String, Option<u64>>> {
     Ok(places)
 }
 
-/// Adds what one CPU counted: lines of a function's name, its calls, and times.
-fn read_hits(text: &str, into: &mut BTreeMap<String, u64>) {
+/// Adds what one CPU counted (`trace_stat/functionN`): lines of a function's name, its calls, and times.
+pub fn parse_hits(text: &str, into: &mut BTreeMap<String, u64>) {
     for line in text.lines() {
         let mut words = line.split_whitespace();
-        let (Some(name), Some(Ok(hits))) = (words.next(), words.next().map(str::parse::<u64>)) else { continue };
+        let (Some(name), Some(Ok(hits))) = (words.next(), words.next().map(str::parse::<u64>)) else {
+            continue;
+        };
         let sum = into.entry(name.to_string()).or_default();
         *sum = sum.saturating_add(hits);
     }
@@ -136,7 +143,10 @@ impl Source for FunctionProfiler {
             name: format!("ftrace: function profiler, calls of {}", self.what),
             calls: true,
             lacks: vec![
-                format!("calls have no callers: ftrace's function profiler counts them, not kgmon ({})", self.why),
+                format!(
+                    "calls have no callers: ftrace's function profiler counts them, not kgmon ({})",
+                    self.why
+                ),
                 "functions that share a name are not told apart by it: their calls are in no count".into(),
             ],
             ..Description::default()
@@ -192,8 +202,8 @@ mod tests {
         let plain = "  Function                               Hit\n  --------                               ---\n\
                      \x20 vfs_read                                 3\n  kfree                                    1\n";
         let mut hits = BTreeMap::new();
-        read_hits(graph, &mut hits);
-        read_hits(plain, &mut hits);
+        parse_hits(graph, &mut hits);
+        parse_hits(plain, &mut hits);
         assert_eq!(hits, BTreeMap::from([("kfree".into(), 1), ("vfs_read".into(), 15)]));
     }
 }

@@ -32,16 +32,13 @@ impl Kgmon {
             match &calls.module {
                 Some(Ok(module)) => load(module)?,
                 Some(Err(why)) => return Err(Error::NoModule(why.clone())),
-                None => return Err(Error::NoModule("the module kgmon is not loaded, and none was built".into())),
+                None => {
+                    return Err(Error::NoModule("the module kgmon is not loaded, and none was built".into()))
+                }
             }
         }
-        let mut new = Self {
-            device: None,
-            is_ours,
-            what: calls.to_string(),
-            is_direct: false,
-            memory_bytes: 0,
-        };
+        let mut new =
+            Self { device: None, is_ours, what: calls.to_string(), is_direct: false, memory_bytes: 0 };
         let device = new.device.insert(Device::open()?);
         let before = device.status()?;
         if before.counting || before.timer != "off" {
@@ -73,8 +70,8 @@ impl Kgmon {
 
 impl Source for Kgmon {
     fn description(&self) -> Description {
-        let slow = "functions reach kgmon through ftrace's own trampoline, as a BPF program sits directly on one of them: \
-                    counting costs several times as much";
+        let slow = "functions reach kgmon through ftrace's own trampoline, which costs several times as much: a BPF program \
+                    sits directly on one of them, or the kernel is older than 6.8 and loses memory with the direct way";
         Description {
             name: format!("kgmon: calls of {}", self.what),
             calls: true,

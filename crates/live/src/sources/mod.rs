@@ -1,6 +1,6 @@
 //! A file or directory for each source. The first that the kernel allows is used; `choose` knows their order.
 
-mod function_profiler;
+pub mod function_profiler;
 mod kgmon;
 pub mod perf;
 

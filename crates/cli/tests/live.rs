@@ -81,6 +81,71 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
+#[test]
+fn a_commands_kernel_time_is_in_every_report() {
+    if !is_allowed() {
+        return;
+    }
+    let (dir, redis) = (tempfile::tempdir().unwrap(), Redis::start());
+    let work = dir.path();
+    let command = redis.benchmark("100000");
+    let summary: Value = {
+        let arguments = [&["record", "--live", "--rate", "2000", "--json", "--"][..], &command].concat();
+        serde_json::from_str(&run(work, &arguments)).unwrap()
+    };
+    let sampled = &summary["sampled"];
+    assert_eq!(summary["exact"], false);
+    assert!(number(&sampled["samples"]) > 100 && number(&sampled["bound_bytes"]) < 100 << 20, "{sampled}");
+    let source = sampled["source"].as_str().unwrap();
+    assert!(["perf: cpu-clock", "perf: cycles"].contains(&source), "{source}");
+    assert!(sampled["period"].as_str().unwrap().contains("random") && sampled["bias"].is_string());
+    // Every ns that was watched is somebody's.
+    let functions = json(work, &["report", "latest", "functions"]);
+    let net: u64 = functions["functions"].as_array().unwrap().iter().map(|row| number(&row["net_ns"])).sum();
+    let beside = number(&functions["user_ns"]) + number(&functions["unattributed_ns"]);
+    assert_eq!(net + beside + number(&functions["idle_ns"]), number(&functions["elapsed_ns"]));
+    let sample = number(&sampled["sample_ns"]);
+    for row in functions["functions"].as_array().unwrap() {
+        assert_eq!((number(&row["net_ns"]) % sample, number(&row["calls"])), (0, 0), "{row}");
+        assert!(number(&row["elapsed_ns"]) >= number(&row["net_ns"]), "{row}");
+    }
+    let threads = json(work, &["report", "latest", "threads"]);
+    let all: u64 = threads["threads"].as_array().unwrap().iter().map(|row| number(&row["net_ns"])).sum();
+    assert_eq!(all, number(&threads["busy_ns"]));
+    // What the benchmark is known to do, on whatever kernel: to send and receive over loopback.
+    let total = |name: &str| {
+        let rows = functions["functions"].as_array().unwrap();
+        rows.iter().filter(|row| row["name"] == name).map(|row| number(&row["elapsed_ns"])).sum::<u64>()
+    };
+    assert!(total("tcp_sendmsg") > 0 && total("tcp_v4_rcv") > 0, "{}", functions["functions"]);
+    assert!(total("entry_SYSCALL_64") > total("tcp_sendmsg"));
+    for report in ["functions", "flat", "graph", "subsystems", "threads", "interrupts", "switches", "summary"]
+    {
+        let text = run(work, &["report", "latest", report]);
+        assert!(text.contains("Sampled, not exact:") && text.contains("Sampling counts no calls"), "{text}");
+        assert!(text.contains('±') && text.contains("Bias: "), "{text}");
+        let head: Vec<&str> = text.lines().filter(|line| line.contains("calls")).collect();
+        assert!(head.iter().all(|line| line.contains("Sampling counts no calls")), "{head:?}");
+        let document = json(work, &["report", "latest", report]);
+        assert_eq!(document["sampled"]["sample_ns"], sampled["sample_ns"], "{report}");
+    }
+    let interrupts = json(work, &["report", "latest", "interrupts"]);
+    let counted = interrupts["counted"].as_array().unwrap();
+    assert!(counted.iter().any(|row| row["source"] == "/proc/interrupts" && number(&row["count"]) > 0));
+    assert!(counted.iter().any(|row| row["kind"] == "softirq"));
+    let switches = json(work, &["report", "latest", "switches"]);
+    assert!(number(&switches["count"]) > 0, "{switches}");
+    let page = work.join("page.html");
+    run(work, &["report", "latest", "html", "--output", page.to_str().unwrap()]);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("Sampled, not exact:") && !page.contains("virtual time in regions"));
+    // Against itself nothing changes; the error of what did not change is that of both.
+    let id = summary["profile"].as_str().unwrap();
+    let text = run(work, &["report", id, "diff", id]);
+    assert!(text.contains('±') && text.contains("total"), "{text}");
+    run(work, &["check"]);
+}
+
 /// Shares of the kernel's functions in all samples, by name.
 fn shares_of_kerntune(work: &Path) -> (BTreeMap<String, f64>, f64) {
     let functions = json(work, &["report", "latest", "functions"]);
@@ -158,6 +223,174 @@ fn perf_says_the_same_of_the_same_time() {
         }
     }
     assert!(apart.is_empty(), "{apart:#?}");
+}
+
+#[test]
+fn a_collector_outlives_its_terminal_and_is_asked() {
+    if !is_allowed() {
+        return;
+    }
+    let (dir, redis) = (tempfile::tempdir().unwrap(), Redis::start());
+    let work = dir.path();
+    fails(&mut kerntune(work, &["live", "status"]), 1, &["no collector runs"]);
+    fails(&mut kerntune(work, &["live", "dump"]), 2, &["no collector runs", "live start"]);
+    run(work, &["live", "start", "--rate", "2000"]);
+    fails(&mut kerntune(work, &["live", "start"]), 2, &["a collector runs already", "live stop"]);
+    fails(&mut kerntune(work, &["live", "start", "--foreground"]), 2, &["a collector runs already"]);
+    let load = || {
+        assert!(Command::new("sh")
+            .args(["-c", &redis.benchmark("30000").join(" ")])
+            .output()
+            .unwrap()
+            .status
+            .success())
+    };
+    load();
+    let status = json(work, &["live", "status"]);
+    assert_eq!(
+        (status["schema"].as_str(), status["runs"].as_bool()),
+        (Some("kerntune-live-status/1"), Some(true))
+    );
+    assert!(number(&status["samples"]) > 50 && number(&status["resident_bytes"]) > 0, "{status}");
+    let first = json(work, &["live", "dump", "--workload", "first"]);
+    load();
+    let both = json(work, &["live", "dump"]);
+    run(work, &["live", "reset"]);
+    load();
+    let gmon = work.join("gmon.out");
+    let after = json(work, &["live", "dump", "--gmon", gmon.to_str().unwrap()]);
+    let samples = |of: &Value| number(&of["sampled"]["samples"]);
+    assert!(samples(&both) > samples(&first) && samples(&after) < samples(&both), "{first} {both} {after}");
+    assert_eq!(first["workload"], "first");
+    gprof_agrees(work, &gmon);
+    run(work, &["live", "stop"]);
+    fails(&mut kerntune(work, &["live", "stop"]), 2, &["no collector runs"]);
+    run(work, &["check"]);
+    // Two of one kernel add up; one that was not sampled is none of them.
+    let (a, b) = (first["profile"].as_str().unwrap(), after["profile"].as_str().unwrap());
+    let merged = json(work, &["profile", "merge", a, b]);
+    assert_eq!(samples(&merged["manifest"]), samples(&first) + samples(&after));
+}
+
+/// GNU gprof reads the dump, and its flat profile is ours.
+fn gprof_agrees(work: &Path, gmon: &Path) {
+    // Any program will do as image: all names come from the list.
+    let symbols = format!("{}.symbols", gmon.display());
+    let output =
+        Command::new("gprof").args(["-b", "-p", "-S", &symbols, "/bin/true"]).arg(gmon).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let flat = json(work, &["report", "latest", "flat"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut seconds: BTreeMap<String, f64> = BTreeMap::new();
+    for line in text.lines().skip_while(|line| !line.contains("name")).skip(1) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let [_, _, own, .., name] = words[..] {
+            *seconds.entry(name.to_string()).or_default() += own.parse::<f64>().unwrap();
+        }
+    }
+    // gprof prints microseconds with two decimals, or with less where there are more of them.
+    let mut ours: BTreeMap<String, f64> = BTreeMap::new();
+    for row in flat["functions"].as_array().unwrap() {
+        *ours.entry(row["name"].as_str().unwrap().to_string()).or_default() += number(&row["self_ns"]) as f64;
+    }
+    let largest = ours.iter().max_by(|a, b| a.1.total_cmp(b.1)).unwrap();
+    let theirs =
+        seconds.get(largest.0).copied().unwrap_or_else(|| panic!("{} is not in:\n{text}", largest.0));
+    let ratio = largest.1 / theirs;
+    for (name, ns) in ours.iter().filter(|(_, ns)| **ns > 0.0) {
+        let found = seconds.get(name).copied().unwrap_or(0.0) * ratio;
+        assert!((found - ns).abs() <= 0.01 * ns + 2.0 * ratio, "{name}: ours {ns}, gprof's {found}\n{text}");
+    }
+}
+
+fn process(work: &Path) -> String {
+    json(work, &["live", "status"])["process"].to_string()
+}
+
+fn kill(process: &str) {
+    assert!(Command::new("kill").args(["-9", process]).status().unwrap().success());
+}
+
+/// Processes of this work directory, or children of theirs, that have a perf event open.
+fn watchers(work: &Path) -> Vec<String> {
+    let (mut found, work) = (Vec::new(), work.display().to_string());
+    for process in std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path()) {
+        let command = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        let Ok(files) = std::fs::read_dir(process.join("fd")) else { continue };
+        let is_event = |file: std::fs::DirEntry| {
+            std::fs::read_link(file.path()).is_ok_and(|to| to.to_string_lossy().contains("perf_event"))
+        };
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        if command.contains(&work) && files.flatten().any(is_event) {
+            found.push(command);
+        }
+    }
+    found
+}
+
+#[test]
+fn a_killed_collector_leaves_whole_dumps_or_none() {
+    if !is_allowed() {
+        return;
+    }
+    let (dir, redis) = (tempfile::tempdir().unwrap(), Redis::start());
+    let work = dir.path();
+    let mut load = Command::new("redis-benchmark");
+    load.args(&redis.benchmark("100000000")[1..]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut load = load.spawn().unwrap();
+    let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    let seed = u64::try_from(since.as_nanos() & 0xffff_ffff).unwrap();
+    println!("seed {seed}");
+    let mut state = seed;
+    // Milliseconds less than `most`, by Knuth's generator.
+    let mut random = |most: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        Duration::from_millis((state >> 33) % most)
+    };
+    let (mut asked, mut whole) = (0, 0);
+    for round in 0..20 {
+        run(work, &["live", "start", "--rate", "4000"]);
+        let collector = process(work);
+        assert_eq!(watchers(work).len(), 1);
+        std::thread::sleep(random(300));
+        // Three of four while it makes a dump.
+        let dump = (round % 4 > 0).then(|| {
+            let mut dump = kerntune(work, &["live", "dump", "-q"]);
+            dump.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+        });
+        let moment = random(500);
+        std::thread::sleep(moment);
+        kill(&collector);
+        let mut said = "no dump".to_string();
+        if let Some(dump) = dump {
+            let output = dump.wait_with_output().unwrap();
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            (asked, whole) = (asked + 1, whole + usize::from(output.status.success()));
+            said = format!("{}: {text}", output.status);
+            let is_told = output.status.code() == Some(6) && text.contains("was killed");
+            assert!(output.status.success() || is_told, "{said}");
+        }
+        fails(&mut kerntune(work, &["live", "status"]), 1, &["was killed"]);
+        fails(&mut kerntune(work, &["live", "dump"]), 6, &["was killed", "live start"]);
+        assert_eq!(watchers(work), Vec::<String>::new());
+        println!("killed {moment:?} after the dump began: {}", said.trim());
+    }
+    load.kill().unwrap();
+    load.wait().unwrap();
+    run(work, &["check"]);
+    let listed = json(work, &["profile", "list"]);
+    let count = listed.as_array().unwrap().len();
+    println!("of {asked} dumps {whole} were answered; {count} profiles are there, and whole");
+    assert!(count >= whole && count <= asked);
+    for entry in listed.as_array().unwrap() {
+        run(work, &["report", entry["path"].as_str().unwrap(), "flat"]);
+    }
+    // A socket of nobody's is in no one's way.
+    run(work, &["live", "start"]);
+    run(work, &["live", "stop"]);
+    run(work, &["live", "start"]);
+    run(work, &["live", "stop"]);
+    assert_eq!(watchers(work), Vec::<String>::new());
 }
 
 #[test]

@@ -3,8 +3,10 @@
 
 mod support;
 
+use kerntune_kernel::Triggers;
+use kerntune_profile::{How, PathKind};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,6 +14,7 @@ use std::process::{Command, Stdio};
 use support::{checkout, fails, kerntune};
 
 const PATCHES: &str = "kernel/patches/6.12/mcrae-tags";
+const COMPILER: &str = "kernel/patches/6.12/mcrae-compiler";
 
 /// Instructions of a call that lie outside of its triggers, at most: what a function does with its
 /// stack before the first and after the last.
@@ -167,6 +170,149 @@ fn a_kernel_with_triggers_gives_the_figures_of_its_recording_and_of_the_one_with
     for line in ["-> tcp_v4_rcv", "-> sock_def_readable", "---- Context switch", "<- sk_wait_data"] {
         assert!(text.contains(line), "{line} is not in {text}");
     }
+}
+
+/// Calls by a function's name in some regions, of the rows of call paths that are not below an interrupt or the scheduler,
+/// in threads of `comm`; and the names of what ran there or in other threads.
+fn of_thread(profile: &Path, comm: &str, regions: &[&str]) -> (BTreeMap<String, u64>, BTreeSet<String>) {
+    let tables = kerntune_profile::Profile::load(profile).unwrap().tables;
+    let named: BTreeMap<u32, &str> =
+        tables.regions.iter().map(|region| (region.region, region.name.as_str())).collect();
+    let mut own: Vec<bool> = Vec::new();
+    let (mut calls, mut others) = (BTreeMap::new(), BTreeSet::new());
+    for row in &tables.paths {
+        let above = own.get(row.parent as usize).copied();
+        let is_own = match row.kind {
+            PathKind::Thread => row.comm == comm,
+            _ => {
+                let by_time = row.how == How::Interrupt || tables.name(row.function) == "__schedule";
+                above.unwrap_or(false) && !by_time
+            }
+        };
+        own.push(is_own);
+        if row.kind == PathKind::Function && regions.contains(&named[&row.region]) {
+            let name = tables.name(row.function).to_string();
+            match is_own {
+                true => *calls.entry(name).or_default() += row.calls,
+                false => drop(others.insert(name)),
+            }
+        }
+    }
+    (calls, others)
+}
+
+/// Kernel instructions by region.
+fn instructions(summary: &Value) -> BTreeMap<String, u64> {
+    let regions = summary["regions"].as_array().unwrap().iter();
+    let each =
+        |row: &Value| (row["name"].as_str().unwrap().into(), row["kernel_instructions"].as_u64().unwrap());
+    regions.map(each).collect()
+}
+
+/// What nobody waits in: no call of it depends on the time that others take.
+const ALONE: [&str; 4] = ["creat_close", "stat", "read_cached", "write_cached"];
+
+/// Every function of a kernel says its tags, and nobody placed one: what the compiler's triggers count is what the recorder
+/// counts in the same run, and what a kernel without triggers counts wherever time has no part in it.
+#[test]
+fn triggers_by_the_compiler_count_every_call_and_change_none() {
+    let base = support::base_kernel();
+    let patches = ["0001-triggers.patch", "0002-assembler.patch"].map(|name| format!("{COMPILER}/{name}"));
+    let tagged = support::kernel(&["--patch", &patches[0], "--patch", &patches[1]], "tagged-by-compiler");
+    let work = support::work_dir();
+    let image = |kernel: &str| work.join("kernels").join(kernel).join("vmlinux");
+    let triggers = Triggers::load(&image(&tagged)).unwrap().unwrap();
+    assert!(triggers.all.len() > 10_000, "{}", triggers.all.len());
+    let plain = |name: &str| name.split('@').next().unwrap().to_string();
+    let with: BTreeSet<String> = triggers.all.iter().map(|trigger| plain(&trigger.name)).collect();
+
+    let directory = tempfile::tempdir().unwrap();
+    let rows = format!("tcp_rr,{}", ALONE.join(","));
+    let text = format!(
+        "description = \"TCP and files\"\n[training]\n[[training.step]]\ncommand = [\"rr\", \"--only\", \"udp_rr\"]\n\
+         [measured]\n[[measured.step]]\ncommand = [\"rr\", \"--only\", \"{rows}\"]\n"
+    );
+    let workload = support::workload(&directory, &text);
+    let record = |kernel: &str, more: &[&str]| {
+        let mut arguments =
+            vec!["record", "--kernel", kernel, "--workload", &workload, "--no-edges", "--json"];
+        arguments.extend_from_slice(more);
+        let summary = json(&arguments);
+        (profile(&summary), summary)
+    };
+    let (recorded, with_tags) = record(&tagged, &["--tags", "kernel"]);
+    let (untagged, without_tags) = record(&base, &[]);
+    let dump = recorded.join("run/tags.mcrae");
+    let imported =
+        profile(&json(&["import", "mcrae", "--kernel", &tagged, dump.to_str().unwrap(), "--json"]));
+
+    // The same run: all of them.
+    let mut ours: BTreeMap<String, u64> = BTreeMap::new();
+    for (name, (calls, _, _)) in functions(&imported) {
+        *ours.entry(plain(&name)).or_default() += calls;
+    }
+    let mut theirs: BTreeMap<String, u64> = BTreeMap::new();
+    for (name, (calls, _, _)) in functions(&recorded) {
+        *theirs.entry(name).or_default() += calls;
+    }
+    let of = |counts: &BTreeMap<String, u64>, name: &str| counts.get(name).copied().unwrap_or(0);
+    let (mut compared, mut calls) = (0, 0);
+    for name in with.iter().filter(|name| of(&ours, name) > 0 || of(&theirs, name) > 0) {
+        assert_eq!(of(&ours, name), of(&theirs, name), "calls of {name}: imported, recorded");
+        (compared, calls) = (compared + 1, calls + of(&ours, name));
+    }
+    println!("{compared} functions ran, of {} with triggers: {calls} calls", triggers.all.len());
+    assert!(compared > 300);
+
+    // Without triggers: the same functions, as the compiler inlined the same.
+    let functions_of = |kernel: &str| -> BTreeSet<String> {
+        let symbols = kerntune_kernel::Symbols::load(&image(kernel)).unwrap();
+        symbols.functions().iter().map(|function| function.name.clone()).collect()
+    };
+    let (before, after) = (functions_of(&base), functions_of(&tagged));
+    let new: Vec<_> = after.difference(&before).chain(before.difference(&after)).collect();
+    assert!(new.is_empty(), "functions of one kernel alone: {new:?}");
+    // And the same calls, but for what ticks of the clock and the scheduler call, too: they come at other places. Where two
+    // processes take turns a tick decides who waits, and one wait more or less is a call of some forty functions.
+    for (regions, bound) in [(&ALONE[..], None), (&["tcp_rr"], Some(20))] {
+        let ((tagged_calls, timed), (plain_calls, timed_too)) =
+            (of_thread(&recorded, "rr", regions), of_thread(&untagged, "rr", regions));
+        // __cond_resched() calls it where it does not call the scheduler.
+        let instead = "rcu_all_qs".to_string();
+        let by_time: BTreeSet<&String> = timed.union(&timed_too).chain([&instead]).collect();
+        let names: BTreeSet<&String> = tagged_calls.keys().chain(plain_calls.keys()).collect();
+        let differ: Vec<_> = names
+            .iter()
+            .map(|name| (*name, of(&plain_calls, name), of(&tagged_calls, name)))
+            .filter(|(_, without, with)| without != with)
+            .collect();
+        println!(
+            "{regions:?}: {} of {} functions of rr are called as often with triggers as without; not: {differ:?}",
+            names.len() - differ.len(),
+            names.len()
+        );
+        assert!(names.len() > 60 && differ.len() * 2 < names.len());
+        for (name, without, with) in &differ {
+            let is_known = bound.map_or(by_time.contains(name), |bound| with.abs_diff(*without) <= bound);
+            assert!(is_known, "{name}: {without} calls without triggers, {with} with them");
+        }
+    }
+
+    // What it costs: one instruction for each record, and what the longer time brings with it.
+    let records = fs::metadata(&dump).unwrap().len() / 5;
+    let (with, without) = (instructions(&with_tags), instructions(&without_tags));
+    for (region, count) in &without {
+        let percent = 100.0 * (with[region] as f64 / *count as f64 - 1.0);
+        println!(
+            "{region}: {count} instructions without triggers, {} with them: {percent:+.2} %",
+            with[region]
+        );
+    }
+    let (with, without): (u64, u64) = (with.values().sum(), without.values().sum());
+    let more = with - without;
+    let percent = 100.0 * more as f64 / without as f64;
+    println!("{records} records, {more} instructions more: {percent:.2} % of {without}");
+    assert!(more.abs_diff(records) * 50 < records, "{more} instructions, {records} records");
 }
 
 /// `import mcrae --follow`: tags as they come, and an interrupt ends it with all that came.

@@ -4,7 +4,7 @@ use crate::{Error, Result};
 use kerntune_work::interrupt;
 use rustix::process::{kill_process, waitpid, Pid, Signal, WaitOptions};
 use std::ffi::OsString;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// A process that has not yet become the command.
@@ -18,19 +18,20 @@ pub struct Waiting {
 const SHELL: &str = "kill -STOP $$; exec \"$@\"";
 
 impl Waiting {
-    /// Makes the process, with the terminal and the files of this one.
+    /// Makes the process, with the terminal and the files of this one but for its standard output, which is `stdout`.
     ///
     /// # Errors
     /// A command that is not there; an interrupt.
-    pub fn new(command: &[String]) -> Result<Self> {
+    pub fn new(command: &[String], stdout: Stdio) -> Result<Self> {
         let program = command.first().cloned().unwrap_or_default();
         let failed = |source| Error::Spawn { program: program.clone(), source };
         if kerntune_work::find_program(&program, &[]).is_none() {
             return Err(failed(std::io::ErrorKind::NotFound.into()));
         }
         let arguments = command.iter().map(OsString::from);
-        let child =
-            Command::new("/bin/sh").args(["-c", SHELL, "sh"]).args(arguments).spawn().map_err(failed)?;
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", SHELL, "sh"]).args(arguments).stdout(stdout);
+        let child = shell.spawn().map_err(failed)?;
         let waiting = Self { child, program };
         loop {
             let status = waitpid(Some(waiting.pid()), WaitOptions::UNTRACED)

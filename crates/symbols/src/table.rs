@@ -18,8 +18,8 @@ const MARKS: [&str; 10] = [
 ];
 /// Names that begin so stand before a function (`-fpatchable-function-entry`, kCFI), or for it in early code.
 const PREFIXES: [&str; 3] = ["__pfx_", "__cfi_", "__pi_"];
-/// Labels within the entry of a system call.
-const ENTRY_LABELS: &str = "entry_SYSCALL_64_";
+/// Labels within the entry of a system call begin so.
+const ENTRY_LABELS: [&str; 2] = ["entry_SYSCALL_64_", "entry_SYSCALL_compat_"];
 /// Code that a table may learn of while it is used, BPF programs and modules.
 const LATER_MAX: usize = 100_000;
 
@@ -50,11 +50,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// The functions among the symbols of a list. A function ends where the next symbol begins.
+    /// The functions among the symbols of a list. A function ends where the next symbol begins that is no label.
     pub fn new(mut symbols: Vec<KernelSymbol>) -> Self {
         symbols.sort_by(|a, b| a.address.cmp(&b.address).then_with(|| rank(a).cmp(&rank(b))));
         let mut table = Self::default();
-        let mut starts: Vec<u64> = symbols.iter().map(|symbol| symbol.address).collect();
+        let ends_one = |symbol: &&KernelSymbol| !is_label(&symbol.name);
+        let mut starts: Vec<u64> = symbols.iter().filter(ends_one).map(|symbol| symbol.address).collect();
         starts.dedup();
         let symbols = symbols.into_iter();
         let mut last = None;
@@ -153,9 +154,14 @@ impl Table {
     }
 }
 
+fn is_label(name: &str) -> bool {
+    ENTRY_LABELS.iter().any(|begin| name.starts_with(begin))
+        || name.starts_with(".L")
+        || name.starts_with('$')
+}
+
 fn begins_function(name: &str) -> bool {
-    let is_label = name.starts_with(ENTRY_LABELS) || name.starts_with(".L") || name.starts_with('$');
-    !is_label && !MARKS.contains(&name) && !name.starts_with("__pfx_") && !name.starts_with("__cfi_")
+    !is_label(name) && !MARKS.contains(&name) && !name.starts_with("__pfx_") && !name.starts_with("__cfi_")
 }
 
 /// Smaller is better as the name of an address.
@@ -197,6 +203,15 @@ mod tests {
         assert_eq!(table.functions()[2].name, "bpf_prog_1", "a number stays what it was");
         table.forget(0x9000);
         assert_eq!(name(&table, 0x9000), None);
+    }
+
+    #[test]
+    fn a_label_ends_no_function() {
+        let names =
+            ["entry_SYSCALL_64", "entry_SYSCALL_64_safe_stack", "entry_SYSCALL_64_after_hwframe", "next"];
+        let table = Table::new((1..).zip(names).map(|(at, name)| symbol(at << 4, name, true)).collect());
+        let found = [0x10, 0x2f, 0x3f, 0x40].map(|at| table.lookup(at));
+        assert_eq!(found, [Some(0), Some(0), Some(0), Some(1)]);
     }
 
     #[test]

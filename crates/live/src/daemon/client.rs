@@ -2,14 +2,17 @@
 
 use super::{Answer, Place, Request};
 use crate::{Error, Result};
+use kerntune_work::interrupt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of the longest answer.
 const ANSWER_MAX: u64 = 64 << 20;
 /// How long an answer may take: a dump writes files.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a process that has the lock may not be there for anybody: it begins, or it ends.
+const CHANGE: Duration = Duration::from_secs(20);
 
 /// What there is of a collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,15 +27,31 @@ pub enum State {
 
 /// Whether a collector runs.
 ///
+/// A process that was killed has the lock for a while after its socket is gone: the kernel closes what was opened last
+/// first, and perf events take their time. So who has the lock and does not listen is waited for.
+///
 /// # Errors
-/// The lock cannot be looked at.
+/// The lock cannot be looked at; an interrupt.
 pub fn state(place: &Place) -> Result<State> {
-    let Some(process) = place.process() else { return Ok(State::None) };
-    // Whoever runs has the lock; taken here it is given back at once.
-    Ok(match place.lock()? {
-        None => State::Runs(process),
-        Some(_) => State::Died(process),
-    })
+    let began = Instant::now();
+    loop {
+        let Some(process) = place.process() else { return Ok(State::None) };
+        // Whoever runs has the lock; taken here it is given back at once.
+        if let Some(_lock) = place.lock()? {
+            // It may have ended properly since its number was read.
+            return Ok(place.process().map_or(State::None, State::Died));
+        }
+        if connect(place).is_ok() || began.elapsed() > CHANGE {
+            return Ok(State::Runs(process));
+        }
+        interrupt::check()?;
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn connect(place: &Place) -> Result<UnixStream> {
+    let (_directory, path) = place.short()?;
+    UnixStream::connect(path).map_err(Error::io("reach the collector at", place.socket()))
 }
 
 /// Asks the collector that runs.
@@ -40,9 +59,7 @@ pub fn state(place: &Place) -> Result<State> {
 /// # Errors
 /// It does not answer.
 pub fn ask(place: &Place, request: &Request) -> Result<Answer> {
-    let socket = place.socket();
-    let (_directory, path) = place.short()?;
-    let stream = UnixStream::connect(path).map_err(Error::io("reach the collector at", &socket))?;
+    let stream = connect(place)?;
     let talk = |mut stream: &UnixStream| {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -53,5 +70,5 @@ pub fn ask(place: &Place, request: &Request) -> Result<Answer> {
         BufReader::new(stream.take(ANSWER_MAX)).read_line(&mut answer)?;
         Ok(serde_json::from_str(&answer)?)
     };
-    talk(&stream).map_err(Error::io("get an answer of the collector at", socket))
+    talk(&stream).map_err(Error::io("get an answer of the collector at", place.socket()))
 }

@@ -3,7 +3,7 @@
 use super::protocol::{Answer, Request, Status};
 use super::Place;
 use crate::{Collector, Error, Labels, Result};
-use kerntune_work::interrupt;
+use kerntune_work::{interrupt, Lock};
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -31,20 +31,32 @@ pub fn serve(
     dump: &mut Dump<'_>,
 ) -> Result<()> {
     place.make()?;
-    let Some(_lock) = place.lock()? else {
+    let Some(_lock) = lock(place)? else {
         let who = place.process().map_or(String::new(), |process| format!(" (process {process})"));
         return Err(Error::Filter(format!("a collector runs already{who}: `kerntune live stop` ends it")));
     };
     let mut collector = start()?;
-    let listener = listen(place)?;
+    // Before anybody can connect: who does is told this number.
     place.set_process(Some(std::process::id()))?;
     let started = SystemTime::now();
-    ready(&collector);
-    let mut stopped = false;
-    let collected = collector_loop(&mut collector, &listener, started, dump, &mut stopped);
+    let collected = listen(place).and_then(|listener| {
+        ready(&collector);
+        collector_loop(&mut collector, &listener, started, dump)
+    });
     let _ = fs::remove_file(place.socket());
     place.set_process(None)?;
     collected
+}
+
+/// The lock, if no collector has it. Who asks how one does takes it for a moment.
+fn lock(place: &Place) -> Result<Option<Lock>> {
+    for _ in 0..20 {
+        if let Some(lock) = place.lock()? {
+            return Ok(Some(lock));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(None)
 }
 
 fn listen(place: &Place) -> Result<UnixListener> {
@@ -68,13 +80,13 @@ fn collector_loop(
     listener: &UnixListener,
     started: SystemTime,
     dump: &mut Dump<'_>,
-    stopped: &mut bool,
 ) -> Result<()> {
-    while !*stopped && !interrupt::is_set() {
+    let mut stopped = false;
+    while !stopped && !interrupt::is_set() {
         collector.take()?;
         while let Ok((stream, _)) = listener.accept() {
             // Who asks badly, or goes away, is answered by silence.
-            let _ = answer(&stream, collector, started, dump, stopped);
+            let _ = answer(&stream, collector, started, dump, &mut stopped);
         }
     }
     Ok(())

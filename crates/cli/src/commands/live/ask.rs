@@ -7,20 +7,31 @@ use kerntune_work::WorkDir;
 /// Asks the collector that runs, or says that none does.
 pub(super) fn asked(work: &WorkDir, request: &Request) -> Result<Answer, Failure> {
     let place = Place::of(work);
-    match state(&place)? {
-        State::Runs(_) => {}
-        State::Died(process) => return Err(died(process)),
-        State::None => {
-            return Err(Failure::usage(format!(
-                "no collector runs for {}: `kerntune live start` begins",
-                work.root().display()
-            )));
-        }
+    let found = state(&place)?;
+    let answer = match found {
+        State::Runs(_) => ask(&place, request),
+        State::Died(_) | State::None => return Err(gone(work, found)),
+    };
+    match answer {
+        Ok(Answer::Failed { message, nothing: true }) => Err(Failure { exit: Exit::Recording, message }),
+        Ok(Answer::Failed { message, nothing: false }) => Err(Failure::usage(message)),
+        Ok(answer) => Ok(answer),
+        // It was there when it was asked: it may have been killed, or stopped, since.
+        Err(error) => match state(&place)? {
+            State::Runs(_) => Err(error.into()),
+            found => Err(gone(work, found)),
+        },
     }
-    match ask(&place, request)? {
-        Answer::Failed { message, nothing: true } => Err(Failure { exit: Exit::Recording, message }),
-        Answer::Failed { message, nothing: false } => Err(Failure::usage(message)),
-        answer => Ok(answer),
+}
+
+/// Why nobody answers.
+fn gone(work: &WorkDir, found: State) -> Failure {
+    match found {
+        State::Died(process) => died(process),
+        _ => Failure::usage(format!(
+            "no collector runs for {}: `kerntune live start` begins",
+            work.root().display()
+        )),
     }
 }
 

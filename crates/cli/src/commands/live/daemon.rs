@@ -149,7 +149,13 @@ fn status(work: &WorkDir, json: bool, output: &Output) -> Result<Exit, Failure> 
         }
         return Ok(Exit::Findings);
     };
-    let Answer::Status(status) = asked(work, &Request::Status)? else { return Err(strange()) };
+    let status = match asked(work, &Request::Status) {
+        Ok(Answer::Status(status)) => status,
+        Ok(_) => return Err(strange()),
+        // Killed or stopped while it was asked.
+        Err(_) if !matches!(state(&Place::of(work))?, State::Runs(_)) => return status(work, json, output),
+        Err(failure) => return Err(failure),
+    };
     match json {
         true => output.json(&as_json(&status)),
         false => output.print(&as_text(&status)),

@@ -19,6 +19,7 @@ use kerntune_report::{summary, Report};
 use kerntune_symbols::Running;
 use kerntune_work::{interrupt, Key, WorkDir};
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Profiles the kernel while a command runs.
@@ -30,7 +31,9 @@ pub fn record(global: &Global, options: &Record, output: &Output) -> Result<Exit
     let (running, own) = Running::find_in(&work)?;
     let mut watch = with_module(&work, options.watch.options()?, output);
     // Looked at before anything is started, so that a refusal costs nothing.
-    let mut command = Waiting::new(&options.command)?;
+    // Standard output is one JSON document then, whatever the command prints.
+    let stdout = if options.format.json { Stdio::from(std::io::stderr()) } else { Stdio::inherit() };
+    let mut command = Waiting::new(&options.command, stdout)?;
     if options.command_only {
         watch.filter.processes = vec![command.id()];
         watch.on_exec = true;

@@ -96,8 +96,8 @@ unsigned int kg_table_used(void);
 void kg_table_read(int cpu, u64 *counts, unsigned int arcs, u64 *lost);
 /* The arc of a number; false if it is only just being made. */
 bool kg_table_arc(unsigned int number, u64 *caller, u64 *callee);
-/* Calls of a function that begins here, so far. */
-u64 kg_table_calls(unsigned long function);
+/* Calls of the sentinels, so far. They are no arcs of the table, and need none of its room. */
+void kg_table_sentinels(u64 *direct, u64 *generic);
 
 /* ---- sites.c: which functions call us ---- */
 
@@ -116,9 +116,13 @@ unsigned int kg_sites_in_modules(void);
 
 void kg_sentinel_direct(void);
 void kg_sentinel_generic(void);
-bool kg_is_sentinel(u64 callee);
 /* Whether a call is counted right now. */
 bool kg_sentinels_counted(void);
+/* Whether this address, where a function calls us, is at the beginning of that function. */
+static inline bool kg_begins(u64 callee, void (*function)(void))
+{
+	return callee - (unsigned long)function <= 16;
+}
 
 /* ---- modules.c: where modules are, and their functions ---- */
 

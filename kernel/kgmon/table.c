@@ -26,10 +26,42 @@ static u64 *keys;	      /* by the arc's number */
 static unsigned int capacity; /* in arcs */
 static atomic_t used = ATOMIC_INIT(0);
 static DEFINE_PER_CPU(u64, lost);
+/* Calls of the two sentinels, which need room also where no other arc finds any. */
+static DEFINE_PER_CPU(u64, sentinel_direct);
+static DEFINE_PER_CPU(u64, sentinel_generic);
 
 static u64 __percpu *counter_of(unsigned int number)
 {
 	return chunks[number >> CHUNK_BITS] + (number & (CHUNK - 1));
+}
+
+/* The other way of KG_MUL. */
+static void arc_of(u64 key, u64 *caller, u64 *callee)
+{
+	const u64 base = 0xffffffff80000000ULL; /* of all code */
+	u64 sum = key - base - base * KG_MUL;
+
+	*callee = base + div64_u64(sum, KG_MUL);
+	*caller = key - *callee * KG_MUL;
+}
+
+/* The counter of an arc that has none yet; 0 if there is no room. */
+static unsigned long new_counter(u64 key)
+{
+	u64 caller, callee;
+	int number;
+
+	arc_of(key, &caller, &callee);
+	callee -= MCOUNT_INSN_SIZE;
+	if (kg_begins(callee, kg_sentinel_direct))
+		return (unsigned long)&sentinel_direct;
+	if (kg_begins(callee, kg_sentinel_generic))
+		return (unsigned long)&sentinel_generic;
+	number = atomic_fetch_add_unless(&used, 1, capacity);
+	if (number >= (int)capacity)
+		return 0;
+	WRITE_ONCE(keys[number], key);
+	return (unsigned long)counter_of(number);
 }
 
 unsigned long kg_insert(u64 key)
@@ -47,14 +79,10 @@ unsigned long kg_insert(u64 key)
 		}
 		if (there || READ_ONCE(slot->counter))
 			continue;
-		if (!counter) {
-			int number = atomic_fetch_add_unless(&used, 1, capacity);
-
-			if (number >= (int)capacity)
-				break;
-			WRITE_ONCE(keys[number], key);
-			counter = (unsigned long)counter_of(number);
-		}
+		if (!counter)
+			counter = new_counter(key);
+		if (!counter)
+			break;
 		if (cmpxchg64((u64 *)&slot->counter, 0, counter) == 0) {
 			smp_store_release(&slot->key, key);
 			return counter;
@@ -79,16 +107,6 @@ void kg_count(unsigned long caller, unsigned long callee)
 	if (!counter)
 		counter = kg_insert(key);
 	this_cpu_inc(*(u64 __percpu *)counter);
-}
-
-/* The other way of KG_MUL. */
-static void arc_of(u64 key, u64 *caller, u64 *callee)
-{
-	const u64 base = 0xffffffff80000000ULL; /* of all code */
-	u64 sum = key - base - base * KG_MUL;
-
-	*callee = base + div64_u64(sum, KG_MUL);
-	*caller = key - *callee * KG_MUL;
 }
 
 bool kg_table_arc(unsigned int number, u64 *caller, u64 *callee)
@@ -121,19 +139,20 @@ void kg_table_read(int cpu, u64 *counts, unsigned int arcs, u64 *lost_calls)
 	*lost_calls += READ_ONCE(*per_cpu_ptr(&lost, cpu));
 }
 
-u64 kg_table_calls(unsigned long function)
+static u64 of_all_cpus(const u64 __percpu *counter)
 {
-	unsigned int number, count = kg_table_used();
-	u64 caller, callee, calls = 0;
+	u64 sum = 0;
 	int cpu;
 
-	for (number = 0; number < count; number++) {
-		if (!kg_table_arc(number, &caller, &callee) || callee - function > 16)
-			continue;
-		for_each_possible_cpu(cpu)
-			calls += READ_ONCE(*per_cpu_ptr(counter_of(number), cpu));
-	}
-	return calls;
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(*per_cpu_ptr(counter, cpu));
+	return sum;
+}
+
+void kg_table_sentinels(u64 *direct, u64 *generic)
+{
+	*direct = of_all_cpus(&sentinel_direct);
+	*generic = of_all_cpus(&sentinel_generic);
 }
 
 void kg_table_clear(void)

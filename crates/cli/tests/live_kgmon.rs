@@ -2,6 +2,8 @@
 
 #[path = "live_kgmon/bench.rs"]
 mod bench;
+#[path = "live_kgmon/lengths.rs"]
+mod lengths;
 #[path = "live_kgmon/smp.rs"]
 mod smp;
 mod support;
@@ -12,7 +14,7 @@ use bench::{Bench, RR};
 use kerntune_kgmon::Dump;
 use kerntune_machine::CaptureRequest;
 use smp::{calls, places, Smp};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const ROWS: &str = "tcp_rr,udp_rr,pipe_rr,socketpair_rr,fork_exit,fork_exec,creat_close,stat,read_cached,write_cached,getpid";
 
@@ -317,5 +319,97 @@ fn what_cannot_be_done_is_refused_in_words_and_nothing_stays_behind() {
         "it is counting already",
     ] {
         assert!(log.contains(words), "{words:?} is not in:\n{log}");
+    }
+}
+
+/// Kernel instructions per operation of each row within a region.
+fn path_lengths(run: &bench::Run, region: &str) -> BTreeMap<String, f64> {
+    let regions = &run.outcome.recording.as_ref().unwrap().regions;
+    let outer = regions.iter().find(|r| r.name == region).unwrap();
+    let inside = |r: &&kerntune_trace::Region| {
+        r.depth == 1 && r.begin_ns >= outer.begin_ns && r.begin_ns < outer.begin_ns + outer.elapsed_ns
+    };
+    let per_operation = |r: &kerntune_trace::Region| r.kernel.instructions as f64 / r.operations as f64;
+    regions.iter().filter(inside).map(|r| (r.name.clone(), per_operation(r))).collect()
+}
+
+/// The rows within a region of its own.
+fn load(region: &str) -> String {
+    format!("begin {region}\nrun rr --only {ROWS} --scale 0.1\nend {region}\n")
+}
+
+#[test]
+fn counting_costs_what_the_documentation_says() {
+    const NAMES: [&str; 9] =
+        ["unloaded", "loaded", "stopped", "macro", "all", "generic", "timer", "profiler", "graph"];
+    let bench = Bench::new();
+    let macro_set: String = kerntune_kgmon::MACRO.iter().map(|glob| format!(" filter={glob}")).collect();
+    // The first rows that a guest runs find the slabs empty: theirs are not looked at.
+    let steps = format!(
+        "{}{}LOAD\n{}start timer=off\nstop\n{}start timer=off{macro_set}\n{}stop\nstart timer=off\n{}stop\n\
+         start timer=off entry=generic\n{}stop\nstart entry=off\n{}stop\nunload kgmon\n\
+         write TRACING/function_profile_enabled 1\n{}write TRACING/function_profile_enabled 0\n\
+         write TRACING/current_tracer function_graph\n{}write TRACING/current_tracer nop",
+        load("warm"),
+        load("unloaded"),
+        load("loaded"),
+        load("stopped"),
+        load("macro"),
+        load("all"),
+        load("generic"),
+        load("timer"),
+        load("profiler"),
+        load("graph")
+    );
+    let run = bench.run(&steps, false);
+    let tables = NAMES.map(|name| path_lengths(&run, name));
+    println!("| row | {} |", NAMES.join(" | "));
+    let mut sums = [0.0; NAMES.len()];
+    for (row, base) in &tables[0] {
+        let lengths: Vec<String> = tables.iter().map(|table| format!("{:.0}", table[row])).collect();
+        println!("| {row} | {} |", lengths.join(" | "));
+        for (sum, table) in sums.iter_mut().zip(&tables) {
+            *sum += table[row] / base;
+        }
+    }
+    let means = sums.map(|sum| sum / tables[0].len() as f64 - 1.0);
+    let percents: Vec<String> = means.iter().map(|mean| format!("{:+.2} %", mean * 100.0)).collect();
+    println!("| mean | {} |", percents.join(" | "));
+    let [_, loaded, stopped, macro_set, all, generic, timer, profiler, graph] = means;
+    assert!(loaded.abs() < 0.002 && stopped.abs() < 0.002 && timer.abs() < 0.01);
+    assert!(macro_set < 0.02);
+    assert!(all < profiler && all < graph / 3.0 && generic < profiler);
+}
+
+/// Rows whose path is the same each time: the others find a slab, a page or a chain of names longer or shorter.
+const STEADY: [&str; 5] = ["tcp_rr", "udp_rr", "pipe_rr", "socketpair_rr", "getpid"];
+
+#[test]
+fn a_stopped_module_costs_no_instruction() {
+    let bench = Bench::new();
+    let steps = format!(
+        "{}{}LOAD\n{}start\n{}stop\n{}unload kgmon\n{}",
+        load("warm"),
+        load("unloaded"),
+        load("loaded"),
+        load("counting"),
+        load("stopped"),
+        load("gone")
+    );
+    let run = bench.run(&steps, true);
+    let lengths = lengths::recorded(&run.outcome);
+    for row in ROWS.split(',') {
+        // Of ten operations the second: some few find more to do, or less.
+        let usual = |round: &str| {
+            let mut sorted = lengths[&(round.to_string(), row.to_string())].clone();
+            sorted.sort_unstable();
+            sorted[sorted.len() / 10]
+        };
+        let of = ["unloaded", "loaded", "stopped", "gone"].map(usual);
+        println!("{row}: unloaded, loaded, stopped, gone {of:?}, counting {}", usual("counting"));
+        if STEADY.contains(&row) {
+            assert_eq!(of, [of[0]; 4], "{row}");
+            assert!(usual("counting") > of[0]);
+        }
     }
 }

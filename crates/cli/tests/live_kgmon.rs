@@ -7,6 +7,8 @@ mod lengths;
 #[path = "live_kgmon/smp.rs"]
 mod smp;
 mod support;
+#[path = "live_kgmon/times.rs"]
+mod times;
 #[path = "live_kgmon/truth.rs"]
 mod truth;
 
@@ -412,4 +414,137 @@ fn a_stopped_module_costs_no_instruction() {
             assert!(usual("counting") > of[0]);
         }
     }
+}
+
+/// Samples by function, [`times::USER`] and [`times::IDLE`].
+fn sampled(bench: &Bench, dump: &Dump) -> BTreeMap<u32, u64> {
+    let unknown = bench.symbols.functions().len() as u32;
+    let function = |ip| bench.symbols.lookup(ip).map_or(unknown, |at| bench.symbols.whole(at) as u32);
+    let mut samples = BTreeMap::from([(times::USER, dump.user_samples), (times::IDLE, dump.idle_samples)]);
+    for sample in &dump.samples {
+        *samples.entry(function(sample.ip)).or_default() += sample.count;
+    }
+    samples
+}
+
+/// A function's name, or what else time is spent in.
+fn named(bench: &Bench, number: u32) -> &str {
+    match number {
+        times::USER => "(user code)",
+        times::IDLE => "(idle)",
+        _ => bench.symbols.functions().get(number as usize).map_or("(modules)", |function| &function.name),
+    }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    part as f64 * 100.0 / whole as f64
+}
+
+/// Of the timer, ns: about ten times as long as what a sample takes.
+const PERIOD: u64 = 20_000;
+
+#[test]
+fn samples_are_where_the_time_goes_and_those_in_step_miss_what_the_tick_starts() {
+    let bench = Bench::new();
+    let switches = times::switches(&bench.kernel, &bench.symbols);
+    assert!(switches.len() > 200, "{}", switches.len());
+    let steps = format!(
+        "LOAD
+         CALLEE
+         start entry=off timer=random period={PERIOD} seed=1
+         begin all
+         take none
+         run rr --only {ROWS} --scale 0.3
+         take rr
+         stop
+         write /proc/callee ticking 100000
+         start entry=off timer=random period=200000 seed=2
+         take none
+         sleep 2000
+         take random
+         stop
+         start entry=off timer=tick
+         take none
+         sleep 2000
+         take tick
+         end all
+         write /proc/callee ticking 0
+         stop
+         unload callee
+         unload kgmon"
+    );
+    let capture = CaptureRequest { functions: true, points: switches.clone(), ..CaptureRequest::default() };
+    let run = bench.run_with(RR, &steps, capture);
+    let windows = times::recorded(&run.outcome, &bench.symbols, &switches, PERIOD);
+    // Each take, start and stop reads the clock once.
+    assert_eq!(windows.len(), 11);
+
+    // The time in which interrupts are off is sampled where they come on.
+    let (dump, window) = (run.dump("rr"), &windows[1]);
+    let samples = sampled(&bench, &dump);
+    let (count, all): (u64, u64) = (samples.values().sum(), window.own.values().map(times::Time::own).sum());
+    assert!(count > 5000 && dump.lost_samples == 0, "{count}");
+    println!("rr: {count} samples in {all} ns, {} late", dump.late_samples);
+    let mut functions: Vec<(u32, times::Time)> = window.own.iter().map(|(at, time)| (*at, *time)).collect();
+    functions.sort_by_key(|(_, time)| std::cmp::Reverse(time.seen()));
+    let mut beyond = Vec::new();
+    println!("| function | self time | interrupts off | expected | samples | sigma |");
+    for (at, time) in functions.iter().take(60) {
+        let expected = (count + dump.late_samples) as f64 * time.seen() as f64 / all as f64;
+        let found = samples.get(at).copied().unwrap_or(0);
+        let sigma = (found as f64 - expected) / expected.sqrt();
+        println!(
+            "| {} | {:.2} % | {:.2} % | {expected:.0} | {found} | {sigma:+.1} |",
+            named(&bench, *at),
+            percent(time.own(), all),
+            percent(time.off, all)
+        );
+        if sigma.abs() > 3.0 {
+            beyond.push(named(&bench, *at));
+        }
+    }
+    functions.sort_by_key(|(_, time)| std::cmp::Reverse(time.off));
+    println!("| function | self time | interrupts off | samples |");
+    for (at, time) in functions.iter().take(15) {
+        let found = samples.get(at).copied().unwrap_or(0);
+        println!(
+            "| {} | {:.2} % | {:.2} % | {:.2} % |",
+            named(&bench, *at),
+            percent(time.own(), all),
+            percent(time.off, all),
+            percent(found, count)
+        );
+    }
+    assert!(beyond.is_empty(), "{beyond:?}");
+
+    // What a timer of the kernel's calls on every tick: callee spins for a tenth of the time.
+    let unknown = bench.symbols.functions().len() as u32;
+    let shares = [("random", 5), ("tick", 9)].map(|(name, at)| {
+        let (dump, window) = (run.dump(name), &windows[at]);
+        let samples = sampled(&bench, &dump);
+        let (count, all): (u64, u64) =
+            (samples.values().sum(), window.own.values().map(times::Time::own).sum());
+        println!("{name}: {count} samples in {all} ns");
+        println!("| function | self time | interrupts off | samples |");
+        let mut functions: Vec<(u32, times::Time)> =
+            window.own.iter().map(|(at, time)| (*at, *time)).collect();
+        functions.sort_by_key(|(_, time)| std::cmp::Reverse(time.own()));
+        for (at, time) in functions.iter().take(25) {
+            let found = samples.get(at).copied().unwrap_or(0);
+            println!(
+                "| {} | {:.2} % | {:.2} % | {:.2} % ({found}) |",
+                named(&bench, *at),
+                percent(time.own(), all),
+                percent(time.off, all),
+                percent(found, count)
+            );
+        }
+        let own = window.own[&unknown].own();
+        (percent(own, all), percent(samples.get(&unknown).copied().unwrap_or(0), count))
+    });
+    let [(of_random, by_random), (of_tick, by_tick)] = shares;
+    println!("callee: {of_random:.2} % of the time, {by_random:.2} % by random; {of_tick:.2} %, {by_tick:.2} % by tick");
+    assert!(of_random > 3.0 && of_tick > 3.0);
+    assert!((by_random - of_random).abs() < of_random / 10.0);
+    assert!(by_tick < of_tick / 20.0);
 }

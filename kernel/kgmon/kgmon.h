@@ -84,8 +84,14 @@ unsigned long kg_insert(u64 key);
 /* Counts a call. From any context. */
 void kg_count(unsigned long caller, unsigned long callee);
 
+/* Room for so many arcs. What was counted stays, unless there was other room. */
 int kg_table_make(unsigned int arcs, struct kg_said *said);
 void kg_table_free(void);
+/* Makes the counters, and gives them back and keeps what they counted. Nobody may be counting. */
+int kg_table_wake(struct kg_said *said);
+void kg_table_rest(void);
+/* Adds what was counted before the counters were last given back. */
+void kg_table_kept(u64 *counts, unsigned int arcs);
 /* Forgets all arcs. Nobody may be counting. */
 void kg_table_clear(void);
 unsigned int kg_table_capacity(void);

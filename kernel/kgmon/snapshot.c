@@ -94,6 +94,7 @@ static unsigned int read_counters(u64 *mono_ns)
 			kg_table_read(cpu, counts, arcs, &lost_calls);
 		cond_resched();
 	}
+	kg_table_kept(counts, arcs);
 	kg_sample_read(&ticks);
 	return arcs;
 }

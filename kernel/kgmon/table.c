@@ -5,6 +5,9 @@
  * Slots are only ever filled. Who fills one claims it by its counter and then writes the key; until the key is there
  * the slot is passed over, so that an arc whose making was interrupted by the same call may end up in two slots. The
  * reader adds up what has the same key.
+ *
+ * Counters are there only while somebody counts: so much per-CPU memory that nobody else gets makes the kernel search
+ * longer for its own, in each fork. What they had counted is kept by the arc's number.
  */
 #include "kgmon.h"
 
@@ -23,6 +26,7 @@ struct kg_slot kg_slots[KG_SLOTS] __aligned(64);
 
 static u64 __percpu *chunks[CHUNKS];
 static u64 *keys;	      /* by the arc's number */
+static u64 *kept;	      /* by the arc's number: calls before the last stop */
 static unsigned int capacity; /* in arcs */
 static atomic_t used = ATOMIC_INIT(0);
 static DEFINE_PER_CPU(u64, lost);
@@ -129,7 +133,7 @@ void kg_table_read(int cpu, u64 *counts, unsigned int arcs, u64 *lost_calls)
 {
 	unsigned int number, base;
 
-	for (base = 0; base < arcs; base += CHUNK) {
+	for (base = 0; base < arcs && chunks[0]; base += CHUNK) {
 		const u64 *of = per_cpu_ptr(chunks[base >> CHUNK_BITS], cpu);
 		unsigned int end = min(arcs - base, CHUNK);
 
@@ -137,6 +141,59 @@ void kg_table_read(int cpu, u64 *counts, unsigned int arcs, u64 *lost_calls)
 			counts[base + number] += READ_ONCE(of[number]);
 	}
 	*lost_calls += READ_ONCE(*per_cpu_ptr(&lost, cpu));
+}
+
+void kg_table_kept(u64 *counts, unsigned int arcs)
+{
+	unsigned int number;
+
+	for (number = 0; number < arcs; number++)
+		counts[number] += kept[number];
+}
+
+static void free_counters(void)
+{
+	unsigned int chunk;
+
+	for (chunk = 0; chunk < CHUNKS; chunk++) {
+		free_percpu(chunks[chunk]);
+		chunks[chunk] = NULL;
+	}
+}
+
+void kg_table_rest(void)
+{
+	u64 lost_calls = 0; /* stay where they are */
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		kg_table_read(cpu, kept, kg_table_used(), &lost_calls);
+	free_counters();
+}
+
+int kg_table_wake(struct kg_said *said)
+{
+	unsigned int chunk, number, at, count = kg_table_used();
+
+	for (chunk = 0; chunk < DIV_ROUND_UP(capacity, CHUNK); chunk++) {
+		chunks[chunk] = __alloc_percpu(CHUNK * sizeof(u64), 64);
+		if (!chunks[chunk]) {
+			free_counters();
+			return kg_fail(said, -ENOMEM, "no memory for %u arcs on %u CPUs", capacity,
+				       num_possible_cpus());
+		}
+	}
+	memset(kg_slots, 0, sizeof(kg_slots));
+	for (number = 0; number < count; number++) {
+		if (!keys[number])
+			continue;
+		at = (keys[number] & KG_INDEX) / 2;
+		while (kg_slots[at].key && kg_slots[at].key != keys[number])
+			at = (at + 1) & (KG_SLOTS - 1);
+		kg_slots[at].counter = (unsigned long)counter_of(number);
+		kg_slots[at].key = keys[number];
+	}
+	return 0;
 }
 
 static u64 of_all_cpus(const u64 __percpu *counter)
@@ -161,8 +218,10 @@ void kg_table_clear(void)
 	int cpu;
 
 	memset(kg_slots, 0, sizeof(kg_slots));
-	if (keys)
+	if (keys) {
 		memset(keys, 0, capacity * sizeof(*keys));
+		memset(kept, 0, capacity * sizeof(*kept));
+	}
 	for_each_possible_cpu(cpu) {
 		for (chunk = 0; chunk < CHUNKS && chunks[chunk]; chunk++)
 			memset(per_cpu_ptr(chunks[chunk], cpu), 0, CHUNK * sizeof(u64));
@@ -173,37 +232,26 @@ void kg_table_clear(void)
 
 int kg_table_make(unsigned int arcs, struct kg_said *said)
 {
-	unsigned int chunk;
-
-	if (arcs == capacity)
-		return 0;
-	kg_table_free();
-	keys = vzalloc(array_size(arcs, sizeof(*keys)));
-	if (!keys)
-		return kg_fail(said, -ENOMEM, "no memory for %u arcs", arcs);
-	for (chunk = 0; chunk < DIV_ROUND_UP(arcs, CHUNK); chunk++) {
-		chunks[chunk] = __alloc_percpu(CHUNK * sizeof(u64), 64);
-		if (!chunks[chunk]) {
+	if (arcs != capacity) {
+		kg_table_free();
+		keys = vzalloc(array_size(arcs, sizeof(*keys)));
+		kept = vzalloc(array_size(arcs, sizeof(*kept)));
+		if (!keys || !kept) {
 			kg_table_free();
-			return kg_fail(said, -ENOMEM, "no memory for %u arcs on %u CPUs", arcs,
-				       num_possible_cpus());
+			return kg_fail(said, -ENOMEM, "no memory for %u arcs", arcs);
 		}
+		capacity = arcs;
+		kg_table_clear();
 	}
-	capacity = arcs;
-	kg_table_clear();
 	return 0;
 }
 
 void kg_table_free(void)
 {
-	unsigned int chunk;
-
-	for (chunk = 0; chunk < CHUNKS; chunk++) {
-		free_percpu(chunks[chunk]);
-		chunks[chunk] = NULL;
-	}
+	free_counters();
 	vfree(keys);
-	keys = NULL;
+	vfree(kept);
+	keys = kept = NULL;
 	capacity = 0;
 	atomic_set(&used, 0);
 }
@@ -215,7 +263,7 @@ unsigned int kg_table_capacity(void)
 
 size_t kg_table_bytes(void)
 {
-	size_t each = round_up(capacity, CHUNK) * sizeof(u64);
+	size_t each = chunks[0] ? round_up(capacity, CHUNK) * sizeof(u64) : 0;
 
-	return capacity ? sizeof(kg_slots) + capacity * sizeof(*keys) + each * num_possible_cpus() : sizeof(kg_slots);
+	return sizeof(kg_slots) + capacity * (sizeof(*keys) + sizeof(*kept)) + each * num_possible_cpus();
 }

@@ -268,6 +268,46 @@ fn four_cpus_with_hotplug_nmis_and_modules_lose_nothing() {
 }
 
 #[test]
+fn counting_goes_on_after_a_stop() {
+    let bench = Bench::new();
+    let steps = "LOAD
+         CALLEE
+         start timer=off arcs=4096
+         write /proc/callee calls 1000
+         stop
+         write /proc/callee calls 77
+         dump stopped
+         start timer=off arcs=4096
+         write /proc/callee calls 500
+         write /proc/callee depth 20
+         dump on
+         stop
+         stop
+         take again
+         start timer=off arcs=4096
+         write /proc/callee calls 30
+         stop
+         dump rest
+         reset
+         start timer=off arcs=4096 filter=callee_*
+         write /proc/callee calls 9
+         dump few
+         save /proc/kallsyms kallsyms
+         unload callee
+         unload kgmon";
+    let run = bench.run(steps, false);
+    let functions = places(&run.text("kallsyms"));
+    let of = |dump: &str, callee: &str| calls(&run.dump(dump), &functions, None, callee);
+    let leaves = ["stopped", "on", "again", "rest", "few"].map(|dump| of(dump, "callee_leaf"));
+    assert_eq!(leaves, [1000, 1500, 1500, 30, 9]);
+    assert_eq!(["stopped", "on", "again", "rest"].map(|dump| of(dump, "callee_down")), [0, 21, 21, 0]);
+    let [stopped, on] = ["stopped", "on"].map(|dump| run.dump(dump));
+    assert!(!stopped.counting && on.counting && stopped.lost_calls == 0 && on.lost_calls == 0);
+    // What counts is only held while it counts.
+    assert!(stopped.memory_bytes < on.memory_bytes);
+}
+
+#[test]
 fn what_cannot_be_done_is_refused_in_words_and_nothing_stays_behind() {
     let bench = Bench::new();
     let steps = "LOAD

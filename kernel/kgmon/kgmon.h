@@ -84,8 +84,14 @@ unsigned long kg_insert(u64 key);
 /* Counts a call. From any context. */
 void kg_count(unsigned long caller, unsigned long callee);
 
+/* Room for so many arcs. What was counted stays, unless there was other room. */
 int kg_table_make(unsigned int arcs, struct kg_said *said);
 void kg_table_free(void);
+/* Makes the counters, and gives them back and keeps what they counted. Nobody may be counting. */
+int kg_table_wake(struct kg_said *said);
+void kg_table_rest(void);
+/* Adds what was counted before the counters were last given back. */
+void kg_table_kept(u64 *counts, unsigned int arcs);
 /* Forgets all arcs. Nobody may be counting. */
 void kg_table_clear(void);
 unsigned int kg_table_capacity(void);
@@ -96,8 +102,8 @@ unsigned int kg_table_used(void);
 void kg_table_read(int cpu, u64 *counts, unsigned int arcs, u64 *lost);
 /* The arc of a number; false if it is only just being made. */
 bool kg_table_arc(unsigned int number, u64 *caller, u64 *callee);
-/* Calls of a function that begins here, so far. */
-u64 kg_table_calls(unsigned long function);
+/* Calls of the sentinels, so far. They are no arcs of the table, and need none of its room. */
+void kg_table_sentinels(u64 *direct, u64 *generic);
 
 /* ---- sites.c: which functions call us ---- */
 
@@ -116,9 +122,13 @@ unsigned int kg_sites_in_modules(void);
 
 void kg_sentinel_direct(void);
 void kg_sentinel_generic(void);
-bool kg_is_sentinel(u64 callee);
 /* Whether a call is counted right now. */
 bool kg_sentinels_counted(void);
+/* Whether this address, where a function calls us, is at the beginning of that function. */
+static inline bool kg_begins(u64 callee, void (*function)(void))
+{
+	return callee - (unsigned long)function <= 16;
+}
 
 /* ---- modules.c: where modules are, and their functions ---- */
 

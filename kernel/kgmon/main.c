@@ -61,17 +61,22 @@ int kg_start(const struct kg_options *options, struct kg_said *said)
 	error = kg_table_make(options->arcs, said) ?: kg_sample_make(options->samples, said) ?:
 		kg_snapshot_make(options->arcs, options->samples, said);
 	if (error) {
-		kg_table_free();
-		kg_sample_free();
-		kg_snapshot_free();
+		if (fresh) {
+			kg_table_free();
+			kg_sample_free();
+			kg_snapshot_free();
+		}
 		return error;
 	}
 	/* Otherwise counts go on where they were: kgmon -b. */
 	if (fresh)
 		clear();
-	error = options->entry == KG_ENTRY_OFF ? 0 : kg_sites_start(options, said);
-	if (error)
+	if (options->entry != KG_ENTRY_OFF)
+		error = kg_table_wake(said) ?: kg_sites_start(options, said);
+	if (error) {
+		kg_table_rest();
 		return error;
+	}
 	if (options->entry != KG_ENTRY_OFF)
 		kg_state.counting_since = ktime_get_mono_fast_ns();
 	kg_state.timer = options->timer;
@@ -94,6 +99,7 @@ void kg_stop(void)
 		kg_sample_stop();
 	if (kg_sites_running())
 		kg_sites_stop();
+	kg_table_rest();
 	now = ktime_get_mono_fast_ns();
 	if (kg_state.counting_since)
 		kg_state.counting_before += now - kg_state.counting_since;

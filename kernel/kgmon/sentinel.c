@@ -19,23 +19,13 @@ noinline void kg_sentinel_generic(void)
 	barrier();
 }
 
-static notrace bool within(u64 callee, void (*function)(void))
-{
-	return callee - (unsigned long)function <= 16;
-}
-
-notrace bool kg_is_sentinel(u64 callee)
-{
-	return within(callee, kg_sentinel_direct) || within(callee, kg_sentinel_generic);
-}
-
 notrace bool kg_sentinels_counted(void)
 {
-	u64 direct = kg_table_calls((unsigned long)kg_sentinel_direct);
-	u64 generic = kg_table_calls((unsigned long)kg_sentinel_generic);
+	u64 direct, generic, direct_after, generic_after;
 
+	kg_table_sentinels(&direct, &generic);
 	kg_sentinel_direct();
 	kg_sentinel_generic();
-	return kg_table_calls((unsigned long)kg_sentinel_direct) > direct &&
-	       kg_table_calls((unsigned long)kg_sentinel_generic) > generic;
+	kg_table_sentinels(&direct_after, &generic_after);
+	return direct_after > direct && generic_after > generic;
 }

@@ -30,6 +30,7 @@
 struct session {
 	void *answer; /* of kvmalloc or vmalloc */
 	size_t size;
+	loff_t at; /* what was read of it; the file's position stays where it was if a command fails */
 };
 
 /* What started it and said `hold`: closing it stops it. */
@@ -40,6 +41,7 @@ static void answer(struct session *session, void *text, size_t size)
 	kvfree(session->answer);
 	session->answer = text;
 	session->size = text ? size : 0;
+	session->at = 0;
 }
 
 static int status(struct session *session)
@@ -174,7 +176,6 @@ static ssize_t kg_write(struct file *file, const char __user *from, size_t size,
 		return PTR_ERR(line);
 	mutex_lock(&kg_lock);
 	answer(session, NULL, 0);
-	*at = 0;
 	error = command(session, line, &said);
 	if (error) {
 		size_t length = strlen(said.text);
@@ -195,7 +196,7 @@ static ssize_t kg_read(struct file *file, char __user *to, size_t size, loff_t *
 	ssize_t result;
 
 	mutex_lock(&kg_lock);
-	result = simple_read_from_buffer(to, size, at, session->answer, session->size);
+	result = simple_read_from_buffer(to, size, &session->at, session->answer, session->size);
 	mutex_unlock(&kg_lock);
 	return result;
 }
@@ -245,7 +246,7 @@ static const struct file_operations operations = {
 	.release = kg_release,
 	.read = kg_read,
 	.write = kg_write,
-	.llseek = default_llseek,
+	.llseek = noop_llseek,
 };
 
 static struct miscdevice device = {

@@ -94,6 +94,7 @@ static unsigned int read_counters(u64 *mono_ns)
 			kg_table_read(cpu, counts, arcs, &lost_calls);
 		cond_resched();
 	}
+	kg_table_kept(counts, arcs);
 	kg_sample_read(&ticks);
 	return arcs;
 }
@@ -191,7 +192,6 @@ static u64 sum_of(const u64 *word, size_t bytes)
 
 int kg_dump(bool take, void **dump, size_t *size, struct kg_said *said)
 {
-	/* The sentinels are called before the snapshot, so that they are in no later one. */
 	bool stalled = kg_sites_running() && !kg_sentinels_counted();
 	unsigned int arcs, number, n_arcs = 0, n_samples = 0;
 	struct kg_dump_trailer *trailer;
@@ -217,7 +217,7 @@ int kg_dump(bool take, void **dump, size_t *size, struct kg_said *said)
 	arc = (struct kg_dump_arc *)(header + 1);
 	for (number = 0; number < arcs; number++) {
 		count = counts[number] - base[number];
-		if (!count || !kg_table_arc(number, &caller, &callee) || kg_is_sentinel(callee))
+		if (!count || !kg_table_arc(number, &caller, &callee))
 			continue;
 		arc[n_arcs].caller = cpu_to_le64(caller);
 		arc[n_arcs].callee = cpu_to_le64(callee);

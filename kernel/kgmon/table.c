@@ -5,6 +5,9 @@
  * Slots are only ever filled. Who fills one claims it by its counter and then writes the key; until the key is there
  * the slot is passed over, so that an arc whose making was interrupted by the same call may end up in two slots. The
  * reader adds up what has the same key.
+ *
+ * Counters are there only while somebody counts: so much per-CPU memory that nobody else gets makes the kernel search
+ * longer for its own, in each fork. What they had counted is kept by the arc's number.
  */
 #include "kgmon.h"
 
@@ -23,13 +26,46 @@ struct kg_slot kg_slots[KG_SLOTS] __aligned(64);
 
 static u64 __percpu *chunks[CHUNKS];
 static u64 *keys;	      /* by the arc's number */
+static u64 *kept;	      /* by the arc's number: calls before the last stop */
 static unsigned int capacity; /* in arcs */
 static atomic_t used = ATOMIC_INIT(0);
 static DEFINE_PER_CPU(u64, lost);
+/* Calls of the two sentinels, which need room also where no other arc finds any. */
+static DEFINE_PER_CPU(u64, sentinel_direct);
+static DEFINE_PER_CPU(u64, sentinel_generic);
 
 static u64 __percpu *counter_of(unsigned int number)
 {
 	return chunks[number >> CHUNK_BITS] + (number & (CHUNK - 1));
+}
+
+/* The other way of KG_MUL. */
+static void arc_of(u64 key, u64 *caller, u64 *callee)
+{
+	const u64 base = 0xffffffff80000000ULL; /* of all code */
+	u64 sum = key - base - base * KG_MUL;
+
+	*callee = base + div64_u64(sum, KG_MUL);
+	*caller = key - *callee * KG_MUL;
+}
+
+/* The counter of an arc that has none yet; 0 if there is no room. */
+static unsigned long new_counter(u64 key)
+{
+	u64 caller, callee;
+	int number;
+
+	arc_of(key, &caller, &callee);
+	callee -= MCOUNT_INSN_SIZE;
+	if (kg_begins(callee, kg_sentinel_direct))
+		return (unsigned long)&sentinel_direct;
+	if (kg_begins(callee, kg_sentinel_generic))
+		return (unsigned long)&sentinel_generic;
+	number = atomic_fetch_add_unless(&used, 1, capacity);
+	if (number >= (int)capacity)
+		return 0;
+	WRITE_ONCE(keys[number], key);
+	return (unsigned long)counter_of(number);
 }
 
 unsigned long kg_insert(u64 key)
@@ -47,14 +83,10 @@ unsigned long kg_insert(u64 key)
 		}
 		if (there || READ_ONCE(slot->counter))
 			continue;
-		if (!counter) {
-			int number = atomic_fetch_add_unless(&used, 1, capacity);
-
-			if (number >= (int)capacity)
-				break;
-			WRITE_ONCE(keys[number], key);
-			counter = (unsigned long)counter_of(number);
-		}
+		if (!counter)
+			counter = new_counter(key);
+		if (!counter)
+			break;
 		if (cmpxchg64((u64 *)&slot->counter, 0, counter) == 0) {
 			smp_store_release(&slot->key, key);
 			return counter;
@@ -81,16 +113,6 @@ void kg_count(unsigned long caller, unsigned long callee)
 	this_cpu_inc(*(u64 __percpu *)counter);
 }
 
-/* The other way of KG_MUL. */
-static void arc_of(u64 key, u64 *caller, u64 *callee)
-{
-	const u64 base = 0xffffffff80000000ULL; /* of all code */
-	u64 sum = key - base - base * KG_MUL;
-
-	*callee = base + div64_u64(sum, KG_MUL);
-	*caller = key - *callee * KG_MUL;
-}
-
 bool kg_table_arc(unsigned int number, u64 *caller, u64 *callee)
 {
 	u64 key = READ_ONCE(keys[number]);
@@ -111,7 +133,7 @@ void kg_table_read(int cpu, u64 *counts, unsigned int arcs, u64 *lost_calls)
 {
 	unsigned int number, base;
 
-	for (base = 0; base < arcs; base += CHUNK) {
+	for (base = 0; base < arcs && chunks[0]; base += CHUNK) {
 		const u64 *of = per_cpu_ptr(chunks[base >> CHUNK_BITS], cpu);
 		unsigned int end = min(arcs - base, CHUNK);
 
@@ -121,19 +143,73 @@ void kg_table_read(int cpu, u64 *counts, unsigned int arcs, u64 *lost_calls)
 	*lost_calls += READ_ONCE(*per_cpu_ptr(&lost, cpu));
 }
 
-u64 kg_table_calls(unsigned long function)
+void kg_table_kept(u64 *counts, unsigned int arcs)
 {
-	unsigned int number, count = kg_table_used();
-	u64 caller, callee, calls = 0;
+	unsigned int number;
+
+	for (number = 0; number < arcs; number++)
+		counts[number] += kept[number];
+}
+
+static void free_counters(void)
+{
+	unsigned int chunk;
+
+	for (chunk = 0; chunk < CHUNKS; chunk++) {
+		free_percpu(chunks[chunk]);
+		chunks[chunk] = NULL;
+	}
+}
+
+void kg_table_rest(void)
+{
+	u64 lost_calls = 0; /* stay where they are */
 	int cpu;
 
-	for (number = 0; number < count; number++) {
-		if (!kg_table_arc(number, &caller, &callee) || callee - function > 16)
-			continue;
-		for_each_possible_cpu(cpu)
-			calls += READ_ONCE(*per_cpu_ptr(counter_of(number), cpu));
+	for_each_possible_cpu(cpu)
+		kg_table_read(cpu, kept, kg_table_used(), &lost_calls);
+	free_counters();
+}
+
+int kg_table_wake(struct kg_said *said)
+{
+	unsigned int chunk, number, at, count = kg_table_used();
+
+	for (chunk = 0; chunk < DIV_ROUND_UP(capacity, CHUNK); chunk++) {
+		chunks[chunk] = __alloc_percpu(CHUNK * sizeof(u64), 64);
+		if (!chunks[chunk]) {
+			free_counters();
+			return kg_fail(said, -ENOMEM, "no memory for %u arcs on %u CPUs", capacity,
+				       num_possible_cpus());
+		}
 	}
-	return calls;
+	memset(kg_slots, 0, sizeof(kg_slots));
+	for (number = 0; number < count; number++) {
+		if (!keys[number])
+			continue;
+		at = (keys[number] & KG_INDEX) / 2;
+		while (kg_slots[at].key && kg_slots[at].key != keys[number])
+			at = (at + 1) & (KG_SLOTS - 1);
+		kg_slots[at].counter = (unsigned long)counter_of(number);
+		kg_slots[at].key = keys[number];
+	}
+	return 0;
+}
+
+static u64 of_all_cpus(const u64 __percpu *counter)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(*per_cpu_ptr(counter, cpu));
+	return sum;
+}
+
+void kg_table_sentinels(u64 *direct, u64 *generic)
+{
+	*direct = of_all_cpus(&sentinel_direct);
+	*generic = of_all_cpus(&sentinel_generic);
 }
 
 void kg_table_clear(void)
@@ -142,8 +218,10 @@ void kg_table_clear(void)
 	int cpu;
 
 	memset(kg_slots, 0, sizeof(kg_slots));
-	if (keys)
+	if (keys) {
 		memset(keys, 0, capacity * sizeof(*keys));
+		memset(kept, 0, capacity * sizeof(*kept));
+	}
 	for_each_possible_cpu(cpu) {
 		for (chunk = 0; chunk < CHUNKS && chunks[chunk]; chunk++)
 			memset(per_cpu_ptr(chunks[chunk], cpu), 0, CHUNK * sizeof(u64));
@@ -154,37 +232,26 @@ void kg_table_clear(void)
 
 int kg_table_make(unsigned int arcs, struct kg_said *said)
 {
-	unsigned int chunk;
-
-	if (arcs == capacity)
-		return 0;
-	kg_table_free();
-	keys = vzalloc(array_size(arcs, sizeof(*keys)));
-	if (!keys)
-		return kg_fail(said, -ENOMEM, "no memory for %u arcs", arcs);
-	for (chunk = 0; chunk < DIV_ROUND_UP(arcs, CHUNK); chunk++) {
-		chunks[chunk] = __alloc_percpu(CHUNK * sizeof(u64), 64);
-		if (!chunks[chunk]) {
+	if (arcs != capacity) {
+		kg_table_free();
+		keys = vzalloc(array_size(arcs, sizeof(*keys)));
+		kept = vzalloc(array_size(arcs, sizeof(*kept)));
+		if (!keys || !kept) {
 			kg_table_free();
-			return kg_fail(said, -ENOMEM, "no memory for %u arcs on %u CPUs", arcs,
-				       num_possible_cpus());
+			return kg_fail(said, -ENOMEM, "no memory for %u arcs", arcs);
 		}
+		capacity = arcs;
+		kg_table_clear();
 	}
-	capacity = arcs;
-	kg_table_clear();
 	return 0;
 }
 
 void kg_table_free(void)
 {
-	unsigned int chunk;
-
-	for (chunk = 0; chunk < CHUNKS; chunk++) {
-		free_percpu(chunks[chunk]);
-		chunks[chunk] = NULL;
-	}
+	free_counters();
 	vfree(keys);
-	keys = NULL;
+	vfree(kept);
+	keys = kept = NULL;
 	capacity = 0;
 	atomic_set(&used, 0);
 }
@@ -196,7 +263,7 @@ unsigned int kg_table_capacity(void)
 
 size_t kg_table_bytes(void)
 {
-	size_t each = round_up(capacity, CHUNK) * sizeof(u64);
+	size_t each = chunks[0] ? round_up(capacity, CHUNK) * sizeof(u64) : 0;
 
-	return capacity ? sizeof(kg_slots) + capacity * sizeof(*keys) + each * num_possible_cpus() : sizeof(kg_slots);
+	return sizeof(kg_slots) + capacity * (sizeof(*keys) + sizeof(*kept)) + each * num_possible_cpus();
 }

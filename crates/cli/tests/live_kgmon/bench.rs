@@ -14,6 +14,9 @@ const CALLEE: ModuleSource = ModuleSource {
     files: &[("Makefile", include_str!("callee.mk")), ("callee.c", include_str!("callee.c"))],
 };
 
+/// What most guests run.
+pub const RR: &str = "programs = [\"rr\"]\nbinaries = [\"sh\"]";
+
 pub struct Bench {
     work: WorkDir,
     pub kernel: Kernel,
@@ -51,8 +54,8 @@ impl Bench {
     }
 
     /// An image whose run `measured` is one process of `kgmon` with these steps (guest/kgmon.c): a line each. `LOAD` and
-    /// `CALLEE` load the two modules.
-    pub fn image(&self, steps: &str) -> GuestImage {
+    /// `CALLEE` load the two modules. `workload` is what else is in the guest, lines of a workload's file.
+    pub fn image(&self, workload: &str, steps: &str) -> GuestImage {
         let (module, callee) = (self.module.to_str().unwrap(), self.callee.to_str().unwrap());
         let lines = steps.lines().map(str::trim).filter(|line| !line.is_empty());
         let words: Vec<String> = lines
@@ -65,8 +68,8 @@ impl Bench {
             .map(|word| format!("{word:?}"))
             .collect();
         let text = format!(
-            "description = \"kgmon\"\nfiles = [{module:?}, {callee:?}]\nprograms = [\"rr\"]\nbinaries = [\"sh\"]\n\
-             [training]\n[[training.step]]\ncommand = [\"rr\"]\n\
+            "description = \"kgmon\"\nfiles = [{module:?}, {callee:?}]\n{workload}\n\
+             [training]\n[[training.step]]\ncommand = [\"kgmon\"]\n\
              [measured]\n[[measured.step]]\ncommand = [\"kgmon\", {}]\n",
             words.join(", ")
         );
@@ -75,11 +78,15 @@ impl Bench {
         GuestImage::build(&self.work, &Workload::load(Path::new(&file)).unwrap(), &NoProgress).unwrap()
     }
 
-    /// Runs these steps in the emulator.
+    /// Runs these steps in the emulator, with the programs of rr.
     pub fn run(&self, steps: &str, functions: bool) -> Run {
-        let image = self.image(steps);
+        self.run_with(RR, steps, CaptureRequest { functions, ..CaptureRequest::default() })
+    }
+
+    /// Runs these steps in a guest of this workload.
+    pub fn run_with(&self, workload: &str, steps: &str, capture: CaptureRequest) -> Run {
+        let image = self.image(workload, steps);
         let directory = tempfile::tempdir().unwrap();
-        let capture = CaptureRequest { functions, ..CaptureRequest::default() };
         let request = RunRequest {
             capture: Some(capture),
             ..RunRequest::new(&self.kernel, &image.initramfs, "measured")

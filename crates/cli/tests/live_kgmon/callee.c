@@ -10,6 +10,7 @@
 #include <linux/math.h>
 #include <linux/module.h>
 #include <linux/proc_fs.h>
+#include <linux/timer.h>
 #include <linux/uaccess.h>
 #include <asm/apic.h>
 #include <asm/nmi.h>
@@ -23,6 +24,8 @@ void callee_in_nmi(void);
 
 static atomic_t handled = ATOMIC_INIT(0);
 static bool sending;
+static unsigned int spins; /* of each tick; 0: none */
+static struct timer_list ticking;
 
 int KEPT callee_leaf(int x)
 {
@@ -78,7 +81,27 @@ static void send_nmis(unsigned int count)
 	cpus_read_unlock();
 }
 
-/* `calls N`, `depth N` or `nmis N`; any number of writers at a time. */
+/* Called from the tick's soft interrupt: interrupts are on. */
+static void callee_ticks(struct timer_list *timer)
+{
+	unsigned int i, times = READ_ONCE(spins);
+
+	for (i = 0; i < times; i++)
+		barrier();
+	if (times)
+		mod_timer(timer, jiffies + 1);
+}
+
+static void tick(unsigned int times)
+{
+	WRITE_ONCE(spins, times);
+	if (times)
+		mod_timer(&ticking, jiffies + 1);
+	else
+		timer_delete_sync(&ticking);
+}
+
+/* `calls N`, `depth N`, `nmis N` or `ticking N`; any number of writers at a time. */
 static ssize_t callee_write(struct file *file, const char __user *from, size_t size, loff_t *at)
 {
 	char text[32] = "", verb[16];
@@ -95,6 +118,8 @@ static ssize_t callee_write(struct file *file, const char __user *from, size_t s
 		callee_down(number);
 	else if (!strcmp(verb, "nmis"))
 		send_nmis(number);
+	else if (!strcmp(verb, "ticking"))
+		tick(number);
 	else
 		return -EINVAL;
 	return size;
@@ -113,6 +138,7 @@ static const struct proc_ops operations = { .proc_read = callee_read, .proc_writ
 
 static int __init callee_init(void)
 {
+	timer_setup(&ticking, callee_ticks, 0);
 	if (!proc_create("callee", 0600, NULL, &operations))
 		return -ENOMEM;
 	return register_nmi_handler(NMI_LOCAL, in_nmi_handler, 0, "callee");
@@ -122,6 +148,7 @@ static void __exit callee_exit(void)
 {
 	unregister_nmi_handler(NMI_LOCAL, "callee");
 	remove_proc_entry("callee", NULL);
+	tick(0);
 }
 
 module_init(callee_init);

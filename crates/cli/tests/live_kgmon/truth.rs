@@ -12,7 +12,7 @@ use kerntune_machine::Outcome;
 use kerntune_trace::How;
 use std::collections::{BTreeMap, BTreeSet};
 
-const SNAPSHOT: &str = "ktime_get_mono_fast_ns";
+pub const SNAPSHOT: &str = "ktime_get_mono_fast_ns";
 
 /// Calls by caller and callee, numbers of functions; code in no known function has the number after the last.
 pub type Arcs = BTreeMap<(u32, u32), u64>;
@@ -59,11 +59,16 @@ impl Visitor for Calls {
     }
 }
 
+/// The number of a function of this name.
+pub fn function(symbols: &Symbols, name: &str) -> u32 {
+    symbols.functions().iter().position(|function| function.name == name).unwrap() as u32
+}
+
 /// What the recorder saw between each two snapshots, in order.
 pub fn recorded(outcome: &Outcome, symbols: &Symbols) -> Vec<Arcs> {
     let recording = outcome.recording.as_ref().unwrap();
     let unknown = symbols.functions().len() as u32;
-    let snapshot = symbols.functions().iter().position(|function| function.name == SNAPSHOT).unwrap() as u32;
+    let snapshot = function(symbols, SNAPSHOT);
     let file = std::fs::File::open(outcome.trace()).unwrap();
     let trace = TraceFile::open(&file, recording).unwrap();
     let mut calls = Calls { snapshot, unknown, windows: vec![Arcs::new()] };
@@ -73,6 +78,40 @@ pub fn recorded(outcome: &Outcome, symbols: &Symbols) -> Vec<Arcs> {
         replay(&mut machine, &mut calls, &reader.read(number).unwrap()).unwrap();
     }
     calls.windows
+}
+
+/// Functions that something else than a program of this name calls: other processes, the kernel's own, interrupts.
+struct Others {
+    ours: Vec<bool>,
+    called: BTreeSet<u32>,
+}
+
+impl Visitor for Others {
+    type Frame = ();
+
+    fn enter(&mut self, machine: &mut Machine<()>, function: u32, how: How) {
+        let ours = self.ours.get(machine.running()).copied().unwrap_or(false);
+        let interrupts =
+            how == How::Interrupt || machine.frames().iter().any(|frame| frame.how == How::Interrupt);
+        if !ours || interrupts {
+            self.called.insert(function);
+        }
+    }
+}
+
+/// Functions that the recorder saw called by anything else than `program`.
+pub fn of_others(outcome: &Outcome, program: &str) -> BTreeSet<u32> {
+    let recording = outcome.recording.as_ref().unwrap();
+    let file = std::fs::File::open(outcome.trace()).unwrap();
+    let trace = TraceFile::open(&file, recording).unwrap();
+    let ours = recording.threads.iter().map(|thread| thread.comm == program).collect();
+    let mut others = Others { ours, called: BTreeSet::new() };
+    let mut machine = Machine::new(Bounds::of(recording));
+    let mut reader = trace.reader().unwrap();
+    for number in 0..trace.chunks() {
+        replay(&mut machine, &mut others, &reader.read(number).unwrap()).unwrap();
+    }
+    others.called
 }
 
 /// The same of a dump.

@@ -127,7 +127,7 @@ bool kg_sentinels_counted(void);
 /* Whether this address, where a function calls us, is at the beginning of that function. */
 static inline bool kg_begins(u64 callee, void (*function)(void))
 {
-	return callee - (unsigned long)function <= 16;
+	return callee - (unsigned long)function < 8; /* behind an ENDBR at most */
 }
 
 /* ---- modules.c: where modules are, and their functions ---- */

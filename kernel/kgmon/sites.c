@@ -163,6 +163,24 @@ static int one_glob(struct ftrace_ops *ops, const char *glob, bool remove, struc
 	return kg_fail(said, error, "ftrace does not take the glob %.64s (%d)", glob, error);
 }
 
+/*
+ * Before 6.8 ftrace copied the list of all direct functions whenever it was full, and forgot the copy before: a gigabyte
+ * for all functions of Debian's 6.1. So many come the other way there, unless the direct one is demanded.
+ */
+static bool direct_leaks(void)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+	char **glob;
+
+	for (glob = wanted; glob && *glob; glob++)
+		if (strcspn(*glob, "*?[") < 3)
+			return true;
+	return !wanted;
+#else
+	return false;
+#endif
+}
+
 static int choose(struct kg_said *said)
 {
 	int result = wanted ? 0 : one_glob(core, "*", false, said), error;
@@ -234,7 +252,7 @@ int kg_sites_start(const struct kg_options *options, struct kg_said *said)
 	generic_on = true;
 
 	error = -EBUSY;
-	if (options->entry != KG_ENTRY_GENERIC) {
+	if (options->entry == KG_ENTRY_DIRECT || (options->entry == KG_ENTRY_AUTO && !direct_leaks())) {
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
 		core->ops_func = SHARE;
 #endif

@@ -329,9 +329,10 @@ fn table(profiles: [&Profile; 2], found: &Found, options: &Options) -> Columns {
         value => fixed(100.0 * value / total, 2),
     };
     let mut line = |net: [i128; 2], calls: Option<[i128; 2]>, elapsed: Option<[i128; 2]>, name: Cell| {
-        let one = |side: usize, calls: i128| match sampled::has_calls(profiles[side]) {
-            true => per.one(calls, side),
-            false => String::new(),
+        let one = |side: usize, calls: i128| match sampled::is(profiles[side]) && calls == 0 {
+            false => per.one(calls, side),
+            // Not counted.
+            true => String::new(),
         };
         let [a, b] = calls.map_or(Default::default(), |calls| [one(0, calls[0]), one(1, calls[1])]);
         let role = match per.change_value(net) {

@@ -164,8 +164,8 @@ impl Report for Options {
         let mut out = header(&found.totals, self.region.as_deref());
         let busy = found.totals.busy_ns.get();
         let count = found.interrupts.iter().fold(0, |sum: u64, row| sum.saturating_add(row.count));
-        let has_calls = sampled::has_calls(profile);
-        let interrupts = match (has_calls, sampled::error_ns(profile, found.interrupt_ns)) {
+        let measured = !sampled::is(profile);
+        let interrupts = match (measured, sampled::error_ns(profile, found.interrupt_ns)) {
             (true, _) | (_, None) => format!("{} interrupts", grouped(count)),
             (false, Some(error)) => format!("{} {}", sampled::ERROR, readable(error)),
         };
@@ -179,7 +179,7 @@ impl Report for Options {
             out.push('\n');
             match rows.is_empty() {
                 true => out += &style.paint(Role::Faint, &format!("no {name}\n")),
-                false if has_calls => out += &table(name, rows, busy).render(style),
+                false if measured => out += &table(name, rows, busy).render(style),
                 false => out += &sampled_table(profile, name, rows, busy).render(style),
             }
         }

@@ -108,7 +108,7 @@ impl Report for Options {
         let unit = TimeUnit::for_largest(rows.iter().map(|row| row.net_ns).max().unwrap_or(0));
         let head = |head: &str| format!("{head}\n{}", unit.name());
         // Switches are counted by another source than samples, and not by thread.
-        let has_calls = sampled::has_calls(profile);
+        let measured = !sampled::is(profile);
         let error = head(&format!("{} net", sampled::ERROR));
         let who = if self.by_comm { ("threads", "tgid") } else { ("pid", "tgid") };
         let mut table = Columns::new([
@@ -119,7 +119,7 @@ impl Report for Options {
             (head("kernel").as_str(), Side::Right),
             (head("user").as_str(), Side::Right),
             ("% net", Side::Right),
-            (if has_calls { "switches\nin" } else { &error }, Side::Right),
+            (if measured { "switches\nin" } else { &error }, Side::Right),
             ("name", Side::Left),
         ]);
         let number = |number: Option<u32>| number.map_or(String::new(), |number| number.to_string());
@@ -138,7 +138,7 @@ impl Report for Options {
                 unit.format(row.kernel_ns).into(),
                 unit.format(row.user_ns).into(),
                 fixed(share(row.net_ns, totals.busy_ns.get()), 2).into(),
-                match has_calls {
+                match measured {
                     true => grouped(row.switches_in),
                     false => sampled::error(profile, row.net_ns, unit),
                 }

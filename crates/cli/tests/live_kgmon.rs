@@ -423,6 +423,50 @@ fn counting_costs_what_the_documentation_says() {
     assert!(all < profiler && all < graph / 3.0 && generic < profiler);
 }
 
+/// What other profilers cost on the same rows. They are packages that nothing else here needs: `cargo test --release
+/// --test live_kgmon -- --ignored --nocapture other` with linux-perf, trace-cmd and bpftrace installed.
+#[test]
+#[ignore = "needs linux-perf, trace-cmd and bpftrace"]
+fn what_other_profilers_cost() {
+    let rows = format!("rr --only {ROWS} --scale 0.1");
+    let bench = Bench::new();
+    for (program, watched) in [
+        ("perf", format!("run perf record -a -g -F 1000 -o /tmp/perf.data {rows}")),
+        ("trace-cmd", format!("run trace-cmd record -p function_graph -o /tmp/trace.dat {rows}")),
+        (
+            "bpftrace",
+            format!("fork bpftrace -e kprobe:vfs_*{{@[func]=count();}}\nsleep 20000\nrun {rows}\nkill"),
+        ),
+        ("sh", format!("LOAD\nstart timer=off filter=vfs_*\nrun {rows}\nstop")),
+        (
+            "bpftrace",
+            format!("fork bpftrace -e kprobe:tcp_*{{@[func]=count();}}\nsleep 20000\nrun {rows}\nkill"),
+        ),
+        ("sh", format!("LOAD\nstart timer=off filter=tcp_*\nrun {rows}\nstop")),
+    ] {
+        let workload = format!("programs = [\"rr\"]\nbinaries = [\"{program}\"]");
+        let steps = format!("{}{}begin watched\n{watched}\nend watched", load("warm"), load("alone"));
+        let started = std::time::Instant::now();
+        let tried = bench.try_run(&workload, &steps, CaptureRequest::default());
+        println!("{program}: {watched}: {:.0} s", started.elapsed().as_secs_f64());
+        let run = match tried {
+            Ok(run) => run,
+            Err(error) => {
+                println!("{error}");
+                continue;
+            }
+        };
+        println!("{}", run.text("measured-1-kgmon.log"));
+        let [alone, watched] = ["alone", "watched"].map(|region| path_lengths(&run, region));
+        let mut sum = 0.0;
+        for (row, base) in &alone {
+            println!("| {row} | {base:.0} | {:.0} |", watched[row]);
+            sum += watched[row] / base;
+        }
+        println!("| mean | | {:+.2} % |", (sum / alone.len() as f64 - 1.0) * 100.0);
+    }
+}
+
 /// Rows whose path is the same each time: the others find a slab, a page or a chain of names longer or shorter.
 const STEADY: [&str; 5] = ["tcp_rr", "udp_rr", "pipe_rr", "socketpair_rr", "getpid"];
 
@@ -494,7 +538,7 @@ fn samples_are_where_the_time_goes_and_those_in_step_miss_what_the_tick_starts()
          start entry=off timer=random period={PERIOD} seed=1
          begin all
          take none
-         run rr --only {ROWS} --scale 0.3
+         run rr --only {ROWS} --scale 1
          take rr
          stop
          write /proc/callee ticking 100000
@@ -527,7 +571,7 @@ fn samples_are_where_the_time_goes_and_those_in_step_miss_what_the_tick_starts()
     println!("rr: {count} samples in {all} ns, {} late", dump.late_samples);
     let mut functions: Vec<(u32, times::Time)> = window.own.iter().map(|(at, time)| (*at, *time)).collect();
     functions.sort_by_key(|(_, time)| std::cmp::Reverse(time.seen()));
-    let mut beyond = Vec::new();
+    let (mut squares, mut largest) = (Vec::new(), Vec::new());
     println!("| function | self time | interrupts off | expected | samples | sigma |");
     for (at, time) in functions.iter().take(60) {
         let expected = (count + dump.late_samples) as f64 * time.seen() as f64 / all as f64;
@@ -539,8 +583,9 @@ fn samples_are_where_the_time_goes_and_those_in_step_miss_what_the_tick_starts()
             percent(time.own(), all),
             percent(time.off, all)
         );
+        squares.push(sigma * sigma);
         if sigma.abs() > 3.0 {
-            beyond.push(named(&bench, *at));
+            largest.push(named(&bench, *at));
         }
     }
     functions.sort_by_key(|(_, time)| std::cmp::Reverse(time.off));
@@ -555,7 +600,14 @@ fn samples_are_where_the_time_goes_and_those_in_step_miss_what_the_tick_starts()
             percent(found, count)
         );
     }
-    assert!(beyond.is_empty(), "{beyond:?}");
+    // Two runs are not the same to the last sample: when the host is done with a device's work is up to it. Of 60 functions
+    // chance puts one beyond 3 sigma in each sixth run, so that a few may be; none is to be beyond 4.5, and the sum of squares is
+    // held to five deviations of what chance makes of it, 60 and 11.
+    let sum: f64 = squares.iter().sum();
+    println!("sum of squares {sum:.1}, beyond 3 sigma {largest:?}");
+    assert!(largest.len() <= 3, "{largest:?}");
+    assert!(squares.iter().all(|square| *square <= 4.5 * 4.5), "{largest:?}");
+    assert!(sum < 60.0 + 5.0 * 11.0, "{sum}");
 
     // What a timer of the kernel's calls on every tick: callee spins for a tenth of the time.
     let unknown = bench.symbols.functions().len() as u32;

@@ -85,13 +85,23 @@ impl Bench {
 
     /// Runs these steps in a guest of this workload.
     pub fn run_with(&self, workload: &str, steps: &str, capture: CaptureRequest) -> Run {
+        self.try_run(workload, steps, capture).unwrap()
+    }
+
+    /// The same, of steps that may fail.
+    pub fn try_run(
+        &self,
+        workload: &str,
+        steps: &str,
+        capture: CaptureRequest,
+    ) -> Result<Run, kerntune_machine::Error> {
         let image = self.image(workload, steps);
         let directory = tempfile::tempdir().unwrap();
         let request = RunRequest {
             capture: Some(capture),
             ..RunRequest::new(&self.kernel, &image.initramfs, "measured")
         };
-        let outcome = Emulator::find().unwrap().run(&request, directory.path(), &NoProgress).unwrap();
-        Run { _directory: directory, outcome }
+        let outcome = Emulator::find().unwrap().run(&request, directory.path(), &NoProgress)?;
+        Ok(Run { _directory: directory, outcome })
     }
 }

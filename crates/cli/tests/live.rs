@@ -106,7 +106,7 @@ fn a_commands_kernel_time_is_in_every_report() {
     assert_eq!(net + beside + number(&functions["idle_ns"]), number(&functions["elapsed_ns"]));
     let sample = number(&sampled["sample_ns"]);
     for row in functions["functions"].as_array().unwrap() {
-        assert_eq!((number(&row["net_ns"]) % sample, number(&row["calls"])), (0, 0), "{row}");
+        assert!(number(&row["net_ns"]) % sample == 0 && row["calls"].is_null(), "{row}");
         assert!(number(&row["elapsed_ns"]) >= number(&row["net_ns"]), "{row}");
     }
     let threads = json(work, &["report", "latest", "threads"]);

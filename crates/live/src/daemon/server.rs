@@ -43,6 +43,8 @@ pub fn serve(
         ready(&collector);
         collector_loop(&mut collector, &listener, started, dump)
     });
+    // Nobody is told that it has ended before the kernel has closed its events.
+    drop(collector);
     let _ = fs::remove_file(place.socket());
     place.set_process(None)?;
     collected

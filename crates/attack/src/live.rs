@@ -1,7 +1,8 @@
 //! What a collector of the running kernel reads.
 
 use kerntune_live::{
-    cpu_list, parse_hits, parse_interrupts, parse_record, parse_softirqs, parse_stat, Chain, Layout, Record,
+    cpu_list, parse_hits, parse_interrupts, parse_mapping, parse_record, parse_softirqs, parse_stat, Chain,
+    Layout, Record,
 };
 use kerntune_symbols::{slide_in_vmcoreinfo, vmcoreinfo, Kallsyms, Table};
 
@@ -26,9 +27,9 @@ pub fn kallsyms(bytes: &[u8]) {
 pub fn perf_record(bytes: &[u8]) {
     let [kind, holds, mode, body @ ..] = bytes else { return };
     let layout = Layout { period: holds & 1 != 0, raw: holds & 2 != 0 };
-    let mut chain = Chain::new();
+    let mut chain = Chain::default();
     let read = parse_record((*kind).into(), (*mode).into(), body, layout, &mut chain);
-    assert!(chain.len() <= body.len() / 8 + 1, "a chain out of nothing");
+    assert!(chain.kernel.len() + chain.user.len() <= body.len() / 8 + 1, "a chain out of nothing");
     if let Some(Record::Sample { raw, .. }) = read {
         assert!(raw.len() <= body.len());
     }
@@ -39,6 +40,11 @@ pub fn proc_counts(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for cpus in [&[][..], &[0, 7]] {
         let _ = (parse_interrupts(&text, cpus), parse_softirqs(&text, cpus), parse_stat(&text, cpus));
+    }
+    for line in text.lines() {
+        if let Some((begin, end, ..)) = parse_mapping(line) {
+            assert!(begin < end);
+        }
     }
     let mut hits = std::collections::BTreeMap::new();
     parse_hits(&text, &mut hits);

@@ -44,7 +44,9 @@ pub fn proc_counts() -> Vec<Vec<u8>> {
     let stat = "cpu  1 2 3 4 5 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\nintr 5 1 2\nctxt 9\nprocesses 77\n";
     let hits = "  Function      Hit    Time            Avg             s^2\n  --------      ---    ----            ---             ---\n\
         \x20 vfs_read       12    71.000 us       5.916 us        1.000 us\n";
-    [interrupts, softirqs, stat, hits, "0-3,8\n"].map(|text| text.as_bytes().to_vec()).to_vec()
+    let maps =
+        "7f1c2a028000-7f1c2a17d000 r-xp 00026000 fe:00 1835033                    /usr/lib/libc.so.6\n";
+    [interrupts, softirqs, stat, hits, maps, "0-3,8\n"].map(|text| text.as_bytes().to_vec()).to_vec()
 }
 
 /// Notes with the text that tells where the kernel runs.

@@ -460,3 +460,47 @@ fn only_what_a_command_does_is_watched_if_asked() {
     assert!(names.contains(&"cat") && names.iter().all(|name| ours.contains(name)), "{names:?}");
     assert_eq!(threads["sampled"]["filter"].as_str().map(|text| text.contains("processes")), Some(true));
 }
+
+#[test]
+fn call_chains_go_on_into_programs_if_asked() {
+    if !is_allowed() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (work, source, program) = (dir.path(), dir.path().join("busy.c"), dir.path().join("busy"));
+    let text = "#include <unistd.h>\n\
+        static volatile long sink;\n\
+        __attribute__((noinline)) void spin(void) { for (int i = 0; i < 200000; i++) sink += i; }\n\
+        __attribute__((noinline)) void ask(void) { for (int i = 0; i < 200; i++) sink += getppid(); }\n\
+        __attribute__((noinline)) void outer(void) { spin(); ask(); sink++; }\n\
+        int main(void) { for (int i = 0; i < 2000; i++) outer(); return 0; }\n";
+    std::fs::write(&source, text).unwrap();
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O0", "-o"]).arg(&program).arg(&source);
+    assert!(gcc.status().unwrap().success());
+    let program = program.to_str().unwrap();
+    run(work, &["record", "--live", "--command-only", "--user-chains", "--", program]);
+    let graph = json(work, &["report", "latest", "graph", "--function", "spin"]);
+    let entry = &graph["entries"][0];
+    println!("{entry}");
+    assert_eq!(entry["parents"][0]["name"], "outer");
+    let functions = json(work, &["report", "latest", "functions"]);
+    let of = |name: &str| {
+        let rows = functions["functions"].as_array().unwrap().iter();
+        rows.filter(|row| row["name"] == name)
+            .map(|row| (number(&row["net_ns"]), number(&row["elapsed_ns"])))
+            .fold((0, 0), |sum, row| (sum.0 + row.0, sum.1 + row.1))
+    };
+    let (spin, outer, busy) = (of("spin"), of("outer"), number(&functions["busy_ns"]));
+    assert!(spin.0 * 2 > busy && outer.1 >= spin.1, "{spin:?} {outer:?} of {busy}");
+    // What the program asked of the kernel is below the function that asked. The C library's has no frame of its own, so that the
+    // chain goes from there to the caller of `ask`.
+    let children = |function: &str| -> Vec<String> {
+        let graph = json(work, &["report", "latest", "graph", "--function", function]);
+        let children = graph["entries"][0]["children"].as_array().unwrap().clone();
+        children.iter().filter_map(|child| child["name"].as_str().map(str::to_string)).collect()
+    };
+    let (of_outer, of_getppid) = (children("outer"), children("getppid"));
+    assert!(of_outer.contains(&"getppid".to_string()), "{of_outer:?}");
+    assert!(of_getppid.iter().any(|name| name.to_lowercase().contains("syscall")), "{of_getppid:?}");
+}

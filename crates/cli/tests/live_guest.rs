@@ -1,5 +1,7 @@
 //! `kerntune live` at work in an emulated guest, held against the recorder, which watches it instruction by instruction.
 
+#[path = "truth/arcs.rs"]
+mod arcs;
 #[path = "../../convert/tests/support/gprof.rs"]
 mod gprof;
 #[path = "live_guest/seen.rs"]
@@ -8,14 +10,15 @@ mod support;
 #[path = "gprof/unique.rs"]
 mod unique;
 
+use arcs::Arcs;
 use kerntune_analyze::graph::{CallGraph, Propagation};
 use kerntune_guest::{GuestImage, Workload};
 use kerntune_kernel::Symbols;
 use kerntune_machine::{CaptureRequest, Emulator, Machine, RunRequest};
 use kerntune_profile::Profile;
 use kerntune_work::{NoProgress, WorkDir};
-use seen::{Arcs, Parts, Window};
-use std::collections::BTreeMap;
+use seen::{Parts, Window};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -115,7 +118,7 @@ impl Guest {
     }
 
     /// The profile's counted calls by names of functions, of those that ftrace can trace.
-    fn counted(&self, profile: &Profile, traceable: &seen::Functions) -> Arcs {
+    fn counted(&self, profile: &Profile, traceable: &BTreeSet<u32>) -> Arcs {
         let number = |function: kerntune_profile::FunctionIndex| {
             let symbol = profile.tables.symbols.iter().find(|symbol| symbol.function == function);
             symbol
@@ -135,7 +138,7 @@ impl Guest {
     }
 
     /// The time that the profile is of: what it counted is what the recorder saw between two snapshots, arc by arc.
-    fn window_of(&self, profile: &Profile, traceable: &seen::Functions) -> Window {
+    fn window_of(&self, profile: &Profile, traceable: &BTreeSet<u32>) -> Window {
         // Who was called before the recording began, and has not returned, is not always known to the recorder.
         let entered = seen::entered(&self.windows);
         let unknown = self.symbols.functions().len() as u32;
@@ -149,19 +152,6 @@ impl Guest {
         };
         let counted = merged(&self.counted(profile, traceable));
         let calls: u64 = counted.values().sum();
-        let of = |arcs: &Arcs, key: &(u32, u32)| arcs.get(key).copied().unwrap_or(0);
-        let differences = |window: &Window| -> Vec<String> {
-            let recorded = merged(&window.arcs);
-            let keys: std::collections::BTreeSet<_> = counted.keys().chain(recorded.keys()).collect();
-            keys.into_iter()
-                .filter(|key| of(&counted, key) != of(&recorded, key))
-                .map(|key| {
-                    let name = |at: u32| seen::name(&self.symbols, at);
-                    let (ours, theirs) = (of(&counted, key), of(&recorded, key));
-                    format!("{} -> {}: live {ours}, recorder {theirs}", name(key.0), name(key.1))
-                })
-                .collect()
-        };
         // Others read that clock from code without a name, too: the time may be several windows long.
         let of_traceable = |window: &Window| -> u64 {
             window.arcs.iter().filter(|(key, _)| traceable.contains(&key.1)).map(|(_, calls)| calls).sum()
@@ -171,7 +161,7 @@ impl Guest {
         let nearest =
             ranges.min_by_key(|range| each[range.clone()].iter().sum::<u64>().abs_diff(calls)).unwrap();
         let window = Window::sum(&self.windows[nearest]);
-        let left = differences(&window);
+        let left = arcs::differences(&merged(&window.arcs), &counted, traceable, &self.symbols);
         assert!(
             left.is_empty(),
             "{} arcs of {} differ: {:#?}",
@@ -193,7 +183,7 @@ fn what_live_says_is_what_happened() {
     }
     let snapshots: Vec<u64> = guest.windows.iter().map(|window| window.arcs.values().sum()).collect();
     println!("calls between snapshots: {snapshots:?}");
-    let traceable = seen::traceable(&guest.text("functions"), &guest.symbols);
+    let traceable = arcs::traceable(&guest.text("functions"), &guest.symbols);
     // Counted calls: the module's, of one command and of a collector's two dumps.
     let command = guest.profile("command.json");
     guest.window_of(&command, &traceable);

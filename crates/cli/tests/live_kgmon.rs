@@ -1,5 +1,7 @@
 //! kgmon held against the truth: the module runs in an emulated guest while the recorder watches.
 
+#[path = "truth/arcs.rs"]
+mod arcs;
 #[path = "live_kgmon/bench.rs"]
 mod bench;
 #[path = "live_kgmon/lengths.rs"]
@@ -21,10 +23,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const ROWS: &str = "tcp_rr,udp_rr,pipe_rr,socketpair_rr,fork_exit,fork_exec,creat_close,stat,read_cached,write_cached,getpid";
 
 /// Everything that kgmon and the recorder say differently of one window, printed; how many arcs and calls they agree on.
-fn compare(bench: &Bench, window: &truth::Arcs, dump: &Dump, functions: &str) -> (usize, u64) {
+fn compare(bench: &Bench, window: &arcs::Arcs, dump: &Dump, functions: &str) -> (usize, u64) {
     let counted = truth::counted(dump, &bench.symbols);
-    let traceable = truth::traceable(functions, &bench.symbols);
-    let differences = truth::differences(window, &counted, &traceable, &bench.symbols);
+    let traceable = arcs::traceable(functions, &bench.symbols);
+    let differences = arcs::differences(window, &counted, &traceable, &bench.symbols);
     for difference in &differences {
         println!("{difference:?}");
     }
@@ -121,7 +123,7 @@ fn dumps_add_up_to_what_was_never_interrupted() {
     assert_eq!(windows.len(), 7);
     let functions = run.text("functions");
     let sum = |of: &[usize]| {
-        let mut sum = truth::Arcs::new();
+        let mut sum = arcs::Arcs::new();
         for (key, count) in of.iter().flat_map(|&at| &windows[at]) {
             *sum.entry(*key).or_default() += count;
         }
@@ -146,10 +148,10 @@ fn dumps_add_up_to_what_was_never_interrupted() {
     let all = truth::counted(&whole.dump("all"), &bench.symbols);
     let others = truth::of_others(&run.outcome, "rr");
     let called: BTreeSet<u32> = sum.keys().chain(all.keys()).map(|(_, to)| *to).collect();
-    let batched = BATCHED.map(|name| truth::function(&bench.symbols, name));
+    let batched = BATCHED.map(|name| arcs::function(&bench.symbols, name));
     let others = &others | &BTreeSet::from(batched);
     let loads: BTreeSet<u32> = called.difference(&others).copied().collect();
-    let differences = truth::differences(&sum, &all, &loads, &bench.symbols);
+    let differences = arcs::differences(&sum, &all, &loads, &bench.symbols);
     for of in &differences {
         println!("{} -> {}: in two dumps {}, in one {}", of.caller, of.callee, of.recorder, of.kgmon);
     }
@@ -176,7 +178,7 @@ fn what_does_not_fit_is_counted_as_lost() {
          unload kgmon";
     let run = bench.run(steps, true);
     let windows = truth::recorded(&run.outcome, &bench.symbols);
-    let traceable = truth::traceable(&run.text("functions"), &bench.symbols);
+    let traceable = arcs::traceable(&run.text("functions"), &bench.symbols);
     let of_all: u64 =
         windows[1].iter().filter(|((_, to), _)| traceable.contains(to)).map(|(_, count)| count).sum();
     let dump = run.dump("all");

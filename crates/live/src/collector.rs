@@ -52,6 +52,9 @@ impl Collector {
                     self.all.threads.named(thread, process, name.trim_end_matches('\n'));
                 }
             }
+            if self.options.user_chains() {
+                self.all.user.read_process(process);
+            }
         }
     }
 

@@ -26,7 +26,8 @@ mod top;
 mod tracefs;
 
 pub use aggregate::{
-    Aggregate, Bounds, CallKey, Calls, Key, Node, Role, Sample, Switch, SwitchSample, Thread, Tree,
+    parse_mapping, Aggregate, Bounds, CallKey, Calls, Key, Node, Role, Sample, Switch, SwitchSample, Thread,
+    Tree, UserCode, USER_FUNCTIONS,
 };
 pub use collector::Collector;
 pub use command::Waiting;

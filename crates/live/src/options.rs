@@ -87,6 +87,13 @@ pub struct Options {
     pub on_exec: bool,
 }
 
+impl Options {
+    /// Whether call chains go on into programs.
+    pub fn user_chains(&self) -> bool {
+        self.bounds.user > 0
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {

@@ -29,7 +29,7 @@ fn aggregate() -> Aggregate {
         (0, false, &[at(4)]),
     ];
     for (tid, is_user, kernel) in samples {
-        all.sample(&Sample { tid, tgid: tid, is_user, kernel });
+        all.sample(&Sample { tid, tgid: tid, is_user, kernel, user: &[] });
     }
     all
 }
@@ -113,11 +113,14 @@ fn time_on_the_stack_counts_once_for_each_sample() {
 #[test]
 fn what_found_no_room_is_told_and_still_in_the_sum() {
     let mut all = aggregate();
-    let mut small = Aggregate::new(all.table.clone(), Bounds { paths: 1, threads: 1, names: 4, switches: 1, calls: 4 });
+    let mut small = Aggregate::new(
+        all.table.clone(),
+        Bounds { paths: 1, threads: 1, names: 4, switches: 1, calls: 4, user: 0 },
+    );
     std::mem::swap(&mut all, &mut small);
     all.threads.named(7, 7, "a");
     for tid in [7, 8, 0] {
-        all.sample(&Sample { tid, tgid: tid, is_user: false, kernel: &[at(1), at(0)] });
+        all.sample(&Sample { tid, tgid: tid, is_user: false, kernel: &[at(1), at(0)], user: &[] });
     }
     let made = profile(&all, Observed { ns: 3_000, cpus: 1, lost: 0 }, true, 0).unwrap();
     assert_eq!(made.manifest.health["crowded_threads"], 1);

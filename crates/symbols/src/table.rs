@@ -23,7 +23,7 @@ const ENTRY_LABELS: [&str; 2] = ["entry_SYSCALL_64_", "entry_SYSCALL_compat_"];
 /// Code that a table may learn of while it is used, BPF programs and modules.
 const LATER_MAX: usize = 100_000;
 
-/// A function of the kernel, of a module or of a BPF program.
+/// A function of the kernel, of a module or of a BPF program; or of a program of user mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelFunction {
     /// Its name; of several at one address a global and short one.
@@ -34,7 +34,7 @@ pub struct KernelFunction {
     pub size: u64,
     /// The source file as a path from the top of the source tree, where known.
     pub file: Option<String>,
-    /// The module that it is in; `bpf` for BPF programs; none for the kernel's image.
+    /// The module that it is in; `bpf` for BPF programs; the path of a program; none for the kernel's image.
     pub module: Option<String>,
 }
 
@@ -108,6 +108,15 @@ impl Table {
             file: None,
             module: Some(module.into()),
         });
+    }
+
+    /// Adds a function that is none of the kernel's, such as a program's: it has a number and no place. `None` if there are too
+    /// many.
+    pub fn add_foreign(&mut self, name: &str, module: &str, address: u64, size: u64) -> Option<u32> {
+        let number = u32::try_from(self.functions.len()).ok()?;
+        let (name, module) = (name.into(), Some(module.into()));
+        self.functions.push(KernelFunction { name, address, size, file: None, module });
+        Some(number)
     }
 
     /// Takes away code that is gone. Its number stays its own.

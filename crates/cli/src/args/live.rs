@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::global::Json;
 use clap::{Args, Subcommand};
-use kerntune_live::{cpu_list, CallCounts, Filter, Options};
+use kerntune_live::{cpu_list, Bounds, CallCounts, Filter, Options, USER_FUNCTIONS};
 use std::path::PathBuf;
 
 /// Samples per second and CPU that are taken if nothing else is asked for.
@@ -18,6 +18,9 @@ pub struct Watch {
     /// With --live: sample the kernel's timer even if the CPU counts cycles
     #[arg(long)]
     software_clock: bool,
+    /// With --live: call chains go on into programs, as far as these keep frame pointers
+    #[arg(long)]
+    user_chains: bool,
     /// With --live: only this process, its threads and what they start; may be repeated
     #[arg(long, value_name = "PID")]
     pid: Vec<u32>,
@@ -39,8 +42,14 @@ pub struct Watch {
 impl Watch {
     /// Whether any of it was given.
     pub fn is_given(&self) -> bool {
-        let Self { rate, software_clock, pid, cgroup, cpu, calls, calls_except: _ } = self;
-        rate.is_some() || *software_clock || !pid.is_empty() || cgroup.is_some() || cpu.is_some() || !calls.is_empty()
+        let Self { rate, software_clock, user_chains, pid, cgroup, cpu, calls, calls_except: _ } = self;
+        rate.is_some()
+            || *software_clock
+            || *user_chains
+            || !pid.is_empty()
+            || cgroup.is_some()
+            || cpu.is_some()
+            || !calls.is_empty()
     }
 
     /// The same for the collector; calls are counted by a module that is not built yet.
@@ -53,9 +62,12 @@ impl Watch {
         let rate = self.rate.unwrap_or(RATE);
         let calls = self.counted()?;
         if calls.is_some() && !filter.is_all() {
-            return Err(Failure::usage("--calls counts on the whole machine: leave --pid, --cgroup and --cpu out"));
+            return Err(Failure::usage(
+                "--calls counts on the whole machine: leave --pid, --cgroup and --cpu out",
+            ));
         }
-        Ok(Options { rate, filter, software_clock: self.software_clock, calls, ..Options::default() })
+        let bounds = Bounds { user: if self.user_chains { USER_FUNCTIONS } else { 0 }, ..Bounds::default() };
+        Ok(Options { rate, filter, bounds, software_clock: self.software_clock, calls, ..Options::default() })
     }
 
     fn counted(&self) -> Result<Option<CallCounts>, Failure> {

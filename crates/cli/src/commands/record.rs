@@ -21,7 +21,9 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         return Err(Failure::usage("give --kernel and --workload, or --live for the kernel that runs here"));
     };
     if options.watch.is_given() {
-        return Err(Failure::usage("--rate, --software-clock, --pid, --cgroup, --cpu and --calls are for --live"));
+        return Err(Failure::usage(
+            "--rate, --software-clock, --user-chains, --pid, --cgroup, --cpu and --calls are for --live",
+        ));
     }
     let work = work(global)?;
     let mut workload = workload(name)?;

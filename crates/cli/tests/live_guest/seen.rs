@@ -5,7 +5,8 @@
 //! in no known function, stands in the trace for the snapshot. Samples are those between two calls of `perf_read`, by which
 //! the collector asks how much time was watched.
 
-use kerntune_analyze::events::{replay, Bounds, Frame, Machine, Visitor};
+use crate::arcs::{caller, function, name, Arcs, SNAPSHOT};
+use kerntune_analyze::events::{replay, Bounds, Machine, Visitor};
 use kerntune_analyze::TraceFile;
 use kerntune_kernel::Symbols;
 use kerntune_machine::Outcome;
@@ -13,7 +14,6 @@ use kerntune_profile::Profile;
 use kerntune_trace::{Event, How, Weights};
 use std::collections::{BTreeMap, BTreeSet};
 
-const SNAPSHOT: &str = "ktime_get_mono_fast_ns";
 const COUNTERS_READ: &str = "perf_read";
 /// What takes a sample of the software clock.
 const SAMPLER: &str = "perf_swevent_hrtimer";
@@ -27,11 +27,6 @@ pub enum Parts {
     Samples,
 }
 
-/// Calls by caller and callee, numbers of functions; code in no known function has the number after the last.
-pub type Arcs = BTreeMap<(u32, u32), u64>;
-/// Numbers of functions.
-pub type Functions = BTreeSet<u32>;
-
 /// What happened between two snapshots.
 #[derive(Debug, Default)]
 pub struct Window {
@@ -39,7 +34,7 @@ pub struct Window {
     /// ns in each function itself.
     pub own_ns: BTreeMap<u32, u64>,
     /// Functions that were entered.
-    pub entered: Functions,
+    pub entered: BTreeSet<u32>,
     /// Samples by the function that was interrupted; user code is none.
     pub samples: BTreeMap<u32, u64>,
 }
@@ -64,23 +59,6 @@ struct Seen {
     sampler: u32,
     unknown: u32,
     windows: Vec<Window>,
-}
-
-/// Who called, in the sense of a return address on the stack: a tail call leaves the address of the call before it.
-fn caller(frames: &[Frame<()>], how: How, unknown: u32) -> u32 {
-    let mut below = frames.len();
-    if how == How::Jump {
-        while below > 0 {
-            below -= 1;
-            match frames[below].how {
-                How::Jump => {}
-                How::Call => break,
-                // Jumped to from entry code: the address is whatever the entry code put there.
-                How::Interrupt | How::Exception | How::Syscall => return frames[below].function,
-            }
-        }
-    }
-    below.checked_sub(1).map_or(unknown, |at| frames[at].function)
 }
 
 impl Visitor for Seen {
@@ -126,15 +104,13 @@ impl Visitor for Seen {
 pub fn recorded(outcome: &Outcome, symbols: &Symbols, parts: Parts) -> Vec<Window> {
     let recording = outcome.recording.as_ref().unwrap();
     let unknown = symbols.functions().len() as u32;
-    let number =
-        |name: &str| symbols.functions().iter().position(|function| function.name == name).unwrap() as u32;
     let file = std::fs::File::open(outcome.trace()).unwrap();
     let trace = TraceFile::open(&file, recording).unwrap();
     let mut seen = Seen {
         parts,
-        snapshot: number(SNAPSHOT),
-        read: number(COUNTERS_READ),
-        sampler: number(SAMPLER),
+        snapshot: function(symbols, SNAPSHOT),
+        read: function(symbols, COUNTERS_READ),
+        sampler: function(symbols, SAMPLER),
         unknown,
         windows: vec![Window::default()],
     };
@@ -147,19 +123,8 @@ pub fn recorded(outcome: &Outcome, symbols: &Symbols, parts: Parts) -> Vec<Windo
 }
 
 /// Functions that were entered at any time of the recording, by whatever way.
-pub fn entered(windows: &[Window]) -> Functions {
+pub fn entered(windows: &[Window]) -> BTreeSet<u32> {
     windows.iter().flat_map(|window| &window.entered).copied().collect()
-}
-
-/// Functions that ftrace can trace, from `available_filter_functions_addrs`.
-pub fn traceable(text: &str, symbols: &Symbols) -> Functions {
-    let address = |line: &str| u64::from_str_radix(line.split_whitespace().next()?, 16).ok();
-    let known = text.lines().filter_map(address).filter_map(|at| symbols.lookup(at));
-    known.map(|at| symbols.whole(at) as u32).collect()
-}
-
-pub fn name(symbols: &Symbols, at: u32) -> String {
-    symbols.functions().get(at as usize).map_or("[unknown code]".into(), |function| function.name.clone())
 }
 
 /// One function: samples of the collector, interrupts of the sampler that hit it, and its exact time in units of a sample.

@@ -4,7 +4,7 @@
 //! events. Whether interrupts were on is known from the two instructions that say so (`cli`, `sti`; the kernel has no
 //! other way), which the recorder reports as points, and from how the kernel was entered.
 
-use crate::truth;
+use crate::arcs;
 use kerntune_analyze::events::{replay, Bounds, Frame, Machine, Opening, Visitor};
 use kerntune_analyze::TraceFile;
 use kerntune_kernel::{Kernel, Symbols};
@@ -191,7 +191,7 @@ impl Visitor for Clock {
     }
 }
 
-/// What the recorder saw between each two snapshots, in order, as [`truth::recorded`]; and what a timer of this mean
+/// What the recorder saw between each two snapshots, in order, as in `truth.rs`; and what a timer of this mean
 /// period, ns, should see.
 pub fn recorded(outcome: &Outcome, symbols: &Symbols, switches: &[Point], period: u64) -> Vec<Times> {
     let recording = outcome.recording.as_ref().unwrap();
@@ -199,8 +199,8 @@ pub fn recorded(outcome: &Outcome, symbols: &Symbols, switches: &[Point], period
     let trace = TraceFile::open(&file, recording).unwrap();
     let mut clock = Clock {
         comes_on: switches.iter().map(|point| point.name == "sti").collect(),
-        snapshot: truth::function(symbols, truth::SNAPSHOT),
-        softirqs: truth::function(symbols, "handle_softirqs"),
+        snapshot: arcs::function(symbols, arcs::SNAPSHOT),
+        softirqs: arcs::function(symbols, "handle_softirqs"),
         unknown: symbols.functions().len() as u32,
         idle_task: recording.threads.iter().position(|thread| thread.pid == 0).unwrap_or(usize::MAX),
         period,

@@ -5,12 +5,14 @@ mod roles;
 mod switches;
 mod threads;
 mod tree;
+mod user;
 
 pub use calls::{CallKey, Calls};
 pub use roles::Role;
 pub use switches::{Switch, Switches};
 pub use threads::{Thread, Threads};
 pub use tree::{Key, Node, Tree};
+pub use user::{parse_mapping, UserCode};
 
 use kerntune_profile::SwitchKind;
 use kerntune_symbols::Table;
@@ -29,11 +31,16 @@ pub struct Bounds {
     pub switches: usize,
     /// Pairs of functions that call each other.
     pub calls: usize,
+    /// Functions of programs; 0 if call chains end with the kernel.
+    pub user: usize,
 }
+
+/// Functions of programs that are known at most where their chains are wanted.
+pub const USER_FUNCTIONS: usize = 1 << 18;
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { paths: 1 << 17, threads: 1 << 14, names: 1 << 12, switches: 1 << 14, calls: 1 << 16 }
+        Self { paths: 1 << 17, threads: 1 << 14, names: 1 << 12, switches: 1 << 14, calls: 1 << 16, user: 0 }
     }
 }
 
@@ -44,6 +51,7 @@ impl Bounds {
             .saturating_add(Threads::bound(self.threads, self.names))
             .saturating_add(Switches::bound(self.switches))
             .saturating_add(Calls::bound(self.calls))
+            .saturating_add(UserCode::bound(self.user))
     }
 }
 
@@ -58,6 +66,8 @@ pub struct Sample<'a> {
     pub is_user: bool,
     /// The kernel's call chain, innermost first: the instruction, then return addresses. Empty in user mode.
     pub kernel: &'a [u64],
+    /// The program's call chain, in the same order; empty if it is not told.
+    pub user: &'a [u64],
 }
 
 /// A context switch that was sampled.
@@ -89,6 +99,8 @@ pub struct Aggregate {
     pub switches: Switches,
     /// Calls that were counted.
     pub calls: Calls,
+    /// Code of programs.
+    pub user: UserCode,
     /// Samples in all.
     pub samples: u64,
     /// Of them those of halted CPUs, which are in no table.
@@ -120,6 +132,7 @@ impl Aggregate {
             threads: Threads::new(bounds.threads, bounds.names),
             switches: Switches::new(bounds.switches),
             calls: Calls::new(bounds.calls),
+            user: UserCode::new(bounds.user),
             samples: 0,
             halted: 0,
             interrupts: 0,
@@ -134,7 +147,11 @@ impl Aggregate {
 
     fn know_roles(&mut self) {
         let new = self.table.functions().iter().skip(self.roles.len());
-        self.roles.extend(new.map(|function| Role::of(&function.name)));
+        let is_program = |module: &Option<String>| module.as_ref().is_some_and(|path| path.starts_with('/'));
+        self.roles.extend(new.map(|function| match is_program(&function.module) {
+            true => Role::Plain,
+            false => Role::of(&function.name),
+        }));
     }
 
     /// The part that a function plays.
@@ -202,13 +219,40 @@ impl Aggregate {
             let (user, kernel) = if sample.is_user { (1, 0) } else { (0, 1) };
             Key::Thread(self.threads.add(sample.tid, sample.tgid, user, kernel))
         };
-        if sample.is_user {
-            self.path.push(Key::User);
-        } else if self.path.is_empty() {
+        if !sample.is_user && self.path.is_empty() {
             self.path.push(Key::Unattributed);
+        }
+        if !interrupt {
+            self.user_frames(sample);
         }
         self.path.push(root);
         self.tree.add(self.path.iter().rev().copied(), 1);
+    }
+
+    /// Frames of the program, below those of the kernel. Code without a name is user mode, whoever called it.
+    fn user_frames(&mut self, sample: &Sample) {
+        let (mut named, mut unnamed) = (false, 0);
+        for (depth, address) in sample.user.iter().enumerate() {
+            let at = address.saturating_sub(if depth == 0 { 0 } else { CALL });
+            match self.user.lookup(sample.tgid, at, &mut self.table) {
+                Some(function) => {
+                    self.path.push(Key::Function(function));
+                    named = true;
+                }
+                None if depth == 0 && sample.is_user => {
+                    self.path.push(Key::User);
+                    named = true;
+                }
+                None => unnamed += 1,
+            }
+        }
+        if sample.is_user && !named {
+            self.path.push(Key::User);
+        }
+        self.note("unnamed_user_frames", unnamed);
+        if !sample.user.is_empty() {
+            self.know_roles();
+        }
     }
 
     /// Counts a context switch.

@@ -21,7 +21,10 @@ fn aggregate() -> Aggregate {
     };
     let end = KernelSymbol { address: 0x1700, name: "_etext".into(), is_global: true, module: None };
     let symbols = NAMES.iter().enumerate().map(symbol).chain([end]).collect();
-    Aggregate::new(Table::new(symbols), Bounds { paths: 100, threads: 10, names: 10, switches: 10, calls: 4 })
+    Aggregate::new(
+        Table::new(symbols),
+        Bounds { paths: 100, threads: 10, names: 10, switches: 10, calls: 4, user: 0 },
+    )
 }
 
 fn at(function: u64) -> u64 {
@@ -52,10 +55,15 @@ fn paths(aggregate: &Aggregate) -> Vec<(String, u64)> {
 fn samples_go_to_their_thread_to_interrupts_or_to_idle() {
     let mut all = aggregate();
     all.threads.named(7, 7, "redis");
-    let kernel =
-        |tid, kernel: &[u64]| Sample { tid, tgid: tid, is_user: false, kernel: kernel.to_vec().leak() };
+    let kernel = |tid, kernel: &[u64]| Sample {
+        tid,
+        tgid: tid,
+        is_user: false,
+        kernel: kernel.to_vec().leak(),
+        user: &[],
+    };
     all.sample(&kernel(7, &[at(1), at(0)]));
-    all.sample(&Sample { tid: 7, tgid: 7, is_user: true, kernel: &[] });
+    all.sample(&Sample { tid: 7, tgid: 7, is_user: true, kernel: &[], user: &[] });
     // A softirq on the way out of an interrupt that hit a system call.
     all.sample(&kernel(7, &[at(3), at(2), at(1), at(0)]));
     all.sample(&kernel(0, &[at(4), at(5)]));
@@ -84,7 +92,7 @@ fn a_return_address_behind_a_function_is_that_functions() {
     let mut all = aggregate();
     all.threads.named(7, 7, "x");
     // The call is the last instruction of ksys_read.
-    all.sample(&Sample { tid: 7, tgid: 7, is_user: false, kernel: &[at(3), 0x1200, at(0)] });
+    all.sample(&Sample { tid: 7, tgid: 7, is_user: false, kernel: &[at(3), 0x1200, at(0)], user: &[] });
     assert_eq!(paths(&all)[0].0, "x entry_SYSCALL_64 ksys_read handle_softirqs");
 }
 

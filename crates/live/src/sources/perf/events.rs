@@ -1,6 +1,6 @@
 //! Opening events, for whatever is to be watched.
 
-use crate::{cpu_list, Error, Filter, Result};
+use crate::{cpu_list, Error, Filter, Options, Result};
 use perf_event::events::{Event, Hardware, Software, Tracepoint};
 use perf_event::{Builder, Counter, ReadFormat, SampleFlag};
 use std::fs::{self, File};
@@ -93,12 +93,12 @@ pub(super) enum Often {
 ///
 /// # Errors
 /// Those of the system call.
-pub(super) fn open(what: What, target: &Target, often: Often, on_exec: bool) -> io::Result<Counter> {
+pub(super) fn open(what: What, target: &Target, often: Often, options: &Options) -> io::Result<Counter> {
     match what {
-        What::Cycles => opened(Hardware::CPU_CYCLES, what, target, often, on_exec),
-        What::Clock => opened(Software::CPU_CLOCK, what, target, often, on_exec),
-        What::Switches => opened(Software::CONTEXT_SWITCHES, what, target, often, on_exec),
-        What::SchedSwitch(id) => opened(Tracepoint::with_id(id), what, target, often, on_exec),
+        What::Cycles => opened(Hardware::CPU_CYCLES, what, target, often, options),
+        What::Clock => opened(Software::CPU_CLOCK, what, target, often, options),
+        What::Switches => opened(Software::CONTEXT_SWITCHES, what, target, often, options),
+        What::SchedSwitch(id) => opened(Tracepoint::with_id(id), what, target, often, options),
     }
 }
 
@@ -107,8 +107,9 @@ fn opened(
     what: What,
     target: &Target,
     often: Often,
-    on_exec: bool,
+    options: &Options,
 ) -> io::Result<Counter> {
+    let on_exec = options.on_exec;
     let is_time = matches!(what, What::Cycles | What::Clock);
     let mut builder = Builder::new(event);
     let mut sample = SampleFlag::IP | SampleFlag::TID | SampleFlag::CALLCHAIN;
@@ -118,7 +119,12 @@ fn opened(
     if matches!(what, What::SchedSwitch(_)) {
         sample |= SampleFlag::RAW;
     }
-    builder.include_kernel().include_hv().sample(sample).enabled(false).exclude_callchain_user(true);
+    builder
+        .include_kernel()
+        .include_hv()
+        .sample(sample)
+        .enabled(false)
+        .exclude_callchain_user(!(is_time && options.user_chains()));
     match often {
         Often::Period(period) => builder.sample_period(period),
         Often::Frequency(frequency) => builder.sample_frequency(frequency),
@@ -131,6 +137,8 @@ fn opened(
         }
     };
     // Names of threads and code that is loaded are told with the samples of time.
+    let mapped = is_time && options.user_chains();
+    builder.mmap(mapped).mmap2(mapped);
     builder.comm(is_time).comm_exec(is_time).task(is_time).ksymbol(is_time);
     builder.wakeup_watermark(WAKE_AT);
     let times = ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;

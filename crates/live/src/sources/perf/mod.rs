@@ -105,11 +105,12 @@ impl Perf {
         let clock = 1_000_000_000 / options.rate.max(1);
         let cycles = cycles_per_second() / options.rate.max(1);
         let mut lacks = Vec::new();
+        let trial = Options { on_exec: false, ..options.clone() };
         let no_cycles = match options.software_clock {
             true => Some("the software clock was asked for".to_string()),
             false => {
                 let tried =
-                    targets.first().map(|target| open(What::Cycles, target, Often::Period(cycles), false));
+                    targets.first().map(|target| open(What::Cycles, target, Often::Period(cycles), &trial));
                 tried
                     .and_then(io::Result::err)
                     .map(|error| format!("the CPU counts no cycles here ({error})"))
@@ -136,10 +137,10 @@ impl Perf {
         };
         for target in &targets {
             let often = Often::Period(perf.random.period(mean));
-            let counter = open(what, target, often, options.on_exec).map_err(refused)?;
+            let counter = open(what, target, often, options).map_err(refused)?;
             perf.rings.push(Ring::new(counter, BUFFER).map_err(refused)?);
         }
-        perf.open_switches(&targets, options.on_exec);
+        perf.open_switches(&targets, options);
         if !options.on_exec {
             for ring in perf.rings.iter_mut().chain(&mut perf.switches) {
                 ring.sampler.enable().map_err(refused)?;
@@ -150,10 +151,10 @@ impl Perf {
     }
 
     /// Context switches are worth having, and no reason to fail.
-    fn open_switches(&mut self, targets: &[Target], on_exec: bool) {
+    fn open_switches(&mut self, targets: &[Target], options: &Options) {
         for target in targets {
             let often = Often::Frequency(SWITCHES_PER_SECOND);
-            let opened = open(self.switch_reader.what(), target, often, on_exec)
+            let opened = open(self.switch_reader.what(), target, often, options)
                 .and_then(|counter| Ring::new(counter, SWITCH_BUFFER));
             match opened {
                 Ok(ring) => self.switches.push(ring),
@@ -206,7 +207,8 @@ impl Source for Perf {
                 match read {
                     Some(Record::Sample { pid, tid, is_user, .. }) => {
                         samples += 1;
-                        into.sample(&Sample { tid, tgid: pid, is_user, kernel: &self.chain });
+                        let Chain { kernel, user } = &self.chain;
+                        into.sample(&Sample { tid, tgid: pid, is_user, kernel, user });
                     }
                     Some(Record::Lost(count)) => ring.lost += count,
                     Some(other) => take(&other, into),
@@ -225,7 +227,7 @@ impl Source for Perf {
                 let body = found.to_contiguous();
                 match record::parse(found.ty(), found.misc(), &body, layout, &mut self.chain) {
                     Some(Record::Sample { tid, period, raw, .. }) => {
-                        self.switch_reader.take(tid, period, raw, &self.chain, into);
+                        self.switch_reader.take(tid, period, raw, &self.chain.kernel, into);
                     }
                     Some(Record::Lost(count)) => into.note("lost_switch_samples", count),
                     Some(_) => {}
@@ -270,9 +272,25 @@ impl Source for Perf {
 /// What a record says of threads and code.
 fn take(record: &Record, into: &mut Aggregate) {
     match *record {
-        Record::Comm { pid, tid, name, .. } => into.threads.named(tid, pid, &String::from_utf8_lossy(name)),
-        Record::Fork { pid, tid, parent } => into.threads.forked(tid, pid, parent),
-        Record::Exit { tid } => into.threads.ended(tid),
+        Record::Comm { pid, tid, name, exec } => {
+            into.threads.named(tid, pid, &String::from_utf8_lossy(name));
+            if exec {
+                into.user.cleared(pid);
+            }
+        }
+        Record::Fork { pid, tid, parent, parent_process } => {
+            into.threads.forked(tid, pid, parent);
+            into.user.forked(pid, parent_process);
+        }
+        Record::Mapped { pid, begin, size, offset, path } => {
+            into.user.mapped(pid, begin, begin.saturating_add(size), offset, &String::from_utf8_lossy(path));
+        }
+        Record::Exit { pid, tid } => {
+            into.threads.ended(tid);
+            if pid == tid {
+                into.user.cleared(pid);
+            }
+        }
         Record::Throttled => into.note("throttled", 1),
         Record::Symbol { address, gone: true, .. } => into.code_gone(address),
         Record::Symbol { address, size, is_bpf, name, .. } => {

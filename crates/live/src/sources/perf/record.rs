@@ -10,6 +10,7 @@ mod kind {
     pub const THROTTLE: u32 = 5;
     pub const FORK: u32 = 7;
     pub const SAMPLE: u32 = 9;
+    pub const MMAP2: u32 = 10;
     pub const LOST_SAMPLES: u32 = 13;
     pub const KSYMBOL: u32 = 17;
 }
@@ -24,6 +25,10 @@ const EXEC: u16 = 1 << 13;
 const MARKS: u64 = -4095_i64 as u64;
 /// What follows is the kernel's part of a chain (`PERF_CONTEXT_KERNEL`).
 const KERNEL: u64 = -128_i64 as u64;
+/// What follows is the program's part (`PERF_CONTEXT_USER`).
+const USER: u64 = -512_i64 as u64;
+/// Code that is mapped may be executed (`PROT_EXEC`).
+const EXECUTABLE: u32 = 4;
 /// The code is gone.
 const UNREGISTER: u16 = 1;
 /// Code of a BPF program.
@@ -41,12 +46,30 @@ pub struct Layout {
 }
 
 /// Room for a call chain.
-pub type Chain = Vec<u64>;
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Chain {
+    /// The kernel's part, innermost first.
+    pub kernel: Vec<u64>,
+    /// The program's part.
+    pub user: Vec<u64>,
+}
+
+impl Chain {
+    /// Room for so many frames of each.
+    pub fn with_capacity(frames: usize) -> Self {
+        Self { kernel: Vec::with_capacity(frames), user: Vec::with_capacity(frames) }
+    }
+
+    fn clear(&mut self) {
+        self.kernel.clear();
+        self.user.clear();
+    }
+}
 
 /// A record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// A sample; the kernel's part of its call chain is in the [`Chain`].
+    /// A sample; its call chain is in the [`Chain`].
     Sample {
         /// Process.
         pid: u32,
@@ -80,9 +103,26 @@ pub enum Record<'a> {
         tid: u32,
         /// Thread that made it.
         parent: u32,
+        /// That one's process.
+        parent_process: u32,
+    },
+    /// Code was mapped into a process.
+    Mapped {
+        /// Process.
+        pid: u32,
+        /// Its first byte.
+        begin: u64,
+        /// Bytes.
+        size: u64,
+        /// Offset in the file.
+        offset: u64,
+        /// The file's path, up to its first zero.
+        path: &'a [u8],
     },
     /// A thread ended.
     Exit {
+        /// Process.
+        pid: u32,
         /// Thread.
         tid: u32,
     },
@@ -151,12 +191,24 @@ pub fn parse<'a>(
             Record::Comm { pid, tid, name: fields.text(), exec: misc & EXEC != 0 }
         }
         kind::FORK => {
-            let (pid, _, tid, parent) = (fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?);
-            Record::Fork { pid, tid, parent }
+            let (pid, parent_process, tid, parent) =
+                (fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?);
+            Record::Fork { pid, tid, parent, parent_process }
         }
         kind::EXIT => {
-            let (_, _, tid) = (fields.u32()?, fields.u32()?, fields.u32()?);
-            Record::Exit { tid }
+            let (pid, _, tid) = (fields.u32()?, fields.u32()?, fields.u32()?);
+            Record::Exit { pid, tid }
+        }
+        kind::MMAP2 => {
+            let (pid, _) = (fields.u32()?, fields.u32()?);
+            let (begin, size, offset) = (fields.u64()?, fields.u64()?, fields.u64()?);
+            // Device, inode and generation, or a build id.
+            fields.array::<24>()?;
+            let (rights, _) = (fields.u32()?, fields.u32()?);
+            match rights & EXECUTABLE != 0 {
+                true => Record::Mapped { pid, begin, size, offset, path: fields.text() },
+                false => Record::Other,
+            }
         }
         kind::LOST => {
             fields.u64()?;
@@ -191,16 +243,17 @@ fn sample<'a>(
     if frames > fields.0.len() / 8 {
         return None;
     }
-    let mut in_kernel = false;
+    let (mut in_kernel, mut in_user) = (false, false);
     for _ in 0..frames {
         match fields.u64()? {
-            mark if mark >= MARKS => in_kernel = mark == KERNEL,
-            address if in_kernel && chain.len() < FRAMES => chain.push(address),
+            mark if mark >= MARKS => (in_kernel, in_user) = (mark == KERNEL, mark == USER),
+            address if in_kernel && chain.kernel.len() < FRAMES => chain.kernel.push(address),
+            address if in_user && chain.user.len() < FRAMES => chain.user.push(address),
             _ => {}
         }
     }
-    if chain.is_empty() && !is_user {
-        chain.push(ip);
+    if chain.kernel.is_empty() && !is_user {
+        chain.kernel.push(ip);
     }
     let mut raw = &[][..];
     if layout.raw {
@@ -225,25 +278,25 @@ mod tests {
         let mut body = words(&[0xffff_ffff_8100_0010, thread, 3, 6, KERNEL, 0x10, 0x20, user, 0x40, 0x50]);
         body.extend(4_u32.to_ne_bytes());
         body.extend(*b"abcd");
-        let (mut chain, layout) = (Chain::new(), Layout { period: true, raw: true });
+        let (mut chain, layout) = (Chain::default(), Layout { period: true, raw: true });
         let read = parse(kind::SAMPLE, 1, &body, layout, &mut chain).unwrap();
         let ip = 0xffff_ffff_8100_0010;
         assert_eq!(read, Record::Sample { pid: 7, tid: 8, ip, is_user: false, period: 3, raw: b"abcd" });
-        assert_eq!(chain, [0x10, 0x20]);
+        assert_eq!((&chain.kernel[..], &chain.user[..]), (&[0x10, 0x20][..], &[0x40][..]));
         assert_eq!(parse(kind::SAMPLE, 1, &body[..body.len() - 1], layout, &mut chain), None);
         let forged = words(&[1, thread, 3, u64::MAX]);
         assert_eq!(parse(kind::SAMPLE, 1, &forged, layout, &mut chain), None);
         // In user mode there is no chain of the kernel's; in the kernel there is at least the instruction.
         let plain = words(&[0x99, thread, 0]);
         parse(kind::SAMPLE, 2, &plain, Layout::default(), &mut chain).unwrap();
-        assert!(chain.is_empty());
+        assert_eq!(chain, Chain::default());
         parse(kind::SAMPLE, 1, &plain, Layout::default(), &mut chain).unwrap();
-        assert_eq!(chain, [0x99]);
+        assert_eq!(chain.kernel, [0x99]);
     }
 
     #[test]
     fn names_and_code_are_read_up_to_a_zero() {
-        let mut chain = Chain::new();
+        let mut chain = Chain::default();
         let mut body = [7_u32.to_ne_bytes(), 8_u32.to_ne_bytes()].concat();
         body.extend(*b"redis\0\0\0");
         let comm = parse(kind::COMM, EXEC, &body, Layout::default(), &mut chain);
@@ -255,6 +308,13 @@ mod tests {
         let expected =
             Record::Symbol { address: 0xf000, size: 64, is_bpf: true, gone: true, name: b"bpf_prog_1" };
         assert_eq!(symbol, Some(expected));
+        let mut body = words(&[7, 0x5000, 0x1000, 0x200, 0, 0, 0]);
+        body.extend([5_u32.to_ne_bytes(), 2_u32.to_ne_bytes()].concat());
+        body.extend(*b"/bin/ls\0");
+        let mapped = parse(kind::MMAP2, 2, &body, Layout::default(), &mut chain);
+        let expected =
+            Record::Mapped { pid: 7, begin: 0x5000, size: 0x1000, offset: 0x200, path: b"/bin/ls" };
+        assert_eq!(mapped, Some(expected));
         assert_eq!(parse(99, 0, &[], Layout::default(), &mut chain), Some(Record::Other));
     }
 }

@@ -161,7 +161,10 @@ impl Guest {
         let nearest =
             ranges.min_by_key(|range| each[range.clone()].iter().sum::<u64>().abs_diff(calls)).unwrap();
         let window = Window::sum(&self.windows[nearest]);
-        let left = arcs::differences(&merged(&window.arcs), &counted, traceable, &self.symbols);
+        let left: Vec<String> = arcs::differences(&merged(&window.arcs), &counted, traceable, &self.symbols)
+            .iter()
+            .map(|of| format!("{} -> {}: recorder {}, live {}", of.caller, of.callee, of.recorder, of.kgmon))
+            .collect();
         assert!(
             left.is_empty(),
             "{} arcs of {} differ: {:#?}",

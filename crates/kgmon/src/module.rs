@@ -61,7 +61,10 @@ pub fn find_or_build(work: &WorkDir, progress: &dyn Progress) -> Result<PathBuf>
 pub fn installed() -> Option<PathBuf> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let top = Path::new("/lib/modules").join(release);
-    ["updates/dkms", "updates", "extra"].map(|folder| top.join(folder).join("kgmon.ko")).into_iter().find(|path| path.is_file())
+    ["updates/dkms", "updates", "extra"]
+        .map(|folder| top.join(folder).join("kgmon.ko"))
+        .into_iter()
+        .find(|path| path.is_file())
 }
 
 /// Builds the module for a kernel that was built here with its objects kept.

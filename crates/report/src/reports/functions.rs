@@ -193,7 +193,10 @@ fn sampled_table(profile: &Profile, functions: &[FunctionRow], times: &Times) ->
         TimeUnit::for_largest(functions.iter().map(|row| row.totals.elapsed_ns.get()).max().unwrap_or(0));
     let head = |head: &str| format!("{head}\n{}", unit.name());
     let has_calls = sampled::has_calls(profile);
-    let counted = [("calls".to_string(), Side::Right), (format!("net/call\n{}", TimeUnit::Nanoseconds.name()), Side::Right)];
+    let counted = [
+        ("calls".to_string(), Side::Right),
+        (format!("net/call\n{}", TimeUnit::Nanoseconds.name()), Side::Right),
+    ];
     let heads = [
         (head("elapsed"), Side::Right),
         (head("net"), Side::Right),

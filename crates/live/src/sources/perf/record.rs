@@ -282,7 +282,7 @@ mod tests {
         let read = parse(kind::SAMPLE, 1, &body, layout, &mut chain).unwrap();
         let ip = 0xffff_ffff_8100_0010;
         assert_eq!(read, Record::Sample { pid: 7, tid: 8, ip, is_user: false, period: 3, raw: b"abcd" });
-        assert_eq!((&chain.kernel[..], &chain.user[..]), (&[0x10, 0x20][..], &[0x40][..]));
+        assert_eq!((&chain.kernel[..], &chain.user[..]), (&[0x10, 0x20][..], &[0x40, 0x50][..]));
         assert_eq!(parse(kind::SAMPLE, 1, &body[..body.len() - 1], layout, &mut chain), None);
         let forged = words(&[1, thread, 3, u64::MAX]);
         assert_eq!(parse(kind::SAMPLE, 1, &forged, layout, &mut chain), None);

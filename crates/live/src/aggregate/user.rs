@@ -118,7 +118,8 @@ impl UserCode {
         let offset = mapping.offset.checked_add(address - mapping.begin)?;
         let file = self.files.get_mut(mapping.file as usize)?;
         if file.program.is_none() {
-            let read = Program::read(Path::new(&file.path), self.left);
+            // Where there is no room no file is read for it.
+            let read = (self.left > 0).then(|| Program::read(Path::new(&file.path), self.left)).flatten();
             self.left -= read.as_ref().map_or(0, |program| program.functions().len());
             file.program = Some(read.map(Box::new));
         }

@@ -25,6 +25,7 @@ struct options {
 	char run[64]; /* kt.run= */
 	bool gcov;    /* kt.gcov=1 */
 	bool ftrace;  /* kt.ftrace=1 */
+	unsigned long cpus; /* kt.cpus=, 0 if it does not matter */
 };
 
 /* Options are on the kernel's command line. Where the kernel was there before us (machine `host`) we are process 1 of

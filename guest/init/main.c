@@ -2,7 +2,7 @@
  *
  * init of the kerntune guest, process 1: boot, services, one run of the plan, collection, power off.
  * Talks to: crates/guest by /kt/plan; crates/machine by the kernel command line (kt.run=, kt.gcov=1,
- * kt.ftrace=1, kt.poweroff=1), by "kt: " lines on the console and by the result stream; the recorder by marks.
+ * kt.ftrace=1, kt.cpus=, kt.poweroff=1), by "kt: " lines on the console and by the result stream; the recorder by marks.
  *
  * It never exits and never panics: whatever happens ends in one line, `kt: done` or `kt: failed:
  * REASON`, and in power off. Nothing is written to the console while a program is being measured.
@@ -162,11 +162,24 @@ static bool run_section(const struct plan *plan, int at, const struct options *o
 	return true;
 }
 
+/* A kernel that is built for fewer CPUs than the machine has boots, and leaves the others alone. */
+static bool has_cpus(unsigned long wanted)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (wanted == 0 || online == (long)wanted)
+		return true;
+	return fail("boot: the kernel runs on %ld of %lu CPUs; build it with --set CONFIG_NR_CPUS=%lu, or ask for fewer",
+		    online, wanted, wanted);
+}
+
 static bool run_plan(const struct plan *plan, const struct options *options)
 {
 	unsigned long limit = LIMIT_DEFAULT;
 	char names[256] = "";
 
+	if (!has_cpus(options->cpus))
+		return false;
 	for (int i = 0; i < plan->count; i++) {
 		const struct directive *d = &plan->directive[i];
 

@@ -102,6 +102,7 @@ impl Recorder {
             }
             self.ended(board, rest, result)?;
         }
+        self.waited(board, rest)?;
         self.keep_root(board, user, rest)
     }
 
@@ -146,9 +147,9 @@ impl Recorder {
             // The stack is already as it will be after the exit: no chunk may begin in between.
             self.health.unwound_frames += u64::from(result.unwound);
             self.settle_if_wide(board, rest);
-            let weights = self.weigh();
+            let (weights, at) = (self.weigh(), self.now(board, rest));
             if let Some(trace) = &mut self.trace {
-                trace.push(board.total() - rest, weights, Event::Unwind { frames: result.unwound });
+                trace.push(at, weights, Event::Unwind { frames: result.unwound });
             }
         }
         if result.popped {
@@ -179,6 +180,10 @@ impl Recorder {
         if let Some(thread) = self.identify(prev, cpu) {
             self.threads.identify_running(thread);
         }
+        let several = self.cpus.count() > 1;
+        if several {
+            self.leaves(board, prev, rest, cpu);
+        }
         let next = self.identify(next, cpu).unwrap_or(Thread {
             task: next,
             pid: u32::MAX,
@@ -186,10 +191,14 @@ impl Recorder {
             comm: "[unreadable]".into(),
         });
         let thread = self.threads.switch(next);
-        self.emit(board, rest, Event::Switch { thread })
+        self.emit(board, rest, Event::Switch { thread })?;
+        if several {
+            self.arrives(board, rest)?;
+        }
+        Ok(())
     }
 
-    fn identify(&self, task: u64, cpu: &mut dyn Cpu) -> Option<Thread> {
+    pub(crate) fn identify(&self, task: u64, cpu: &mut dyn Cpu) -> Option<Thread> {
         let mut number = |offset: u32| {
             let mut word = [0; 4];
             cpu.read(task.wrapping_add(offset.into()), &mut word).then(|| u32::from_le_bytes(word))

@@ -1,4 +1,5 @@
-//! Runs hooks as QEMU does, for machines that are not QEMU: those of tests.
+//! Runs hooks as QEMU does: for machines that are not QEMU, those of tests, and for QEMU with several CPUs, whose generated
+//! code cannot tell them apart.
 //!
 //! A machine hands over each block of instructions as it begins, and each instruction before it executes it; what QEMU
 //! would count, store and call back happens here.
@@ -19,8 +20,12 @@ const BLOCKS: usize = 1 << 16;
 /// A recorder, and what translated code does to it.
 pub struct Driver {
     pub(crate) recorder: Recorder,
+    /// That of the CPU that executes.
     pub(crate) board: Board,
-    counts: Vec<u64>,
+    /// Those of all CPUs; its own is not up to date while a CPU executes.
+    boards: Vec<Board>,
+    counts: Vec<Vec<u64>>,
+    cpu: usize,
 }
 
 /// A block as it was translated once: its hooks in the order in which they happen.
@@ -35,15 +40,37 @@ impl Driver {
     /// # Errors
     /// As [`Recorder::new`].
     pub fn new(spec: &RecorderSpec) -> Result<Self, Failure> {
-        let recorder = Recorder::new(spec)?;
-        let board = Board { call: recorder.first_call(), ..Board::default() };
-        Ok(Self { recorder, board, counts: vec![0; BLOCKS] })
+        Self::with_cpus(spec, 1, BLOCKS)
     }
 
-    /// Translates the instructions of a block.
-    pub fn translate(&mut self, insns: &[Insn], cpu: &mut dyn Cpu) -> Block {
+    /// The same on so many CPUs, of which the first executes, with so many counters of blocks each.
+    ///
+    /// # Errors
+    /// As [`Recorder::new`].
+    pub fn with_cpus(spec: &RecorderSpec, cpus: usize, blocks: usize) -> Result<Self, Failure> {
+        let recorder = Recorder::new(spec, cpus)?;
+        let board = Board { call: recorder.first_call(), ..Board::default() };
+        let counts = (0..cpus).map(|_| vec![0; blocks]).collect();
+        Ok(Self { recorder, board, boards: vec![board; cpus], counts, cpu: 0 })
+    }
+
+    /// Another CPU executes from here on.
+    ///
+    /// # Errors
+    /// A trace that cannot be written.
+    pub fn turn(&mut self, cpu: usize) -> Result<(), Failure> {
+        if cpu == self.cpu {
+            return Ok(());
+        }
+        self.boards[self.cpu] = self.board;
+        self.board = self.boards[cpu];
+        self.cpu = cpu;
+        self.recorder.on_cpu(cpu, &self.boards)
+    }
+
+    /// Translates the instructions of a block, which is in this page of the machine's memory.
+    pub fn translate(&mut self, insns: &[Insn], page: u64, cpu: &mut dyn Cpu) -> Block {
         let mut hooks = Vec::new();
-        let page = insns.first().map_or(0, |first| first.address >> 12);
         self.recorder.translate(insns, page, cpu, &mut hooks);
         // Those of one place stay in their order.
         hooks.sort_by_key(|hook| hook.at);
@@ -69,12 +96,13 @@ impl Driver {
     /// An instruction in the middle of a block reached a device: the block ends with it. QEMU executes it as a block of
     /// its own, of which it instruments only the memory access.
     pub fn device(&mut self, insn: &Insn, cpu: &mut dyn Cpu) {
-        let alone = self.translate(&[*insn], cpu);
-        for hook in &alone.hooks {
-            if let Action::Access { block } = hook.action {
-                self.recorder.on_access(&mut self.board, &mut self.counts, block);
-            }
-        }
+        let alone = self.translate(&[*insn], insn.address >> 12, cpu);
+        alone.accesses().for_each(|(_, block)| self.access(block));
+    }
+
+    /// The only instruction of a block reads or writes memory.
+    pub(crate) fn access(&mut self, block: u32) {
+        self.recorder.on_access(&mut self.board, &mut self.counts[self.cpu], block);
     }
 
     /// The run is over: writes everything.
@@ -82,7 +110,8 @@ impl Driver {
     /// # Errors
     /// Files that cannot be written.
     pub fn finish(&mut self) -> Result<(), Failure> {
-        self.recorder.finish(&mut self.counts)
+        let counts: Vec<&mut [u64]> = self.counts.iter_mut().map(Vec::as_mut_slice).collect();
+        self.recorder.finish(&counts)
     }
 
     fn act(&mut self, block: &Block, hooks: Range<usize>, cpu: &mut dyn Cpu) -> Result<(), Failure> {
@@ -97,13 +126,12 @@ impl Driver {
                 Action::Store { field, value } => *self.field(field) = value,
                 Action::Add { field, value } => *self.field(field) += value,
                 Action::Count { block } => {
-                    if let Some(count) = self.counts.get_mut(block as usize) {
+                    if let Some(count) = self.counts[self.cpu].get_mut(block as usize) {
                         *count += 1;
                     }
                 }
-                Action::Access { block } => {
-                    self.recorder.on_access(&mut self.board, &mut self.counts, block);
-                }
+                // QEMU says itself when that happens.
+                Action::Access { .. } => {}
             }
         }
         Ok(())
@@ -128,7 +156,8 @@ impl Driver {
         cpu: &mut dyn Cpu,
     ) -> Result<(), Failure> {
         let rest = rest as u64;
-        let Self { recorder, board, counts } = self;
+        let Self { recorder, board, counts: all_counts, boards, cpu: number_of_cpu } = self;
+        let counts = &mut all_counts[*number_of_cpu];
         match callback {
             Callback::Entry => recorder.on_entry(board, number, rest)?,
             Callback::Indirect => recorder.on_indirect(board, number, rest, cpu)?,
@@ -147,11 +176,14 @@ impl Driver {
                 recorder.on_entry(board, number, rest)?;
                 recorder.on_switch(board, rest, cpu)?;
             }
+            Callback::Probe => recorder.on_probe(board, number, rest, cpu)?,
             Callback::Exec => recorder.on_exec(),
             Callback::Halt => recorder.on_halt(board, rest),
             Callback::Mark => {
                 let mark = [Mark::Begin, Mark::End, Mark::Operation, Mark::Note][number as usize & 3];
-                recorder.on_mark(board, counts, mark, rest, cpu)?;
+                boards[*number_of_cpu] = *board;
+                let mut counts: Vec<&mut [u64]> = all_counts.iter_mut().map(Vec::as_mut_slice).collect();
+                recorder.on_mark(boards, &mut counts, mark, rest, cpu)?;
             }
             Callback::Point => recorder.on_point(board, number, rest)?,
             Callback::Tag => recorder.on_tag(board, number as u16, rest)?,
@@ -162,6 +194,31 @@ impl Driver {
 }
 
 impl Block {
+    /// The instructions that have hooks.
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        let is_done_here = |hook: &&Hook| !matches!(hook.action, Action::Access { .. });
+        let mut places: Vec<usize> =
+            self.hooks.iter().filter(is_done_here).filter_map(|hook| hook.at).collect();
+        places.dedup();
+        places.into_iter()
+    }
+
+    /// The instructions whose access to memory is watched, each with the block's number.
+    pub(crate) fn accesses(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
+        self.hooks.iter().filter_map(|hook| match hook.action {
+            Action::Access { block } => Some((hook.at.unwrap_or(0), block)),
+            _ => None,
+        })
+    }
+
+    /// Whether anything that happens at a place looks at registers or memory.
+    pub(crate) fn reads_cpu(&self, at: Option<usize>) -> bool {
+        self.hooks[self.place(at)].iter().any(|hook| match hook.action {
+            Action::Call { callback, .. } | Action::CallUnless { callback, .. } => callback.reads_cpu(),
+            _ => false,
+        })
+    }
+
     /// The hooks of a place.
     fn place(&self, at: Option<usize>) -> Range<usize> {
         let from = self.hooks.partition_point(|hook| hook.at < at);

@@ -9,8 +9,8 @@ use kerntune_trace::{files, Recording, VERSION};
 use std::collections::BTreeMap;
 
 impl Recorder {
-    /// The run is over: writes everything.
-    pub fn finish(&mut self, counts: &mut [u64]) -> Result<(), Failure> {
+    /// The run is over: writes everything. The counts are those of all CPUs.
+    pub fn finish(&mut self, counts: &[&mut [u64]]) -> Result<(), Failure> {
         if self.recording {
             // The guest ended inside a region; what there is is kept, the region stays open.
             self.notes.push("the guest ended inside a region".into());
@@ -27,13 +27,16 @@ impl Recorder {
         self.health.lost_jumps += self.planner.unguarded_jumps;
         self.health.uncounted_edges = self.edges.uncounted;
         if self.planner.capture.edges {
-            self.health.uncounted_blocks = self.blocks.len().saturating_sub(counts.len()) as u64;
+            let counters = counts.first().map_or(0, |counts| counts.len());
+            self.health.uncounted_blocks = self.blocks.len().saturating_sub(counters) as u64;
             write(&self.output.join(files::COUNTS), &self.counts().to_bytes())?;
         }
         let recording = Recording {
             version: VERSION,
             capture: self.planner.capture,
             kernel_functions: self.planner.functions.unknown(),
+            cpus: self.cpus.count() as u32,
+            per_cpu: std::mem::take(&mut self.per_cpu.1),
             regions: std::mem::take(&mut self.regions.list),
             threads: self.threads.iter().map(|stack| stack.thread.clone()).collect(),
             chunks,

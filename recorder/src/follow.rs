@@ -1,11 +1,11 @@
 //! Following control from block to block: taken branches, the front-end model, blocks cut short.
 
 use crate::board::Board;
+use crate::cpus::Own;
 use crate::recorder::Recorder;
 use kerntune_isa::{Cpu, ExceptionFrame, Flow, Guest, Isa};
-use kerntune_layout::{BranchKind, FrontEnd, Mode, TakenBranch};
+use kerntune_layout::{BranchKind, Mode, TakenBranch};
 use kerntune_trace::counts::EdgeKind;
-use kerntune_trace::Weights;
 
 /// A block that was left before its end.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +22,7 @@ impl Recorder {
     /// Block `id` begins, whose end another block might run over.
     #[inline]
     pub fn on_announce(&mut self, board: &Board, id: u32) {
-        self.announced = Some((board.total(), id));
+        self.own.announced = Some((board.total(), id));
     }
 
     /// The block that was begun last, if it said so.
@@ -31,7 +31,7 @@ impl Recorder {
             return Some(board.block as u32);
         }
         // Each block counts at least one instruction: none was begun since.
-        self.announced.filter(|&(at, _)| at == board.total()).map(|(_, id)| id)
+        self.own.announced.filter(|&(at, _)| at == board.total()).map(|(_, id)| id)
     }
 
     /// The block that was begun last and has an instruction at `address`, or one that has as many
@@ -55,16 +55,17 @@ impl Recorder {
         let (Some(from), Some(to)) = (self.blocks.get(previous), self.blocks.get(id)) else { return };
         let target = to.start;
         let user = from.user;
-        if let Some(model) = &mut self.model {
+        let Own { model, range_start, taken, .. } = &mut self.own;
+        if let Some(model) = model {
             let mode = if user { Mode::User } else { Mode::Kernel };
-            if self.range_start != 0 && self.range_start < from.end {
-                model.fetch(self.range_start, from.end - 1, mode, from.space);
+            if *range_start != 0 && *range_start < from.end {
+                model.fetch(*range_start, from.end - 1, mode, from.space);
             }
-            self.range_start = target;
+            *range_start = target;
         }
         if let (true, Flow::Branch(kind)) = (board.next != 0, from.flow) {
-            self.taken[usize::from(user)] += 1;
-            if let Some(model) = &mut self.model {
+            taken[usize::from(user)] += 1;
+            if let Some(model) = model {
                 let branch =
                     TakenBranch { source: from.last, after: from.end, target, kind: branch_kind(kind) };
                 model.branch(&branch, if user { Mode::User } else { Mode::Kernel }, from.space);
@@ -93,14 +94,16 @@ impl Recorder {
         if let Some(Interrupted { block, done, .. }) = interrupted {
             self.cut(board, counts, block, done);
         }
+        self.awake(board);
         let Some(from) = self.blocks.get(board.block as u32) else { return };
-        if let Some(model) = &mut self.model {
+        let Own { model, range_start, .. } = &mut self.own;
+        if let Some(model) = model {
             let (mode, space) = (if from.user { Mode::User } else { Mode::Kernel }, from.space);
             let end = interrupted.map_or(from.end, |at| at.address);
-            if self.range_start != 0 && self.range_start < end {
-                model.fetch(self.range_start, end - 1, mode, space);
+            if *range_start != 0 && *range_start < end {
+                model.fetch(*range_start, end - 1, mode, space);
             }
-            self.range_start = self.blocks.get(id).map_or(0, |b| b.start);
+            *range_start = self.blocks.get(id).map_or(0, |b| b.start);
         }
     }
 
@@ -170,7 +173,7 @@ impl Recorder {
     fn cut(&mut self, board: &mut Board, counts: &mut [u64], id: u32, done: u64) {
         let Some(block) = self.blocks.get(id) else { return };
         let rest = block.instructions() - done;
-        self.announced = None;
+        self.own.announced = None;
         if block.user {
             board.user = board.user.saturating_sub(rest);
         } else {
@@ -198,24 +201,14 @@ impl Recorder {
     /// in the middle of a run cuts it in two: the same lines in the same order, the one that is cut
     /// touched twice in a row, which changes nothing in a cache that replaces the least recently used.
     pub(crate) fn settle(&mut self, board: &Board, rest: u64) {
-        let Some(model) = &mut self.model else { return };
+        let Own { model, range_start, .. } = &mut self.own;
+        let Some(model) = model else { return };
         let Some(block) = self.blocks.get(board.block as u32) else { return };
         let Some(address) = block.address_of(rest) else { return };
-        if self.range_start != 0 && self.range_start < address {
+        if *range_start != 0 && *range_start < address {
             let mode = if block.user { Mode::User } else { Mode::Kernel };
-            model.fetch(self.range_start, address - 1, mode, block.space);
-            self.range_start = address;
-        }
-    }
-
-    /// Branches and misses so far. Branches are counted where they land: a call's belongs to the
-    /// caller, and so does a return's.
-    pub(crate) fn weights(&self) -> Weights {
-        let misses = self.model.as_ref().map(FrontEnd::counts).unwrap_or_default();
-        Weights {
-            taken_branches: self.taken[0] + self.taken[1],
-            l1i_misses: misses.kernel.l1i_misses + misses.user.l1i_misses,
-            itlb_misses: misses.kernel.itlb_misses + misses.user.itlb_misses,
+            model.fetch(*range_start, address - 1, mode, block.space);
+            *range_start = address;
         }
     }
 }

@@ -59,18 +59,20 @@ impl Machine {
                 size: 16,
                 kind: FunctionKind::Plain,
                 skip: false,
+                probe: None,
                 conditional: false,
             }],
             binaries: vec![],
             points: vec![],
             tags: None,
             task: TaskOffsets { pid: 0, tgid: 4, comm: 8 },
+            per_cpu: None,
             model: None,
         };
         let mut cpu = Registers::default();
         cpu.registers.insert(register("rsp"), STACK);
         cpu.code = vec![USER & !0xfff, MOVED];
-        let recorder = Recorder::new(&spec).unwrap();
+        let recorder = Recorder::new(&spec, 1).unwrap();
         Self { recorder, board: Board::default(), counts: vec![0; 64], cpu, _directory: directory }
     }
 
@@ -186,10 +188,10 @@ fn a_block_that_writes_to_itself_goes_on_with_one_instruction() {
         assert_eq!(total(&machine), 10);
         machine.run(base + 2, &code[2..5], 99);
         assert_eq!(total(&machine), 3, "edges {edges}, {base:#x}");
-        assert_eq!(machine.recorder.taken, [0, 0]);
+        assert_eq!(machine.recorder.own.taken, [0, 0]);
         machine.run(base + 5, &code[5..], 99);
         assert_eq!(total(&machine), 10);
-        assert_eq!(machine.recorder.taken, [0, 0]);
+        assert_eq!(machine.recorder.own.taken, [0, 0]);
     }
 }
 

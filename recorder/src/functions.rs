@@ -1,6 +1,6 @@
 //! The kernel's functions by address.
 
-use kerntune_trace::{FunctionKind, FunctionSpec};
+use kerntune_trace::{FunctionKind, FunctionSpec, Probe};
 
 /// Finds functions by address. The index one past the last stands for kernel code that is in no
 /// known function: loaded modules, BPF, ftrace trampolines.
@@ -9,6 +9,8 @@ pub struct Functions {
     kinds: Vec<FunctionKind>,
     skip: Vec<bool>,
     guarded: Vec<bool>,
+    /// Of the few that have one, in their order.
+    probes: Vec<(u32, Probe)>,
     selection: bool,
     end: u64,
 }
@@ -25,6 +27,7 @@ impl Functions {
             kinds: list.iter().map(|f| f.kind).collect(),
             skip: list.iter().map(|f| f.skip && !is_pillar(f.kind)).collect(),
             guarded: list.iter().map(|f| f.conditional).collect(),
+            probes: (0..).zip(list).filter_map(|(at, f)| Some((at, f.probe?))).collect(),
             selection: list.iter().any(|f| f.skip),
             end: last.address + last.size.max(1),
         })
@@ -38,6 +41,12 @@ impl Functions {
     /// What part a function plays.
     pub fn kind(&self, function: u32) -> FunctionKind {
         self.kinds.get(function as usize).copied().unwrap_or(FunctionKind::Plain)
+    }
+
+    /// What a function's arguments say.
+    pub fn probe(&self, function: u32) -> Option<Probe> {
+        let at = self.probes.binary_search_by_key(&function, |(function, _)| *function).ok()?;
+        Some(self.probes[at].1)
     }
 
     /// Whether some functions are not traced.
@@ -100,7 +109,14 @@ mod tests {
 
     #[test]
     fn parts_go_with_their_owner_and_pillars_cannot_be_skipped() {
-        let spec = |address, kind, skip| FunctionSpec { address, size: 16, kind, skip, conditional: false };
+        let spec = |address, kind, skip| FunctionSpec {
+            address,
+            size: 16,
+            kind,
+            skip,
+            probe: None,
+            conditional: false,
+        };
         let functions = Functions::new(&[
             spec(0x100, FunctionKind::Syscall, true),
             spec(0x200, FunctionKind::Plain, true),

@@ -9,7 +9,7 @@
 //! - [`Recorder`]: what the watched instructions mean (pure, but for the trace's writer thread).
 //! - [`Driver`]: stands for QEMU where other machines run (tests).
 //!
-//! Needs `-icount` (so that instructions are time), one virtual CPU, and plugin API 4 (QEMU 9.2+).
+//! Needs `-icount` (so that instructions are time, and several virtual CPUs take turns), and plugin API 4 (QEMU 9.2+).
 
 /// Names the code of the recorder and of the crates below it, for the keys of recordings; read from the file of the
 /// plugin by `kerntune_machine`.
@@ -29,6 +29,7 @@ mod blocks;
 mod board;
 mod calls;
 mod clock;
+mod cpus;
 mod drive;
 mod edges;
 #[expect(unsafe_code, reason = "the border to QEMU, which is C")]
@@ -40,6 +41,7 @@ mod follow_tests;
 mod functions;
 mod marks;
 mod plan;
+mod probes;
 mod recorder;
 mod regions;
 #[cfg(test)]

@@ -8,19 +8,24 @@ use crate::Failure;
 use kerntune_isa::{Cpu, Guest, Isa};
 use kerntune_layout::FrontEnd;
 use kerntune_trace::mark::{Mark, NAME_MAX};
-use kerntune_trace::{Event, ModeCounters, TagWindow, Thread};
+use kerntune_trace::{Event, TagWindow, Thread};
 
 impl Recorder {
     /// `hlt` is about to run.
     pub fn on_halt(&mut self, board: &Board, rest: u64) {
+        let at = self.now(board, rest);
+        if !self.halts(at) {
+            return;
+        }
         self.clock.halt();
+        self.cpus.asleep = self.clock.at(at);
         if !self.recording {
             return;
         }
         self.settle_if_wide(board, rest);
         let weights = self.weigh();
         if let Some(trace) = &mut self.trace {
-            trace.halt(board.total() - rest, weights);
+            trace.halt(at, weights);
         }
     }
 
@@ -38,7 +43,7 @@ impl Recorder {
         if !self.clock.due(before_halt) {
             return;
         }
-        let instructions = board.total();
+        let instructions = self.now(board, 0);
         let check = self.clock.check(Guest::clock(cpu), instructions);
         if !self.recording {
             return;
@@ -47,6 +52,7 @@ impl Recorder {
         match check {
             Check::Agrees => {}
             Check::Idle(ns) => {
+                self.threads.idle(self.cpus.asleep, ns);
                 if let Some(trace) = &mut self.trace {
                     trace.idle(instructions, ns);
                 }
@@ -61,16 +67,17 @@ impl Recorder {
         }
     }
 
-    /// A mark runs, `rest` instructions before the end of its block.
+    /// A mark runs, `rest` instructions before the end of its block. Boards and counts are those of all CPUs.
     pub fn on_mark(
         &mut self,
-        board: &Board,
-        counts: &mut [u64],
+        boards: &[Board],
+        counts: &mut [&mut [u64]],
         mark: Mark,
         rest: u64,
         cpu: &mut dyn Cpu,
     ) -> Result<(), Failure> {
-        let at = board.total() - rest;
+        let Some(board) = boards.get(self.cpus.current()) else { return Ok(()) };
+        let at = self.now(board, rest);
         match mark {
             Mark::Operation => {
                 if self.regions.operation() {
@@ -82,22 +89,25 @@ impl Recorder {
                 let name = string(cpu);
                 if self.regions.depth() == 0 {
                     self.recording = true;
-                    let used = self.blocks.len().min(counts.len());
-                    counts[..used].fill(0);
+                    for counts in counts.iter_mut() {
+                        let used = self.blocks.len().min(counts.len());
+                        counts[..used].fill(0);
+                    }
                     // A mark is user code.
-                    self.user = true;
+                    self.own.user = true;
                     self.settle(board, rest);
-                    self.weighed = self.weights();
+                    self.begin_counting();
                     self.begin_chunk(at);
+                    self.read_per_cpu(cpu);
                 }
-                let snapshot = self.snapshot(board, rest);
+                let snapshot = self.snapshot(boards, rest);
                 let region = self.regions.begin(name, snapshot);
                 self.emit(board, rest, Event::RegionBegin { region })?;
             }
             Mark::End => {
                 let name = string(cpu);
                 let operations = cpu.register(Guest::ARGUMENTS[1]);
-                let snapshot = self.snapshot(board, rest);
+                let snapshot = self.snapshot(boards, rest);
                 match self.regions.end(&name, operations, snapshot) {
                     Some(region) => self.emit(board, rest, Event::RegionEnd { region })?,
                     None => self.notes.push(format!("region {name:?} was ended without having begun")),
@@ -110,12 +120,14 @@ impl Recorder {
         Ok(())
     }
 
-    pub(crate) fn stop(&mut self, counts: &mut [u64]) -> Result<(), Failure> {
+    pub(crate) fn stop(&mut self, counts: &[&mut [u64]]) -> Result<(), Failure> {
         self.recording = false;
-        let used = self.blocks.len().min(counts.len());
-        self.block_totals.resize(used.max(self.block_totals.len()), 0);
-        for (total, count) in self.block_totals.iter_mut().zip(counts.iter()) {
-            *total += count;
+        for counts in counts {
+            let used = self.blocks.len().min(counts.len());
+            self.block_totals.resize(used.max(self.block_totals.len()), 0);
+            for (total, count) in self.block_totals.iter_mut().zip(counts.iter()) {
+                *total += count;
+            }
         }
         match &mut self.trace {
             Some(trace) => trace.close(),
@@ -123,23 +135,31 @@ impl Recorder {
         }
     }
 
-    fn snapshot(&mut self, board: &Board, rest: u64) -> Snapshot {
+    fn snapshot(&mut self, boards: &[Board], rest: u64) -> Snapshot {
+        let mut snapshot = Snapshot { idle_ns: self.clock.idle_ns, ..Snapshot::default() };
+        let Some(board) = boards.get(self.cpus.current()) else { return snapshot };
         self.settle(board, rest);
-        let misses = self.model.as_ref().map(FrontEnd::counts).unwrap_or_default();
-        let mode = |instructions, user: bool, misses: kerntune_layout::ModeCounts| ModeCounters {
-            instructions,
-            taken_branches: self.taken[usize::from(user)],
-            l1i_misses: misses.l1i_misses,
-            itlb_misses: misses.itlb_misses,
-        };
-        Snapshot {
-            now_ns: self.clock.at(board.total() - rest),
-            idle_ns: self.clock.idle_ns,
-            kernel: mode(board.kernel, false, misses.kernel),
-            // A mark is user code: the rest of its block is still to come.
-            user: mode(board.user - rest, true, misses.user),
-            second_level: self.model.as_ref().and_then(FrontEnd::second_level_counts).unwrap_or_default(),
+        let now = self.now(board, rest);
+        snapshot.now_ns = self.clock.at(now);
+        snapshot.cpus = self.cpu_counters(boards, now, rest);
+        let sum = |of: fn(&Board) -> u64| boards.iter().map(of).sum::<u64>();
+        snapshot.kernel.instructions = sum(|board| board.kernel);
+        // A mark is user code: the rest of its block is still to come.
+        snapshot.user.instructions = sum(|board| board.user).saturating_sub(rest);
+        for own in self.all() {
+            let misses = own.model.as_ref().map(FrontEnd::counts).unwrap_or_default();
+            for (sum, misses, taken) in [
+                (&mut snapshot.kernel, misses.kernel, own.taken[0]),
+                (&mut snapshot.user, misses.user, own.taken[1]),
+            ] {
+                sum.taken_branches += taken;
+                sum.l1i_misses += misses.l1i_misses;
+                sum.itlb_misses += misses.itlb_misses;
+            }
+            let second_level = own.model.as_ref().and_then(FrontEnd::second_level_counts);
+            snapshot.second_level = snapshot.second_level + second_level.unwrap_or_default();
         }
+        snapshot
     }
 
     /// The instruction of an inline point is about to run.
@@ -149,7 +169,7 @@ impl Recorder {
 
     /// An event tag is about to be said.
     pub fn on_tag(&mut self, board: &Board, tag: u16, rest: u64) -> Result<(), Failure> {
-        let ns = self.clock.at(board.total() - rest);
+        let ns = self.clock.at(self.now(board, rest));
         match self.tags.as_mut().filter(|_| self.recording) {
             Some(tags) => tags.push(tag, ns),
             None => Ok(()),

@@ -61,6 +61,8 @@ pub enum Callback {
     Indirect,
     /// `__switch_to_asm`'s first instruction.
     Switch,
+    /// The first instruction of a function whose arguments are looked at, after its entry.
+    Probe,
     /// A system call's first instruction, before its entry.
     System,
     /// The thread's program is about to be replaced.
@@ -91,7 +93,7 @@ impl Callback {
         leaves
             || matches!(
                 self,
-                Rewrite | Clock | Interrupt | Exception | Indirect | Switch | System | Mark | PortTag
+                Rewrite | Clock | Interrupt | Exception | Indirect | Switch | Probe | System | Mark | PortTag
             )
     }
 }
@@ -398,6 +400,9 @@ impl Planner {
                     FunctionKind::SwitchTo => out.insn(at, Callback::Switch, function),
                     _ if place.traced => out.insn(at, Callback::Entry, function),
                     _ => {}
+                }
+                if !user && self.functions.probe(function).is_some() {
+                    out.insn(at, Callback::Probe, function);
                 }
                 if kind == FunctionKind::Exec && !self.binaries.is_empty() {
                     out.insn(at, Callback::Exec, function);

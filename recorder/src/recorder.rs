@@ -3,6 +3,7 @@
 use crate::blocks::{BlockInfo, Blocks};
 use crate::board::Board;
 use crate::clock::{Clock, Differences};
+use crate::cpus::{Cpus, Own};
 use crate::edges::Edges;
 use crate::functions::Functions;
 use crate::plan::{Block, Hook, Planner};
@@ -33,28 +34,23 @@ pub struct Recorder {
     pub(crate) regions: Regions,
     pub(crate) clock: Clock,
     pub(crate) differences: Differences,
-    /// The block announced last, and the count of instructions then.
-    pub(crate) announced: Option<(u64, u32)>,
+    /// What belongs to the CPU that executes.
+    pub(crate) own: Own,
+    pub(crate) cpus: Cpus,
     pub(crate) trace: Option<TraceWriter>,
     pub(crate) tags: Option<TagWriter>,
     pub(crate) recording: bool,
-    /// What the event before says of the CPU's mode.
-    pub(crate) user: bool,
     pub(crate) edges: Edges,
     pub(crate) block_totals: Vec<u64>,
-    pub(crate) taken: [u64; 2],
-    pub(crate) model: Option<FrontEnd>,
-    /// Where the code began that ran straight on and that the model was not told of yet; 0 if none did.
-    pub(crate) range_start: u64,
-    /// What [`Recorder::weights`] were at the event before.
-    pub(crate) weighed: Weights,
+    /// Where the kernel keeps the offsets of what each CPU has one of, and the offsets once they were read.
+    pub(crate) per_cpu: (Option<u64>, Vec<u64>),
     pub(crate) health: Health,
     pub(crate) notes: Vec<String>,
 }
 
 impl Recorder {
-    /// Gets ready for a run.
-    pub fn new(spec: &RecorderSpec) -> Result<Self, Failure> {
+    /// Gets ready for a run on so many CPUs.
+    pub fn new(spec: &RecorderSpec, cpus: usize) -> Result<Self, Failure> {
         if spec.version != VERSION {
             return Err(Failure(format!(
                 "the machine speaks version {}, this recorder version {VERSION}: build both again",
@@ -66,10 +62,16 @@ impl Recorder {
             return Err(Failure("weights need a front-end model and the trace of functions".into()));
         }
         let output = PathBuf::from(&spec.output);
-        let model = match &spec.model {
-            Some(text) => Some(FrontEnd::new(&FrontEndConfig::parse(text)?)?),
-            None => None,
+        let model = || match &spec.model {
+            Some(text) => Ok::<_, Failure>(Some(FrontEnd::new(&FrontEndConfig::parse(text)?)?)),
+            None => Ok(None),
         };
+        let mut threads = Threads::new();
+        let own = Own::new(0, model()?);
+        let mut others = Vec::new();
+        for _ in 1..cpus {
+            others.push(Own::new(threads.unknown(), model()?));
+        }
         let trace = match capture.functions {
             true => Some(TraceWriter::create(&output, capture.weights)?),
             false => None,
@@ -77,7 +79,7 @@ impl Recorder {
         let tags = spec.tags.is_some().then(|| TagWriter::create(&output)).transpose()?;
         let functions = Functions::new(&spec.functions)?;
         let binaries = Binaries::new(&spec.binaries, functions.unknown() + 1)?;
-        let mut planner = Planner::new(functions, binaries, capture, model.is_some());
+        let mut planner = Planner::new(functions, binaries, capture, own.model.is_some());
         planner.points = spec.points.iter().copied().zip(0..).collect();
         planner.tags = spec.tags;
         Ok(Self {
@@ -86,21 +88,18 @@ impl Recorder {
             pages: HashMap::new(),
             output,
             task: spec.task,
-            threads: Threads::new(),
-            regions: Regions::new(model.as_ref().map(FrontEnd::second_level_events).unwrap_or_default()),
+            threads,
+            regions: Regions::new(own.model.as_ref().map(FrontEnd::second_level_events).unwrap_or_default()),
             clock: Clock::default(),
             differences: Differences::default(),
-            announced: None,
+            own,
+            cpus: Cpus::new(others),
             trace,
             tags,
             recording: false,
-            user: true,
             edges: Edges::new(if capture.edges { EDGE_BITS } else { 4 }),
             block_totals: Vec::new(),
-            taken: [0; 2],
-            model,
-            range_start: 0,
-            weighed: Weights::NONE,
+            per_cpu: (spec.per_cpu, Vec::new()),
             health: Health::default(),
             notes: Vec::new(),
         })
@@ -141,14 +140,25 @@ impl Recorder {
             return Ok(());
         }
         match event {
-            Event::Enter { function, .. } => self.user = function > self.planner.functions.unknown(),
-            Event::Switch { .. } => self.user = false,
-            Event::Leave => self.user = true,
+            Event::Enter { function, .. } => self.own.user = function > self.planner.functions.unknown(),
+            Event::Switch { .. } => self.own.user = false,
+            Event::Leave => self.own.user = true,
             _ => {}
         }
         self.settle_if_wide(board, rest);
         let weights = self.weigh();
-        let at = board.total() - rest;
+        self.append(self.now(board, rest), weights, event)
+    }
+
+    /// Instructions of all CPUs before the one with `rest` instructions to the end of the block that runs.
+    #[inline]
+    pub(crate) fn now(&self, board: &Board, rest: u64) -> u64 {
+        (self.cpus.elsewhere + board.total()).saturating_sub(rest)
+    }
+
+    /// Writes an event that happens after so many instructions.
+    #[inline]
+    pub(crate) fn append(&mut self, at: u64, weights: Weights, event: Event) -> Result<(), Failure> {
         if let Some(trace) = &mut self.trace {
             if trace.push(at, weights, event) {
                 trace.close()?;
@@ -171,8 +181,8 @@ impl Recorder {
         if !self.planner.capture.weights {
             return Weights::NONE;
         }
-        let now = self.weights();
-        let before = std::mem::replace(&mut self.weighed, now);
+        let now = self.own.weights();
+        let before = std::mem::replace(&mut self.own.weighed, now);
         Weights {
             taken_branches: now.taken_branches - before.taken_branches,
             l1i_misses: now.l1i_misses - before.l1i_misses,
@@ -182,7 +192,9 @@ impl Recorder {
 
     pub(crate) fn begin_chunk(&mut self, at: u64) {
         if let Some(trace) = &mut self.trace {
-            trace.begin(at, self.clock.at(at), self.user, self.regions.open(), &self.threads);
+            let waiting = self.cpus.waiting();
+            let running = (self.cpus.current() as u32, self.own.user);
+            trace.begin(at, self.clock.at(at), running, waiting, self.regions.open(), &self.threads);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Regions between begin and end marks.
 
 use kerntune_layout::{SecondLevelCounts, SecondLevelEvent};
-use kerntune_trace::{ModeCounters, ModelEventCount, Region};
+use kerntune_trace::{CpuCounters, ModeCounters, ModelEventCount, Region};
 
 /// Where all counters stand at one moment.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// Virtual time, ns.
     pub now_ns: u64,
@@ -16,6 +16,8 @@ pub struct Snapshot {
     pub user: ModeCounters,
     /// What the model counted behind the first level.
     pub second_level: SecondLevelCounts,
+    /// What each of several CPUs did.
+    pub cpus: Vec<CpuCounters>,
 }
 
 /// The regions seen so far and those that are open.
@@ -41,7 +43,7 @@ impl Regions {
 
     /// Those that are open, outermost first.
     pub fn open(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
-        self.open.iter().map(|&(index, _)| index as u32)
+        self.open.iter().map(|(index, _)| *index as u32)
     }
 
     /// Begins one; returns its index.
@@ -58,6 +60,7 @@ impl Regions {
             kernel: ModeCounters::default(),
             user: ModeCounters::default(),
             model_events: Vec::new(),
+            cpus: Vec::new(),
         });
         self.open.push((index, at));
         index as u32
@@ -66,8 +69,8 @@ impl Regions {
     /// One operation of the innermost region is done. Whether one is open.
     pub fn operation(&mut self) -> bool {
         match self.open.last() {
-            Some(&(index, _)) => {
-                self.list[index].operations += 1;
+            Some((index, _)) => {
+                self.list[*index].operations += 1;
                 true
             }
             None => false,
@@ -76,7 +79,7 @@ impl Regions {
 
     /// Ends the innermost open region of that name; `operations` of 0 keeps the marked count.
     pub fn end(&mut self, name: &str, operations: u64, at: Snapshot) -> Option<u32> {
-        let place = self.open.iter().rposition(|&(index, _)| self.list[index].name == name)?;
+        let place = self.open.iter().rposition(|(index, _)| self.list[*index].name == name)?;
         let (index, begin) = self.open.remove(place);
         let region = &mut self.list[index];
         region.elapsed_ns = at.now_ns.saturating_sub(begin.now_ns);
@@ -89,6 +92,7 @@ impl Regions {
             kernel: second_level.kernel.of(event),
             user: second_level.user.of(event),
         };
+        region.cpus = at.cpus.iter().zip(begin.cpus).map(|(&now, then)| now - then).collect();
         region.model_events = self.events.iter().map(counted).collect();
         if operations != 0 {
             region.operations = operations;

@@ -86,7 +86,7 @@ const SYSCALL: u32 = 0;
 const INTERRUPT: u32 = 1;
 
 impl Machine {
-    fn new(kernel: &[Body], user: &[Body], directory: &std::path::Path, seed: u64) -> Self {
+    fn new(kernel: &[Body], user: &[Body], directory: &std::path::Path, seed: u64, cpus: usize) -> Self {
         let mut code = BTreeMap::new();
         for (at, body) in kernel.iter().enumerate() {
             let at = KERNEL + at as u64 * STRIDE;
@@ -117,6 +117,7 @@ impl Machine {
                 _ => FunctionKind::Plain,
             },
             skip: !kernel[at as usize].traced,
+            probe: None,
             conditional: kernel.iter().any(|body| matches!(body.end, End::JumpIf(to) if to == at)),
         });
         // The file's code is at another place than in memory.
@@ -131,6 +132,7 @@ impl Machine {
                     size: STRIDE,
                     kind: FunctionKind::Plain,
                     skip: false,
+                    probe: None,
                     conditional: false,
                 })
                 .collect(),
@@ -144,9 +146,10 @@ impl Machine {
             points: vec![],
             tags: None,
             task: TaskOffsets { pid: 0, tgid: 4, comm: 8 },
+            per_cpu: None,
             model: None,
         };
-        let mut driver = Driver::new(&spec).unwrap();
+        let mut driver = Driver::with_cpus(&spec, cpus, 1 << 16).unwrap();
         driver.recorder.recording = true;
         driver.recorder.begin_chunk(0);
         let tables = [(TABLE, KERNEL, kernel.len()), (USER_TABLE, USER, user.len())];
@@ -255,6 +258,13 @@ impl Machine {
         self.enter_kernel(INTERRUPT);
     }
 
+    /// The program is about to begin, as if it were called.
+    fn start(&mut self) {
+        self.push(0);
+        self.driver.board.call = 1;
+        self.expect_entry(USER, true);
+    }
+
     /// Runs one block. False when the program's first function has returned.
     fn step(&mut self) -> bool {
         self.steps += 1;
@@ -266,7 +276,7 @@ impl Machine {
         let start = self.cpu.rip;
         if !self.blocks.contains_key(&start) {
             let insns = self.insns(start);
-            let block = self.driver.translate(&insns, &mut self.cpu);
+            let block = self.driver.translate(&insns, start >> 12, &mut self.cpu);
             self.blocks.insert(start, (insns, block));
         }
         let (insns, block) = self.blocks[&start].clone();
@@ -381,10 +391,8 @@ fn read(directory: &std::path::Path, kernel_functions: u32) -> (BTreeMap<u32, u6
 
 fn run(kernel: &[Body], user: &[Body], seed: u64) -> BTreeMap<u32, u64> {
     let directory = tempfile::tempdir().unwrap();
-    let mut machine = Machine::new(kernel, user, directory.path(), seed);
-    machine.push(0);
-    machine.driver.board.call = 1;
-    machine.expect_entry(USER, true);
+    let mut machine = Machine::new(kernel, user, directory.path(), seed, 1);
+    machine.start();
     while machine.step() {
         assert!(machine.steps < 200_000, "the program does not end");
     }
@@ -397,6 +405,135 @@ fn run(kernel: &[Body], user: &[Body], seed: u64) -> BTreeMap<u32, u64> {
     let (found, stack) = read(directory.path(), kernel.len() as u32);
     assert_eq!((&found, stack), (&entries, vec![]));
     entries
+}
+
+/// What a CPU of several has of its own.
+#[derive(Default)]
+struct Own {
+    cpu: Registers,
+    contexts: Vec<Context>,
+    executed: u64,
+}
+
+impl Machine {
+    /// Another CPU's turn: what is its own for what is the other's.
+    fn exchange(&mut self, own: &mut Own) {
+        std::mem::swap(&mut self.cpu, &mut own.cpu);
+        std::mem::swap(&mut self.contexts, &mut own.contexts);
+        std::mem::swap(&mut self.executed, &mut own.executed);
+    }
+}
+
+/// Each CPU runs the program, in turns of any length.
+fn run_several(kernel: &[Body], user: &[Body], seed: u64, cpus: usize) -> Result<(), TestCaseError> {
+    let directory = tempfile::tempdir().unwrap();
+    let mut machine = Machine::new(kernel, user, directory.path(), seed, cpus);
+    let own = |machine: &Machine| Own {
+        cpu: Registers {
+            user_page: machine.cpu.user_page.clone(),
+            memory: machine.cpu.memory.clone(),
+            rsp: machine.cpu.rsp,
+            rip: USER,
+            ..Registers::default()
+        },
+        contexts: vec![Context::default()],
+        executed: 0,
+    };
+    let mut parked: Vec<Own> = (0..cpus).map(|_| own(&machine)).collect();
+    let mut current = 0;
+    let mut turn = |machine: &mut Machine, cpu: usize| {
+        machine.exchange(&mut parked[current]);
+        machine.exchange(&mut parked[cpu]);
+        current = cpu;
+        machine.driver.turn(cpu).unwrap();
+    };
+    for cpu in 0..cpus {
+        turn(&mut machine, cpu);
+        machine.start();
+    }
+    let mut alive: Vec<usize> = (0..cpus).collect();
+    let mut random = seed;
+    while !alive.is_empty() {
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let at = (random >> 33) as usize % alive.len();
+        turn(&mut machine, alive[at]);
+        for _ in 0..random >> 61 {
+            if !machine.step() {
+                alive.remove(at);
+                break;
+            }
+        }
+    }
+    turn(&mut machine, 0);
+    turn(&mut machine, cpus - 1);
+    let Machine { mut driver, entries, executed, .. } = machine;
+    let mut expected: Vec<u64> = parked.iter().map(|own| own.executed).collect();
+    expected[cpus - 1] = executed;
+    driver.finish().unwrap();
+    let trace = read_several(directory.path(), kernel.len() as u32, cpus);
+    prop_assert_eq!(&trace.entries, &entries);
+    prop_assert!(trace.stacks.iter().all(Vec::is_empty), "{:?}", trace.stacks);
+    for (cpu, (found, expected)) in trace.executed.iter().zip(expected).enumerate() {
+        // After its last event nobody asks a CPU; that of the last is not over.
+        prop_assert!(*found <= expected && expected - found < 400, "CPU {}: {} of {}", cpu, found, expected);
+    }
+    Ok(())
+}
+
+/// What a reader of a trace of several CPUs sees.
+struct Seen {
+    entries: BTreeMap<u32, u64>,
+    /// By CPU.
+    stacks: Vec<Vec<(u32, How)>>,
+    executed: Vec<u64>,
+}
+
+fn read_several(directory: &std::path::Path, kernel_functions: u32, cpus: usize) -> Seen {
+    let mut seen = Seen { entries: BTreeMap::new(), stacks: vec![Vec::new(); cpus], executed: vec![0; cpus] };
+    let bytes = std::fs::read(directory.join(kerntune_trace::files::TRACE)).unwrap();
+    let header = &bytes[TRACE_HEADER_BYTES..];
+    if header.is_empty() {
+        return seen;
+    }
+    let chunk = ChunkHeader::parse(header).unwrap();
+    let raw =
+        zstd::bulk::decompress(&header[CHUNK_HEADER_BYTES..][..chunk.compressed as usize], 1 << 24).unwrap();
+    let (state, payload) = raw.split_at(chunk.state as usize);
+    assert_eq!(ChunkState::parse(state).unwrap().waiting.len(), cpus - 1);
+    let mut cpu = chunk.vcpu as usize;
+    let mut events = Events::new(payload);
+    while let Some((instructions, event)) = events.next().unwrap() {
+        seen.executed[cpu] += instructions;
+        let stack = &mut seen.stacks[cpu];
+        match event {
+            Event::Cpu { cpu: next } => cpu = next as usize,
+            Event::Enter { function, how } => {
+                stack.push((function, how));
+                *seen.entries.entry(function).or_default() += 1;
+            }
+            Event::Exit => while stack.pop().unwrap().1 == How::Jump && !stack.is_empty() {},
+            Event::Unwind { frames } => stack.truncate(stack.len() - frames as usize),
+            Event::Resume => while !matches!(stack.pop().unwrap().1, How::Interrupt | How::Exception) {},
+            Event::Leave => stack.retain(|&(function, _)| function > kernel_functions),
+            other => panic!("{other:?}"),
+        }
+    }
+    seen
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+    #[test]
+    fn several_cpus_do_not_get_into_each_others_way(
+        mut kernel in bodies(8, 2, false),
+        user in bodies(6, 0, true),
+        seed in any::<u64>(),
+        cpus in 2usize..5,
+    ) {
+        kernel[0].traced = true;
+        kernel[1].traced = true;
+        run_several(&kernel, &user, seed, cpus)?;
+    }
 }
 
 proptest! {

@@ -1,6 +1,6 @@
 //! Threads and their shadow stacks.
 
-use kerntune_trace::{How, Thread};
+use kerntune_trace::{How, Thread, Waker};
 use std::collections::HashMap;
 
 /// An open frame.
@@ -24,6 +24,34 @@ pub struct Stack {
     left: (u64, u64),
     /// The program was replaced: user frames end with the system call.
     pub exec: bool,
+    /// What it does on several CPUs.
+    pub life: Life,
+    /// The locks that it waits for, outermost first.
+    pub waits: Vec<Wait>,
+}
+
+/// Where a thread runs, and since when it could.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Life {
+    /// The CPU that it ran on, or is to run on.
+    pub cpu: Option<u32>,
+    /// Virtual time since when it could run, and who made it so.
+    pub ready: Option<(u64, Waker)>,
+    /// The frame in which that was done: thread, frames below, function.
+    pub woken_in: Option<(u32, usize, u32)>,
+}
+
+/// A wait for a lock.
+#[derive(Debug, Clone, Copy)]
+pub struct Wait {
+    /// Frames below that of the function which waits.
+    pub depth: usize,
+    /// That function.
+    pub function: u32,
+    /// Where the lock is.
+    pub address: u64,
+    /// Virtual time at which it began.
+    pub since: u64,
 }
 
 /// Frames for which a stack has room at once; deeper ones make it grow.
@@ -40,6 +68,19 @@ impl Stack {
             in_user: false,
             left: (0, 1),
             exec: false,
+            life: Life::default(),
+            waits: Vec::new(),
+        }
+    }
+
+    /// The innermost wait, if its function has ended.
+    #[inline]
+    pub fn waited(&mut self) -> Option<Wait> {
+        let ended = self.waits.last().is_some_and(|wait| wait.depth >= self.frames.len());
+        if ended {
+            self.waits.pop()
+        } else {
+            None
         }
     }
 
@@ -129,6 +170,34 @@ impl Threads {
         self.running as u32
     }
 
+    /// Another CPU executes, on which thread `index` runs.
+    pub fn run(&mut self, index: u32) {
+        self.running = index as usize;
+    }
+
+    /// A thread of which nothing is known yet, of a CPU that has not begun. Returns its number.
+    pub fn unknown(&mut self) -> u32 {
+        self.list.push(Stack::new(Thread { task: 0, pid: 0, tgid: 0, comm: "[boot]".into() }));
+        self.list.len() as u32 - 1
+    }
+
+    /// A thread by its number, which is known.
+    pub fn get(&mut self, index: u32) -> &mut Stack {
+        &mut self.list[index as usize]
+    }
+
+    /// Whether a frame of a thread is still open.
+    pub fn is_open(&self, (thread, depth, function): (u32, usize, u32)) -> bool {
+        let stack = self.list.get(thread as usize);
+        stack.and_then(|stack| stack.frames.get(depth)).is_some_and(|(open, _)| *open == function)
+    }
+
+    /// Virtual time has gone on by so much more than was known when these could run since then.
+    pub fn idle(&mut self, since: u64, ns: u64) {
+        let ready = self.list.iter_mut().filter_map(|stack| stack.life.ready.as_mut());
+        ready.filter(|(at, _)| *at >= since).for_each(|(at, _)| *at += ns);
+    }
+
     /// All stacks in order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &Stack> {
         self.list.iter()
@@ -142,24 +211,29 @@ impl Threads {
         self.running().thread = identity;
     }
 
-    /// `next` runs from here on. Returns its number. A task at a known address with another pid
-    /// is a new thread: the kernel reuses the memory.
+    /// `next` runs from here on. Returns its number.
     pub fn switch(&mut self, next: Thread) -> u32 {
-        let known = self.by_task.get(&next.task).copied();
-        let index = match known.filter(|&i| self.list[i as usize].thread.pid == next.pid) {
+        let index = self.meet(next);
+        self.running = index as usize;
+        index
+    }
+
+    /// The number of a thread, new or known. A task at a known address with another pid is a new
+    /// thread: the kernel reuses the memory.
+    pub fn meet(&mut self, thread: Thread) -> u32 {
+        let known = self.by_task.get(&thread.task).copied();
+        match known.filter(|&i| self.list[i as usize].thread.pid == thread.pid) {
             Some(index) => {
-                self.list[index as usize].thread = next;
+                self.list[index as usize].thread = thread;
                 index
             }
             None => {
                 let index = self.list.len() as u32;
-                self.by_task.insert(next.task, index);
-                self.list.push(Stack::new(next));
+                self.by_task.insert(thread.task, index);
+                self.list.push(Stack::new(thread));
                 index
             }
-        };
-        self.running = index as usize;
-        index
+        }
     }
 }
 
@@ -249,6 +323,7 @@ impl Stack {
         let open = self.frames.len() - self.user;
         self.frames.truncate(self.user);
         self.interrupted_calls.clear();
+        self.waits.clear();
         self.root = false;
         open
     }

@@ -119,7 +119,14 @@ mod tests {
     fn a_page_is_known_wherever_it_is_mapped() {
         let mut page = [0x90; 4096];
         page[100] = 1;
-        let spec = |address, kind| FunctionSpec { address, size: 16, kind, skip: false, conditional: false };
+        let spec = |address, kind| FunctionSpec {
+            address,
+            size: 16,
+            kind,
+            skip: false,
+            probe: None,
+            conditional: false,
+        };
         let binary = BinarySpec {
             path: "b".into(),
             pages: vec![PageSpec { offset: 0x3000, hash: page_hash(&page) }],

@@ -4,7 +4,7 @@ use crate::threads::Threads;
 use crate::Failure;
 use kerntune_trace::{
     encode, files, ChunkHeader, ChunkIndex, ChunkState, Event, OpenStack, TraceFileWriter, TraceHeader,
-    Weights,
+    WaitingCpu, Weights,
 };
 use std::fs::File;
 use std::io::BufWriter;
@@ -34,6 +34,7 @@ pub struct TraceWriter {
     buffer: Vec<u8>,
     wide: bool,
     state: usize,
+    cpu: u32,
     events: u32,
     sequence: u32,
     begin_ns: u64,
@@ -65,6 +66,7 @@ impl TraceWriter {
             buffer: Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 4),
             wide,
             state: 0,
+            cpu: 0,
             events: 0,
             sequence: 0,
             begin_ns: 0,
@@ -78,17 +80,20 @@ impl TraceWriter {
         })
     }
 
-    /// Begins a chunk with what is going on: `user` mode or not, the open `regions`, the stacks.
+    /// Begins a chunk with what is going on: the CPU that executes and whether it is in user mode, the others, the open
+    /// `regions`, the stacks.
     pub fn begin(
         &mut self,
         instructions: u64,
         now_ns: u64,
-        user: bool,
+        (cpu, user): (u32, bool),
+        waiting: impl ExactSizeIterator<Item = WaitingCpu>,
         regions: impl ExactSizeIterator<Item = u32>,
         threads: &Threads,
     ) {
         self.buffer.clear();
-        ChunkState::write_head(user, regions, &mut self.buffer);
+        ChunkState::write_head(user, waiting, regions, &mut self.buffer);
+        self.cpu = cpu;
         let running = threads.running_index();
         for (index, stack) in threads.iter().enumerate() {
             if !stack.frames.is_empty() || index as u32 == running {
@@ -106,8 +111,9 @@ impl TraceWriter {
     /// Appends one event, in a wide trace with these weights. True when the chunk is full and has to be closed.
     #[inline]
     pub fn push(&mut self, instructions: u64, weights: Weights, event: Event) -> bool {
+        // Of a CPU that waits it may turn out that its last block was left before its end.
         let delta = instructions.saturating_sub(self.last_instructions);
-        self.last_instructions = instructions;
+        self.last_instructions += delta;
         self.now_ns += delta;
         if self.wide {
             encode::wide_event(&mut self.buffer, delta, weights, event);
@@ -147,7 +153,7 @@ impl TraceWriter {
             return Ok(());
         }
         let header = ChunkHeader {
-            vcpu: 0,
+            vcpu: self.cpu,
             sequence: self.sequence,
             events: self.events,
             begin: self.begin_ns,
@@ -215,7 +221,7 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         std::os::unix::fs::symlink("/dev/full", dir.join(files::TRACE)).unwrap();
         let mut writer = TraceWriter::create(&dir, false).unwrap();
-        writer.begin(0, 0, true, [].into_iter(), &Threads::new());
+        writer.begin(0, 0, (0, true), [].into_iter(), [].into_iter(), &Threads::new());
         writer.push(1, Weights::NONE, Event::Operation);
         let message = writer.finish().unwrap_err().0;
         std::fs::remove_dir_all(dir).unwrap();

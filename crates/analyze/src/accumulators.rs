@@ -3,6 +3,7 @@
 
 use crate::accounts::Accounts;
 use crate::hash::Mixed;
+use crate::several::Several;
 use crate::tree::{Tree, NONE};
 use kerntune_profile::{bucket_of, Nanoseconds, SwitchKind};
 use std::collections::HashMap;
@@ -51,6 +52,8 @@ pub(crate) struct Accumulators {
     idles: HashMap<(u32, u32, u32), (u64, u64), Mixed>,
     /// By region and point.
     points: HashMap<(u32, u32), u64, Mixed>,
+    /// What several CPUs do; empty if there is only one.
+    pub several: Several,
 }
 
 impl Accumulators {
@@ -63,6 +66,7 @@ impl Accumulators {
             switches: HashMap::default(),
             idles: HashMap::default(),
             points: HashMap::default(),
+            several: Several::default(),
         }
     }
 
@@ -108,6 +112,7 @@ impl Accumulators {
         for (key, count) in other.points {
             *self.points.entry(key).or_default() += count;
         }
+        self.several.merge(other.several);
     }
 
     /// Switches, idle periods and points in order; those maps are empty afterwards.
@@ -137,7 +142,14 @@ impl Accumulators {
         for node in &self.tree.nodes {
             put(&mut paths, node.region, node.net);
         }
+        let mut cpus = vec![0u64; regions];
+        for (&(region, _), account) in &self.several.cpus {
+            put(&mut cpus, region, account.busy);
+        }
         for (region, account) in self.regions.iter().enumerate() {
+            if !self.several.cpus.is_empty() && cpus[region] != account.busy {
+                return Some((region as u32, "CPUs", cpus[region], account.busy));
+            }
             let functions = functions[region].wrapping_add(account.user).wrapping_add(account.unattributed);
             for (what, sum) in
                 [("functions", functions), ("threads", threads[region]), ("paths", paths[region])]
@@ -159,9 +171,9 @@ pub(crate) struct Rest {
 }
 
 /// A map's entries in order.
-type Rows<K, V> = Vec<(K, V)>;
+pub(crate) type Rows<K, V> = Vec<(K, V)>;
 
-fn sorted<K: Ord + Hash + Copy, V>(map: &mut HashMap<K, V, Mixed>) -> Rows<K, V> {
+pub(crate) fn sorted<K: Ord + Hash + Copy, V>(map: &mut HashMap<K, V, Mixed>) -> Rows<K, V> {
     let mut rows: Vec<(K, V)> = std::mem::take(map).into_iter().collect();
     rows.sort_unstable_by_key(|(key, _)| *key);
     rows

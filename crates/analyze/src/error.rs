@@ -92,14 +92,6 @@ pub enum Error {
         /// The number, from 0, of the chunk in which the sum becomes too large.
         chunk: usize,
     },
-    /// Events of several virtual CPUs.
-    #[error("chunk {chunk} of the trace is of virtual CPU {vcpu}; this kerntune analyses one CPU: record on a machine with one")]
-    SeveralCpus {
-        /// The chunk's number, from 0.
-        chunk: usize,
-        /// The virtual CPU's number; not 0.
-        vcpu: u32,
-    },
     /// A chunk's error, with the time that the chunk covers.
     #[error("{source} (chunk {chunk} covers the virtual time from {begin_ns} to {end_ns} ns)")]
     InTime {

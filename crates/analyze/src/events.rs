@@ -1,6 +1,6 @@
 //! The one reading of a trace's events: what a [`Machine`] does at each, and whom it tells.
 //!
-//! A [`Machine`] is the recorded CPU: threads with their stacks, who runs, the mode, the open regions, the
+//! A [`Machine`] is the recorded machine: threads with their stacks, who runs where, the mode, the open regions, the
 //! time. [`replay`] takes it through a chunk, and a [`Visitor`] is told what happens. Profiles, single
 //! paths, timelines and exports are visitors. Their callbacks are compiled into the reading: what a visitor
 //! leaves out costs nothing, and nothing here allocates per event.
@@ -31,7 +31,7 @@
 
 use crate::trace_file::Chunk;
 use crate::Error;
-use kerntune_trace::{Decoder, Event, How, Recording, Weights};
+use kerntune_trace::{Decoder, Event, How, Recording, WaitingCpu, Waker, Weights};
 
 /// Frames of one stack: more than any has room for return addresses.
 pub const DEPTH_LIMIT: usize = 1 << 16;
@@ -47,6 +47,8 @@ pub struct Bounds {
     pub kernel_functions: u32,
     /// Threads.
     pub threads: usize,
+    /// CPUs.
+    pub cpus: usize,
     /// Regions.
     pub regions: usize,
     /// Inline points.
@@ -57,7 +59,14 @@ impl Bounds {
     /// Of those who look at threads only: functions, regions and points may have any number.
     pub fn of(recording: &Recording) -> Self {
         let (threads, kernel_functions) = (recording.threads.len(), recording.kernel_functions);
-        Self { functions: usize::MAX, kernel_functions, threads, regions: usize::MAX, points: usize::MAX }
+        Self {
+            functions: usize::MAX,
+            kernel_functions,
+            threads,
+            cpus: recording.cpus.max(1) as usize,
+            regions: usize::MAX,
+            points: usize::MAX,
+        }
     }
 
     /// Whether a function is user code's.
@@ -97,10 +106,14 @@ impl<T> Stack<T> {
 pub struct Opening<'a> {
     /// Virtual time, ns.
     pub begin: u64,
-    /// Whether the CPU is in user mode.
+    /// The CPU that executes.
+    pub cpu: usize,
+    /// Whether it is in user mode.
     pub user: bool,
     /// The thread that runs, or [`Machine::nobody`].
     pub running: usize,
+    /// The other CPUs.
+    pub waiting: &'a [WaitingCpu],
     /// Open frames by thread, outermost first.
     pub stacks: Vec<&'a [(u32, How)]>,
     /// Open regions, outermost first.
@@ -150,6 +163,16 @@ pub trait Visitor: Sized {
     /// Another thread has got the CPU.
     fn switched(&mut self, _: &mut Machine<Self::Frame>) {}
 
+    /// Another CPU is to execute.
+    fn turn(&mut self, _: &mut Machine<Self::Frame>, _cpu: usize) {}
+
+    /// Another CPU executes: another thread runs, without a switch.
+    fn turned(&mut self, _: &mut Machine<Self::Frame>) {}
+
+    /// Something that CPUs or threads do to each other: [`Event::Wake`], [`Event::Delay`], [`Event::Migrate`],
+    /// [`Event::Signal`] or [`Event::Lock`].
+    fn between(&mut self, _: &mut Machine<Self::Frame>, _: &Event) {}
+
     /// A region has begun.
     fn region_begun(&mut self, _: &mut Machine<Self::Frame>, _region: u32) {}
 
@@ -169,7 +192,14 @@ pub trait Visitor: Sized {
     fn unmatched_region(&mut self) {}
 }
 
-/// The recorded CPU.
+/// A CPU that does not execute.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    running: usize,
+    user: bool,
+}
+
+/// The recorded CPUs, of which one executes.
 #[derive(Debug)]
 pub struct Machine<T> {
     pub(crate) bounds: Bounds,
@@ -183,6 +213,10 @@ pub struct Machine<T> {
     /// Open regions, outermost first.
     pub(crate) regions: Vec<u32>,
     pub(crate) running: usize,
+    /// The CPU that executes.
+    pub(crate) cpu: usize,
+    /// The others; its own place is of no meaning.
+    waiting: Vec<Waiting>,
     /// The running thread's; its place among the `parked` is empty.
     pub(crate) stack: Stack<T>,
     parked: Vec<Stack<T>>,
@@ -200,6 +234,8 @@ impl<T: Copy + Default> Machine<T> {
             user: true,
             regions: Vec::new(),
             running: nobody,
+            cpu: 0,
+            waiting: vec![Waiting { running: nobody, user: true }; bounds.cpus],
             stack: Stack::new(),
             parked: (0..=nobody).map(|_| Stack::new()).collect(),
         }
@@ -208,6 +244,11 @@ impl<T: Copy + Default> Machine<T> {
     /// Virtual time, ns.
     pub fn now(&self) -> u64 {
         self.now
+    }
+
+    /// The CPU that executes.
+    pub fn cpu(&self) -> usize {
+        self.cpu
     }
 
     /// The thread that runs.
@@ -247,8 +288,16 @@ impl<T: Copy + Default> Machine<T> {
         self.be(opening);
     }
 
-    /// Whether the frames that are open are those that a chunk says.
+    /// Whether what runs where, and the frames that are open, are as a chunk says.
     pub fn is_as(&self, opening: &Opening<'_>) -> bool {
+        let is_waiting = |cpu: &WaitingCpu| {
+            self.waiting.get(cpu.cpu as usize).is_some_and(|ours| ours.running == cpu.thread as usize)
+        };
+        if (self.cpu, self.running) != (opening.cpu, opening.running)
+            || !opening.waiting.iter().all(is_waiting)
+        {
+            return false;
+        }
         let stack = |thread| if thread == self.running { &self.stack } else { &self.parked[thread] };
         opening.stacks.iter().enumerate().all(|(thread, frames)| {
             stack(thread).frames.iter().map(|frame| (frame.function, frame.how)).eq(frames.iter().copied())
@@ -271,6 +320,10 @@ impl<T: Copy + Default> Machine<T> {
     }
 
     fn be(&mut self, opening: &Opening<'_>) {
+        for &WaitingCpu { cpu, thread, user } in opening.waiting {
+            self.waiting[cpu as usize] = Waiting { running: thread as usize, user };
+        }
+        self.cpu = opening.cpu;
         self.run(opening.running);
         (self.now, self.idle, self.user) = (opening.begin, 0, opening.user);
         self.regions.clear();
@@ -292,8 +345,10 @@ impl<T: Copy + Default> Machine<T> {
         self.chunk = chunk.number;
         let mut opening = Opening {
             begin: chunk.header.begin,
+            cpu: self.check("CPU", chunk.header.vcpu, self.bounds.cpus)?,
             user: chunk.state.user,
             running: self.nobody(),
+            waiting: &chunk.state.waiting,
             stacks: vec![&[]; self.nobody() + 1],
             regions: &chunk.state.regions,
         };
@@ -310,6 +365,10 @@ impl<T: Copy + Default> Machine<T> {
             if stack.running {
                 opening.running = thread;
             }
+        }
+        for cpu in opening.waiting {
+            self.check("CPU", cpu.cpu, self.bounds.cpus)?;
+            self.check("thread", cpu.thread, self.bounds.threads)?;
         }
         for &region in opening.regions {
             self.check("region", region, self.bounds.regions)?;
@@ -459,6 +518,41 @@ impl<T: Copy + Default> Machine<T> {
                 visitor.point(self, point);
             }
             Event::Operation => visitor.operation(self),
+            Event::Cpu { cpu } => {
+                let cpu = self.check("CPU", cpu, self.bounds.cpus)?;
+                visitor.turn(self, cpu);
+                self.waiting[self.cpu] = Waiting { running: self.running, user: self.user };
+                let Waiting { running, user } = self.waiting[cpu];
+                (self.cpu, self.user) = (cpu, user);
+                self.run(running);
+                visitor.turned(self);
+            }
+            Event::Wake { thread } => {
+                self.check("thread", thread, self.bounds.threads)?;
+                visitor.between(self, &event);
+            }
+            Event::Delay { waker, ns } => {
+                self.check_time(ns)?;
+                if let Waker::Thread(thread) = waker {
+                    self.check("thread", thread, self.bounds.threads)?;
+                }
+                visitor.between(self, &event);
+            }
+            Event::Migrate { thread, from, to } => {
+                self.check("thread", thread, self.bounds.threads)?;
+                self.check("CPU", from, self.bounds.cpus)?;
+                self.check("CPU", to, self.bounds.cpus)?;
+                visitor.between(self, &event);
+            }
+            Event::Signal { cpu } => {
+                self.check("CPU", cpu, self.bounds.cpus)?;
+                visitor.between(self, &event);
+            }
+            Event::Lock { function, ns, .. } => {
+                self.check_function(function)?;
+                self.check_time(ns)?;
+                visitor.between(self, &event);
+            }
             // These do not come here.
             Event::Enter { .. } | Event::Exit => {}
         }

@@ -36,6 +36,7 @@ use crate::accumulators::{Accumulators, Idle, ThreadAccount};
 use crate::events::{Frame, Machine, Opening, Visitor};
 use crate::known::Known;
 use crate::record::{Ended, Record};
+use crate::several::{waker_name, Several};
 use crate::tree::{self, Place};
 use kerntune_trace::{Event, How, Weights};
 
@@ -129,6 +130,8 @@ pub(crate) struct Functions<'a> {
     /// Busy time that threads' accounts have, and that regions' accounts have.
     charged: u64,
     closed: u64,
+    /// The same of a CPU's account, of several.
+    pub charged_cpu: u64,
     record: Record,
 }
 
@@ -149,6 +152,7 @@ impl<'a> Functions<'a> {
             start: 0,
             charged: 0,
             closed: 0,
+            charged_cpu: 0,
             record: Record::default(),
         }
     }
@@ -194,6 +198,12 @@ impl<'a> Functions<'a> {
     #[cold]
     fn interrupt(&mut self, machine: &Machine<Open>, function: u32) {
         self.charge_thread(machine);
+        if self.known.has_several_cpus() {
+            let cpu = machine.cpu as u32;
+            let Several { cpus, interrupts, .. } = &mut self.sums.several;
+            cpus.entry((self.region, cpu)).or_default().interrupts += 1;
+            *interrupts.entry((self.region, cpu, function)).or_default() += 1;
+        }
         self.record.idles.settle(function, &mut self.sums);
         self.record.first_interrupt.get_or_insert(function);
     }
@@ -226,7 +236,7 @@ impl Visitor for Functions<'_> {
     fn begin(&mut self, machine: &mut Machine<Open>, opening: &Opening<'_>) {
         self.sums.tree.settle();
         self.record = Record::default();
-        (self.start, self.charged, self.closed) = (opening.begin, 0, 0);
+        (self.start, self.charged, self.closed, self.charged_cpu) = (opening.begin, 0, 0, 0);
         for thread in &mut self.threads {
             (thread.region, thread.ran) = (NOWHERE, false);
             thread.ended.clear();
@@ -311,7 +321,46 @@ impl Visitor for Functions<'_> {
         let (reason, kind) = self.known.scheduler.why(frames);
         let (from, to) = (self.known.comm_of[machine.running], self.known.comm_of[to]);
         self.sums.count_switch(self.region, from, to, reason, kind);
+        if self.known.has_several_cpus() {
+            let key = (self.region, machine.cpu as u32);
+            self.sums.several.cpus.entry(key).or_default().switches += 1;
+        }
         self.charge_thread(machine);
+    }
+
+    fn turn(&mut self, machine: &mut Machine<Open>, _: usize) {
+        self.charge_thread(machine);
+        self.charge_cpu(machine);
+    }
+
+    fn turned(&mut self, machine: &mut Machine<Open>) {
+        self.arrive(machine);
+    }
+
+    fn between(&mut self, machine: &mut Machine<Open>, event: &Event) {
+        let Self { known, sums, region, .. } = self;
+        let frames = || machine.stack.frames.iter().rev().map(|frame| frame.function);
+        match *event {
+            Event::Delay { waker, ns } => {
+                let waker = waker_name(waker, &known.comm_of);
+                sums.several.delay(*region, known.comm_of[machine.running], waker, ns);
+            }
+            Event::Migrate { thread, from, to } => {
+                let reason = frames().nth(1).unwrap_or(NO_CALLER);
+                let key = (*region, known.comm_of[thread as usize], from, to, reason);
+                *sums.several.migrations.entry(key).or_default() += 1;
+            }
+            Event::Signal { cpu } => {
+                let (function, reason) =
+                    (frames().next().unwrap_or(NO_CALLER), known.servants.master(frames()));
+                let key = (*region, machine.cpu as u32, cpu, function, reason);
+                *sums.several.signals.entry(key).or_default() += 1;
+            }
+            Event::Lock { function, address, ns } => {
+                sums.several.lock((*region, function, address, known.servants.master(frames())), ns);
+            }
+            _ => {}
+        }
     }
 
     fn switched(&mut self, machine: &mut Machine<Open>) {

@@ -48,7 +48,7 @@ pub(crate) fn counts(evidence: &Evidence<'_>) -> BTreeMap<String, u64> {
         clock_error_ns,
         cut_blocks,
     } = recording.health;
-    [
+    let mut counts: BTreeMap<String, u64> = [
         ("lost_events", lost_events),
         ("unmatched_returns", unmatched_returns),
         ("foreign_returns", foreign_returns),
@@ -78,5 +78,33 @@ pub(crate) fn counts(evidence: &Evidence<'_>) -> BTreeMap<String, u64> {
         ("missing_ns", missing.iter().map(Missing::ns).fold(0, u64::saturating_add)),
     ]
     .map(|(name, count)| (name.to_owned(), count))
-    .into()
+    .into();
+    if recording.cpus > 1 {
+        counts.insert("cpu_mismatch_ns".to_owned(), cpu_mismatch(evidence));
+    }
+    counts
+}
+
+/// By how much the times that the trace gives to CPUs differ from what each of them counted, in regions with nothing around
+/// them.
+fn cpu_mismatch(evidence: &Evidence<'_>) -> u64 {
+    let Evidence { recording, sums, measured, .. } = *evidence;
+    let mut counted = vec![0u64; recording.cpus as usize];
+    let regions = || recording.regions.iter().zip(measured);
+    if regions().any(|(region, measured)| !region.closed || !measured.whole()) {
+        return 0; // not all of them are known
+    }
+    for (region, _) in regions().filter(|(region, _)| region.depth == 0) {
+        for (sum, cpu) in counted.iter_mut().zip(&region.cpus) {
+            *sum = sum.saturating_add(cpu.kernel).saturating_add(cpu.user);
+        }
+    }
+    let inside = |region: u32| (region as usize) < recording.regions.len();
+    for (&(region, cpu), account) in &sums.several.cpus {
+        if let Some(sum) = counted.get_mut(cpu as usize).filter(|_| inside(region)) {
+            *sum = sum.wrapping_sub(account.busy);
+        }
+    }
+    // What is left may be negative.
+    counted.into_iter().map(|rest| (rest as i64).unsigned_abs()).fold(0, u64::saturating_add)
 }

@@ -2,6 +2,7 @@
 
 use crate::events::Bounds;
 use crate::scheduler::Scheduler;
+use crate::several::Servants;
 use crate::Input;
 use kerntune_profile::PathKind;
 use kerntune_trace::Thread;
@@ -35,6 +36,7 @@ pub(crate) struct Known {
     /// The name of each thread.
     pub comm_of: Vec<u32>,
     pub scheduler: Scheduler,
+    pub servants: Servants,
     /// Whether events carry weights.
     pub wide: bool,
 }
@@ -67,6 +69,7 @@ impl Known {
             comms,
             comm_of,
             scheduler: Scheduler::new(input.symbols),
+            servants: Servants::new(input.symbols),
             wide,
         }
     }
@@ -74,6 +77,11 @@ impl Known {
     /// Whether a root is that of idle tasks.
     pub fn is_idle_root(&self, root: u32) -> bool {
         self.roots.get(root as usize).is_some_and(|(kind, _)| *kind == PathKind::Idle)
+    }
+
+    /// Whether there is more than one CPU.
+    pub fn has_several_cpus(&self) -> bool {
+        self.bounds.cpus > 1
     }
 
     /// The pseudo-thread of all interrupts.

@@ -20,7 +20,7 @@
 //! # use kerntune_trace::{Capture, Health, Recording, VERSION};
 //! # let recording = Recording {
 //! #     version: VERSION, capture: Capture { functions: false, edges: false, weights: false },
-//! #     kernel_functions: 0, regions: vec![], threads: vec![], chunks: vec![], events: 0, health: Health::default(), notes: vec![],
+//! #     kernel_functions: 0, cpus: 1, per_cpu: vec![], regions: vec![], threads: vec![], chunks: vec![], events: 0, health: Health::default(), notes: vec![],
 //! # };
 //! // `recording` is recording.json, `trace` trace.kt, both of one run.
 //! let trace: &[u8] = &[];
@@ -35,6 +35,7 @@ pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod accounts;
 mod accumulators;
+mod cpu_rows;
 mod error;
 pub mod events;
 mod functions;
@@ -49,6 +50,7 @@ mod pool;
 mod record;
 mod rows;
 mod scheduler;
+mod several;
 mod stitch;
 pub mod timeline;
 mod trace_file;
@@ -82,6 +84,8 @@ pub struct Input<'a> {
     pub symbols: &'a [Symbol],
     /// Name and function of each inline point, in the order of their numbers.
     pub points: &'a [(String, FunctionIndex)],
+    /// The kernel's variables by address, to name locks by: address, bytes, name.
+    pub objects: &'a [(u64, u64, String)],
     /// Number of threads; 0 for as many as there are CPUs. The result does not depend on it.
     pub threads: usize,
     /// Leave damaged chunks out instead of giving up, and say so: [`Analysis::missing`].
@@ -91,7 +95,16 @@ pub struct Input<'a> {
 impl<'a> Input<'a> {
     /// All of a trace, on all CPUs, without counts and points.
     pub fn new(trace: &'a dyn ReadAt, recording: &'a Recording, symbols: &'a [Symbol]) -> Self {
-        Self { trace, recording, counts: None, symbols, points: &[], threads: 0, partial: false }
+        Self {
+            trace,
+            recording,
+            counts: None,
+            symbols,
+            points: &[],
+            objects: &[],
+            threads: 0,
+            partial: false,
+        }
     }
 
     fn threads(&self) -> usize {
@@ -165,6 +178,8 @@ pub struct Analysis {
     /// - `outside_ns`: time of events in no region; `region_mismatches`: marks out of order, and
     ///   chunks that disagree on what is open;
     /// - `region_mismatch_ns`: by how much the recorder's times of regions differ from the trace's;
+    /// - `cpu_mismatch_ns`, only of several CPUs: by how much the trace's times of CPUs differ from the instructions that
+    ///   each of them counted;
     /// - `unclosed_regions`: regions whose end mark was not seen;
     /// - `unattributed_ns`: kernel time with no function open;
     /// - `folded_calls`: calls whose paths were too deep for a tree of a million nodes: their time is

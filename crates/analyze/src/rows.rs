@@ -4,9 +4,9 @@ use crate::accounts::{Account, AccountKey};
 use crate::accumulators::{Accumulators, Rest, ThreadAccount};
 use crate::hash::Mixed;
 use crate::known::{is_idle, Known, INTERRUPT, UNKNOWN};
-use crate::path_rows;
 use crate::stitch::Measured;
 use crate::Input;
+use crate::{cpu_rows, path_rows};
 use kerntune_profile as profile;
 use kerntune_profile::{
     Address, CallArc, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket, IdleStats, Instructions,
@@ -27,6 +27,7 @@ pub(crate) fn tables(
 ) -> Tables {
     let regions = regions(&sums, input, measured, trusted);
     let rest = sums.take_rest();
+    let mut several = std::mem::take(&mut sums.several);
     let threads = threads(&sums, input, known);
     let used = path_rows::used(&sums.tree);
     let paths = path_rows::rows(&sums.tree, &used, known);
@@ -49,6 +50,7 @@ pub(crate) fn tables(
     };
     drop(accounts);
     add_rest(&mut tables, rest, input, known);
+    cpu_rows::add(&mut tables, &mut several, input, known);
     name_the_unknown(&mut tables);
     if let Some(counts) = input.counts {
         add_counts(&mut tables, counts);
@@ -239,7 +241,8 @@ fn name_the_unknown(tables: &mut Tables) {
         || tables.arcs.iter().any(|row| row.caller == function || row.callee == function)
         || tables.paths.iter().any(|row| row.function == function)
         || tables.switches.iter().any(|row| row.reason == function)
-        || tables.idles.iter().any(|row| row.waker == function);
+        || tables.idles.iter().any(|row| row.waker == function)
+        || cpu_rows::name(tables, function);
     if ran {
         let name = UNKNOWN.to_owned();
         let (address, size) = (Address(0), 0);

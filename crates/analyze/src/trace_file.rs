@@ -107,9 +107,6 @@ impl ChunkReader<'_> {
             return Err(truncated);
         }
         let header = ChunkHeader::parse(&bytes).map_err(format)?;
-        if header.vcpu != 0 {
-            return Err(Error::SeveralCpus { chunk: number, vcpu: header.vcpu });
-        }
         for (what, found, expected) in [
             ("its number", header.sequence.into(), number as u64),
             ("its begin", header.begin, index.begin_ns),

@@ -76,7 +76,7 @@ fn another_cpu_is_refused() {
     let (mut bytes, recording) = writer().finish();
     bytes[16 + 4] = 1;
     let error = inner(run(&bytes, &recording).unwrap_err());
-    assert!(matches!(error, Error::SeveralCpus { chunk: 0, vcpu: 1 }));
+    assert!(matches!(error, Error::Unknown { chunk: 0, what: "CPU", number: 1, known: 1 }));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_stack_that_is_not_as_the_next_chunk_says_is_counted() {
 fn forged(stacks: Vec<OpenStack>, payload: &[u8], events: u32) -> (Vec<u8>, Recording) {
     let (bytes, mut recording) = Writer::new(3).begin(0, "r").end(1).finish();
     let mut raw = Vec::new();
-    ChunkState { user: true, regions: Vec::new(), stacks }.write(&mut raw);
+    ChunkState { user: true, regions: Vec::new(), stacks, ..ChunkState::default() }.write(&mut raw);
     let mut header = kerntune_trace::ChunkHeader::parse(&bytes[16..16 + CHUNK_HEADER_BYTES]).unwrap();
     (header.events, header.state, header.payload) = (events, raw.len() as u32, payload.len() as u32);
     raw.extend_from_slice(payload);

@@ -7,7 +7,7 @@ mod support;
 use kerntune_analyze::graph::{AutoCut, CallGraph, Changes, Propagation, Tie};
 use kerntune_analyze::{analyze, Analysis, Input};
 use kerntune_profile::{bucket_of, FunctionIndex, Nanoseconds, PathKind, PathNode, SwitchKind, Tables};
-use kerntune_trace::{Event, How, Recording, Weights};
+use kerntune_trace::{Event, How, Recording, Waker, Weights};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -58,6 +58,8 @@ struct Sums {
     idles: BTreeMap<(u32, u32, u32), (u64, u64)>,
     switches: BTreeMap<(u32, String, String, u32, SwitchKind), u64>,
     points: BTreeMap<(u32, String), u64>,
+    /// By thread: how often, how long, the longest.
+    delays: BTreeMap<(u32, String), (u64, u64, u64)>,
 }
 
 #[derive(Default)]
@@ -67,6 +69,9 @@ struct Reference {
     clocks: Vec<Vec<u64>>,
     running: usize,
     user: bool,
+    cpu: usize,
+    /// What runs on each CPU, and in which mode; out of date for the one that executes.
+    cpus: Vec<(usize, bool)>,
     now: u64,
     regions: Vec<u32>,
     /// Idle periods that nothing has ended yet: region and length.
@@ -84,7 +89,7 @@ impl Reference {
         let mut reference = Self::default();
         for step in steps {
             match step {
-                Step::Start { now, running, stacks } => reference.start(*now, *running, stacks),
+                Step::Start { now, cpu, cpus, stacks } => reference.start(*now, *cpu, cpus, stacks),
                 Step::Event(delta, weights, event) => {
                     reference.pass(*delta, if wide { *weights } else { Weights::NONE });
                     reference.happen(*event);
@@ -95,7 +100,7 @@ impl Reference {
         reference.sums
     }
 
-    fn start(&mut self, now: u64, running: usize, stacks: &[Vec<(u32, How)>]) {
+    fn start(&mut self, now: u64, cpu: usize, cpus: &[(usize, bool)], stacks: &[Vec<(u32, How)>]) {
         self.wake(NONE);
         self.now = now;
         let unseen =
@@ -104,7 +109,8 @@ impl Reference {
         let segments =
             |frames: &Vec<(u32, How)>| frames.iter().filter(|(_, how)| *how == How::Interrupt).count() + 1;
         self.clocks = stacks.iter().map(|frames| vec![0; segments(frames)]).collect();
-        self.running = running;
+        (self.cpu, self.cpus) = (cpu, cpus.to_vec());
+        self.running = cpus[cpu].0;
         self.user = true;
     }
 
@@ -249,6 +255,17 @@ impl Reference {
                 *self.sums.points.entry((region, format!("p{point}"))).or_default() += 1;
             }
             Event::Operation => {}
+            Event::Cpu { cpu } => {
+                self.cpus[self.cpu] = (self.running, self.user);
+                self.cpu = cpu as usize;
+                (self.running, self.user) = self.cpus[self.cpu];
+            }
+            Event::Delay { ns, .. } => {
+                let region = *self.regions.last().unwrap();
+                let sums = self.sums.delays.entry((region, format!("t{running}"))).or_default();
+                *sums = (sums.0 + 1, sums.1 + ns, sums.2.max(ns));
+            }
+            Event::Wake { .. } | Event::Migrate { .. } | Event::Signal { .. } | Event::Lock { .. } => {}
         }
     }
 
@@ -330,6 +347,11 @@ fn sums_of(t: &Tables) -> Sums {
             .map(|r| ((r.region, r.from.clone(), r.to.clone(), r.reason.0, r.kind), r.count))
             .collect(),
         points: t.points.iter().map(|r| ((r.region, r.point.clone()), r.count)).collect(),
+        delays: t.delays.iter().fold(BTreeMap::new(), |mut sums, row| {
+            let sum: &mut (u64, u64, u64) = sums.entry((row.region, row.comm.clone())).or_default();
+            *sum = (sum.0 + row.count, sum.1 + row.delay_ns.0, sum.2.max(row.max_ns.0));
+            sums
+        }),
     }
 }
 
@@ -376,16 +398,23 @@ fn step(w: &mut Writer, delta: u64, choice: u8, argument: u32, cuts: bool) {
             return;
         }
         116..=117 if w.open_regions() > 0 => Event::Point { point: argument % 2 },
+        120..=127 if w.recording.cpus > 1 => Event::Cpu { cpu: argument % w.recording.cpus },
+        128..=129 if w.recording.cpus > 1 => {
+            Event::Delay { waker: Waker::Thread(argument % THREADS as u32), ns: delta * 100 }
+        }
         _ => Event::Operation,
     };
     w.at(delta, event);
 }
 
-/// What a trace is made of, and whether it is wide.
-type Plan = (Vec<(u64, u8, u32)>, bool, bool);
+/// What a trace is made of, whether it begins in a region, whether it is wide, and of how many CPUs.
+type Plan = (Vec<(u64, u8, u32)>, bool, bool, u32);
 
-fn write((steps, in_region, wide): &Plan, cuts: bool) -> Writer {
+fn write((steps, in_region, wide, cpus): &Plan, cuts: bool) -> Writer {
     let mut w = if *wide { Writer::wide(THREADS) } else { Writer::new(THREADS) };
+    (1..*cpus).for_each(|_| {
+        w.another_cpu();
+    });
     if *in_region {
         w.begin(3, "first");
     }
@@ -399,8 +428,8 @@ fn write((steps, in_region, wide): &Plan, cuts: bool) -> Writer {
 }
 
 fn any_plan() -> impl Strategy<Value = Plan> {
-    let steps = prop::collection::vec((0u64..40, 0u8..120, any::<u32>()), 0..400);
-    (steps, any::<bool>(), any::<bool>())
+    let steps = prop::collection::vec((0u64..40, 0u8..130, any::<u32>()), 0..400);
+    (steps, any::<bool>(), any::<bool>(), 1u32..4)
 }
 
 fn run(bytes: &[u8], recording: &Recording, threads: usize) -> Analysis {
@@ -445,6 +474,7 @@ proptest! {
             "outside_ns", "region_mismatches", "region_mismatch_ns", "folded_calls", "missing_ns"] {
             prop_assert_eq!(analysis.health[name], 0, "{}", name);
         }
+        prop_assert_eq!(analysis.health.get("cpu_mismatch_ns"), (plan.3 > 1).then_some(&0));
         let ended: u64 = t.histograms.iter().map(|r| r.count).sum();
         prop_assert_eq!(ended, t.functions.iter().map(|r| r.ended).sum::<u64>());
         prop_assert_eq!(ended, t.arcs.iter().map(|r| r.ended).sum::<u64>());

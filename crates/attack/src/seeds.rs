@@ -158,7 +158,7 @@ pub fn chunk() -> Vec<Vec<u8>> {
     let frames = vec![(1, How::Call), (2, How::Call)];
     let stacks = vec![OpenStack { thread: 1, running: true, frames }];
     let mut state = Vec::new();
-    ChunkState { user: false, regions: vec![0], stacks }.write(&mut state);
+    ChunkState { user: false, regions: vec![0], stacks, ..ChunkState::default() }.write(&mut state);
     let mut events = Vec::new();
     for number in 0..40 {
         let event = match number % 3 {
@@ -260,11 +260,14 @@ pub fn json_manifests() -> Vec<Vec<u8>> {
         kernel: ModeCounters::default(),
         user: ModeCounters::default(),
         model_events: Vec::new(),
+        cpus: Vec::new(),
     };
     let recording = Recording {
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: 8,
+        cpus: 1,
+        per_cpu: Vec::new(),
         regions: vec![region],
         threads: vec![Thread { task: 1, pid: 1, tgid: 1, comm: "init".into() }],
         chunks: Vec::<ChunkIndex>::new(),

@@ -33,8 +33,13 @@ fn trace(pieces: &[&[u8]], wide: bool) -> (Vec<u8>, Recording) {
         let frames = piece.iter().take(3).map(|byte| (u32::from(*byte) % FUNCTIONS, How::Call)).collect();
         let thread = u32::from(piece.first().copied().unwrap_or(0)) % THREADS;
         let stacks = vec![OpenStack { thread, running: true, frames }];
-        ChunkState { user: false, regions: if sequence > 0 { vec![0] } else { vec![] }, stacks }
-            .write(&mut raw);
+        ChunkState {
+            user: false,
+            regions: if sequence > 0 { vec![0] } else { vec![] },
+            stacks,
+            ..ChunkState::default()
+        }
+        .write(&mut raw);
         let state = raw.len();
         let begin = now;
         let mut events = 0;
@@ -82,11 +87,14 @@ fn trace(pieces: &[&[u8]], wide: bool) -> (Vec<u8>, Recording) {
         kernel: ModeCounters::default(),
         user: ModeCounters::default(),
         model_events: Vec::new(),
+        cpus: Vec::new(),
     };
     let recording = Recording {
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: wide },
         kernel_functions: FUNCTIONS - 4,
+        cpus: 1,
+        per_cpu: Vec::new(),
         regions: vec![region],
         threads: (0..THREADS).map(thread).collect(),
         chunks,

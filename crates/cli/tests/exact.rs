@@ -2,9 +2,12 @@
 
 mod support;
 
+use kerntune_analyze::events::{self, replay, Bounds, Visitor};
+use kerntune_analyze::TraceFile;
 use kerntune_guest::{Collect, GuestImage, Workload};
 use kerntune_kernel::Kernel;
-use kerntune_machine::{CaptureRequest, Emulator, Machine, RunRequest};
+use kerntune_machine::{CaptureRequest, Demands, Emulator, Machine, RunRequest};
+use kerntune_trace::How;
 use kerntune_work::{NoProgress, WorkDir};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -86,6 +89,27 @@ fn ftrace(path: &Path) -> BTreeMap<String, u64> {
 
 #[test]
 fn calls_agree_with_the_kernels_own_function_profiler() {
+    agree_with_ftrace(1);
+}
+
+/// CPU by CPU: where a call was made is told from the CPUs' turns.
+#[test]
+fn calls_on_two_cpus_agree_with_the_kernels_own_function_profiler() {
+    agree_with_ftrace(2);
+}
+
+/// Calls by CPU and function.
+struct Calls(BTreeMap<(usize, u32), u64>);
+
+impl Visitor for Calls {
+    type Frame = ();
+
+    fn enter(&mut self, machine: &mut events::Machine<()>, function: u32, _: How) {
+        *self.0.entry((machine.cpu(), function)).or_default() += 1;
+    }
+}
+
+fn agree_with_ftrace(cpus: u32) {
     let fragment = support::checkout().join("kernel/ftrace.config");
     let id = support::kernel(&["--fragment", fragment.to_str().unwrap(), "--keep-objects"], "ftrace");
     let work = WorkDir::open(support::work_dir()).unwrap();
@@ -103,20 +127,28 @@ fn calls_agree_with_the_kernels_own_function_profiler() {
     let request = RunRequest {
         capture: Some(CaptureRequest { functions: true, ..CaptureRequest::default() }),
         collect: Collect { gcov: false, ftrace: true },
+        demands: Demands { cpus, ..Demands::default() },
         ..RunRequest::new(&kernel, &image.initramfs, "measured")
     };
     let outcome = Emulator::find().unwrap().run(&request, &run, &NoProgress).unwrap();
-    let witness = ftrace(&outcome.guest_files.join("ftrace/measured-1-tcp/function0"));
+    let witness = |cpu| ftrace(&outcome.guest_files.join(format!("ftrace/measured-1-tcp/function{cpu}")));
 
     let recording = outcome.recording.as_ref().unwrap();
     let symbols = kerntune_tune::record::symbols(&kernel).unwrap();
     let trace = std::fs::File::open(outcome.trace()).unwrap();
-    let input = kerntune_analyze::Input::new(&trace, recording, &symbols);
-    let analysis = kerntune_analyze::analyze(&input, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
-    let mut ours: BTreeMap<&str, u64> = BTreeMap::new();
-    for row in &analysis.tables.functions {
-        *ours.entry(analysis.tables.name(row.function)).or_default() += row.calls;
+    let trace = TraceFile::open(&trace, recording).unwrap();
+    let (mut machine, mut calls) = (events::Machine::new(Bounds::of(recording)), Calls(BTreeMap::new()));
+    let mut reader = trace.reader().unwrap();
+    for chunk in 0..trace.chunks() {
+        replay(&mut machine, &mut calls, &reader.read(chunk).unwrap()).unwrap();
     }
+    let ours = |cpu: usize| {
+        let mut ours: BTreeMap<&str, u64> = BTreeMap::new();
+        for ((_, function), count) in calls.0.iter().filter(|((at, _), _)| *at == cpu) {
+            *ours.entry(symbols[*function as usize].name.as_str()).or_default() += count;
+        }
+        ours
+    };
 
     // The TCP path from the system call to the wire and back up. All of it lies strictly between
     // the moments at which the profiler is turned on and off, so the counts have to be equal.
@@ -163,13 +195,16 @@ fn calls_agree_with_the_kernels_own_function_profiler() {
         "sk_wait_data",
     ];
     let mut compared = 0;
-    for name in path {
-        // Some are inlined, according to the compiler's mood: then neither knows them.
-        let (Some(theirs), Some(count)) = (witness.get(name), ours.get(name)) else { continue };
-        println!("{name:32} ftrace {theirs:6}  recorder {count:6}");
-        assert_eq!(count, theirs, "{name}");
-        assert!(*count >= 100, "{name} was called {count} times");
-        compared += 1;
+    for cpu in 0..cpus as usize {
+        let (witness, ours) = (witness(cpu), ours(cpu));
+        for name in path {
+            // Some are inlined, according to the compiler's mood: then neither knows them.
+            let (Some(theirs), Some(count)) = (witness.get(name), ours.get(name)) else { continue };
+            println!("CPU {cpu} {name:32} ftrace {theirs:6}  recorder {count:6}");
+            assert_eq!(count, theirs, "{name} on CPU {cpu}");
+            assert!(*count >= 100, "{name} was called {count} times on CPU {cpu}");
+            compared += 1;
+        }
     }
-    assert!(compared >= 20, "only {compared} functions of the TCP path were compared");
+    assert!(compared >= 20 * cpus, "only {compared} functions of the TCP path were compared");
 }

@@ -22,7 +22,7 @@ fn write(dir: &Path) {
 fn write_with(dir: &Path, in_region: bool) {
     let stack = OpenStack { thread: 0, running: true, frames: Vec::new() };
     let mut raw = Vec::new();
-    ChunkState { user: true, regions: vec![], stacks: vec![stack] }.write(&mut raw);
+    ChunkState { user: true, regions: vec![], stacks: vec![stack], ..ChunkState::default() }.write(&mut raw);
     let state = raw.len() as u32;
     let call = |function| Event::Enter { function, how: How::Call };
     let mut events = vec![
@@ -48,6 +48,7 @@ fn write_with(dir: &Path, in_region: bool) {
         kernel: Default::default(),
         user: Default::default(),
         model_events: vec![],
+        cpus: Vec::new(),
     };
     events.iter().for_each(|&(delta, event)| encode::event(&mut raw, delta, event));
     let header = ChunkHeader {
@@ -67,6 +68,8 @@ fn write_with(dir: &Path, in_region: bool) {
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: NAMES.len() as u32,
+        cpus: 1,
+        per_cpu: Vec::new(),
         regions: in_region.then(marked).into_iter().collect(),
         threads: vec![Thread { task: 1, pid: 57, tgid: 57, comm: "rr".into() }],
         chunks,

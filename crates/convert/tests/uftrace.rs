@@ -49,6 +49,8 @@ fn trace(chunks: &[(ChunkState, &[(u64, Event)])]) -> (Vec<u8>, Recording) {
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: 5,
+        cpus: 1,
+        per_cpu: Vec::new(),
         regions: Vec::new(),
         threads: vec![thread(0, "swapper"), thread(57, "rr"), thread(57, "rr again")],
         chunks,
@@ -66,6 +68,7 @@ fn uftrace_reports_the_same_calls_and_times() {
         user: frames.is_empty(),
         regions: Vec::new(),
         stacks: vec![OpenStack { thread: 1, running: true, frames: frames.to_vec() }],
+        ..ChunkState::default()
     };
     let open = [(0, How::Syscall), (1, How::Call)];
     let (bytes, recording) = trace(&[

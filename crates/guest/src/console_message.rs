@@ -43,9 +43,12 @@ pub struct Collect {
     pub ftrace: bool,
 }
 
-/// The kernel command line options that tell init which run to make.
-pub fn boot_options(run: &str, collect: Collect) -> String {
+/// The kernel command line options that tell init which run to make, and on how many CPUs if that is not one.
+pub fn boot_options(run: &str, collect: Collect, cpus: u32) -> String {
     let mut options = format!("kt.run={run}");
+    if cpus > 1 {
+        options += &format!(" kt.cpus={cpus}");
+    }
     if collect.gcov {
         options += " kt.gcov=1";
     }
@@ -72,9 +75,9 @@ mod tests {
     #[test]
     fn options() {
         assert_eq!(
-            boot_options("training", Collect { gcov: true, ftrace: false }),
-            "kt.run=training kt.gcov=1"
+            boot_options("training", Collect { gcov: true, ftrace: false }, 2),
+            "kt.run=training kt.cpus=2 kt.gcov=1"
         );
-        assert_eq!(boot_options("measured", Collect::default()), "kt.run=measured");
+        assert_eq!(boot_options("measured", Collect::default(), 1), "kt.run=measured");
     }
 }

@@ -59,5 +59,5 @@ pub use problem::Problem;
 pub use programs::{compile, compile_contain};
 pub use suite::{Suite, SuiteRow, Unit, AGGREGATE};
 pub use workload::{
-    Better, Command, Metric, Probe, Ready, Run, Service, Step, Workload, LIMIT_SECONDS, RUNS,
+    Better, Command, Metric, Probe, Ready, Run, Service, Step, Workload, LIMIT_SECONDS, MAX_CPUS, RUNS,
 };

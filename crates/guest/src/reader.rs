@@ -2,7 +2,7 @@
 
 use crate::fields::{Fields, Source};
 use crate::workload::{Better, Command, Metric, Probe, Ready, Run, Service, Step};
-use crate::{Problem, Workload};
+use crate::{Problem, Workload, MAX_CPUS};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -99,6 +99,7 @@ impl Reader<'_> {
         let setup = self.commands(&mut top, "setup");
         let s = &mut self.source;
         let memory_mb = top.integer(s, "memory_mb", 64..=1 << 20).map_or(1024, |l| l.value as u32);
+        let cpus = top.integer(s, "cpus", 1..=MAX_CPUS.into()).map_or(1, |l| l.value as u32);
         let time_limit_seconds =
             top.integer(s, "time_limit_seconds", 1..=7 * 24 * 3600).map_or(900, |l| l.value as u64);
         let network_cards = top.integer(s, "network_cards", 0..=8).map_or(0, |l| l.value as u32);
@@ -125,6 +126,7 @@ impl Reader<'_> {
             training,
             measured,
             memory_mb,
+            cpus,
             time_limit_seconds,
             network_cards,
             append,

@@ -39,6 +39,8 @@ pub struct Workload {
     pub measured: Run,
     /// Of the guest, in MiB.
     pub memory_mb: u32,
+    /// Of the guest, 1 to [`MAX_CPUS`].
+    pub cpus: u32,
     /// For the whole guest, wall clock.
     pub time_limit_seconds: u64,
     /// Network cards, all on one wire: `eth0`, `eth1`, …
@@ -46,6 +48,9 @@ pub struct Workload {
     /// For the guest kernel's command line.
     pub append: String,
 }
+
+/// CPUs of a guest at most: QEMU has room for the counters of so many.
+pub const MAX_CPUS: u32 = 16;
 
 /// A program that stays in the background.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

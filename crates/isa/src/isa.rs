@@ -34,6 +34,9 @@ pub trait Isa {
     }
     /// The first two arguments of a function, and of a mark.
     const ARGUMENTS: [Register; 2];
+    /// Where `struct task_struct` says whether a thread can run: `__state`, 4 bytes, 0 if it can. It is the first member
+    /// after `struct thread_info`, which begins it.
+    const TASK_STATE: u64;
     /// Where user code goes on after a system call: from its first instruction on, and before its return.
     const SYSTEM_CALL_RETURN: Register;
     /// The port, where it is in a register, and the value of [`TagAccess::Port`].

@@ -75,6 +75,7 @@ mod symbols;
 mod task;
 mod tools;
 mod triggers;
+mod variables;
 
 pub use arch::Arch;
 pub use build::build;

@@ -5,7 +5,7 @@ use crate::config::{BranchConfig, BtbConfig, FrontEndConfig};
 use crate::lru::LruSets;
 use crate::Mode;
 use serde::{Deserialize, Serialize};
-use std::ops::Sub;
+use std::ops::{Add, Sub};
 
 /// What is counted behind the first level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,6 +75,25 @@ impl Sub for SecondLevelModeCounts {
             btb_l2_hits: self.btb_l2_hits - before.btb_l2_hits,
             btb_misses: self.btb_misses - before.btb_misses,
             mispredictions: self.mispredictions - before.mispredictions,
+        }
+    }
+}
+
+impl Add for SecondLevelCounts {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { kernel: self.kernel + other.kernel, user: self.user + other.user }
+    }
+}
+
+impl Add for SecondLevelModeCounts {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            l2_misses: self.l2_misses + other.l2_misses,
+            btb_l2_hits: self.btb_l2_hits + other.btb_l2_hits,
+            btb_misses: self.btb_misses + other.btb_misses,
+            mispredictions: self.mispredictions + other.mispredictions,
         }
     }
 }

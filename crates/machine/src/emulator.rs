@@ -36,7 +36,7 @@ impl Emulator {
     fn command(&self, kernel: &Kernel, request: &RunRequest, directory: &Path) -> Command {
         let mut command = qemu::program(None);
         qemu::bare(&mut command);
-        command.args(["-accel", "tcg", "-cpu", CPU, "-smp", "1"]);
+        command.args(["-accel", "tcg", "-cpu", CPU, "-smp", &processors(request.demands.cpus)]);
         // One instruction is one nanosecond; idle time is skipped; the clock and all that QEMU
         // draws at random begin the same every time.
         command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm", "-seed", "1"]);
@@ -59,6 +59,11 @@ impl Emulator {
     }
 }
 
+/// A socket each: without ACPI the kernel finds CPUs in the firmware's table of processors, which lists one of a socket.
+fn processors(cpus: u32) -> String {
+    format!("{cpus},sockets={cpus}")
+}
+
 impl Machine for Emulator {
     fn name(&self) -> &'static str {
         "emulator"
@@ -66,7 +71,7 @@ impl Machine for Emulator {
 
     /// QEMU's version, the recorder's code, the options.
     fn identity(&self) -> Result<String> {
-        Ok(kerntune_work::ContentHash::new("emulator/2")
+        Ok(kerntune_work::ContentHash::new("emulator/3")
             .field("qemu", qemu::version()?)
             .field("cpu", CPU)
             .field("network card", CARD)
@@ -82,7 +87,7 @@ impl Machine for Emulator {
         }
         let directory = directory.canonicalize().at("open", directory)?;
         if let Some(capture) = &request.capture {
-            let spec = recorder_spec(kernel, capture, &directory)?;
+            let spec = recorder_spec(kernel, capture, request.demands.cpus, &directory)?;
             write_json(&directory.join(files::SPEC), &spec)?;
         }
         let command = self.command(kernel, request, &directory);

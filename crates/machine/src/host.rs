@@ -56,7 +56,7 @@ impl Machine for Host {
         let initramfs = request.initramfs.canonicalize().at("open", request.initramfs)?;
         let (users, memory_mb) = (Users::here()?, request.demands.memory_mb);
         let mut command = command(&self.program, users, memory_mb);
-        command.arg(initramfs).args(boot_options(request.run, request.collect).split_whitespace());
+        command.arg(initramfs).args(boot_options(request.run, request.collect, 1).split_whitespace());
         let limits = Limits { what: self.what.clone(), ..request.limits() };
         let outcome = process::run(command, &limits, &directory, memory_mb, progress, died);
         outcome.map_err(|error| lonely(error, users))
@@ -66,6 +66,8 @@ impl Machine for Host {
 fn able(request: &RunRequest) -> Result<()> {
     let what = if request.kernel.is_some() {
         "boot a kernel: what it runs, runs under its own"
+    } else if request.demands.cpus > 1 {
+        "have a number of CPUs: it has those of this machine; use a workload without `cpus`"
     } else if request.capture.is_some() {
         "record: the emulator does"
     } else {

@@ -88,6 +88,8 @@ fn able<'a>(request: &RunRequest<'a>) -> Result<&'a Kernel> {
         "record: it only times (`kerntune time`); the emulator records"
     } else if request.demands.network_cards > 0 {
         "have network cards: use a workload without `network_cards`"
+    } else if request.demands.cpus > 1 {
+        "have several CPUs yet: use a workload without `cpus`"
     } else {
         return Ok(kernel);
     };
@@ -120,6 +122,8 @@ mod tests {
         able(&request).unwrap();
         let recorded = RunRequest { capture: Some(Default::default()), ..request.clone() };
         assert!(refused(&recorded).contains("the machine kvm cannot record"));
+        let two = RunRequest { demands: Demands { cpus: 2, ..request.demands }, ..request.clone() };
+        assert!(refused(&two).contains("several CPUs"));
         assert!(refused(&RunRequest { demands: Demands { network_cards: 1, ..request.demands }, ..request })
             .contains("network cards"));
         kernel.manifest.arch = Arch::Um;

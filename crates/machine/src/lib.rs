@@ -41,6 +41,7 @@ mod machine;
 mod outcome;
 mod pattern;
 mod points;
+mod probes;
 mod process;
 mod qemu;
 mod recorder;

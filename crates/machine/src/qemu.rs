@@ -65,7 +65,7 @@ pub(crate) fn guest(
     command.args(["-m", &request.demands.memory_mb.to_string()]);
     command.arg("-kernel").arg(kernel.bzimage());
     command.arg("-initrd").arg(request.initramfs);
-    let options = boot_options(request.run, request.collect);
+    let options = boot_options(request.run, request.collect, request.demands.cpus);
     let words = [COMMAND_LINE, more, &options, request.demands.append];
     let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
     command.args(["-append", &words.join(" ")]);

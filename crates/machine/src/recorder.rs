@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::request::CaptureRequest;
-use crate::{function_kinds, Error, Result};
+use crate::{function_kinds, probes, Error, Result};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_trace::{Capture, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};
 use kerntune_work::IoContext;
@@ -47,8 +47,13 @@ pub(crate) fn recorder_code(path: &Path) -> Result<String> {
     code.filter(|code| !code.is_empty()).ok_or_else(|| Error::NotARecorder { path: path.to_owned() })
 }
 
-/// What the recorder is told for a kernel.
-pub fn recorder_spec(kernel: &Kernel, capture: &CaptureRequest, output: &Path) -> Result<RecorderSpec> {
+/// What the recorder is told for a kernel on so many CPUs.
+pub fn recorder_spec(
+    kernel: &Kernel,
+    capture: &CaptureRequest,
+    cpus: u32,
+    output: &Path,
+) -> Result<RecorderSpec> {
     let symbols = Symbols::load(&kernel.vmlinux())?;
     let task = &kernel.manifest.task;
     // Offsets in a structure of some kilobytes.
@@ -71,6 +76,7 @@ pub fn recorder_spec(kernel: &Kernel, capture: &CaptureRequest, output: &Path) -
                 size: f.size,
                 kind,
                 skip: left_out(at),
+                probe: probes::probe(&f.name).filter(|_| cpus > 1 && capture.functions),
                 conditional: conditional.contains(&f.address),
             })
             .collect(),
@@ -81,6 +87,10 @@ pub fn recorder_spec(kernel: &Kernel, capture: &CaptureRequest, output: &Path) -
             pid: offset(task.pid_offset),
             tgid: offset(task.tgid_offset),
             comm: offset(task.comm_offset),
+        },
+        per_cpu: match cpus > 1 && capture.functions {
+            true => probes::per_cpu_offsets(&kernel.vmlinux())?,
+            false => None,
         },
         model: capture.model.clone(),
     })

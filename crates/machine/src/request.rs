@@ -40,6 +40,8 @@ pub struct CaptureRequest {
 pub struct Demands<'a> {
     /// The guest's memory in MiB.
     pub memory_mb: u32,
+    /// The guest's CPUs, at least one.
+    pub cpus: u32,
     /// Network cards of the guest, all on one wire.
     pub network_cards: u32,
     /// More for the kernel's command line.
@@ -54,6 +56,7 @@ impl Default for Demands<'_> {
     fn default() -> Self {
         Self {
             memory_mb: 1024,
+            cpus: 1,
             network_cards: 0,
             append: "",
             boot_limit_seconds: BOOT_SECONDS,
@@ -67,6 +70,7 @@ impl<'a> Demands<'a> {
     pub fn of(workload: &'a Workload) -> Self {
         Self {
             memory_mb: workload.memory_mb,
+            cpus: workload.cpus,
             network_cards: workload.network_cards,
             append: &workload.append,
             time_limit_seconds: workload.time_limit_seconds,
@@ -77,8 +81,10 @@ impl<'a> Demands<'a> {
     /// Adds to a key what decides how a run comes out.
     fn named(&self, key: Key) -> Key {
         // Every field is named here, so that a new one is not forgotten. Limits decide only whether there is a result.
-        let Self { memory_mb, network_cards, append, boot_limit_seconds: _, time_limit_seconds: _ } = self;
+        let Self { memory_mb, cpus, network_cards, append, boot_limit_seconds: _, time_limit_seconds: _ } =
+            self;
         key.field("memory", memory_mb.to_string())
+            .field("cpus", cpus.to_string())
             .field("network cards", network_cards.to_string())
             .field("append", append)
     }

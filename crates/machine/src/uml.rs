@@ -60,6 +60,8 @@ fn able<'a>(request: &RunRequest<'a>) -> Result<&'a Kernel> {
         "record: it only times (`kerntune time`); record a kernel built without --arch um in the emulator"
     } else if request.demands.network_cards > 0 {
         "have network cards: use a workload without `network_cards`"
+    } else if request.demands.cpus > 1 {
+        "have several CPUs: use a workload without `cpus`"
     } else {
         return Ok(kernel);
     };
@@ -73,7 +75,7 @@ fn command(uml: Uml, kernel: &Kernel, request: &RunRequest, directory: &Path) ->
     // The management socket's directory; it would be below the home directory.
     command.arg(format!("uml_dir={}/", directory.join("uml").display())).arg("umid=kt");
     command.args(OPTIONS);
-    command.args(boot_options(request.run, request.collect).split_whitespace());
+    command.args(boot_options(request.run, request.collect, 1).split_whitespace());
     command.args(request.demands.append.split_whitespace());
     command.current_dir(directory);
     command
@@ -146,6 +148,8 @@ mod tests {
         assert!(
             refused(&RunRequest { capture: Some(Default::default()), ..request.clone() }).contains("record")
         );
+        let two = RunRequest { demands: Demands { cpus: 2, ..request.demands }, ..request.clone() };
+        assert!(refused(&two).contains("several CPUs"));
         assert!(refused(&RunRequest { demands: Demands { network_cards: 1, ..request.demands }, ..request })
             .contains("network cards"));
         kernel.manifest.arch = Arch::X86_64;

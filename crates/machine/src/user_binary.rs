@@ -201,7 +201,7 @@ fn finish(
             Some(&owner) if owner as usize != at => FunctionKind::Part(owner),
             _ => FunctionKind::Plain,
         };
-        specs.push(FunctionSpec { address, size, kind, skip: false, conditional: false });
+        specs.push(FunctionSpec { address, size, kind, skip: false, probe: None, conditional: false });
     }
     (specs, functions.into_values().map(|candidate| candidate.name).collect())
 }

@@ -40,6 +40,7 @@ mod histogram;
 mod kinds;
 mod manifest;
 mod merge;
+mod merge_cpus;
 mod parquet_file;
 mod parquet_guard;
 mod sampled;
@@ -64,8 +65,9 @@ pub use sampled::{Counted, Sampled};
 pub use scope::{Scope, ScopeTotals};
 pub use store::{find, keep, list, remove, Entry, Listing};
 pub use tables::{
-    Block, CallArc, Edge, FunctionStats, HistogramBucket, IdleStats, ModelEventStats, PathNode, PointStats,
-    RegionStats, SwitchStats, Symbol, TableSchema, Tables, ThreadStats, SCHEMA,
+    Block, CallArc, CpuInterruptStats, CpuStats, DelayStats, Edge, FunctionStats, HistogramBucket, IdleStats,
+    LockStats, MigrationStats, ModelEventStats, PathNode, PointStats, RegionStats, SignalStats, SwitchStats,
+    Symbol, TableSchema, Tables, ThreadStats, SCHEMA,
 };
 pub use totals::FunctionTotals;
 pub use units::{Address, FunctionIndex, Instructions, Nanoseconds};

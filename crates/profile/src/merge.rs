@@ -6,6 +6,7 @@
 //! the second `tcp_rr` of the other), threads by kind, ids, name and occurrence. Regions that only
 //! a later profile has come last: [`Tables::within`] holds if all ran the same regions in order.
 
+use crate::merge_cpus::CpuSum;
 use crate::{
     Address, Block, CallArc, Carried, Counted, Edge, Error, FunctionIndex, FunctionTotals, HistogramBucket,
     IdleStats, Instructions, Manifest, ModelEvent, ModelEventStats, PathNode, PointStats, Profile,
@@ -200,6 +201,7 @@ struct Sum {
     idles: BTreeMap<(u32, FunctionIndex, u32), (u64, crate::Nanoseconds)>,
     points: BTreeMap<(u32, String, FunctionIndex), u64>,
     model_events: BTreeMap<(u32, ModelEvent), (u64, u64)>,
+    cpus: CpuSum,
 }
 
 impl Sum {
@@ -264,6 +266,7 @@ impl Sum {
             let sum = self.points.entry(key).or_default();
             *sum = sum.saturating_add(times(row.count));
         }
+        self.cpus.add(part, weight, region, function);
         Ok(())
     }
 
@@ -369,7 +372,7 @@ impl Sum {
     }
 
     fn finish(self) -> Tables {
-        Tables {
+        let mut tables = Tables {
             functions: self.functions.into_iter().map(|((region, _), totals)| totals.row(region)).collect(),
             model_events: (self.model_events.into_iter())
                 .map(|((region, event), (kernel, user))| ModelEventStats { region, event, kernel, user })
@@ -423,7 +426,10 @@ impl Sum {
             points: (self.points.into_iter())
                 .map(|((region, point, function), count)| PointStats { region, point, function, count })
                 .collect(),
-        }
+            ..Tables::default()
+        };
+        self.cpus.finish(&mut tables);
+        tables
     }
 }
 

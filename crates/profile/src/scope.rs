@@ -52,6 +52,11 @@ impl Scope {
         (!scope.outermost.is_empty()).then_some(scope)
     }
 
+    /// The regions of it that are in no other: rows that include the regions within are added for these.
+    pub fn outermost(&self) -> &[u32] {
+        &self.outermost
+    }
+
     /// Whether rows of this region count.
     pub fn contains(&self, region: u32) -> bool {
         self.wanted.get(region as usize).copied().unwrap_or(false)

@@ -19,7 +19,7 @@ pub struct TableSchema {
 }
 
 /// Tables that have a file only if they have rows: few profiles do.
-const RARE: &[&str] = &["model_events"];
+const RARE: &[&str] = &["model_events", "cpus", "cpu_interrupts", "signals", "migrations", "delays", "locks"];
 
 /// Whether a profile may lack the file of this table.
 pub(crate) fn is_rare(table: &str) -> bool {
@@ -350,6 +350,110 @@ tables! {
         idle_ns: Nanoseconds,
     }
 
+    /// What each of several CPUs did in a region, those within it included. What is left of the region's time it was
+    /// another CPU's turn.
+    cpus: CpuStats {
+        /// Row of [`Tables::regions`].
+        region: u32,
+        /// The CPU's number.
+        cpu: u32,
+        /// Instructions in the kernel.
+        kernel_instructions: Instructions,
+        /// Instructions in user mode.
+        user_instructions: Instructions,
+        /// Time that it executed, as the trace has it; 0 where functions were not recorded.
+        busy_ns: Nanoseconds,
+        /// Time in which it was halted.
+        halted_ns: Nanoseconds,
+        /// Interrupts.
+        interrupts: u64,
+        /// How often another thread got it.
+        switches: u64,
+    }
+
+    /// Interrupts of each of several CPUs.
+    cpu_interrupts: CpuInterruptStats {
+        /// Row of [`Tables::regions`].
+        region: u32,
+        /// The CPU's number.
+        cpu: u32,
+        /// Row of [`Tables::symbols`]: the interrupt's first function.
+        function: FunctionIndex,
+        /// How often.
+        count: u64,
+    }
+
+    /// Interrupts that CPUs send each other.
+    signals: SignalStats {
+        /// Row of [`Tables::regions`].
+        region: u32,
+        /// The CPU that sends.
+        from_cpu: u32,
+        /// The CPU that is interrupted.
+        to_cpu: u32,
+        /// The function that sends, which says what kind it is; or [`FunctionIndex::NONE`].
+        function: FunctionIndex,
+        /// The function on whose behalf: the topmost open one that is not of the scheduler or the like, or
+        /// [`FunctionIndex::NONE`].
+        reason: FunctionIndex,
+        /// How often.
+        count: u64,
+    }
+
+    /// Threads that go on on another CPU.
+    migrations: MigrationStats {
+        /// Row of [`Tables::regions`].
+        region: u32,
+        /// Name of the thread.
+        comm: String,
+        /// The CPU that it ran on.
+        from_cpu: u32,
+        /// The CPU that it is to run on.
+        to_cpu: u32,
+        /// The function that moves it, or [`FunctionIndex::NONE`].
+        reason: FunctionIndex,
+        /// How often.
+        count: u64,
+    }
+
+    /// How long threads that could run waited for a CPU.
+    delays: DelayStats {
+        /// Row of [`Tables::regions`] in which the thread got one.
+        region: u32,
+        /// Name of the thread.
+        comm: String,
+        /// Name of the thread that woke it up, `[interrupt]`, or nothing if a CPU had been taken from it.
+        waker: String,
+        /// Bucket of the time, see [`crate::bucket_of`].
+        bucket: u32,
+        /// How often.
+        count: u64,
+        /// That time in all.
+        delay_ns: Nanoseconds,
+        /// The longest.
+        max_ns: Nanoseconds,
+    }
+
+    /// Locks that had to be waited for.
+    locks: LockStats {
+        /// Row of [`Tables::regions`] in which the wait ended.
+        region: u32,
+        /// The function that waits, which says what kind of lock it is.
+        function: FunctionIndex,
+        /// Where the lock is in memory.
+        address: Address,
+        /// The variable that it is or is in, with the offset; nothing where it is not in one of the kernel's.
+        name: String,
+        /// The function on whose behalf: the topmost open one that is not one of locking, or [`FunctionIndex::NONE`].
+        caller: FunctionIndex,
+        /// How often.
+        count: u64,
+        /// Time from when the function began to when it ended, whoever ran meanwhile.
+        wait_ns: Nanoseconds,
+        /// The longest.
+        max_ns: Nanoseconds,
+    }
+
     /// Inline points that were passed.
     points: PointStats {
         /// Row of [`Tables::regions`].
@@ -419,6 +523,27 @@ impl Tables {
         }
         if let Some(row) = self.idles.iter().find(|r| no_caller(r.waker) || no_region(r.region)) {
             return Some(("idles", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.cpus.iter().find(|r| no_region(r.region)) {
+            return Some(("cpus", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.cpu_interrupts.iter().find(|r| no_function(r.function) || no_region(r.region))
+        {
+            return Some(("cpu_interrupts", format!("{row:?} refers to nothing")));
+        }
+        let bad = |r: &&SignalStats| no_caller(r.function) || no_caller(r.reason) || no_region(r.region);
+        if let Some(row) = self.signals.iter().find(bad) {
+            return Some(("signals", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.migrations.iter().find(|r| no_caller(r.reason) || no_region(r.region)) {
+            return Some(("migrations", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.delays.iter().find(|r| no_region(r.region)) {
+            return Some(("delays", format!("{row:?} refers to nothing")));
+        }
+        let bad = |r: &&LockStats| no_function(r.function) || no_caller(r.caller) || no_region(r.region);
+        if let Some(row) = self.locks.iter().find(bad) {
+            return Some(("locks", format!("{row:?} refers to nothing")));
         }
         let row = self.points.iter().find(|r| no_caller(r.function) || no_region(r.region))?;
         Some(("points", format!("{row:?} refers to nothing")))

@@ -163,6 +163,13 @@ proptest! {
             |t| t.idles.iter().map(|r| r.count + r.idle_ns.0).sum(),
             |t| t.points.iter().map(|r| r.count).sum(),
             |t| t.model_events.iter().map(|r| r.kernel + r.user).sum(),
+            |t| t.cpus.iter().map(|r| r.kernel_instructions.0 + r.busy_ns.0 + r.halted_ns.0).sum(),
+            |t| t.cpus.iter().map(|r| r.user_instructions.0 + r.interrupts + r.switches).sum(),
+            |t| t.cpu_interrupts.iter().map(|r| r.count).sum(),
+            |t| t.signals.iter().map(|r| r.count).sum(),
+            |t| t.migrations.iter().map(|r| r.count).sum(),
+            |t| t.delays.iter().map(|r| r.count + r.delay_ns.0).sum(),
+            |t| t.locks.iter().map(|r| r.count + r.wait_ns.0).sum(),
         ] {
             prop_assert_eq!(of(&sum.tables), weigh(&of));
         }

@@ -71,7 +71,7 @@ impl Machine for Rehearsal {
         let directory = directory.canonicalize().at("open", directory)?;
         let mut driver = match &request.capture {
             Some(capture) => {
-                let spec = recorder_spec(kernel, capture, &directory)?;
+                let spec = recorder_spec(kernel, capture, 1, &directory)?;
                 write_json(&directory.join(files::SPEC), &spec)?;
                 Some(Driver::new(&spec).map_err(gave_up)?)
             }

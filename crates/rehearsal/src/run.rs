@@ -90,7 +90,8 @@ fn translate(cpu: &mut Cpu, driver: Option<&mut Driver>) -> Translated {
             break;
         }
     }
-    let hooks = driver.map(|driver| driver.translate(&raw, cpu));
+    let page = cpu.rip >> 12;
+    let hooks = driver.map(|driver| driver.translate(&raw, page, cpu));
     Translated { insns, hooks }
 }
 

@@ -1,6 +1,7 @@
 //! Aligned columns of text.
 
 use crate::style::{printable, Role, Style};
+use kerntune_compare::number::grouped;
 
 /// Which side of its column a text stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,18 @@ impl Columns {
     /// An empty line between groups.
     pub fn gap(&mut self) {
         self.rows.push(Vec::new());
+    }
+
+    /// An empty line, the lines, and how many rows there are beyond the first `top`; nothing of no rows.
+    pub fn below(&self, all: usize, top: usize, style: Style) -> String {
+        if all == 0 {
+            return String::new();
+        }
+        let more = match all.saturating_sub(top) {
+            0 => String::new(),
+            more => style.paint(Role::Faint, &format!("{} more (--top)\n", grouped(more as u64))),
+        };
+        format!("\n{}{more}", self.render(style))
     }
 
     /// The lines, each with its newline.

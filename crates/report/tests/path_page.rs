@@ -110,7 +110,8 @@ fn script() -> Vec<(u64, Event)> {
 fn trace() -> (Vec<u8>, Recording) {
     let stack = OpenStack { thread: 1, running: true, frames: Vec::new() };
     let mut raw = Vec::new();
-    ChunkState { user: true, regions: Vec::new(), stacks: vec![stack] }.write(&mut raw);
+    ChunkState { user: true, regions: Vec::new(), stacks: vec![stack], ..ChunkState::default() }
+        .write(&mut raw);
     let state = raw.len() as u32;
     let mut end = BEGIN;
     let events = script();
@@ -143,11 +144,14 @@ fn trace() -> (Vec<u8>, Recording) {
         kernel: ModeCounters::default(),
         user: ModeCounters::default(),
         model_events: Vec::new(),
+        cpus: Vec::new(),
     };
     let recording = Recording {
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: function("[unknown code]"),
+        cpus: 1,
+        per_cpu: Vec::new(),
         regions: vec![region],
         threads: vec![thread(0, "swapper/0"), thread(57, "rr")],
         events: events.len() as u64,

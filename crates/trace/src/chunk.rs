@@ -55,7 +55,7 @@ impl TraceHeader {
 /// What each chunk begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkHeader {
-    /// The virtual CPU whose events these are.
+    /// The virtual CPU that executes where the chunk begins.
     pub vcpu: u32,
     /// 0, 1, 2 … within the trace.
     pub sequence: u32,
@@ -122,17 +122,46 @@ impl ChunkHeader {
 pub struct ChunkState {
     /// Whether the CPU is in user mode.
     pub user: bool,
+    /// The other CPUs, on which time stands still.
+    pub waiting: Vec<WaitingCpu>,
     /// The regions that are open (index into [`crate::Recording::regions`]), outermost first.
     pub regions: Vec<u32>,
     /// The threads with open frames, and the one that runs.
     pub stacks: Vec<OpenStack>,
 }
 
+/// A CPU that does not execute where a chunk begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitingCpu {
+    /// Its number.
+    pub cpu: u32,
+    /// The thread that runs there: index into [`crate::Recording::threads`].
+    pub thread: u32,
+    /// Whether it is in user mode.
+    pub user: bool,
+}
+
+impl WaitingCpu {
+    /// Bytes of one.
+    const BYTES: usize = 9;
+}
+
 impl ChunkState {
-    /// Appends what comes before the stacks ([`OpenStack::write`]): user u8, region count u32,
-    /// regions u32.
-    pub fn write_head(user: bool, regions: impl ExactSizeIterator<Item = u32>, out: &mut Vec<u8>) {
+    /// Appends what comes before the stacks ([`OpenStack::write`]): user u8; count u32 of the CPUs that wait, each with
+    /// cpu u32, thread u32, user u8; region count u32, regions u32.
+    pub fn write_head(
+        user: bool,
+        waiting: impl ExactSizeIterator<Item = WaitingCpu>,
+        regions: impl ExactSizeIterator<Item = u32>,
+        out: &mut Vec<u8>,
+    ) {
         out.push(user.into());
+        out.extend_from_slice(&(waiting.len() as u32).to_le_bytes());
+        for WaitingCpu { cpu, thread, user } in waiting {
+            out.extend_from_slice(&cpu.to_le_bytes());
+            out.extend_from_slice(&thread.to_le_bytes());
+            out.push(user.into());
+        }
         out.extend_from_slice(&(regions.len() as u32).to_le_bytes());
         for region in regions {
             out.extend_from_slice(&region.to_le_bytes());
@@ -141,7 +170,7 @@ impl ChunkState {
 
     /// Appends all of it.
     pub fn write(&self, out: &mut Vec<u8>) {
-        Self::write_head(self.user, self.regions.iter().copied(), out);
+        Self::write_head(self.user, self.waiting.iter().copied(), self.regions.iter().copied(), out);
         for stack in &self.stacks {
             OpenStack::write(stack.thread, stack.running, &stack.frames, out);
         }
@@ -149,18 +178,31 @@ impl ChunkState {
 
     /// Reads a chunk's state.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        const WHAT: &str = "chunk's open regions";
-        let [user] = read(bytes, 0, WHAT)?;
-        if user > 1 {
-            return Err(Error::Invalid { what: WHAT, found: user.into(), at: 0 });
-        }
-        let count = u32::from_le_bytes(read(bytes, 1, WHAT)?) as usize;
-        let end = count.checked_mul(4).and_then(|length| length.checked_add(5));
-        let end = end.filter(|&end| end <= bytes.len());
-        let end = end.ok_or(Error::Truncated { what: WHAT, at: bytes.len() })?;
-        let word = |raw: &[u8]| u32::from_le_bytes(raw.try_into().unwrap_or_default());
-        let regions = bytes[5..end].chunks_exact(4).map(word).collect();
-        Ok(Self { user: user == 1, regions, stacks: OpenStack::parse_all(&bytes[end..])? })
+        const WHAT: &str = "chunk's CPUs and open regions";
+        let flag = |at| match read(bytes, at, WHAT)? {
+            [flag @ (0 | 1)] => Ok(flag == 1),
+            [found] => Err(Error::Invalid { what: WHAT, found: found.into(), at }),
+        };
+        let word = |at| read(bytes, at, WHAT).map(u32::from_le_bytes);
+        // The bytes of a list, which must be there before there is room made for it.
+        let list = |at: usize, size: usize| {
+            let count = word(at)? as usize;
+            let end = count.checked_mul(size).and_then(|length| length.checked_add(at + 4));
+            match end.filter(|&end| end <= bytes.len()) {
+                Some(end) => Ok((at + 4..end).step_by(size)),
+                None => Err(Error::Truncated { what: WHAT, at: bytes.len() }),
+            }
+        };
+        let user = flag(0)?;
+        let cpus = list(1, WaitingCpu::BYTES)?;
+        let after = 5 + cpus.len() * WaitingCpu::BYTES;
+        let waiting =
+            cpus.map(|at| Ok(WaitingCpu { cpu: word(at)?, thread: word(at + 4)?, user: flag(at + 8)? }));
+        let waiting = waiting.collect::<Result<_, Error>>()?;
+        let open = list(after, 4)?;
+        let end = after + 4 + open.len() * 4;
+        let regions = open.map(word).collect::<Result<_, Error>>()?;
+        Ok(Self { user, waiting, regions, stacks: OpenStack::parse_all(&bytes[end..])? })
     }
 }
 
@@ -246,12 +288,16 @@ mod tests {
         assert_eq!(ChunkHeader::parse(&header.to_bytes()), Ok(header));
         let stack =
             OpenStack { thread: 3, running: true, frames: vec![(9, How::Syscall), (70_000, How::Jump)] };
-        let state = ChunkState { user: true, regions: vec![4, 9], stacks: vec![stack] };
+        let waiting = vec![
+            WaitingCpu { cpu: 2, thread: 70_000, user: true },
+            WaitingCpu { cpu: 0, thread: 1, user: false },
+        ];
+        let state = ChunkState { user: true, waiting, regions: vec![4, 9], stacks: vec![stack] };
         let mut bytes = Vec::new();
         state.write(&mut bytes);
         assert_eq!(ChunkState::parse(&bytes), Ok(state));
         assert!(ChunkState::parse(&bytes[..bytes.len() - 1]).is_err());
-        assert!(ChunkState::parse(&bytes[..8]).is_err());
+        assert!((0..35).all(|length| ChunkState::parse(&bytes[..length]).is_err()));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use crate::event::{kind, other};
 use crate::{Event, How, Weights};
 
-/// The longest encoding of one event in bytes: a number of 10 bytes, weights of 30, a kind, a
-/// number of 10.
-pub const EVENT_MAX: usize = 52;
+/// The longest encoding of one event in bytes: a number of 10 bytes, weights of 30, a kind, and the arguments of
+/// [`Event::Lock`], which take 23.
+pub const EVENT_MAX: usize = 64;
 
 /// Appends one event of a trace without weights. `delta` is the number of instructions since the
 /// event before it.
@@ -58,10 +58,27 @@ fn rare(out: &mut Vec<u8>, event: Event) {
         Event::RegionEnd { region } => (other::REGION_END, Some(region)),
         Event::Point { point } => (other::POINT, Some(point)),
         Event::Exit | Event::Operation => (other::OPERATION, None),
+        Event::Cpu { cpu } => (other::CPU, Some(cpu)),
+        Event::Wake { thread } => (other::WAKE, Some(thread)),
+        Event::Signal { cpu } => (other::SIGNAL, Some(cpu)),
         Event::Idle { ns } => {
             out.push(other::IDLE);
-            out.extend_from_slice(&ns.to_le_bytes());
-            return;
+            return out.extend_from_slice(&ns.to_le_bytes());
+        }
+        Event::Delay { waker, ns } => {
+            out.push(other::DELAY);
+            number(out, waker.code());
+            return number(out, ns);
+        }
+        Event::Migrate { thread, from, to } => {
+            out.push(other::MIGRATE);
+            return [thread, from, to].into_iter().for_each(|value| number(out, value.into()));
+        }
+        Event::Lock { function, address, ns } => {
+            out.push(other::LOCK);
+            number(out, function.into());
+            out.extend_from_slice(&address.to_le_bytes());
+            return number(out, ns);
         }
     };
     out.push(code);
@@ -82,7 +99,7 @@ fn number(out: &mut Vec<u8>, mut value: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Decoder;
+    use crate::{Decoder, Waker};
     use proptest::prelude::*;
 
     fn any_event() -> impl Strategy<Value = Event> {
@@ -105,6 +122,24 @@ mod tests {
             any::<u32>().prop_map(|region| Event::RegionBegin { region }),
             any::<u32>().prop_map(|region| Event::RegionEnd { region }),
             any::<u32>().prop_map(|point| Event::Point { point }),
+            any::<u32>().prop_map(|cpu| Event::Cpu { cpu }),
+            any::<u32>().prop_map(|thread| Event::Wake { thread }),
+            (
+                prop_oneof![
+                    Just(Waker::Nobody),
+                    Just(Waker::Interrupt),
+                    any::<u32>().prop_map(Waker::Thread)
+                ],
+                any::<u64>()
+            )
+                .prop_map(|(waker, ns)| Event::Delay { waker, ns }),
+            any::<[u32; 3]>().prop_map(|[thread, from, to]| Event::Migrate { thread, from, to }),
+            any::<u32>().prop_map(|cpu| Event::Signal { cpu }),
+            (any::<u32>(), any::<[u64; 2]>()).prop_map(|(function, [address, ns])| Event::Lock {
+                function,
+                address,
+                ns
+            }),
         ]
     }
 

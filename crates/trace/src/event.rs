@@ -25,7 +25,7 @@ impl How {
     }
 }
 
-/// One thing that happened on a virtual CPU.
+/// One thing that happened on the CPU that executes.
 ///
 /// Reading keeps one stack of frames per thread. `Enter` pushes; every other event says exactly
 /// what it pops, so that a reader never guesses.
@@ -80,6 +80,77 @@ pub enum Event {
         /// Index into [`crate::RecorderSpec::points`].
         point: u32,
     },
+    /// Another CPU executes from here on: the thread that runs there goes on where it was. CPUs take turns, so that
+    /// each instruction has a time of its own on the one clock.
+    Cpu {
+        /// Its number.
+        cpu: u32,
+    },
+    /// A thread that sleeps is woken up.
+    Wake {
+        /// Index into [`crate::Recording::threads`].
+        thread: u32,
+    },
+    /// The thread that has just got the CPU had waited for one since it could run.
+    Delay {
+        /// Who had woken it up.
+        waker: Waker,
+        /// Virtual nanoseconds.
+        ns: u64,
+    },
+    /// A thread is to run on another CPU than where it ran.
+    Migrate {
+        /// Index into [`crate::Recording::threads`].
+        thread: u32,
+        /// The CPU that it ran on.
+        from: u32,
+        /// The CPU that it is to run on.
+        to: u32,
+    },
+    /// Another CPU is interrupted.
+    Signal {
+        /// Its number.
+        cpu: u32,
+    },
+    /// The running thread has got a lock for which it had to wait: a function that waits for locks has ended.
+    Lock {
+        /// Index into [`crate::RecorderSpec::functions`].
+        function: u32,
+        /// Where the lock is in memory.
+        address: u64,
+        /// Virtual nanoseconds since the function began, whoever ran meanwhile.
+        ns: u64,
+    },
+}
+
+/// Who made it possible for a thread to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Waker {
+    /// Nobody: the CPU had been taken from it.
+    Nobody,
+    /// An interrupt.
+    Interrupt,
+    /// A thread: index into [`crate::Recording::threads`].
+    Thread(u32),
+}
+
+impl Waker {
+    /// As a number, for the trace.
+    pub(crate) fn code(self) -> u64 {
+        match self {
+            Self::Nobody => 0,
+            Self::Interrupt => 1,
+            Self::Thread(thread) => u64::from(thread) + 2,
+        }
+    }
+
+    fn from_code(code: u64) -> Option<Self> {
+        Some(match code {
+            0 => Self::Nobody,
+            1 => Self::Interrupt,
+            thread => Self::Thread(u32::try_from(thread - 2).ok()?),
+        })
+    }
 }
 
 /// What passed beside time since the event before, in kernel and user mode together. It belongs to
@@ -121,6 +192,12 @@ pub(crate) mod other {
     pub const REGION_END: u8 = 9;
     pub const OPERATION: u8 = 10;
     pub const POINT: u8 = 11;
+    pub const CPU: u8 = 12;
+    pub const WAKE: u8 = 13;
+    pub const DELAY: u8 = 14;
+    pub const MIGRATE: u8 = 15;
+    pub const SIGNAL: u8 = 16;
+    pub const LOCK: u8 = 17;
 }
 
 /// Reads the events of one chunk's payload.
@@ -203,6 +280,21 @@ impl<'a> Decoder<'a> {
             other::REGION_END => Event::RegionEnd { region: self.number32()? },
             other::OPERATION => Event::Operation,
             other::POINT => Event::Point { point: self.number32()? },
+            other::CPU => Event::Cpu { cpu: self.number32()? },
+            other::WAKE => Event::Wake { thread: self.number32()? },
+            other::DELAY => {
+                let (code, at) = (self.number()?, self.at);
+                let waker =
+                    Waker::from_code(code).ok_or(Error::Invalid { what: "trace", found: code, at })?;
+                Event::Delay { waker, ns: self.number()? }
+            }
+            other::MIGRATE => {
+                Event::Migrate { thread: self.number32()?, from: self.number32()?, to: self.number32()? }
+            }
+            other::SIGNAL => Event::Signal { cpu: self.number32()? },
+            other::LOCK => {
+                Event::Lock { function: self.number32()?, address: self.fixed64()?, ns: self.number()? }
+            }
             found => return Err(Error::Invalid { what: "trace", found: found.into(), at }),
         })
     }

@@ -8,7 +8,8 @@
 //!
 //! Time is the guest's virtual time in nanoseconds. Under `-icount shift=0` one guest
 //! instruction is one nanosecond; idle time is a jump of virtual time that the recorder reads
-//! from the guest's own `rdtsc`. An event therefore carries the number of instructions since the
+//! from the guest's own `rdtsc`. Several CPUs take turns on that one clock ([`Event::Cpu`]), and it is
+//! idle when all are. An event therefore carries the number of instructions since the
 //! event before it, and only [`Event::Idle`] adds time of its own.
 //!
 //! ```
@@ -31,17 +32,21 @@ pub mod mark;
 mod recording;
 mod spec;
 
-pub use chunk::{ChunkHeader, ChunkState, OpenStack, TraceHeader, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES};
-pub use event::{Decoder, Event, How, Weights};
+pub use chunk::{
+    ChunkHeader, ChunkState, OpenStack, TraceHeader, WaitingCpu, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES,
+};
+pub use event::{Decoder, Event, How, Waker, Weights};
 pub use file::TraceFileWriter;
-pub use recording::{ChunkIndex, Health, ModeCounters, ModelEventCount, Recording, Region, Thread};
+pub use recording::{
+    ChunkIndex, CpuCounters, Health, ModeCounters, ModelEventCount, Recording, Region, Thread,
+};
 pub use spec::{
-    page_hash, BinarySpec, Capture, FunctionKind, FunctionSpec, PageSpec, RecorderSpec, TagWindow,
+    page_hash, BinarySpec, Capture, FunctionKind, FunctionSpec, PageSpec, Probe, RecorderSpec, TagWindow,
     TaskOffsets,
 };
 
 /// Version of everything in this crate; the recorder and the reader must be of the same one.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Exit status with which the recorder ends QEMU when it cannot go on (its message is on
 /// QEMU's error output).

@@ -14,6 +14,12 @@ pub struct Recording {
     /// Functions below this number are the kernel's, the number itself stands for kernel code in no
     /// known function, and those above are user code's.
     pub kernel_functions: u32,
+    /// How many virtual CPUs there were.
+    pub cpus: u32,
+    /// What to add to the address of a variable that each CPU has one of (`__per_cpu_offset`), by CPU; empty where it was
+    /// not asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub per_cpu: Vec<u64>,
     /// The regions in the order in which they began.
     pub regions: Vec<Region>,
     /// Every thread that was seen.
@@ -45,7 +51,7 @@ pub struct Region {
     pub begin_ns: u64,
     /// Virtual ns from begin to end.
     pub elapsed_ns: u64,
-    /// Virtual ns of it in which the CPU was halted.
+    /// Virtual ns of it in which the CPU was halted; of several, in which all were.
     pub idle_ns: u64,
     /// Operations done in it.
     pub operations: u64,
@@ -60,6 +66,31 @@ pub struct Region {
     /// What the parts of the model behind the first level counted; nothing of a model that has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub model_events: Vec<ModelEventCount>,
+    /// What each CPU did of it; empty if there is only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<CpuCounters>,
+}
+
+/// What one of several CPUs did in a region. What is left of the region's time it was another CPU's turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuCounters {
+    /// Instructions in the kernel.
+    pub kernel: u64,
+    /// Instructions in user mode.
+    pub user: u64,
+    /// Virtual ns in which it was halted, those included in which all were.
+    pub halted_ns: u64,
+}
+
+impl std::ops::Sub for CpuCounters {
+    type Output = Self;
+    fn sub(self, before: Self) -> Self {
+        Self {
+            kernel: self.kernel - before.kernel,
+            user: self.user - before.user,
+            halted_ns: self.halted_ns - before.halted_ns,
+        }
+    }
 }
 
 /// Events of one kind in a region.

@@ -25,6 +25,9 @@ pub struct RecorderSpec {
     pub tags: Option<TagWindow>,
     /// Where a thread's identity is in `struct task_struct`.
     pub task: TaskOffsets,
+    /// Where the kernel keeps the offsets of what each CPU has one of (`__per_cpu_offset`), if locks are to be told apart.
+    #[serde(default)]
+    pub per_cpu: Option<u64>,
     /// A front-end model's TOML text (`machines/*.toml`), if its misses are wanted.
     pub model: Option<String>,
 }
@@ -56,9 +59,29 @@ pub struct FunctionSpec {
     /// stands for what a thread does when none of its open functions is traced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip: bool,
+    /// What its arguments say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Probe>,
     /// Conditional jumps of other functions lead here. Matters where functions are skipped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub conditional: bool,
+}
+
+/// What a function's arguments say when it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Probe {
+    /// The first is the thread that is to be woken up: [`crate::Event::Wake`] if it sleeps, and [`crate::Event::Delay`]
+    /// when it runs.
+    Wake,
+    /// The first is a thread, the second the CPU that it is to run on: [`crate::Event::Migrate`] if that is another one.
+    Place,
+    /// The first is the CPU that is interrupted: [`crate::Event::Signal`].
+    Signal,
+    /// The first points to the CPUs that are interrupted, a bit each: [`crate::Event::Signal`] for each.
+    SignalAll,
+    /// The first is the lock that is waited for: [`crate::Event::Lock`] when the function ends.
+    Lock,
 }
 
 /// A binary whose functions are traced in user mode.

@@ -34,8 +34,13 @@ pub fn rebuild(work: &WorkDir, directory: &Path, partial: bool, progress: &dyn P
     let staged = work.stage(ROOM, &key)?;
     staged.clear()?;
     let points = points(directory, &old)?;
-    let input =
-        Input { partial, points: &points, ..Input::new(&run.trace, &run.recording, &old.tables.symbols) };
+    let objects = locks(&old);
+    let input = Input {
+        partial,
+        points: &points,
+        objects: &objects,
+        ..Input::new(&run.trace, &run.recording, &old.tables.symbols)
+    };
     progress.begin("analysing the trace", Some(run.recording.events));
     let analysis = analyze(&input, &mut |done| watch::at(progress, done));
     progress.end();
@@ -63,6 +68,15 @@ pub fn rebuild(work: &WorkDir, directory: &Path, partial: bool, progress: &dyn P
         }
     }
     Ok(Rebuilt { path: staged.publish()?, manifest, missing })
+}
+
+/// The names of locks, which the kernel had told.
+fn locks(old: &Profile) -> Vec<(u64, u64, String)> {
+    let named = old.tables.locks.iter().filter(|row| !row.name.is_empty());
+    let mut locks: Vec<_> = named.map(|row| (row.address.0, 1, row.name.clone())).collect();
+    locks.sort_unstable();
+    locks.dedup();
+    locks
 }
 
 /// The inline points of the recording, in the order of their numbers.

@@ -196,8 +196,14 @@ fn analyse(
         true => Box::new(File::open(&path).at("open", &path)?),
         false => Box::new(&[][..]),
     };
-    let input =
-        Input { counts: counts.as_ref(), points: &points, ..Input::new(&*trace, recording, &symbols) };
+    // Only where there are several CPUs are locks waited for.
+    let objects = if recording.cpus > 1 { kernel.variables()? } else { Vec::new() };
+    let input = Input {
+        counts: counts.as_ref(),
+        points: &points,
+        objects: &objects,
+        ..Input::new(&*trace, recording, &symbols)
+    };
     let analysis = kerntune_analyze::analyze(&input, &mut |done| watch::at(progress, done));
     progress.end();
     interrupt::check()?;

@@ -79,6 +79,7 @@ callbacks! {
         now.recorder.on_entry(now.board, now.number, now.rest)?;
         now.recorder.on_switch(now.board, now.rest, &mut now.cpu)
     },
+    Probe on_probe => |mut now| now.recorder.on_probe(now.board, now.number, now.rest, &mut now.cpu),
     System on_system => |mut now| {
         now.recorder.on_system(now.board, &mut now.cpu);
         Ok(())
@@ -100,7 +101,7 @@ callbacks! {
     },
     Mark on_mark => |mut now| {
         let mark = [Mark::Begin, Mark::End, Mark::Operation, Mark::Note][now.number as usize & 3];
-        now.recorder.on_mark(now.board, now.counts, mark, now.rest, &mut now.cpu)
+        now.recorder.on_mark(&[*now.board], &mut [now.counts], mark, now.rest, &mut now.cpu)
     },
     Point on_point => |now| now.recorder.on_point(now.board, now.number, now.rest),
     Tag on_tag => |now| now.recorder.on_tag(now.board, now.number as u16, now.rest),

@@ -7,6 +7,7 @@
 
 mod api;
 mod callbacks;
+mod several;
 
 use crate::board::Board;
 use crate::plan::{Action, Hook, MAX_BLOCKS};
@@ -22,6 +23,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 const API_VERSION: c_int = api::VERSION;
 /// The registers that may be looked at.
 const REGISTERS: &[&str] = Guest::REGISTERS;
+
+/// More than a kernel of ours is built for.
+const MAX_CPUS: usize = 16;
 
 /// Asked for by QEMU before it installs us.
 #[no_mangle]
@@ -183,26 +187,35 @@ impl Plugin {
 extern "C" fn on_vcpu_init(_: u64, vcpu: c_uint) {
     with(|plugin| {
         let api = &plugin.api;
-        // SAFETY: scoreboards and the register list are QEMU's, valid for its lifetime; names
-        // are NUL-terminated strings.
+        // SAFETY: scoreboards are QEMU's, valid for its lifetime.
         unsafe {
             plugin.board = (api.qemu_plugin_scoreboard_find)(plugin.board_score, vcpu).cast();
             (*plugin.board).call = plugin.recorder.first_call();
             plugin.counts = (api.qemu_plugin_scoreboard_find)(plugin.count_score, vcpu).cast();
-            let list = (api.qemu_plugin_get_registers)();
-            for at in 0..(*list).len as usize {
-                let descriptor = &*(*list).data.add(at);
-                let name = CStr::from_ptr(descriptor.name).to_bytes();
-                if let Some(slot) = REGISTERS.iter().position(|n| n.as_bytes() == name) {
-                    plugin.registers[slot] = descriptor.handle;
-                }
-            }
         }
-        if plugin.registers.iter().any(|handle| handle.is_null()) {
-            return Err(Failure(format!("this QEMU does not show the registers {}", REGISTERS.join(", "))));
-        }
+        plugin.registers = registers(api)?;
         Ok(())
     });
+}
+
+/// The registers that may be looked at; asked for when there is a virtual CPU.
+fn registers(api: &Api) -> Result<[*mut c_void; REGISTERS.len()], Failure> {
+    let mut registers = [null_mut(); REGISTERS.len()];
+    // SAFETY: the list is QEMU's, valid for its lifetime; names are NUL-terminated strings.
+    unsafe {
+        let list = (api.qemu_plugin_get_registers)();
+        for at in 0..(*list).len as usize {
+            let descriptor = &*(*list).data.add(at);
+            let name = CStr::from_ptr(descriptor.name).to_bytes();
+            if let Some(slot) = REGISTERS.iter().position(|n| n.as_bytes() == name) {
+                registers[slot] = descriptor.handle;
+            }
+        }
+    }
+    match registers.iter().any(|handle| handle.is_null()) {
+        true => Err(Failure(format!("this QEMU does not show the registers {}", REGISTERS.join(", ")))),
+        false => Ok(registers),
+    }
 }
 
 extern "C" fn on_exit(_: u64, _: *mut c_void) {
@@ -211,33 +224,13 @@ extern "C" fn on_exit(_: u64, _: *mut c_void) {
             return Ok(());
         }
         let (_, counts, recorder, _) = plugin.parts();
-        recorder.finish(counts)
+        recorder.finish(&[counts])
     });
 }
 
 extern "C" fn on_translation(_: u64, tb: *mut c_void) {
     with(|plugin| {
-        // SAFETY: `tb` and its instructions are valid during this callback; each instruction's
-        // bytes are copied with their length bounded by our buffer.
-        let host_page = unsafe {
-            let api = &plugin.api;
-            let count = (api.qemu_plugin_tb_n_insns)(tb);
-            plugin.insns.clear();
-            for at in 0..count {
-                let handle = (api.qemu_plugin_tb_get_insn)(tb, at);
-                let mut insn = Insn {
-                    address: (api.qemu_plugin_insn_vaddr)(handle),
-                    length: (api.qemu_plugin_insn_size)(handle),
-                    ..Insn::default()
-                };
-                (api.qemu_plugin_insn_data)(handle, insn.bytes.as_mut_ptr().cast(), insn.length.min(16));
-                plugin.insns.push(insn);
-            }
-            if count == 0 {
-                return Ok(());
-            }
-            (api.qemu_plugin_insn_haddr)((api.qemu_plugin_tb_get_insn)(tb, 0)) as u64 >> 12
-        };
+        let Some(host_page) = instructions(&plugin.api, tb, &mut plugin.insns) else { return Ok(()) };
         let insns = std::mem::take(&mut plugin.insns);
         let mut hooks = std::mem::take(&mut plugin.hooks);
         let mut cpu = Live { api: &plugin.api, registers: &plugin.registers, bytes: plugin.bytes };
@@ -248,6 +241,28 @@ extern "C" fn on_translation(_: u64, tb: *mut c_void) {
         (plugin.insns, plugin.hooks) = (insns, hooks);
         Ok(())
     });
+}
+
+/// The instructions of a block that is being translated, and the number of the host's page that the first is in; `None` if
+/// there is none.
+fn instructions(api: &Api, tb: *mut c_void, insns: &mut Vec<Insn>) -> Option<u64> {
+    // SAFETY: `tb` and its instructions are valid during the callback that we are in; each instruction's
+    // bytes are copied with their length bounded by our buffer.
+    unsafe {
+        let count = (api.qemu_plugin_tb_n_insns)(tb);
+        insns.clear();
+        for at in 0..count {
+            let handle = (api.qemu_plugin_tb_get_insn)(tb, at);
+            let mut insn = Insn {
+                address: (api.qemu_plugin_insn_vaddr)(handle),
+                length: (api.qemu_plugin_insn_size)(handle),
+                ..Insn::default()
+            };
+            (api.qemu_plugin_insn_data)(handle, insn.bytes.as_mut_ptr().cast(), insn.length.min(16));
+            insns.push(insn);
+        }
+        (count > 0).then(|| (api.qemu_plugin_insn_haddr)((api.qemu_plugin_tb_get_insn)(tb, 0)) as u64 >> 12)
+    }
 }
 
 /// Called by QEMU when it loads the plugin.
@@ -289,8 +304,12 @@ fn install(id: u64, info: &Info, arguments: &[String]) -> Result<(), Failure> {
     if !info.system_emulation || target != Guest::NAMES.qemu_target {
         return Err(Failure(format!("only {} is supported, this is {target}", Guest::NAMES.qemu)));
     }
-    if info.smp_vcpus != 1 || info.max_vcpus != 1 {
-        return Err(Failure(format!("one virtual CPU is supported, this machine has {}", info.smp_vcpus)));
+    let cpus = info.smp_vcpus.max(1) as usize;
+    if info.max_vcpus != info.smp_vcpus || cpus > MAX_CPUS {
+        return Err(Failure(format!(
+            "up to {MAX_CPUS} virtual CPUs are supported, all of them there from the start; this machine has {cpus} of {}",
+            info.max_vcpus
+        )));
     }
     let path = arguments
         .iter()
@@ -299,7 +318,10 @@ fn install(id: u64, info: &Info, arguments: &[String]) -> Result<(), Failure> {
     let text = std::fs::read_to_string(path).map_err(|e| Failure(format!("cannot read {path}: {e}")))?;
     let spec: RecorderSpec = serde_json::from_str(&text).map_err(|e| Failure(format!("{path}: {e}")))?;
     let api = Api::load()?;
-    let recorder = Recorder::new(&spec)?;
+    if cpus > 1 {
+        return several::install(id, api, &spec, cpus);
+    }
+    let recorder = Recorder::new(&spec, 1)?;
     // QEMU makes room for 16 CPUs at once, and clears it: half a gigabyte.
     let blocks = if spec.capture.edges { MAX_BLOCKS } else { 1 };
     // SAFETY: plain calls of the API; all callbacks are `extern "C"` functions of this file.

@@ -27,10 +27,21 @@ impl Functions<'_> {
         self.charged = busy;
     }
 
+    /// Gives the CPU that executes, of several, the time since this was last done.
+    pub(super) fn charge_cpu(&mut self, machine: &Machine<Open>) {
+        if self.known.has_several_cpus() {
+            let busy = self.busy(machine);
+            let account = self.sums.several.cpus.entry((self.region, machine.cpu as u32)).or_default();
+            account.busy = account.busy.wrapping_add(busy - self.charged_cpu);
+            self.charged_cpu = busy;
+        }
+    }
+
     /// The innermost region is about to change, or the chunk is over: all of its time goes to its accounts, and
     /// the calls that are open count as made in it.
     pub(super) fn flush(&mut self, machine: &mut Machine<Open>) {
         self.charge_thread(machine);
+        self.charge_cpu(machine);
         let Self { known, sums, threads, pending, region, .. } = self;
         let (region, bounds) = (*region, machine.bounds);
         let interrupt = known.interrupt() as u32;

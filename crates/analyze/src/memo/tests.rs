@@ -26,11 +26,14 @@ fn known() -> Known {
         kernel: Default::default(),
         user: Default::default(),
         model_events: Vec::new(),
+        cpus: Vec::new(),
     };
     let recording = Recording {
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: FUNCTIONS - 3,
+        cpus: 1,
+        per_cpu: Vec::new(),
         regions: vec![region.clone(), region],
         threads: (0..3).map(thread).collect(),
         chunks: Vec::new(),
@@ -102,7 +105,7 @@ fn count(known: &Known, payloads: &[(u64, Vec<u8>)], memo: Option<&mut Memo>) ->
             frames: frames.to_vec(),
         };
         let stacks = vec![stack(1, &[(6, How::Call), (1, How::Syscall)]), stack(2, &[(2, How::Interrupt)])];
-        let state = ChunkState { user: false, regions: vec![0], stacks };
+        let state = ChunkState { user: false, regions: vec![0], stacks, ..ChunkState::default() };
         let chunk = Chunk { number, header, state, payload, wide: false };
         let events = match &mut memo {
             Some(memo) => memo.replay(&mut machine, &mut functions, &chunk),

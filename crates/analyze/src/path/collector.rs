@@ -153,12 +153,7 @@ impl Visitor for Collector<'_> {
     }
 
     fn switch(&mut self, machine: &mut Machine, to: usize) {
-        self.leaves = self.phase == Phase::Active && self.is_shown(machine.running);
-        if self.leaves {
-            let (away, so_far) = ((to as u32, self.now), (self.switches, self.idle_ns));
-            self.with_running(machine, |thread, frames, budget| thread.leave(frames, away, so_far, budget));
-            self.end_stretch();
-        }
+        self.leaves = self.leave(machine, EntryKind::Away { switches: 0, idle_ns: 0, to: to as u32 });
     }
 
     fn switched(&mut self, machine: &mut Machine) {
@@ -166,12 +161,30 @@ impl Visitor for Collector<'_> {
             return;
         }
         self.switches += 1;
-        let shown = self.is_shown(machine.running);
-        if shown {
-            self.threads[machine.running].come_back(self.now, self.switches, self.idle_ns);
-            self.begin_stretch(machine);
-        }
+        let shown = self.come_back(machine);
         self.path.totals.switches += u64::from(self.leaves || shown);
+    }
+
+    fn turn(&mut self, machine: &mut Machine, _: usize) {
+        self.leave(machine, EntryKind::Turn);
+    }
+
+    fn turned(&mut self, machine: &mut Machine) {
+        if self.phase == Phase::Active {
+            self.come_back(machine);
+        }
+    }
+
+    fn between(&mut self, machine: &mut Machine, event: &Event) {
+        let kind = match *event {
+            Event::Wake { thread } => EntryKind::Wake(thread),
+            Event::Delay { ns, .. } => EntryKind::Delay(ns),
+            Event::Migrate { thread, from, to } => EntryKind::Migrate { thread, from, to },
+            Event::Signal { cpu } => EntryKind::Signal(cpu),
+            Event::Lock { address, ns, .. } => EntryKind::Lock { address, ns },
+            _ => return,
+        };
+        self.note(machine, kind);
     }
 
     fn region_begun(&mut self, machine: &mut Machine, region: u32) {
@@ -377,6 +390,29 @@ impl<'a> Collector<'a> {
         }
         self.path.call = Some(running as u32);
         self.activate(machine);
+    }
+
+    /// The running thread, if it is shown, does not execute from here on. Whether it is.
+    fn leave(&mut self, machine: &mut Machine, kind: EntryKind) -> bool {
+        let shown = self.phase == Phase::Active && self.is_shown(machine.running);
+        if shown {
+            let (now, so_far) = (self.now, (self.switches, self.idle_ns));
+            self.with_running(machine, |thread, frames, budget| {
+                thread.leave(frames, kind, now, so_far, budget);
+            });
+            self.end_stretch();
+        }
+        shown
+    }
+
+    /// The running thread, if it is shown, executes again. Whether it is.
+    fn come_back(&mut self, machine: &mut Machine) -> bool {
+        let shown = self.is_shown(machine.running);
+        if shown {
+            self.threads[machine.running].come_back(self.now, self.switches, self.idle_ns);
+            self.begin_stretch(machine);
+        }
+        shown
     }
 
     fn begin_stretch(&mut self, machine: &mut Machine) {

@@ -146,6 +146,30 @@ pub enum EntryKind {
         /// The thread that ran next.
         to: u32,
     },
+    /// The thread kept its CPU while others had their turn. Its times are what passed meanwhile.
+    Turn,
+    /// Another thread is woken up: index into [`kerntune_trace::Recording::threads`].
+    Wake(u32),
+    /// The thread waited so many ns for a CPU before it ran on.
+    Delay(u64),
+    /// A thread is to run on another CPU.
+    Migrate {
+        /// Index into [`kerntune_trace::Recording::threads`].
+        thread: u32,
+        /// The CPU that it ran on.
+        from: u32,
+        /// The CPU that it is to run on.
+        to: u32,
+    },
+    /// Another CPU is interrupted.
+    Signal(u32),
+    /// A lock was waited for.
+    Lock {
+        /// Where it is.
+        address: u64,
+        /// For how long.
+        ns: u64,
+    },
     /// Nothing was recorded.
     Gap,
 }

@@ -189,11 +189,18 @@ impl Thread {
         }
     }
 
-    /// Another thread runs from here on. `switches` and `idle_ns` are what there was until now.
-    pub fn leave(&mut self, frames: &[Frame], away: (u32, u64), so_far: (u64, u64), budget: &mut Budget) {
-        let ((to, now), (switches, idle_ns)) = (away, so_far);
+    /// Another thread runs from here on, or another CPU executes: that `kind` says. `switches` and `idle_ns` are what there was until now.
+    pub fn leave(
+        &mut self,
+        frames: &[Frame],
+        kind: EntryKind,
+        now: u64,
+        so_far: (u64, u64),
+        budget: &mut Budget,
+    ) {
+        let (switches, idle_ns) = so_far;
         let before = self.entries.len() as u32;
-        self.leaf(frames, EntryKind::Away { switches: 0, idle_ns: 0, to }, Some(now), None, 0, budget);
+        self.leaf(frames, kind, Some(now), None, 0, budget);
         let node = if self.entries.len() as u32 > before { before } else { NONE };
         self.away = Some(Away { node, since: now, switches, idle_ns });
     }

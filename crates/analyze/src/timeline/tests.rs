@@ -25,7 +25,7 @@ type Open<'a> = (u32, bool, &'a [(u32, How)]);
 
 fn state(user: bool, stacks: &[Open]) -> ChunkState {
     let open = |&(thread, running, frames): &Open| OpenStack { thread, running, frames: frames.to_vec() };
-    ChunkState { user, regions: vec![0], stacks: stacks.iter().map(open).collect() }
+    ChunkState { user, regions: vec![0], stacks: stacks.iter().map(open).collect(), ..ChunkState::default() }
 }
 
 fn length(events: &[(u64, Event)]) -> u64 {
@@ -59,6 +59,8 @@ fn trace(chunks: &[Made]) -> (Vec<u8>, Recording) {
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: 10,
+        cpus: 1,
+        per_cpu: Vec::new(),
         regions: vec![],
         threads: vec![thread(1), thread(2)],
         events: chunks.iter().map(|chunk| u64::from(chunk.events)).sum(),

@@ -83,7 +83,8 @@ impl Sim {
                 frames: frames(stack),
             })
             .collect();
-        let state = ChunkState { user: self.user, regions: self.open.clone(), stacks };
+        let state =
+            ChunkState { user: self.user, regions: self.open.clone(), stacks, ..ChunkState::default() };
         self.chunks.push((state, self.now, self.now, 0, Vec::new()));
         self
     }
@@ -104,6 +105,7 @@ impl Sim {
             kernel: ModeCounters::default(),
             user: ModeCounters::default(),
             model_events: Vec::new(),
+            cpus: Vec::new(),
         });
         self.open.push(region);
         self.at(0, Event::RegionBegin { region })
@@ -220,6 +222,8 @@ impl Sim {
             version: VERSION,
             capture: Capture { functions: true, edges: false, weights: false },
             kernel_functions: KERNEL,
+            cpus: 1,
+            per_cpu: Vec::new(),
             regions: self.regions.clone(),
             threads: (0..self.stacks.len() as u64).map(thread).collect(),
             events: chunks.iter().map(|chunk| u64::from(chunk.events)).sum(),

@@ -4,18 +4,20 @@
 
 use kerntune_profile::{Address, FunctionIndex, Symbol};
 use kerntune_trace::{
-    encode, Capture, ChunkHeader, ChunkState, Event, Health, How, ModeCounters, OpenStack, Recording, Region,
-    Thread, TraceFileWriter, TraceHeader, Weights, VERSION,
+    encode, Capture, ChunkHeader, ChunkState, CpuCounters, Event, Health, How, ModeCounters, OpenStack,
+    Recording, Region, Thread, TraceFileWriter, TraceHeader, WaitingCpu, Weights, VERSION,
 };
 use std::io::Write;
 
 /// What happened, for those who replay it in another way.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// A chunk begins after a gap, or the first: the time, the running thread and everyone's frames.
+    /// A chunk begins after a gap, or the first: the time, the CPU that executes, what runs on all of them and in which mode,
+    /// and everyone's frames.
     Start {
         now: u64,
-        running: usize,
+        cpu: usize,
+        cpus: Vec<(usize, bool)>,
         stacks: Vec<Vec<(u32, How)>>,
     },
     Event(u64, Weights, Event),
@@ -27,6 +29,12 @@ pub const KERNEL_FUNCTIONS: u32 = 32;
 pub struct Writer<W: Write = Vec<u8>> {
     pub stacks: Vec<Vec<(u32, How)>>,
     pub running: usize,
+    /// The CPU that executes.
+    cpu: usize,
+    /// What runs on each, and in which mode; out of date for the one that executes.
+    cpus: Vec<(usize, bool)>,
+    /// Instructions of each since the outermost region began.
+    executed: Vec<u64>,
     pub steps: Vec<Step>,
     pub recording: Recording,
     pub user: bool,
@@ -44,6 +52,7 @@ pub struct Writer<W: Write = Vec<u8>> {
     chunks: u32,
     events: u32,
     begin: u64,
+    begin_cpu: u32,
 }
 
 impl Writer {
@@ -64,11 +73,16 @@ impl<W: Write> Writer<W> {
         Self {
             stacks: vec![Vec::new(); threads],
             running: 1,
+            cpu: 0,
+            cpus: vec![(1, true)],
+            executed: vec![0],
             steps: Vec::new(),
             recording: Recording {
                 version: VERSION,
                 capture: Capture { functions: true, edges: false, weights: wide },
                 kernel_functions: KERNEL_FUNCTIONS,
+                cpus: 1,
+                per_cpu: Vec::new(),
                 regions: Vec::new(),
                 threads: (0..threads as u64).map(thread).collect(),
                 chunks: Vec::new(),
@@ -89,12 +103,22 @@ impl<W: Write> Writer<W> {
             chunks: 0,
             events: 0,
             begin: 0,
+            begin_cpu: 0,
         }
+    }
+
+    /// There is another CPU, on which the idle task runs.
+    pub fn another_cpu(&mut self) -> &mut Self {
+        self.cpus.push((0, false));
+        self.executed.push(0);
+        self.recording.cpus += 1;
+        self
     }
 
     /// `delta` instructions pass, then something happens.
     pub fn at(&mut self, delta: u64, event: Event) -> &mut Self {
         self.now += delta;
+        self.executed[self.cpu] += delta;
         self.follow(event);
         if !self.open.is_empty() {
             self.write(delta, event);
@@ -116,14 +140,18 @@ impl<W: Write> Writer<W> {
 
     pub fn begin(&mut self, delta: u64, name: &str) -> &mut Self {
         self.now += delta;
+        self.executed[self.cpu] += delta;
         let first = self.open.is_empty();
         if first {
             // A mark is user code.
             self.user = true;
+            self.executed.fill(0);
             self.begin_chunk();
+            self.cpus[self.cpu] = (self.running, true);
             self.steps.push(Step::Start {
                 now: self.now,
-                running: self.running,
+                cpu: self.cpu,
+                cpus: self.cpus.clone(),
                 stacks: self.stacks.clone(),
             });
         }
@@ -139,6 +167,7 @@ impl<W: Write> Writer<W> {
             kernel: ModeCounters::default(),
             user: ModeCounters::default(),
             model_events: Vec::new(),
+            cpus: Vec::new(),
         });
         self.open.push((region, self.now, self.idle));
         self.write(if first { 0 } else { delta }, Event::RegionBegin { region: region as u32 });
@@ -148,9 +177,14 @@ impl<W: Write> Writer<W> {
     /// Ends the innermost region.
     pub fn end(&mut self, delta: u64) -> &mut Self {
         self.now += delta;
+        self.executed[self.cpu] += delta;
         let (region, begin, idle) = self.open.pop().unwrap();
         let row = &mut self.recording.regions[region];
         (row.elapsed_ns, row.idle_ns, row.closed) = (self.now - begin, self.idle - idle, true);
+        if self.open.is_empty() && self.cpus.len() > 1 {
+            let counters = |kernel: &u64| CpuCounters { kernel: *kernel, ..CpuCounters::default() };
+            row.cpus = self.executed.iter().map(counters).collect();
+        }
         self.write(delta, Event::RegionEnd { region: region as u32 });
         if self.open.is_empty() {
             self.close_chunk();
@@ -206,6 +240,11 @@ impl<W: Write> Writer<W> {
             }
             Event::Unwind { frames } => stack.truncate(stack.len() - frames as usize),
             Event::Switch { thread } => self.running = thread as usize,
+            Event::Cpu { cpu } => {
+                self.cpus[self.cpu] = (self.running, self.user);
+                self.cpu = cpu as usize;
+                (self.running, self.user) = self.cpus[self.cpu];
+            }
             Event::Idle { ns } => {
                 self.now += ns;
                 self.idle += ns;
@@ -234,7 +273,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn begin_chunk(&mut self) {
-        self.begin = self.now;
+        (self.begin, self.begin_cpu) = (self.now, self.cpu as u32);
         let stack = |(i, frames): (usize, &Vec<(u32, How)>)| OpenStack {
             thread: i as u32,
             running: i == self.running,
@@ -245,6 +284,11 @@ impl<W: Write> Writer<W> {
             user: self.user,
             regions: self.open.iter().map(|(region, ..)| *region as u32).collect(),
             stacks: stacks.filter(|stack| stack.running || !stack.frames.is_empty()).collect(),
+            waiting: (0..)
+                .zip(&self.cpus)
+                .filter(|(cpu, _)| *cpu as usize != self.cpu)
+                .map(|(cpu, &(thread, user))| WaitingCpu { cpu, thread: thread as u32, user })
+                .collect(),
         };
         self.raw.clear();
         state.write(&mut self.raw);
@@ -253,7 +297,7 @@ impl<W: Write> Writer<W> {
 
     fn close_chunk(&mut self) {
         let header = ChunkHeader {
-            vcpu: 0,
+            vcpu: self.begin_cpu,
             sequence: self.chunks,
             events: self.events,
             begin: self.begin,

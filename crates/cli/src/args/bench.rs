@@ -1,6 +1,6 @@
 //! `kerntune bench`.
 
-use super::{Counters, Json, Model};
+use super::{Counters, Cpus, Json, Model};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -51,6 +51,8 @@ pub struct BenchRun {
     /// in a guest]
     #[arg(long, value_name = "X")]
     pub scale: Option<f64>,
+    #[command(flatten)]
+    pub cpus: Cpus,
     #[command(flatten)]
     pub counters: Counters,
     #[command(flatten)]

@@ -269,6 +269,21 @@ impl Model {
     }
 }
 
+/// The guest's CPUs.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Cpus {
+    /// The guest has so many CPUs [default: the workload's `cpus`, or 1] (docs/cpus.md)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(kerntune_guest::MAX_CPUS)))]
+    cpus: Option<u32>,
+}
+
+impl Cpus {
+    /// Gives a workload's guest as many as were asked for.
+    pub fn give(&self, workload: &mut kerntune_guest::Workload) {
+        workload.cpus = self.cpus.unwrap_or(workload.cpus);
+    }
+}
+
 /// What a recipe leaves out.
 #[derive(Debug, Clone, Args)]
 pub struct Exclude {
@@ -303,6 +318,8 @@ pub struct Record {
     #[command(flatten)]
     pub detail: RecordDetail,
     #[command(flatten)]
+    pub cpus: Cpus,
+    #[command(flatten)]
     pub model: Model,
     #[command(flatten)]
     pub format: Json,
@@ -311,7 +328,7 @@ pub struct Record {
     pub command: Vec<String>,
     /// Run COMMAND here and profile the kernel of this machine meanwhile (docs/live.md)
     #[arg(long, requires = "command", conflicts_with_all = ["kernel", "workload", "no_functions", "no_edges", "edges",
-          "only", "skip", "point", "user", "weights", "tags", "model"])]
+          "only", "skip", "point", "user", "weights", "tags", "model", "cpus"])]
     pub live: bool,
     #[command(flatten)]
     pub watch: Watch,
@@ -411,6 +428,8 @@ pub struct Optimize {
     #[arg(long, value_name = "WORKLOAD", conflicts_with_all = ["gcda", "profile"])]
     pub cross: Vec<String>,
     #[command(flatten)]
+    pub cpus: Cpus,
+    #[command(flatten)]
     pub exclude: Exclude,
     #[command(flatten)]
     pub model: Model,
@@ -429,6 +448,8 @@ pub struct Explain {
     /// The workload: a name or a .toml file
     #[arg(long)]
     pub workload: String,
+    #[command(flatten)]
+    pub cpus: Cpus,
     /// Every function, not only those that make up most of the difference
     #[arg(long)]
     pub all: bool,
@@ -463,6 +484,8 @@ pub struct Compare {
     pub workload: String,
     #[command(flatten)]
     pub model: Model,
+    #[command(flatten)]
+    pub cpus: Cpus,
     /// Write the comparison as a self-contained page, too
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
@@ -498,6 +521,8 @@ pub struct Tune {
     pub of_recipe: OfRecipe,
     #[command(flatten)]
     pub model: Model,
+    #[command(flatten)]
+    pub cpus: Cpus,
     #[command(flatten)]
     pub exclude: Exclude,
     /// A flag for one object of the tuned kernel (net/ipv4/tcp.o=-O3) or all below a directory (net/=-O3); the base

@@ -17,7 +17,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         return Err(Failure::usage("--dry-run shows the steps of one recipe; name one with --recipe"));
     }
     let tuned_for: Vec<Workload> =
-        options.workload.iter().map(|name| workload(name)).collect::<Result<_, _>>()?;
+        options.workload.iter().map(|name| workload(name, &options.cpus)).collect::<Result<_, _>>()?;
     let held_out = held_out(options)?;
     let build = build_request(&options.build, "base", Compiler::default())?;
     let model = options.model.find()?;
@@ -65,7 +65,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
 }
 
 fn held_out(options: &Tune) -> Result<Vec<Workload>, Failure> {
-    options.held_out.iter().map(|name| workload(name)).collect()
+    options.held_out.iter().map(|name| workload(name, &options.cpus)).collect()
 }
 
 fn print(result: &Auto, output: &Output) {

@@ -14,7 +14,7 @@ use kerntune_tune::Session;
 pub fn run(global: &Global, options: &Compare, output: &Output) -> Result<Exit, Failure> {
     let html = options.html.as_deref().map(|path| OutputFile::new("--html", path)).transpose()?;
     let work = work(global)?;
-    let workload = workload(&options.workload)?;
+    let workload = workload(&options.workload, &options.cpus)?;
     let model = options.model.find()?;
     let base = kerntune_kernel::find(&work, &options.base)?;
     let tuned = kerntune_kernel::find(&work, &options.tuned)?;

@@ -21,7 +21,7 @@ pub mod time;
 pub mod tune;
 pub mod workload;
 
-use crate::args::{Build, Exclude};
+use crate::args::{Build, Cpus, Exclude};
 use crate::exit::Failure;
 use crate::files::{check_config, check_input};
 use crate::global::work;
@@ -32,9 +32,11 @@ use kerntune_report::html::Provenance;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// A workload by name or file: in the directory `workloads/` here, or among those built in.
-fn workload(name: &str) -> Result<Workload, Failure> {
-    Ok(Workload::find(name, &[PathBuf::from("workloads")])?)
+/// A workload by name or file: in the directory `workloads/` here, or among those built in; on as many CPUs as were asked for.
+fn workload(name: &str, cpus: &Cpus) -> Result<Workload, Failure> {
+    let mut workload = Workload::find(name, &[PathBuf::from("workloads")])?;
+    cpus.give(&mut workload);
+    Ok(workload)
 }
 
 /// What is to be built, by `compiler` if the user named none.

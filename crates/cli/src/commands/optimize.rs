@@ -30,7 +30,7 @@ struct Shown<'a> {
 pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit, Failure> {
     let recipe: Recipe = options.recipe.parse().map_err(Failure::usage)?;
     let work = work(global)?;
-    let workload = workload(&options.workload)?;
+    let workload = workload(&options.workload, &options.cpus)?;
     let base = kerntune_kernel::find(&work, &options.kernel)?;
     let session = Session::on(base.manifest.arch, &work, output.progress())?;
     let options_of_recipe = options.of_recipe.options();
@@ -39,7 +39,7 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
     if !options.cross.is_empty() {
         let mut workloads = vec![workload];
         for name in &options.cross {
-            workloads.push(super::workload(name)?);
+            workloads.push(super::workload(name, &options.cpus)?);
         }
         let matrix = cross(&session, recipe, &base, &workloads, options_of_recipe, &model, &exclusions)?;
         match options.format.json {

@@ -26,7 +26,7 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         ));
     }
     let work = work(global)?;
-    let mut workload = workload(name)?;
+    let mut workload = workload(name, &options.cpus)?;
     if options.command.first().is_some_and(String::is_empty) {
         return Err(Failure::usage("the COMMAND after -- is empty"));
     }

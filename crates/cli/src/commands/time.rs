@@ -1,7 +1,7 @@
 //! `kerntune time`.
 
 use super::{counters, work, workload};
-use crate::args::{Global, Time};
+use crate::args::{Cpus, Global, Time};
 use crate::exit::{Exit, Failure};
 use crate::files::output_directory;
 use crate::output::Output;
@@ -26,7 +26,7 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
         )));
     }
     let work = work(global)?;
-    let workload = workload(&options.workload)?;
+    let workload = workload(&options.workload, &Cpus::default())?;
     let names = std::iter::once(&options.base).chain(&options.others);
     let kernels: Vec<Kernel> =
         names.map(|name| kerntune_kernel::find(&work, name)).collect::<Result<_, _>>()?;

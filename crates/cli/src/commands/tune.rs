@@ -28,7 +28,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         return Err(Failure::usage("only --recipe auto tunes for several workloads, one after the other"));
     };
     let recipe: Recipe = options.recipe.parse().map_err(Failure::usage)?;
-    let workload = workload(workload_name)?;
+    let workload = workload(workload_name, &options.cpus)?;
     let build = build_request(&options.build, "base", recipe.default_compiler())?;
     let model = options.model.find()?;
     let work = work(global)?;

@@ -156,6 +156,8 @@ pub fn replay_records<W: Write, I: Iterator<Item = io::Result<Record>>>(
         version: kerntune_trace::VERSION,
         capture: kerntune_trace::Capture { functions: true, edges: false, weights: false },
         kernel_functions: kinds.functions.len() as u32,
+        cpus: 1,
+        per_cpu: Vec::new(),
         regions: vec![kerntune_trace::Region {
             name: REGION.into(),
             begin_ns: begin * 1000,
@@ -167,6 +169,7 @@ pub fn replay_records<W: Write, I: Iterator<Item = io::Result<Record>>>(
             kernel: Default::default(),
             user: Default::default(),
             model_events: Vec::new(),
+            cpus: Vec::new(),
         }],
         threads: (0..processes.len()).map(thread).collect(),
         chunks,

@@ -66,7 +66,8 @@ impl State {
         });
         let regions = if self.open { vec![0] } else { Vec::new() };
         let mut out = Vec::new();
-        ChunkState { user: false, regions, stacks: stacks.collect() }.write(&mut out);
+        ChunkState { user: false, regions, stacks: stacks.collect(), ..ChunkState::default() }
+            .write(&mut out);
         out
     }
 }

@@ -30,6 +30,8 @@ impl Isa for X86_64 {
 
     const REGISTERS: &'static [&'static str] = &registers::NAMES;
     const ARGUMENTS: [Register; 2] = [registers::RDI, registers::RSI];
+    // `flags`, `syscall_work`, `status`, `cpu` of arch/x86/include/asm/thread_info.h, in kernels from 5.11 to 7.3.
+    const TASK_STATE: u64 = 24;
     const SYSTEM_CALL_RETURN: Register = registers::RCX;
     const PORT_AND_TAG: [Register; 2] = [registers::RDX, registers::RAX];
 

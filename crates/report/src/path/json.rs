@@ -216,6 +216,30 @@ fn about<M: SerializeMap>(map: &mut M, shown: &Shown, entry: &Entry) -> Result<(
             map.serialize_entry("idle_ns", &idle_ns)?;
             map.serialize_entry("to", &to)
         }
+        EntryKind::Turn => map.serialize_entry("kind", "turn"),
+        EntryKind::Wake(thread) => {
+            map.serialize_entry("kind", "wake")?;
+            map.serialize_entry("thread", &thread)
+        }
+        EntryKind::Delay(ns) => {
+            map.serialize_entry("kind", "delay")?;
+            map.serialize_entry("ns", &ns)
+        }
+        EntryKind::Migrate { thread, from, to } => {
+            map.serialize_entry("kind", "migrate")?;
+            map.serialize_entry("thread", &thread)?;
+            map.serialize_entry("from", &from)?;
+            map.serialize_entry("to", &to)
+        }
+        EntryKind::Signal(cpu) => {
+            map.serialize_entry("kind", "signal")?;
+            map.serialize_entry("cpu", &cpu)
+        }
+        EntryKind::Lock { address, ns } => {
+            map.serialize_entry("kind", "lock")?;
+            map.serialize_entry("address", &format!("{address:#x}"))?;
+            map.serialize_entry("ns", &ns)
+        }
         EntryKind::Gap => map.serialize_entry("kind", "gap"),
     }
 }

@@ -129,7 +129,7 @@ impl<'a> Follower<'a> {
             if before && call {
                 continue;
             }
-            let away = matches!(entry.kind, EntryKind::Away { .. } | EntryKind::Gap);
+            let away = matches!(entry.kind, EntryKind::Away { .. } | EntryKind::Turn | EntryKind::Gap);
             if away && line.kind == LineKind::Entry {
                 self.open.iter_mut().for_each(|open| open.switched = true);
                 if self.timeline {
@@ -223,6 +223,25 @@ impl<'a> Follower<'a> {
                 )
             }
             (_, EntryKind::Gap) => ("---- not recorded ----".into(), String::new(), Role::Bad),
+            (_, EntryKind::Turn) => {
+                let text = format!("---- other CPUs' turn: {} ns ----", grouped(entry.total_ns));
+                (text, repeated(line), Role::Head)
+            }
+            (_, EntryKind::Wake(thread)) => {
+                (format!("== wakes up {}", shown.thread(thread)), repeated(line), Role::Head)
+            }
+            (_, EntryKind::Delay(ns)) => {
+                (format!("== had waited {} ns for a CPU", grouped(ns)), repeated(line), Role::Head)
+            }
+            (_, EntryKind::Migrate { thread, from, to }) => {
+                let text = format!("== {} goes from CPU {from} to CPU {to}", shown.thread(thread));
+                (text, repeated(line), Role::Head)
+            }
+            (_, EntryKind::Signal(cpu)) => (format!("== interrupts CPU {cpu}"), repeated(line), Role::Head),
+            (_, EntryKind::Lock { address, ns }) => {
+                let text = format!("== had waited {} ns for the lock at {address:#x}", grouped(ns));
+                (text, repeated(line), Role::Head)
+            }
             (_, EntryKind::Away { switches, idle_ns, to }) => {
                 (away(shown, line, entry, (switches, idle_ns, to)), String::new(), Role::Head)
             }

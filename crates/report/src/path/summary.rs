@@ -52,7 +52,7 @@ pub(super) fn head(shown: &Shown, style: Style) -> String {
             line("From entry to exit", format!("{:>15}{at_least}", exact(wall)));
             line("Elapsed time", part(call.total_ns));
             line("Net time", part(call.net_ns));
-            let of_call = |kind: &EntryKind| matches!(kind, EntryKind::Away { .. });
+            let of_call = |kind: &EntryKind| matches!(kind, EntryKind::Away { .. } | EntryKind::Turn);
             let thread = path.threads.iter().find(|thread| Some(thread.thread) == path.call);
             let away = thread.into_iter().flat_map(|thread| &thread.entries).filter(|e| of_call(&e.kind));
             let away: u64 = away.map(|entry| entry.total_ns).sum();

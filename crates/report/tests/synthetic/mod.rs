@@ -255,7 +255,7 @@ impl Machine {
         };
         let stacks = self.stacks.iter().enumerate().map(open).collect();
         let user = self.stacks[self.thread].last().is_none_or(|frame| frame.function >= MAIN);
-        ChunkState { user, regions: vec![self.region], stacks }.write(&mut self.raw);
+        ChunkState { user, regions: vec![self.region], stacks, ..ChunkState::default() }.write(&mut self.raw);
         self.state = self.raw.len();
     }
 
@@ -548,11 +548,14 @@ impl Machine {
             kernel: Default::default(),
             user: Default::default(),
             model_events: Vec::new(),
+            cpus: Vec::new(),
         };
         let recording = Recording {
             version: VERSION,
             capture: kerntune_trace::Capture { functions: true, edges: false, weights: false },
             kernel_functions: CODE.len() as u32,
+            cpus: 1,
+            per_cpu: Vec::new(),
             regions: self.regions.iter().map(region).collect(),
             threads: vec![thread(231, "client"), thread(232, "server7"), thread(0, "swapper/0")],
             chunks,

@@ -1,6 +1,6 @@
 //! `kerntune bench run`.
 
-use crate::args::{BenchRun, Global, Machine};
+use crate::args::{BenchRun, Cpus, Global, Machine};
 use crate::commands::{counters, work, workload};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
@@ -23,7 +23,7 @@ pub fn run(global: &Global, options: &BenchRun, output: &Output) -> Result<Exit,
         return Err(Failure::usage("--scale is above 0 and up to 1e6"));
     }
     let file = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
-    let suites = options.suites.iter().map(|name| suite(name)).collect::<Result<_, _>>()?;
+    let suites = options.suites.iter().map(|name| suite(name, &options.cpus)).collect::<Result<_, _>>()?;
     let selection = bench::select(suites, &options.row).map_err(kerntune_tune::Error::from)?;
     let work = work(global)?;
     let results = match options.machine {
@@ -42,8 +42,8 @@ pub fn run(global: &Global, options: &BenchRun, output: &Output) -> Result<Exit,
     Ok(Exit::Ok)
 }
 
-fn suite(name: &str) -> Result<Suite, Failure> {
-    let workload = workload(name)?;
+fn suite(name: &str, cpus: &Cpus) -> Result<Suite, Failure> {
+    let workload = workload(name, cpus)?;
     let name = workload.name.clone();
     Suite::of(workload).ok_or_else(|| {
         Failure::usage(format!("workload {name} has no rows: its programs mark regions of their own that nobody knows before they run; `kerntune bench list` shows those that have"))

@@ -1,0 +1,135 @@
+//! What several CPUs did, as tables.
+
+use crate::accumulators::sorted;
+use crate::known::{Known, INTERRUPT};
+use crate::several::{CpuAccount, Several};
+use crate::Input;
+use kerntune_profile::{
+    Address, CpuInterruptStats, CpuStats, DelayStats, FunctionIndex, Instructions, LockStats, MigrationStats,
+    Nanoseconds, SignalStats, Tables,
+};
+use kerntune_trace::CpuCounters;
+
+/// Adds the rows; none of a run with one CPU.
+pub(crate) fn add(tables: &mut Tables, several: &mut Several, input: &Input<'_>, known: &Known) {
+    let inside = |region: u32| region < known.outside();
+    let comm = |number: u32| known.comms.get(number as usize).cloned().unwrap_or_default();
+    tables.cpus = cpus(tables, several, input);
+    let interrupts = sorted(&mut several.interrupts).into_iter().filter(|((region, ..), _)| inside(*region));
+    tables.cpu_interrupts = interrupts
+        .map(|((region, cpu, function), count)| CpuInterruptStats {
+            region,
+            cpu,
+            function: FunctionIndex(function),
+            count,
+        })
+        .collect();
+    let signals = sorted(&mut several.signals).into_iter().filter(|((region, ..), _)| inside(*region));
+    tables.signals = signals
+        .map(|((region, from_cpu, to_cpu, function, reason), count)| SignalStats {
+            region,
+            from_cpu,
+            to_cpu,
+            function: FunctionIndex(function),
+            reason: FunctionIndex(reason),
+            count,
+        })
+        .collect();
+    let migrations = sorted(&mut several.migrations).into_iter().filter(|((region, ..), _)| inside(*region));
+    tables.migrations = migrations
+        .map(|((region, name, from_cpu, to_cpu, reason), count)| MigrationStats {
+            region,
+            comm: comm(name),
+            from_cpu,
+            to_cpu,
+            reason: FunctionIndex(reason),
+            count,
+        })
+        .collect();
+    let delays = sorted(&mut several.delays).into_iter().filter(|((region, ..), _)| inside(*region));
+    tables.delays = delays
+        .map(|((region, name, waker, bucket), waits)| DelayStats {
+            region,
+            comm: comm(name),
+            waker: match waker {
+                0 => String::new(),
+                1 => INTERRUPT.to_owned(),
+                name => comm(name - 2),
+            },
+            bucket,
+            count: waits.count,
+            delay_ns: Nanoseconds(waits.ns),
+            max_ns: Nanoseconds(waits.max),
+        })
+        .collect();
+    let locks = sorted(&mut several.locks).into_iter().filter(|((region, ..), _)| inside(*region));
+    tables.locks = locks
+        .map(|((region, function, address, caller), waits)| LockStats {
+            region,
+            function: FunctionIndex(function),
+            address: Address(address),
+            name: name_of(address, input),
+            caller: FunctionIndex(caller),
+            count: waits.count,
+            wait_ns: Nanoseconds(waits.ns),
+            max_ns: Nanoseconds(waits.max),
+        })
+        .collect();
+}
+
+fn cpus(tables: &Tables, several: &Several, input: &Input<'_>) -> Vec<CpuStats> {
+    let mut rows = Vec::new();
+    for (region, number) in input.recording.regions.iter().zip(0u32..) {
+        for (&CpuCounters { kernel, user, halted_ns }, cpu) in region.cpus.iter().zip(0u32..) {
+            let mut sum = CpuAccount::default();
+            for within in tables.within(number) {
+                let CpuAccount { busy, interrupts, switches } =
+                    several.cpus.get(&(within, cpu)).copied().unwrap_or_default();
+                sum.busy = sum.busy.saturating_add(busy);
+                sum.interrupts += interrupts;
+                sum.switches += switches;
+            }
+            rows.push(CpuStats {
+                region: number,
+                cpu,
+                kernel_instructions: Instructions(kernel),
+                user_instructions: Instructions(user),
+                busy_ns: Nanoseconds(sum.busy),
+                halted_ns: Nanoseconds(halted_ns),
+                interrupts: sum.interrupts,
+                switches: sum.switches,
+            });
+        }
+    }
+    rows
+}
+
+/// The kernel's variable that an address is in, by the variable's name and the offset in it; of what each CPU has one of,
+/// which CPU's.
+fn name_of(address: u64, input: &Input<'_>) -> String {
+    let find = |address: u64| {
+        let after = input.objects.partition_point(|(start, ..)| *start <= address);
+        let (start, bytes, name) = input.objects.get(after.checked_sub(1)?)?;
+        let offset = address - start;
+        (offset < *bytes).then(|| match offset {
+            0 => name.clone(),
+            offset => format!("{name}+{offset:#x}"),
+        })
+    };
+    let per_cpu = || {
+        let offsets = input.recording.per_cpu.iter().enumerate();
+        let mut found = offsets.filter_map(|(cpu, offset)| {
+            Some(format!("{} of CPU {cpu}", find(address.wrapping_sub(*offset))?))
+        });
+        found.next()
+    };
+    find(address).or_else(per_cpu).unwrap_or_default()
+}
+
+/// Whether any of these rows names a function.
+pub(crate) fn name(tables: &Tables, function: FunctionIndex) -> bool {
+    tables.cpu_interrupts.iter().any(|row| row.function == function)
+        || tables.signals.iter().any(|row| row.function == function || row.reason == function)
+        || tables.migrations.iter().any(|row| row.reason == function)
+        || tables.locks.iter().any(|row| row.function == function || row.caller == function)
+}

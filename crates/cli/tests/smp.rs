@@ -1,0 +1,134 @@
+//! Several CPUs: recordings repeat, and reports show what a program is known to do to threads and locks.
+
+mod support;
+
+use kerntune_profile::{Profile, SwitchKind};
+use serde_json::Value;
+use std::path::PathBuf;
+use support::{base_kernel, fails, json, kerntune, work_dir};
+
+/// Records a workload; the profile's id.
+fn record(workload: &str, cpus: u32) -> String {
+    let (kernel, cpus) = (base_kernel(), cpus.to_string());
+    let summary = json(["record", "--kernel", &kernel, "--workload", workload, "--cpus", &cpus, "--json"]);
+    assert_eq!(summary["lost_events"], 0);
+    summary["profile"].as_str().unwrap().to_owned()
+}
+
+fn load(profile: &str) -> Profile {
+    Profile::load(&work_dir().join("profiles").join(profile)).unwrap()
+}
+
+fn report(profile: &str, name: &str, region: &str) -> Value {
+    json(["report", profile, name, "--region", region, "--json"])
+}
+
+fn sum(rows: &Value, key: &str, wanted: impl Fn(&Value) -> bool) -> u64 {
+    let rows = rows.as_array().unwrap().iter().filter(|row| wanted(row));
+    rows.map(|row| row[key].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn what_a_program_is_known_to_do_is_what_is_reported() {
+    let id = record("smp", 2);
+    let profile = load(&id);
+    // What each CPU counted itself is what the trace gives it, whatever the turns.
+    assert_eq!(profile.manifest.health["cpu_mismatch_ns"], 0);
+    assert_eq!(profile.manifest.health["clock_errors"], 0, "{:?}", profile.manifest.health);
+    for row in &profile.tables.cpus {
+        let executed = row.kernel_instructions.0 + row.user_instructions.0;
+        assert_eq!(row.busy_ns.0, executed, "{row:?}");
+    }
+
+    // 200 times the thread says where it may run, and goes there.
+    let scheduling = report(&id, "scheduling", "migrate");
+    let mover = |row: &Value| row["thread"] == "mover";
+    assert_eq!(sum(&scheduling["migrations"], "count", mover), 200);
+    assert_eq!(sum(&scheduling["migrations"], "count", |row| mover(row) && row["reason"] == "affinity"), 200);
+    for (from, to) in [(0, 1), (1, 0)] {
+        assert_eq!(
+            sum(&scheduling["migrations"], "count", |r| mover(r) && r["from"] == from && r["to"] == to),
+            100
+        );
+    }
+
+    // 300 times each wakes the other, but where the answer is there before it goes to sleep; neither goes anywhere.
+    let scheduling = report(&id, "scheduling", "wake");
+    let slept = |thread: &str| -> u64 {
+        let region = profile.tables.regions.iter().find(|row| row.name == "wake").unwrap().region;
+        let rows =
+            profile.tables.switches.iter().filter(|row| {
+                row.region == region && row.from == thread && row.kind == SwitchKind::Voluntary
+            });
+        rows.map(|row| row.count).sum()
+    };
+    for (thread, waker) in [("pong", "ping"), ("ping", "pong")] {
+        let row = |row: &Value| row["thread"] == thread && row["woken_by"] == waker;
+        let woken = sum(&scheduling["delays"], "count", row);
+        let slept = slept(thread);
+        assert!((290..=300).contains(&woken) && woken == slept, "{thread}: {woken}, slept {slept}");
+        assert_eq!(sum(&scheduling["migrations"], "count", |row| row["thread"] == thread), 0);
+    }
+    // Each wake-up is of a CPU that sleeps: by an interrupt from the other.
+    let cpus = report(&id, "cpus", "wake");
+    for (from, to) in [(0, 1), (1, 0)] {
+        let sent = sum(&cpus["sent"], "count", |row| {
+            row["from"] == from && row["to"] == to && row["reason"] == "pipe_write"
+        });
+        assert!((290..=300).contains(&sent), "{from} to {to}: {sent}");
+    }
+
+    // 40 times one thread waits for the mutex of a terminal, on which the other sleeps for 2 ms at least.
+    let locks = report(&id, "locks", "mutex");
+    let mutex = |row: &Value| row["kind"] == "mutex";
+    assert_eq!(sum(&locks["locks"], "waits", mutex), 40, "{}", locks["locks"]);
+    let row = locks["locks"].as_array().unwrap().iter().find(|row| mutex(row)).unwrap();
+    assert_eq!(row["caller"], "n_tty_read");
+    assert!(row["avg_ns"].as_u64().unwrap() > 1_000_000, "{row}");
+    let of = |region: &str| sum(&report(&id, "locks", region)["locks"], "waits", mutex);
+    assert_eq!(["migrate", "wake", "spinlock"].map(of), [0; 3]);
+
+    // Two threads look at the same page table, under its spinlock nearly all the time. Each call of the function that waits
+    // for spinlocks is a wait.
+    let locks = report(&id, "locks", "spinlock");
+    let all = sum(&locks["locks"], "waits", |row| row["kind"] == "spinlock");
+    let ours = sum(&locks["locks"], "waits", |row| row["caller"] == "mincore_pte_range");
+    assert!(ours >= 5 && ours == all, "{ours} of {all}: {}", locks["locks"]);
+    assert_eq!(locks["locks"].as_array().unwrap().len(), 1, "{}", locks["locks"]);
+    let functions = report(&id, "functions", "spinlock");
+    let calls = sum(&functions["functions"], "calls", |row| {
+        row["name"].as_str().unwrap().ends_with("queued_spin_lock_slowpath")
+    });
+    assert_eq!(calls, all);
+}
+
+#[test]
+fn a_recording_of_four_cpus_repeats_to_the_byte() {
+    let files = |profile: String| -> Vec<(PathBuf, Vec<u8>)> {
+        let directory = work_dir().join("profiles").join(profile);
+        let mut files: Vec<_> = std::fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|e| e == "parquet"))
+            .map(|path| (path.file_name().unwrap().into(), std::fs::read(path).unwrap()))
+            .collect();
+        files.sort();
+        files
+    };
+    let (one, two) = (files(record("rr", 4)), files(record("rr", 4)));
+    assert!(one.len() > 15 && one.iter().any(|(name, _)| name.ends_with("cpus.parquet")));
+    for (one, two) in one.iter().zip(&two) {
+        assert!(one == two, "{} differs", one.0.display());
+    }
+    assert_eq!(one.len(), two.len());
+}
+
+#[test]
+fn what_several_cpus_cannot_have_is_said() {
+    let kernel = base_kernel();
+    let record = |cpus: &str| kerntune(["record", "--kernel", &kernel, "--workload", "rr", "--cpus", cpus]);
+    fails(&mut record("17"), 2, &["--cpus", "1..=16"]);
+    fails(&mut record("0"), 2, &["--cpus"]);
+    // The kernel is built for four.
+    fails(&mut record("8"), 5, &["4 of 8 CPUs", "CONFIG_NR_CPUS=8"]);
+}

@@ -1,0 +1,143 @@
+//! Adding up what several CPUs did.
+
+use crate::{
+    Address, CpuInterruptStats, CpuStats, DelayStats, FunctionIndex, Instructions, LockStats, MigrationStats,
+    Nanoseconds, SignalStats, Tables,
+};
+use std::collections::BTreeMap;
+
+/// A count, its time, and the longest of that.
+#[derive(Default)]
+struct Waits {
+    count: u64,
+    ns: Nanoseconds,
+    max: Nanoseconds,
+}
+
+/// What several CPUs did, by what stands for the same thing in all parts.
+#[derive(Default)]
+pub(crate) struct CpuSum {
+    cpus: BTreeMap<(u32, u32), CpuStats>,
+    interrupts: BTreeMap<(u32, u32, FunctionIndex), u64>,
+    signals: BTreeMap<(u32, u32, u32, FunctionIndex, FunctionIndex), u64>,
+    migrations: BTreeMap<(u32, String, u32, u32, FunctionIndex), u64>,
+    delays: BTreeMap<(u32, String, String, u32), Waits>,
+    locks: BTreeMap<(u32, FunctionIndex, Address, String, FunctionIndex), Waits>,
+}
+
+impl CpuSum {
+    /// Adds a part, times its weight, with new numbers of regions and functions.
+    pub fn add(
+        &mut self,
+        part: &Tables,
+        weight: u64,
+        region: impl Fn(u32) -> u32,
+        function: impl Fn(FunctionIndex) -> FunctionIndex,
+    ) {
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more.saturating_mul(weight));
+        let wait = |sum: &mut Waits, count: u64, ns: Nanoseconds, max: Nanoseconds| {
+            add(&mut sum.count, count);
+            sum.ns += ns * weight;
+            sum.max = sum.max.max(max);
+        };
+        for row in &part.cpus {
+            let region = region(row.region);
+            let none = CpuStats {
+                region,
+                cpu: row.cpu,
+                kernel_instructions: Instructions(0),
+                user_instructions: Instructions(0),
+                busy_ns: Nanoseconds::ZERO,
+                halted_ns: Nanoseconds::ZERO,
+                interrupts: 0,
+                switches: 0,
+            };
+            let sum = self.cpus.entry((region, row.cpu)).or_insert(none);
+            add(&mut sum.kernel_instructions.0, row.kernel_instructions.0);
+            add(&mut sum.user_instructions.0, row.user_instructions.0);
+            sum.busy_ns += row.busy_ns * weight;
+            sum.halted_ns += row.halted_ns * weight;
+            add(&mut sum.interrupts, row.interrupts);
+            add(&mut sum.switches, row.switches);
+        }
+        for row in &part.cpu_interrupts {
+            let key = (region(row.region), row.cpu, function(row.function));
+            add(self.interrupts.entry(key).or_default(), row.count);
+        }
+        for row in &part.signals {
+            let (function, reason) = (function(row.function), function(row.reason));
+            let key = (region(row.region), row.from_cpu, row.to_cpu, function, reason);
+            add(self.signals.entry(key).or_default(), row.count);
+        }
+        for row in &part.migrations {
+            let reason = function(row.reason);
+            let key = (region(row.region), row.comm.clone(), row.from_cpu, row.to_cpu, reason);
+            add(self.migrations.entry(key).or_default(), row.count);
+        }
+        for row in &part.delays {
+            let key = (region(row.region), row.comm.clone(), row.waker.clone(), row.bucket);
+            wait(self.delays.entry(key).or_default(), row.count, row.delay_ns, row.max_ns);
+        }
+        for row in &part.locks {
+            let (function, caller) = (function(row.function), function(row.caller));
+            let key = (region(row.region), function, row.address, row.name.clone(), caller);
+            wait(self.locks.entry(key).or_default(), row.count, row.wait_ns, row.max_ns);
+        }
+    }
+
+    /// Puts the sums into the tables.
+    pub fn finish(self, tables: &mut Tables) {
+        tables.cpus = self.cpus.into_values().collect();
+        let interrupts = self.interrupts.into_iter();
+        tables.cpu_interrupts = interrupts
+            .map(|((region, cpu, function), count)| CpuInterruptStats { region, cpu, function, count })
+            .collect();
+        let signals = self.signals.into_iter();
+        tables.signals = signals
+            .map(|((region, from_cpu, to_cpu, function, reason), count)| SignalStats {
+                region,
+                from_cpu,
+                to_cpu,
+                function,
+                reason,
+                count,
+            })
+            .collect();
+        let migrations = self.migrations.into_iter();
+        tables.migrations = migrations
+            .map(|((region, comm, from_cpu, to_cpu, reason), count)| MigrationStats {
+                region,
+                comm,
+                from_cpu,
+                to_cpu,
+                reason,
+                count,
+            })
+            .collect();
+        let delays = self.delays.into_iter();
+        tables.delays = delays
+            .map(|((region, comm, waker, bucket), Waits { count, ns, max })| DelayStats {
+                region,
+                comm,
+                waker,
+                bucket,
+                count,
+                delay_ns: ns,
+                max_ns: max,
+            })
+            .collect();
+        let locks = self.locks.into_iter();
+        tables.locks = locks
+            .map(|((region, function, address, name, caller), Waits { count, ns, max })| LockStats {
+                region,
+                function,
+                address,
+                name,
+                caller,
+                count,
+                wait_ns: ns,
+                max_ns: max,
+            })
+            .collect();
+    }
+}

@@ -1,0 +1,205 @@
+//! Several virtual CPUs.
+//!
+//! QEMU executes them in turn on one thread. As it has no other thread, it takes the CPU that translates a block for the
+//! only one that will run it (`gen_cpu_index` of accel/tcg/plugin-gen.c, 9.2 and later): scoreboards and the number of
+//! the CPU that callbacks are given are those of whoever translated the block first. So no scoreboard is used here. What
+//! translated code does by itself where there is one CPU, a callback does at the beginning of each block and before
+//! each instruction that is watched ([`Driver`]); and the CPU is known by the address of its state, which generated
+//! code has in a register of the host.
+
+use super::api::{Api, GByteArray, NO_REGS, READ_WRITE, R_REGS};
+use super::{fail, instructions, pack, registers, Live, REGISTERS};
+use crate::drive::{Block, Driver};
+use crate::plan::MAX_BLOCKS;
+use crate::Failure;
+use kerntune_isa::Insn;
+use kerntune_trace::RecorderSpec;
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Everything between two callbacks.
+struct Plugin {
+    api: Api,
+    driver: Driver,
+    /// Translated blocks, by the number that their callbacks have.
+    blocks: Vec<Block>,
+    /// Addresses of the CPUs' states, in the order in which the CPUs began: the firmware's first, then as the kernel
+    /// starts them, which is by number.
+    states: Vec<usize>,
+    cpus: usize,
+    /// The state of the CPU that executes.
+    state: usize,
+    registers: [*mut c_void; REGISTERS.len()],
+    bytes: *mut GByteArray,
+    insns: Vec<Insn>,
+}
+
+static PLUGIN: AtomicPtr<Plugin> = AtomicPtr::new(null_mut());
+
+/// As [`super::with`].
+#[inline]
+fn with(work: impl FnOnce(&mut Plugin) -> Result<(), Failure>) {
+    let plugin = PLUGIN.load(Ordering::Relaxed);
+    // SAFETY: null before installation (then nothing is done), later a leaked Box that only the
+    // one emulation thread uses; no callback is entered while another one runs.
+    if let Some(plugin) = unsafe { plugin.as_mut() } {
+        if let Err(failure) = work(plugin) {
+            fail(&failure);
+        }
+    }
+}
+
+// Generated code keeps the address of the CPU's state in this register (`TCG_AREG0` of tcg/*/tcg-target.h): hands it on as
+// one more argument.
+#[cfg(target_arch = "x86_64")]
+core::arch::global_asm!(
+    ".hidden kerntune_on_block",
+    ".globl kerntune_on_block",
+    "kerntune_on_block:",
+    "mov rdx, rbp",
+    "jmp {block}",
+    block = sym on_block,
+);
+#[cfg(target_arch = "aarch64")]
+core::arch::global_asm!(
+    ".hidden kerntune_on_block",
+    ".globl kerntune_on_block",
+    "kerntune_on_block:",
+    "mov x2, x19",
+    "b {block}",
+    block = sym on_block,
+);
+
+// SAFETY: the code above, which passes its arguments on to `on_block`, a safe function.
+unsafe extern "C" {
+    safe fn kerntune_on_block(cpu: c_uint, argument: *mut c_void);
+}
+
+/// A block begins, on the CPU with this state.
+extern "C" fn on_block(_: c_uint, block: *mut c_void, state: usize) {
+    with(|plugin| {
+        if plugin.state != state {
+            plugin.turn(state)?;
+        }
+        let Plugin { api, driver, blocks, registers, bytes, .. } = plugin;
+        let mut cpu = Live { api, registers, bytes: *bytes };
+        match blocks.get(block as u64 as u32 as usize) {
+            Some(block) => driver.begin(block, &mut cpu),
+            None => Ok(()),
+        }
+    });
+}
+
+/// An instruction that is watched is about to run.
+extern "C" fn on_instruction(_: c_uint, argument: *mut c_void) {
+    with(|plugin| {
+        let (block, at) = (argument as u64 as u32, (argument as u64 >> 32) as usize);
+        let Plugin { api, driver, blocks, registers, bytes, .. } = plugin;
+        let mut cpu = Live { api, registers, bytes: *bytes };
+        match blocks.get(block as usize) {
+            Some(block) => driver.before(block, at, &mut cpu),
+            None => Ok(()),
+        }
+    });
+}
+
+/// The only instruction of a block reads or writes memory.
+extern "C" fn on_access(_: c_uint, _info: u32, _address: u64, block: *mut c_void) {
+    with(|plugin| {
+        plugin.driver.access(block as u64 as u32);
+        Ok(())
+    });
+}
+
+impl Plugin {
+    /// It is the turn of the CPU with another state.
+    #[cold]
+    fn turn(&mut self, state: usize) -> Result<(), Failure> {
+        let cpu = match self.states.iter().position(|known| *known == state) {
+            Some(cpu) => cpu,
+            None if self.states.len() < self.cpus => {
+                self.states.push(state);
+                self.states.len() - 1
+            }
+            None => {
+                return Err(Failure(format!(
+                    "this QEMU does not tell its {} CPUs apart as its generated code did up to now; record with one CPU",
+                    self.cpus
+                )))
+            }
+        };
+        self.state = state;
+        self.driver.turn(cpu)
+    }
+}
+
+extern "C" fn on_vcpu_init(_: u64, _: c_uint) {
+    with(|plugin| {
+        plugin.registers = registers(&plugin.api)?;
+        Ok(())
+    });
+}
+
+extern "C" fn on_exit(_: u64, _: *mut c_void) {
+    with(|plugin| if plugin.states.is_empty() { Ok(()) } else { plugin.driver.finish() });
+}
+
+extern "C" fn on_translation(_: u64, tb: *mut c_void) {
+    with(|plugin| {
+        let Plugin { api, driver, blocks, registers, bytes, insns, .. } = plugin;
+        let Some(host_page) = instructions(api, tb, insns) else { return Ok(()) };
+        let mut cpu = Live { api, registers, bytes: *bytes };
+        let block = driver.translate(insns, host_page, &mut cpu);
+        let number = blocks.len() as u32;
+        // SAFETY: called during the translation of `tb`, with places that are below its number of instructions; arguments
+        // are numbers, not pointers.
+        unsafe {
+            let flags = |reads_cpu: bool| -> c_int {
+                if reads_cpu {
+                    R_REGS
+                } else {
+                    NO_REGS
+                }
+            };
+            let all = flags(block.reads_cpu(None));
+            (api.qemu_plugin_register_vcpu_tb_exec_cb)(tb, kerntune_on_block, all, pack(number, 0));
+            for at in block.places() {
+                let insn = (api.qemu_plugin_tb_get_insn)(tb, at);
+                let reads = flags(block.reads_cpu(Some(at)));
+                (api.qemu_plugin_register_vcpu_insn_exec_cb)(insn, on_instruction, reads, pack(number, at));
+            }
+            for (at, block) in block.accesses() {
+                let insn = (api.qemu_plugin_tb_get_insn)(tb, at);
+                (api.qemu_plugin_register_vcpu_mem_cb)(insn, on_access, NO_REGS, READ_WRITE, pack(block, 0));
+            }
+        }
+        blocks.push(block);
+        Ok(())
+    });
+}
+
+/// Gets ready for a run on so many CPUs.
+pub(super) fn install(id: u64, api: Api, spec: &RecorderSpec, cpus: usize) -> Result<(), Failure> {
+    let blocks = if spec.capture.edges { MAX_BLOCKS } else { 1 };
+    let driver = Driver::with_cpus(spec, cpus, blocks)?;
+    // SAFETY: plain calls of the API; all callbacks are `extern "C"` functions of this file.
+    unsafe {
+        let plugin = Box::new(Plugin {
+            bytes: (api.g_byte_array_new)(),
+            driver,
+            blocks: Vec::new(),
+            states: Vec::new(),
+            cpus,
+            state: 0,
+            registers: [null_mut(); REGISTERS.len()],
+            insns: Vec::new(),
+            api,
+        });
+        (plugin.api.qemu_plugin_register_vcpu_init_cb)(id, on_vcpu_init);
+        (plugin.api.qemu_plugin_register_vcpu_tb_trans_cb)(id, on_translation);
+        (plugin.api.qemu_plugin_register_atexit_cb)(id, on_exit, null_mut());
+        PLUGIN.store(Box::into_raw(plugin), Ordering::Relaxed);
+    }
+    Ok(())
+}

@@ -1,5 +1,6 @@
 //! The workload: what runs in the kernel.
 
+use crate::disk::Disk;
 use crate::{Error, Result};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -45,6 +46,8 @@ pub struct Workload {
     pub network_cards: u32,
     /// For the guest kernel's command line.
     pub append: String,
+    /// A disk of the guest's own; files are on a tmpfs otherwise.
+    pub disk: Option<Disk>,
 }
 
 /// A program that stays in the background.

@@ -68,6 +68,8 @@ fn able(request: &RunRequest) -> Result<()> {
         "boot a kernel: what it runs, runs under its own"
     } else if request.capture.is_some() {
         "record: the emulator does"
+    } else if request.demands.disk.is_some() {
+        "have a disk: use a workload without `disk`"
     } else {
         return Ok(());
     };

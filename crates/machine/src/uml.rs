@@ -60,6 +60,8 @@ fn able<'a>(request: &RunRequest<'a>) -> Result<&'a Kernel> {
         "record: it only times (`kerntune time`); record a kernel built without --arch um in the emulator"
     } else if request.demands.network_cards > 0 {
         "have network cards: use a workload without `network_cards`"
+    } else if request.demands.disk.is_some() {
+        "have a disk: use a workload without `disk`"
     } else {
         return Ok(kernel);
     };

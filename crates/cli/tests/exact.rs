@@ -86,8 +86,7 @@ fn ftrace(path: &Path) -> BTreeMap<String, u64> {
 
 #[test]
 fn calls_agree_with_the_kernels_own_function_profiler() {
-    let fragment = support::checkout().join("kernel/ftrace.config");
-    let id = support::kernel(&["--fragment", fragment.to_str().unwrap(), "--keep-objects"], "ftrace");
+    let id = support::ftrace_kernel();
     let work = WorkDir::open(support::work_dir()).unwrap();
     let kernel: Kernel = kerntune_kernel::find(&work, &id).unwrap();
     let directory = tempfile::tempdir().unwrap();

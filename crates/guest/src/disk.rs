@@ -3,7 +3,6 @@
 //! All kinds but [`DiskKind::Virtio`] are memory of the guest and take virtual time, so that runs repeat
 //! (`docs/disk.md`). `guest/disk.c` (`kt-disk`) sets the disk up, told by [`Disk::command`].
 
-use crate::Command;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -196,7 +195,7 @@ impl Disk {
     }
 
     /// The program that makes its file system, with all its arguments but the device.
-    fn mkfs(&self) -> Command {
+    fn mkfs(&self) -> Vec<String> {
         let Some(maker) = self.filesystem.maker() else { return Vec::new() };
         let mut words = vec![maker.to_owned()];
         words.extend(self.filesystem.pinned());
@@ -205,8 +204,8 @@ impl Disk {
     }
 
     /// What sets it up in the guest, as `guest/disk.c` reads it.
-    pub(crate) fn command(&self) -> Command {
-        let mut words: Command = vec![PROGRAM.into(), self.kind.word().into()];
+    pub(crate) fn command(&self) -> Vec<String> {
+        let mut words: Vec<String> = vec![PROGRAM.into(), self.kind.word().into()];
         let mut put = |key: &str, value: &str| words.push(format!("{key}={value}"));
         put("size_mb", &self.size_mb.to_string());
         if let DiskKind::NullBlk { latency_us, queue_depth, queues, block_bytes } = self.kind {

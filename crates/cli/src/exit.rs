@@ -121,6 +121,7 @@ impl From<kerntune_machine::Error> for Failure {
             Error::Code { .. }
             | Error::NotOnKvm { .. }
             | Error::NotOnUml { .. }
+            | Error::NoDriver { .. }
             | Error::NotOnEmulator { .. } => Self::new(Exit::Usage, error),
             Error::Recorder { .. } | Error::Recording { .. } | Error::Qemu { .. } => {
                 Self::new(Exit::Recording, error)

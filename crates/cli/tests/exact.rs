@@ -110,8 +110,7 @@ impl Visitor for Calls {
 }
 
 fn agree_with_ftrace(cpus: u32) {
-    let fragment = support::checkout().join("kernel/ftrace.config");
-    let id = support::kernel(&["--fragment", fragment.to_str().unwrap(), "--keep-objects"], "ftrace");
+    let id = support::ftrace_kernel();
     let work = WorkDir::open(support::work_dir()).unwrap();
     let kernel: Kernel = kerntune_kernel::find(&work, &id).unwrap();
     let directory = tempfile::tempdir().unwrap();

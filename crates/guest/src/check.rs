@@ -55,6 +55,14 @@ pub fn check(text: &str, path: &Path) -> Vec<Problem> {
                 problem(text, claim, message).help(host::missing_file_help(file))
             }
             Claimed::Command(word) if programs::named(word).is_some() => continue,
+            Claimed::Maker(filesystem) => {
+                let Some(maker) = filesystem.maker().filter(|maker| host::find_program(maker).is_none())
+                else {
+                    continue;
+                };
+                let message = format!("{maker}, which makes the file system, is not on this machine");
+                problem(text, claim, message).help(format!("apt-get install {}", filesystem.package()))
+            }
             Claimed::Shell(word) if is_in_shell(word) => continue,
             Claimed::Shell(word) if packed.contains(Path::new(word)) => continue,
             Claimed::Shell(word) => problem(text, claim, unknown_in_shell(word, &claim.key)).warning(),

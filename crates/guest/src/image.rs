@@ -1,6 +1,7 @@
 //! Workload to initramfs.
 
 use crate::closure::{missing, Closure};
+use crate::disk::{self, Disk, Filesystem};
 use crate::host::{self, GUEST_PATH};
 use crate::plan::Plan;
 use crate::programs;
@@ -146,20 +147,16 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
     let mut closure = Closure::new(progress);
     // What is asked for by name comes first: nothing of ours replaces it.
     for file in &workload.files {
-        if file.symlink_metadata().is_err() {
-            return Err(Error::Program {
-                program: file.display().to_string(),
-                needed_by: "`files` of the workload".into(),
-                help: host::missing_file_help(file).into(),
-            });
-        }
-        closure.file(file, "`files` of the workload")?;
+        host_file(&mut closure, file, "`files` of the workload")?;
     }
     for package in &workload.packages {
         if !host::is_installed(package)? {
             return Err(Error::Package { package: package.clone(), workload: workload.name.clone() });
         }
         closure.package(package)?;
+    }
+    if let Some(disk) = &workload.disk {
+        add_disk(&mut closure, disk)?;
     }
     add_shell(&mut closure)?;
     let from_list =
@@ -168,6 +165,7 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
     let from_commands =
         commands.iter().filter_map(|(place, command)| Some((command.first()?.as_str(), place.clone())));
     let mut ours: Vec<&str> = workload.programs.iter().map(String::as_str).collect();
+    ours.extend(workload.disk.iter().map(|_| disk::PROGRAM));
     for (word, needed_by) in from_list.chain(from_commands) {
         if programs::named(word).is_some() {
             ours.push(word);
@@ -202,6 +200,18 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
     closure.tree.put(Path::new("/kt/plan"), Node::Own { bytes: plan, mode: 0o644 })?;
     skeleton(&mut closure.tree)?;
     Ok(closure.tree)
+}
+
+/// A file or directory of the host's, with all that it needs.
+fn host_file(closure: &mut Closure, file: &Path, needed_by: &str) -> Result<()> {
+    if file.symlink_metadata().is_err() {
+        return Err(Error::Program {
+            program: file.display().to_string(),
+            needed_by: needed_by.into(),
+            help: host::missing_file_help(file).into(),
+        });
+    }
+    closure.file(file, needed_by)
 }
 
 /// A program of the host's, findable in the guest by the word that names it.
@@ -272,6 +282,27 @@ pub(crate) fn unknown_in_shell(word: &str, place: &str) -> String {
          run, the guest will not have it; {}",
         host::missing_help(word)
     )
+}
+
+/// What makes the disk's file system, and the files that go on it.
+fn add_disk(closure: &mut Closure, disk: &Disk) -> Result<()> {
+    let needed_by = "`disk` of the workload";
+    if let Some(maker) = disk.filesystem.maker() {
+        let path = host::find_program(maker).ok_or_else(|| Error::Program {
+            program: maker.into(),
+            needed_by: needed_by.into(),
+            help: format!("install it: apt-get install {}", disk.filesystem.package()),
+        })?;
+        closure.program(&path, needed_by)?;
+        let settings = Path::new("/etc/mke2fs.conf");
+        if disk.filesystem == Filesystem::Ext4 && settings.exists() {
+            closure.file(settings, needed_by)?;
+        }
+    }
+    for file in &disk.files {
+        host_file(closure, file, "`disk.files` of the workload")?;
+    }
+    Ok(())
 }
 
 /// busybox and a /bin/sh for scripts, if the host has a busybox and no other shell was asked for.

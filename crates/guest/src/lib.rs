@@ -25,6 +25,7 @@ pub const CODE: &str = env!("KERNTUNE_CODE");
 mod check;
 mod closure;
 mod console_message;
+mod disk;
 mod elf;
 mod error;
 mod fields;
@@ -48,6 +49,7 @@ mod workload;
 
 pub use check::check;
 pub use console_message::{boot_options, Collect, ConsoleMessage, PORT_NAME};
+pub use disk::{Disk, DiskKind, Filesystem, DEVICE};
 pub use error::{Error, Result};
 pub use image::{GuestImage, Manifest, PackedFile, ROOM, SCHEMA};
 pub use input::{read_input, read_text, TEXT_MAX};

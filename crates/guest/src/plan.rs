@@ -29,6 +29,9 @@ impl Plan {
             plan.line(["env", &format!("{key}={value}")]);
         }
         plan.line(["limit", &LIMIT_SECONDS.to_string()]);
+        if let Some(disk) = &workload.disk {
+            plan.command(&["setup"], &disk.command());
+        }
         for command in &workload.setup {
             plan.command(&["setup"], command);
         }

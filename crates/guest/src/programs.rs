@@ -1,6 +1,6 @@
 //! The C programs that run in the guest: carried as source, compiled by the host's compiler.
 
-use crate::{Error, Result};
+use crate::{disk, Error, Result};
 use kerntune_work::{IoContext, Job, Key, WorkDir};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -96,12 +96,13 @@ const SELFTEST: Program = Program {
 };
 
 /// What workloads may run.
-const PROGRAMS: [Program; 12] = [
+const PROGRAMS: [Program; 13] = [
     suite!("rr", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "rr.c"),
     suite!("paths", &[], "paths.c"),
     SELFTEST,
     Program { name: "kt-mark", files: sources!["kt_mark.h", "mark.c"], rows: None, options: &[] },
     Program { name: "smp", files: sources!["kt_mark.h", "smp.c"], rows: None, options: &[] },
+    Program { name: disk::PROGRAM, files: sources!["disk.c"], rows: None, options: &[] },
     Program { name: "kgmon", files: sources!["kt_mark.h", "kgmon.c"], rows: None, options: &[] },
     Program {
         name: "tagged",

@@ -1,6 +1,7 @@
 //! Workload text to [`Workload`], finding every problem on the way.
 
-use crate::fields::{Fields, Source};
+use crate::disk::Filesystem;
+use crate::fields::{Fields, Located, Source};
 use crate::workload::{Better, Command, Metric, Probe, Ready, Run, Service, Step};
 use crate::{Problem, Workload, MAX_CPUS};
 use std::collections::BTreeMap;
@@ -28,6 +29,8 @@ pub(crate) enum Claimed {
     Command(String),
     /// A word that a shell string of a command names.
     Shell(String),
+    /// What makes this file system.
+    Maker(Filesystem),
 }
 
 /// As [`read_claims`], for who wants a good file or none.
@@ -108,6 +111,7 @@ impl Reader<'_> {
             s.problem(located.span.clone(), "append", "holds a tab or a line end".into());
         }
         let append = append.map(|l| l.value).unwrap_or_default();
+        let disk = self.disk(&mut top, memory_mb);
         let env = self.env(&mut top);
         let services = self.services(&mut top);
         let training = self.run(&mut top, "training", broken);
@@ -118,7 +122,7 @@ impl Reader<'_> {
             description,
             packages,
             binaries,
-            files: files.into_iter().map(PathBuf::from).collect(),
+            files,
             programs,
             env,
             setup,
@@ -130,6 +134,7 @@ impl Reader<'_> {
             time_limit_seconds,
             network_cards,
             append,
+            disk,
         }
     }
 
@@ -158,20 +163,26 @@ impl Reader<'_> {
         all
     }
 
-    fn files(&mut self, fields: &mut Fields) -> Vec<String> {
+    fn files(&mut self, fields: &mut Fields) -> Vec<PathBuf> {
+        let listed = fields.strings(&mut self.source, "files");
+        self.host_files("files", &listed)
+    }
+
+    /// Paths of the host's that the guest can see, too.
+    fn host_files(&mut self, key: &str, listed: &[Located<String>]) -> Vec<PathBuf> {
         let mut all = Vec::new();
-        for item in fields.strings(&mut self.source, "files") {
+        for item in listed {
             let path = Path::new(&item.value);
             if !path.is_absolute() || path.components().any(|c| c == std::path::Component::ParentDir) {
                 let message = format!("\"{}\" is not an absolute path", item.value);
-                self.source.problem(item.span, "files", message).help("start with / and use no ..");
+                self.source.problem(item.span.clone(), key, message).help("start with / and use no ..");
             } else if let Some(dir) = HIDDEN.iter().find(|dir| path.starts_with(dir)) {
                 let message =
                     format!("\"{}\" cannot be seen in the guest, where {dir} is its own", item.value);
-                self.source.problem(item.span, "files", message).help("keep it in another directory");
+                self.source.problem(item.span.clone(), key, message).help("keep it in another directory");
             } else {
-                self.claim(item.span, "files", Claimed::File(path.to_owned()));
-                all.push(item.value);
+                self.claim(item.span.clone(), key, Claimed::File(path.to_owned()));
+                all.push(path.to_owned());
             }
         }
         all
@@ -380,7 +391,7 @@ impl Reader<'_> {
 
     fn words(
         &mut self,
-        words: Option<Vec<crate::fields::Located<String>>>,
+        words: Option<Vec<Located<String>>>,
         span: Option<Range<usize>>,
         key: &str,
     ) -> Command {
@@ -464,7 +475,7 @@ fn read_metric(s: &mut Source, fields: &mut Fields) -> Metric {
         }
     };
     fields.finish(s);
-    let text = |located: Option<crate::fields::Located<String>>| located.map(|l| l.value).unwrap_or_default();
+    let text = |located: Option<Located<String>>| located.map(|l| l.value).unwrap_or_default();
     Metric { name: text(name), regex: text(regex), unit: text(unit), better: way }
 }
 
@@ -472,5 +483,6 @@ fn last_line(text: &str) -> &str {
     text.lines().last().unwrap_or(text).trim_start_matches("error: ")
 }
 
+mod disk;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 //! A row is a region of the measured run: one that a program of ours marks (its rows are in `guest/NAME.rows`), or
 //! one that init marks around a step, such as a server under load.
 
+use crate::disk::Disk;
 use crate::programs::{self, Program};
 use crate::workload::{Better, Command, Step, Workload};
 
@@ -96,7 +97,8 @@ impl Suite {
     pub fn of(workload: Workload) -> Option<Self> {
         let mut rows: Vec<SuiteRow> = Vec::new();
         for (at, step) in workload.measured.steps.iter().enumerate() {
-            for row in rows_of(step, at) {
+            for mut row in rows_of(step, at) {
+                row.needs.extend(workload.disk.iter().flat_map(Disk::needs).map(str::to_owned));
                 if rows.iter().all(|known| known.name != row.name) {
                     rows.push(row);
                 }
@@ -112,9 +114,12 @@ impl Suite {
 
     /// Why the running system cannot run it, if it is for guests only.
     pub fn guest_only(&self) -> Option<&'static str> {
-        match self.workload.append.is_empty() {
-            true => self.untimed(),
-            false => Some("it wants more on the kernel's command line (`append`)"),
+        if !self.workload.append.is_empty() {
+            Some("it wants more on the kernel's command line (`append`)")
+        } else if self.workload.disk.is_some() {
+            Some("it wants a disk of its own (`disk`), which only guests have")
+        } else {
+            self.untimed()
         }
     }
 

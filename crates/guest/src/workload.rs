@@ -1,5 +1,6 @@
 //! The workload: what runs in the kernel.
 
+use crate::disk::Disk;
 use crate::{Error, Result};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -47,6 +48,8 @@ pub struct Workload {
     pub network_cards: u32,
     /// For the guest kernel's command line.
     pub append: String,
+    /// A disk of the guest's own; files are on a tmpfs otherwise.
+    pub disk: Option<Disk>,
 }
 
 /// CPUs of a guest at most: QEMU has room for the counters of so many.

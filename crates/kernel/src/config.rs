@@ -234,7 +234,14 @@ mod tests {
 
     #[test]
     fn our_own_fragments_are_well_formed_and_ask_once() {
-        for text in [fragment::BASE, fragment::REQUIRED, fragment::FTRACE, fragment::GCOV] {
+        for text in [
+            fragment::BASE,
+            fragment::REQUIRED,
+            fragment::DISK,
+            fragment::PMEM,
+            fragment::FTRACE,
+            fragment::GCOV,
+        ] {
             let settings = parse(text, "ours").unwrap();
             let names: HashSet<_> = settings.iter().map(|s| &s.option).collect();
             assert_eq!(names.len(), settings.len());

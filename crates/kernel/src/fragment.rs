@@ -8,6 +8,10 @@ pub const REQUIRED: &str = include_str!("../../../kernel/required.config");
 pub const UML: &str = include_str!("../../../kernel/uml.config");
 /// What [`REQUIRED`] is for User-Mode Linux.
 pub const UML_REQUIRED: &str = include_str!("../../../kernel/uml-required.config");
+/// Block devices in the guest's memory, and the file systems on them.
+pub const DISK: &str = include_str!("../../../kernel/disk.config");
+/// Persistent memory and DAX, on top of [`DISK`].
+pub const PMEM: &str = include_str!("../../../kernel/pmem.config");
 /// Function tracer and function profiler.
 pub const FTRACE: &str = include_str!("../../../kernel/ftrace.config");
 /// Arc counters in every object.

@@ -151,6 +151,16 @@ pub enum Error {
         /// The kernel's label.
         kernel: String,
     },
+    /// A kernel without a driver for the workload's disk.
+    #[error("kernel {kernel} was built without {lacking}, which the workload's disk ({kind}) needs, and guests load no modules; build one that has it: kerntune kernel build --workload WORKLOAD")]
+    NoDriver {
+        /// The kernel's label.
+        kernel: String,
+        /// The kind of disk.
+        kind: &'static str,
+        /// What it lacks.
+        lacking: String,
+    },
     /// QEMU itself failed.
     #[error("QEMU ended with {status}: {message}")]
     Qemu {

@@ -70,6 +70,8 @@ fn able(request: &RunRequest) -> Result<()> {
         "have a number of CPUs: it has those of this machine; use a workload without `cpus`"
     } else if request.capture.is_some() {
         "record: the emulator does"
+    } else if request.demands.disk.is_some() {
+        "have a disk: use a workload without `disk`"
     } else {
         return Ok(());
     };

@@ -3,7 +3,7 @@
 use crate::request::RunRequest;
 use crate::watch::{watch, Watched};
 use crate::{cpu, results, Error, Result};
-use kerntune_guest::{boot_options, PORT_NAME};
+use kerntune_guest::{boot_options, Disk, DiskKind, PORT_NAME};
 use kerntune_isa::{Guest, Isa};
 use kerntune_kernel::Kernel;
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
@@ -62,11 +62,18 @@ pub(crate) fn guest(
     more: &str,
     port: &str,
 ) {
-    command.args(["-m", &request.demands.memory_mb.to_string()]);
+    let disk = request.demands.disk;
+    let memory_mb = request.demands.memory_mb + disk.map_or(0, Disk::memory_mb);
+    command.args(["-m", &memory_mb.to_string()]);
+    if let Some(path) = host_file(request, directory) {
+        let drive = format!("file={},format=raw,if=none,id=disk", escape(&path));
+        command.args(["-drive", &drive, "-device", &format!("virtio-blk-pci,drive=disk{port}")]);
+    }
     command.arg("-kernel").arg(kernel.bzimage());
     command.arg("-initrd").arg(request.initramfs);
     let options = boot_options(request.run, request.collect, request.demands.cpus);
-    let words = [COMMAND_LINE, more, &options, request.demands.append];
+    let of_disk = disk.map(Disk::kernel_options).unwrap_or_default();
+    let words = [COMMAND_LINE, more, &options, &of_disk, request.demands.append];
     let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
     command.args(["-append", &words.join(" ")]);
     // Named by options: in the short form `file:PATH` there is no way to write a comma.
@@ -78,6 +85,25 @@ pub(crate) fn guest(
     command.args(["-device", &format!("virtserialport,chardev=out,name={PORT_NAME}")]);
 }
 
+/// The file of the host that is the guest's disk, if it has one of that kind.
+fn host_file(request: &RunRequest, directory: &Path) -> Option<PathBuf> {
+    let disk = request.demands.disk.filter(|disk| disk.kind == DiskKind::Virtio);
+    disk.map(|_| directory.join("disk.img"))
+}
+
+/// That the kernel has what the guest's disk needs: no guest loads modules.
+fn drivers(request: &RunRequest) -> Result<()> {
+    let (Some(disk), Some(kernel)) = (request.demands.disk, request.kernel) else { return Ok(()) };
+    let config = kernel.config();
+    let config = fs::read_to_string(&config).at("read", &config)?;
+    let lacking = disk.lacking(&config);
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    let (kernel, kind) = (kernel.manifest.label.clone(), disk.kind.word());
+    Err(Error::NoDriver { kernel, kind, lacking: lacking.join(", ") })
+}
+
 /// Runs a guest to its end and unpacks its results below `guest` of the directory. `refused` looks first at how QEMU ended, with
 /// its last words.
 pub(crate) fn run(
@@ -87,12 +113,21 @@ pub(crate) fn run(
     progress: &dyn Progress,
     refused: impl Fn(&JobEnd, &str) -> Result<()>,
 ) -> Result<(Watched, PathBuf)> {
+    drivers(request)?;
+    let disk = host_file(request, directory);
+    if let (Some(path), Some(of)) = (&disk, request.demands.disk) {
+        let file = fs::File::create(path).at("create", path)?;
+        file.set_len(u64::from(of.size_mb) << 20).at("make room in", path)?;
+    }
     let mut said = Vec::new();
     let limits = request.limits();
     let watched = watch(Job::new(command), &limits, &directory.join("console.log"), progress, |line| {
         said.push(line.to_string());
         true
     })?;
+    if let Some(path) = disk {
+        fs::remove_file(&path).at("remove", &path)?;
+    }
     let guest_files = directory.join("guest");
     let archive = archive(directory);
     let message = said.iter().rev().take(5).rev().cloned().collect::<Vec<_>>().join("; ");

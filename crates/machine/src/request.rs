@@ -4,7 +4,7 @@ use crate::points::Point;
 use crate::user_binary::UserBinary;
 use crate::watch::Limits;
 use crate::Error;
-use kerntune_guest::{Collect, Workload};
+use kerntune_guest::{Collect, Disk, Workload};
 use kerntune_kernel::Kernel;
 use kerntune_trace::TagWindow;
 use kerntune_work::Key;
@@ -46,6 +46,8 @@ pub struct Demands<'a> {
     pub network_cards: u32,
     /// More for the kernel's command line.
     pub append: &'a str,
+    /// The guest's disk.
+    pub disk: Option<&'a Disk>,
     /// Wall seconds within which init must say its first word.
     pub boot_limit_seconds: u64,
     /// Wall seconds for the whole run.
@@ -59,6 +61,7 @@ impl Default for Demands<'_> {
             cpus: 1,
             network_cards: 0,
             append: "",
+            disk: None,
             boot_limit_seconds: BOOT_SECONDS,
             time_limit_seconds: 600,
         }
@@ -73,6 +76,7 @@ impl<'a> Demands<'a> {
             cpus: workload.cpus,
             network_cards: workload.network_cards,
             append: &workload.append,
+            disk: workload.disk.as_ref(),
             time_limit_seconds: workload.time_limit_seconds,
             ..Self::default()
         }
@@ -81,12 +85,24 @@ impl<'a> Demands<'a> {
     /// Adds to a key what decides how a run comes out.
     fn named(&self, key: Key) -> Key {
         // Every field is named here, so that a new one is not forgotten. Limits decide only whether there is a result.
-        let Self { memory_mb, cpus, network_cards, append, boot_limit_seconds: _, time_limit_seconds: _ } =
-            self;
-        key.field("memory", memory_mb.to_string())
+        let Self {
+            memory_mb,
+            cpus,
+            network_cards,
+            append,
+            disk,
+            boot_limit_seconds: _,
+            time_limit_seconds: _,
+        } = self;
+        let key = key
+            .field("memory", memory_mb.to_string())
             .field("cpus", cpus.to_string())
             .field("network cards", network_cards.to_string())
-            .field("append", append)
+            .field("append", append);
+        match disk {
+            Some(disk) => key.field("disk", format!("{disk:?}")),
+            None => key,
+        }
     }
 }
 

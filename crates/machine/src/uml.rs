@@ -62,6 +62,8 @@ fn able<'a>(request: &RunRequest<'a>) -> Result<&'a Kernel> {
         "have network cards: use a workload without `network_cards`"
     } else if request.demands.cpus > 1 {
         "have several CPUs: use a workload without `cpus`"
+    } else if request.demands.disk.is_some() {
+        "have a disk: use a workload without `disk`"
     } else {
         return Ok(kernel);
     };

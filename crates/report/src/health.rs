@@ -120,6 +120,9 @@ fn note(what: &str, count: u64, events: u64) -> String {
         "cut_chains" => {
             format!("{count} call chains were longer than the kernel tells: their callers are missing (kernel.perf_event_max_stack).")
         }
+        "host_disks" => {
+            "The disk is a file of the host: figures differ from run to run (docs/disk.md).".into()
+        }
         "throttled" => {
             format!("{count} times the kernel took fewer samples for a while (kernel.perf_cpu_time_max_percent): a lower --rate helps.")
         }

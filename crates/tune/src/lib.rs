@@ -22,6 +22,7 @@ pub const CODE: &str = env!("KERNTUNE_CODE");
 const OWN_CODE: &str = env!("KERNTUNE_CODE_OWN");
 
 pub mod auto;
+pub mod base;
 pub mod bench;
 pub mod bisect;
 pub mod compare;

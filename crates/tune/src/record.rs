@@ -6,7 +6,7 @@ use crate::outputs;
 use crate::run_files::{POINTS, RUN};
 use crate::{watch, Error, Result, Session};
 use kerntune_analyze::{Input, ReadAt};
-use kerntune_guest::{GuestImage, Workload};
+use kerntune_guest::{Disk, GuestImage, Workload};
 use kerntune_kernel::Kernel;
 use kerntune_machine::{CaptureRequest, Outcome, RunRequest};
 use kerntune_profile::{
@@ -74,6 +74,12 @@ pub fn record(session: &Session, request: &RecordRequest) -> Result<Recorded> {
 /// The same with more, or less, than every kernel function.
 pub fn record_in_detail(session: &Session, request: &RecordRequest, detail: &Detail) -> Result<Recorded> {
     request.workload.require_run(request.run)?;
+    if request.workload.disk.as_ref().is_some_and(|disk| !disk.repeats()) {
+        session.progress.note(&format!(
+            "warning: the disk of workload {} is a file of the host (virtio): none of its figures repeats (docs/disk.md)",
+            request.workload.name
+        ));
+    }
     let image = session.image(request.workload)?;
     let (functions, model) = (request.capture.functions, request.model.is_some());
     let detail = detail.resolve(session, request.kernel, &image, functions, model)?;
@@ -217,7 +223,7 @@ fn analyse(
     manifest.run = Run::from_word(run).unwrap_or(Run::Measured);
     manifest.model = model.map(|model| model.name.clone());
     manifest.recorded = rfc3339(SystemTime::now());
-    manifest.exact = true;
+    manifest.exact = workload.disk.as_ref().is_none_or(Disk::repeats);
     manifest.capture = kerntune_profile::Capture {
         functions: capture.functions,
         edges: capture.edges,
@@ -227,6 +233,9 @@ fn analyse(
     manifest.sources = vec![format!("run/: QEMU TCG with -icount, kernel {}", kernel.manifest.id)];
     manifest.sources.extend_from_slice(detail.said());
     let tables = analysis.describe(&mut manifest);
+    if !manifest.exact {
+        manifest.health.insert("host_disks".into(), 1);
+    }
     Ok(Profile { manifest, tables })
 }
 

@@ -34,7 +34,8 @@ pub struct BenchRun {
     /// Only this row, of every suite or as SUITE/ROW; may be repeated
     #[arg(long, value_name = "ROW")]
     pub row: Vec<String>,
-    /// In a guest: the kernel, by label, beginning of an id, or directory
+    /// In a guest: the kernel, by label, beginning of an id, or directory [default: the suites' base kernel, built if
+    /// need be; none on uml]
     #[arg(long)]
     pub kernel: Option<String>,
     /// On the emulator: how often to boot; figures repeat, and more boots show that they do [default: 1]. On kvm and uml:

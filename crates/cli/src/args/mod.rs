@@ -103,13 +103,16 @@ pub struct Doctor {
 /// The longest time that work may take, minutes.
 const MOST_MINUTES: u64 = 100_000;
 
+/// The kernel source, if none is named.
+pub const SOURCE: &str = "debian:6.12";
+
 /// What a kernel is built from.
 // The variant of the same name has a group of its own.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub struct Build {
     /// debian:VERSION, a source directory, or a source tarball
-    #[arg(long, default_value = "debian:6.12", value_name = "SOURCE")]
+    #[arg(long, default_value = SOURCE, value_name = "SOURCE")]
     pub source: Source,
     /// A patch for the source (-p1); may be repeated, applied in order to a copy
     #[arg(long, value_name = "FILE")]
@@ -143,9 +146,12 @@ pub enum Kernel {
         /// What it is to run on: x86-64, or um, a process (User-Mode Linux, docs/uml.md)
         #[arg(long, default_value_t, value_name = "ARCH")]
         arch: Arch,
-        /// What to call it
+        /// What to call it; with the drivers of a workload's disk, if nothing is said, base-disk or base-pmem
         #[arg(long, default_value = "base", value_parser = label)]
         label: String,
+        /// With the drivers that this workload's disk needs (docs/disk.md): a name or a .toml file; may be repeated
+        #[arg(long, value_name = "WORKLOAD")]
+        workload: Vec<String>,
         /// Give every function a section of its own and keep the objects (0.5 GB), so that `kernel order` can
         /// place them
         #[arg(long)]
@@ -295,8 +301,8 @@ pub struct Exclude {
 
 #[derive(Debug, Args)]
 pub struct Record {
-    /// The kernel: label, beginning of an id, or directory
-    #[arg(long, required_unless_present = "live")]
+    /// The kernel: label, beginning of an id, or directory [default: the workload's base kernel, built if need be]
+    #[arg(long)]
     pub kernel: Option<String>,
     /// The workload: a name or a .toml file
     #[arg(long, required_unless_present = "live")]

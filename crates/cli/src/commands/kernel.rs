@@ -1,13 +1,14 @@
 //! `kerntune kernel build|order|list|show|check|verify|bisect|remove`.
 
-use super::{build_request, bytes, work};
-use crate::args::{Global, Kernel as Command};
+use super::{build_request, bytes, work, workload};
+use crate::args::{Cpus, Global, Kernel as Command};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_guest::read_text;
 use kerntune_kernel::{relink, BuildRequest, Compiler, FunctionOrder, Kernel, Rebuilt};
 use kerntune_optimize::layout::{prepare_order, prepare_sets, prove, Algorithm, DEFAULT_ALGORITHM, NAME};
 use kerntune_profile::Profile;
+use kerntune_tune::base::with_drivers;
 use kerntune_tune::package::verify;
 use kerntune_tune::selftest::{differences, selftest, Check, Difference, Outcome};
 use kerntune_tune::{model, Session};
@@ -26,7 +27,9 @@ struct Shown<'a> {
 pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, Failure> {
     let work = work(global)?;
     match command {
-        Command::Build { build, arch, label, movable, keep_objects, object_flags, format } => {
+        Command::Build { build, arch, label, workload: of, movable, keep_objects, object_flags, format } => {
+            let workloads =
+                of.iter().map(|name| workload(name, &Cpus::default())).collect::<Result<Vec<_>, _>>()?;
             let request = BuildRequest {
                 arch: *arch,
                 movable: *movable,
@@ -34,6 +37,7 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
                 object_flags: object_flags.clone(),
                 ..build_request(build, label, Compiler::default())?
             };
+            let request = with_drivers(request, &workloads);
             let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
             show(&kernel, format.json, output);
         }

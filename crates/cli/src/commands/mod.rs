@@ -21,14 +21,17 @@ pub mod time;
 pub mod tune;
 pub mod workload;
 
-use crate::args::{Build, Cpus, Exclude};
+use crate::args::{Build, Cpus, Exclude, SOURCE};
 use crate::exit::Failure;
 use crate::files::{check_config, check_input};
 use crate::global::work;
+use crate::output::Output;
 use kerntune_guest::{read_text, Workload};
 use kerntune_kernel::{BaseConfig, BuildRequest, Compiler, Kernel, KernelManifest};
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_report::html::Provenance;
+use kerntune_tune::base::{with_drivers, LABEL};
+use kerntune_work::WorkDir;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -58,6 +61,23 @@ fn build_request(build: &Build, label: &str, compiler: Compiler) -> Result<Build
     request.kcflags.clone_from(&build.kcflags);
     request.jobs = build.jobs;
     Ok(request)
+}
+
+/// The kernel of that name; if none is given, the base kernel of these workloads, built if need be.
+fn kernel_for<'a>(
+    work: &WorkDir,
+    named: Option<&str>,
+    workloads: impl IntoIterator<Item = &'a Workload>,
+    output: &Output,
+) -> Result<Kernel, Failure> {
+    if let Some(kernel) = named {
+        return Ok(kerntune_kernel::find(work, kernel)?);
+    }
+    let source = SOURCE.parse().map_err(Failure::usage)?;
+    let request = with_drivers(BuildRequest::new(source, LABEL), workloads);
+    let kernel = kerntune_kernel::build(work, &request, output.progress())?;
+    output.note(&format!("kernel {} ({})", kernel.manifest.label, kernel.manifest.id));
+    Ok(kernel)
 }
 
 /// What a recipe is to leave out.

@@ -1,6 +1,6 @@
 //! `kerntune record`.
 
-use super::{work, workload};
+use super::{kernel_for, work, workload};
 use crate::args::{Global, Record, TagPlace};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -17,8 +17,8 @@ use kerntune_tune::record::{record_in_detail, Capture, RecordRequest, Repeat};
 use kerntune_tune::Session;
 
 pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, Failure> {
-    let (Some(kernel), Some(name)) = (&options.kernel, &options.workload) else {
-        return Err(Failure::usage("give --kernel and --workload, or --live for the kernel that runs here"));
+    let Some(name) = &options.workload else {
+        return Err(Failure::usage("give --workload, or --live for the kernel that runs here"));
     };
     if options.watch.is_given() {
         return Err(Failure::usage(
@@ -41,7 +41,7 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         workload.training = Run::default();
         workload.name = name_of(&options.command);
     }
-    let kernel = kerntune_kernel::find(&work, kernel)?;
+    let kernel = kernel_for(&work, options.kernel.as_deref(), [&workload], output)?;
     let edges = edges(options);
     if options.model.is_asked() && !edges {
         return Err(Failure::usage(

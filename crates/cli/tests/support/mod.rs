@@ -71,6 +71,13 @@ pub fn kernel(options: &[&str], label: &str) -> String {
     json(arguments)["id"].as_str().unwrap().to_string()
 }
 
+/// The id of the kernel with function hooks and the drivers of disks, built if need be.
+pub fn ftrace_kernel() -> String {
+    let fragment = |name: &str| checkout().join("kernel").join(name).display().to_string();
+    let (ftrace, disk) = (fragment("ftrace.config"), fragment("disk.config"));
+    kernel(&["--fragment", &ftrace, "--fragment", &disk, "--keep-objects"], "ftrace")
+}
+
 /// Writes a workload file below a directory of its own.
 pub fn workload(directory: &tempfile::TempDir, text: &str) -> String {
     let path = directory.path().join("test.toml");

@@ -140,3 +140,24 @@ fn what_the_guests_memory_does_not_hold_is_refused_before_it_is_packed() {
     assert!(error.starts_with("the guest image of workload test is too large: "), "{error}");
     assert!(error.contains("`memory_mb` is 64; raise it, or pack less"), "{error}");
 }
+
+#[test]
+fn a_disk_brings_what_sets_it_up_and_the_files_that_go_on_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let work = WorkDir::open(dir.path()).unwrap();
+    let disk = "[disk]\nkind = \"brd\"\nsize_mb = 64\nfilesystem = \"ext4\"\nfiles = [\"/etc/services\"]\n";
+    let with = workload(&format!("{SIMPLE}{disk}"));
+    let image = GuestImage::build(&work, &with, &NoProgress).unwrap();
+    let files = unpack(&image);
+    let maker = host::find_program("mkfs.ext4").unwrap().canonicalize().unwrap();
+    for path in ["kt/bin/kt-disk", "etc/services", maker.strip_prefix("/").unwrap().to_str().unwrap()] {
+        assert_eq!(files[path].0 & 0o170000, 0o100000, "{path}");
+    }
+    let plan = String::from_utf8(files["kt/plan"].1.clone()).unwrap();
+    let setup = plan.lines().find(|line| line.starts_with("setup")).unwrap();
+    assert!(setup.starts_with("setup\tkt-disk\tbrd\tsize_mb=64\t"), "{setup}");
+    assert!(setup.ends_with("\tfile=/etc/services"), "{setup}");
+    // A workload without one has none of it.
+    let without = GuestImage::build(&work, &workload(SIMPLE), &NoProgress).unwrap();
+    assert!(!unpack(&without).contains_key("kt/bin/kt-disk"));
+}

@@ -141,3 +141,13 @@ fn one_foreign_command_makes_a_workload_foreign() {
     assert!(!is_bare("", &format!("[[measured.step]]\nregion = \"r\"\ncommand = [\"sh\"]\n{marked}")));
     assert!(!is_bare("", &format!("[[measured.step]]\nregion = \"r\"\ncommand = [\"/opt/kbx\"]\n{marked}")));
 }
+
+#[test]
+fn rows_need_the_drivers_of_the_workloads_disk() {
+    let text =
+        "[disk]\nkind = \"brd\"\nsize_mb = 64\nfilesystem = \"ext4\"\n[[measured.step]]\nregion = \"all\"\n\
+                operations = 1\ncommand = [\"true\"]\n";
+    let suite = Suite::of(Workload::parse(text, Path::new("x.toml")).unwrap()).unwrap();
+    assert_eq!(suite.rows[0].needs, ["CONFIG_BLK_DEV_RAM", "CONFIG_EXT4_FS"]);
+    assert!(suite.guest_only().unwrap().contains("a disk of its own"));
+}

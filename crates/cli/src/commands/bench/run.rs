@@ -1,7 +1,7 @@
 //! `kerntune bench run`.
 
 use crate::args::{BenchRun, Cpus, Global, Machine};
-use crate::commands::{counters, work, workload};
+use crate::commands::{counters, kernel_for, work, workload};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
 use crate::output::Output;
@@ -50,13 +50,19 @@ fn suite(name: &str, cpus: &Cpus) -> Result<Suite, Failure> {
     })
 }
 
-fn kernel(work: &WorkDir, options: &BenchRun) -> Result<Kernel, Failure> {
-    let Some(kernel) = &options.kernel else {
+fn kernel(
+    work: &WorkDir,
+    options: &BenchRun,
+    selection: &[Selected],
+    output: &Output,
+) -> Result<Kernel, Failure> {
+    if options.kernel.is_none() && options.machine == Machine::Uml {
         return Err(Failure::usage(
             "which kernel? `--kernel NAME`, of those that `kerntune kernel list` shows",
         ));
-    };
-    Ok(kerntune_kernel::find(work, kernel)?)
+    }
+    let workloads = selection.iter().map(|selected| &selected.suite.workload);
+    kernel_for(work, options.kernel.as_deref(), workloads, output)
 }
 
 /// Refuses options that mean nothing on this machine.
@@ -108,7 +114,7 @@ fn on_emulator(
     output: &Output,
 ) -> Result<Results, Failure> {
     only(options, Machine::Emulator)?;
-    let kernel = kernel(work, options)?;
+    let kernel = kernel(work, options, &selection, output)?;
     let model = options.model.find()?;
     let checked = emulator::check(&kernel, selection)?;
     say(&checked.1, kerntune_tune::record::MACHINE, output);
@@ -125,7 +131,7 @@ fn in_guest(
     output: &Output,
 ) -> Result<Results, Failure> {
     only(options, options.machine)?;
-    let kernel = kernel(work, options)?;
+    let kernel = kernel(work, options, &selection, output)?;
     let is_um = kernel.manifest.arch == Arch::Um;
     if is_um != (options.machine == Machine::Uml) {
         let name = &kernel.manifest.label;

@@ -1,0 +1,276 @@
+//! A workload's disk: what it asks of the machine, of the kernel, and of the guest.
+//!
+//! All kinds but [`DiskKind::Virtio`] are memory of the guest and take virtual time, so that runs repeat
+//! (`docs/disk.md`). `guest/disk.c` (`kt-disk`) sets the disk up, told by [`Disk::command`].
+
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// The program that sets it up in the guest.
+pub(crate) const PROGRAM: &str = "kt-disk";
+/// Where the guest finds it, whatever its kind.
+pub const DEVICE: &str = "/dev/kt-disk";
+/// Of file systems, so that each making is the same.
+const UUID: &str = "6b65726e-7475-4e65-8000-6469736b0001";
+/// Where persistent memory begins, MiB: above the kernel, and below the initial RAM disk, which is loaded at the end.
+const PMEM_START_MB: u32 = 256;
+
+/// A disk as `[disk]` of a workload says it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Disk {
+    /// What it is.
+    pub kind: DiskKind,
+    /// In MiB.
+    pub size_mb: u32,
+    /// The block layer's scheduler; `None` leaves it to the kernel.
+    pub scheduler: Option<String>,
+    /// What is made on it.
+    pub filesystem: Filesystem,
+    /// More words for the program that makes it.
+    pub mkfs_options: Vec<String>,
+    /// Where it is mounted, if it has a file system.
+    pub mount: PathBuf,
+    /// As `mount -o` takes them.
+    pub mount_options: String,
+    /// Host files or directories, absolute, that are on it when the run begins: below `mount`, by their last name.
+    pub files: Vec<PathBuf>,
+}
+
+/// What a disk is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum DiskKind {
+    /// null_blk: blk-mq requests, answered from memory after a time.
+    NullBlk {
+        /// Microseconds of guest time from a request's start to its completion.
+        latency_us: u32,
+        /// Requests that each hardware queue holds.
+        queue_depth: u32,
+        /// Hardware queues.
+        queues: u32,
+        /// Bytes of a block: 512 or 4096. null_blk copies block by block, so that small ones cost it more.
+        block_bytes: u32,
+    },
+    /// brd: a RAM disk, answered at once by who asks.
+    Brd,
+    /// Persistent memory with DAX, answered at once.
+    Pmem,
+    /// virtio-blk before a file of the host: it does not repeat.
+    Virtio,
+}
+
+/// What is made on a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Filesystem {
+    /// ext4.
+    Ext4,
+    /// XFS.
+    Xfs,
+    /// Nothing: programs open [`DEVICE`].
+    None,
+}
+
+impl DiskKind {
+    /// The words for kinds.
+    pub const WORDS: [&'static str; 4] = ["null_blk", "brd", "pmem", "virtio"];
+
+    /// Its word in a workload.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::NullBlk { .. } => "null_blk",
+            Self::Brd => "brd",
+            Self::Pmem => "pmem",
+            Self::Virtio => "virtio",
+        }
+    }
+}
+
+impl Filesystem {
+    /// The words for file systems.
+    pub const WORDS: [&'static str; 3] = ["ext4", "xfs", "none"];
+
+    /// Its word in a workload.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+            Self::None => "none",
+        }
+    }
+
+    /// The program that makes it.
+    pub(crate) fn maker(self) -> Option<&'static str> {
+        match self {
+            Self::Ext4 => Some("mkfs.ext4"),
+            Self::Xfs => Some("mkfs.xfs"),
+            Self::None => None,
+        }
+    }
+
+    /// The Debian package of that program.
+    pub(crate) fn package(self) -> &'static str {
+        match self {
+            Self::Ext4 => "e2fsprogs",
+            Self::Xfs => "xfsprogs",
+            Self::None => "",
+        }
+    }
+
+    /// What its maker is told so that it comes out the same each time, with nothing left to be done after the mount. Blocks of
+    /// ext4 are pages, however small it is, as DAX wants them.
+    fn pinned(self) -> Vec<String> {
+        let words = match self {
+            Self::Ext4 => format!(
+                "-q -F -b 4096 -U {UUID} -E hash_seed={UUID},lazy_itable_init=0,lazy_journal_init=0,nodiscard"
+            ),
+            Self::Xfs => format!("-q -f -K -m uuid={UUID}"),
+            Self::None => String::new(),
+        };
+        words.split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// Options of its maker that are pinned.
+    pub(crate) fn taken(self) -> &'static [&'static str] {
+        match self {
+            Self::Ext4 => &["-U", "-E"],
+            Self::Xfs => &["-f", "-K"],
+            Self::None => &[],
+        }
+    }
+}
+
+impl Disk {
+    /// Whether runs with it repeat: it has no time of its own.
+    pub fn repeats(&self) -> bool {
+        self.kind != DiskKind::Virtio
+    }
+
+    /// Whether its memory is beside the guest's, in MiB; the others' is what the guest has.
+    pub fn memory_mb(&self) -> u32 {
+        if self.kind == DiskKind::Pmem {
+            self.size_mb
+        } else {
+            0
+        }
+    }
+
+    /// What the kernel is told.
+    pub fn kernel_options(&self) -> String {
+        match self.kind {
+            // None of its own making, of 250 GB: ours is made through configfs.
+            DiskKind::NullBlk { .. } => "null_blk.nr_devices=0".into(),
+            DiskKind::Brd => {
+                format!("brd.rd_nr=1 brd.max_part=0 brd.rd_size={}", u64::from(self.size_mb) * 1024)
+            }
+            DiskKind::Pmem => format!("memmap={}M!{PMEM_START_MB}M", self.size_mb),
+            DiskKind::Virtio => String::new(),
+        }
+    }
+
+    /// Kernel options that must be built in.
+    pub fn needs(&self) -> Vec<&'static str> {
+        let mut needs = match self.kind {
+            DiskKind::NullBlk { .. } => vec!["CONFIG_BLK_DEV_NULL_BLK", "CONFIG_CONFIGFS_FS"],
+            DiskKind::Brd => vec!["CONFIG_BLK_DEV_RAM"],
+            DiskKind::Pmem => vec!["CONFIG_X86_PMEM_LEGACY", "CONFIG_BLK_DEV_PMEM"],
+            DiskKind::Virtio => vec!["CONFIG_VIRTIO_BLK"],
+        };
+        needs.extend(match self.filesystem {
+            Filesystem::Ext4 => Some("CONFIG_EXT4_FS"),
+            Filesystem::Xfs => Some("CONFIG_XFS_FS"),
+            Filesystem::None => None,
+        });
+        let dax = |option: &str| option == "dax" || option == "dax=always" || option == "dax=inode";
+        if self.mount_options.split(',').any(dax) {
+            needs.push("CONFIG_FS_DAX");
+        }
+        needs
+    }
+
+    /// Those of [`Disk::needs`] that a configuration lacks.
+    pub fn lacking(&self, config: &str) -> Vec<&'static str> {
+        let built_in = |option: &str| config.lines().any(|line| line.strip_suffix("=y") == Some(option));
+        self.needs().into_iter().filter(|option| !built_in(option)).collect()
+    }
+
+    /// The program that makes its file system, with all its arguments but the device.
+    fn mkfs(&self) -> Vec<String> {
+        let Some(maker) = self.filesystem.maker() else { return Vec::new() };
+        let mut words = vec![maker.to_owned()];
+        words.extend(self.filesystem.pinned());
+        words.extend(self.mkfs_options.iter().cloned());
+        words
+    }
+
+    /// What sets it up in the guest, as `guest/disk.c` reads it.
+    pub(crate) fn command(&self) -> Vec<String> {
+        let mut words: Vec<String> = vec![PROGRAM.into(), self.kind.word().into()];
+        let mut put = |key: &str, value: &str| words.push(format!("{key}={value}"));
+        put("size_mb", &self.size_mb.to_string());
+        if let DiskKind::NullBlk { latency_us, queue_depth, queues, block_bytes } = self.kind {
+            put("latency_us", &latency_us.to_string());
+            put("queue_depth", &queue_depth.to_string());
+            put("queues", &queues.to_string());
+            put("block_bytes", &block_bytes.to_string());
+        }
+        if let Some(scheduler) = &self.scheduler {
+            put("scheduler", scheduler);
+        }
+        if self.filesystem != Filesystem::None {
+            put("filesystem", self.filesystem.word());
+            put("mount", &self.mount.to_string_lossy());
+            put("options", &self.mount_options);
+            self.mkfs().iter().for_each(|word| put("mkfs", word));
+            self.files.iter().for_each(|file| put("file", &file.to_string_lossy()));
+        }
+        words
+    }
+
+    /// Where a file of the host is on it.
+    pub(crate) fn place(&self, file: &Path) -> Option<PathBuf> {
+        Some(self.mount.join(file.file_name()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Workload;
+
+    fn disk(keys: &str) -> Disk {
+        let text = format!("[disk]\n{keys}\n[[measured.step]]\ncommand = [\"rr\"]\n");
+        Workload::parse(&text, Path::new("x.toml")).unwrap().disk.unwrap()
+    }
+
+    #[test]
+    fn the_guest_is_told_all_of_it() {
+        let disk = disk(
+            "kind = \"null_blk\"\nsize_mb = 512\nlatency_us = 30\nqueue_depth = 32\nscheduler = \"none\"\nfilesystem = \"xfs\"\n\
+             mkfs_options = [\"-b\", \"size=4096\"]\nmount = \"/srv\"\nmount_options = \"noatime\"\nfiles = [\"/etc/hostname\"]",
+        );
+        assert_eq!(
+            disk.command().join(" "),
+            "kt-disk null_blk size_mb=512 latency_us=30 queue_depth=32 queues=1 block_bytes=4096 scheduler=none filesystem=xfs mount=/srv \
+             options=noatime mkfs=mkfs.xfs mkfs=-q mkfs=-f mkfs=-K mkfs=-m mkfs=uuid=6b65726e-7475-4e65-8000-6469736b0001 mkfs=-b \
+             mkfs=size=4096 file=/etc/hostname"
+        );
+    }
+
+    #[test]
+    fn kinds_ask_for_different_things_of_machine_and_kernel() {
+        let pmem = disk(
+            "kind = \"pmem\"\nsize_mb = 128\nfilesystem = \"ext4\"\nmount_options = \"noatime,dax=always\"",
+        );
+        assert_eq!((pmem.kernel_options().as_str(), pmem.memory_mb()), ("memmap=128M!256M", 128));
+        assert_eq!(
+            pmem.lacking("CONFIG_EXT4_FS=y\nCONFIG_BLK_DEV_PMEM=m\n"),
+            ["CONFIG_X86_PMEM_LEGACY", "CONFIG_BLK_DEV_PMEM", "CONFIG_FS_DAX"]
+        );
+        let brd = disk("kind = \"brd\"\nsize_mb = 64\nfilesystem = \"none\"");
+        assert_eq!(brd.kernel_options(), "brd.rd_nr=1 brd.max_part=0 brd.rd_size=65536");
+        assert_eq!((brd.needs(), brd.memory_mb(), brd.repeats()), (vec!["CONFIG_BLK_DEV_RAM"], 0, true));
+        assert_eq!(brd.command().join(" "), "kt-disk brd size_mb=64");
+        assert!(!disk("kind = \"virtio\"\nsize_mb = 64\nfilesystem = \"none\"").repeats());
+    }
+}

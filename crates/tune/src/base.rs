@@ -1,0 +1,70 @@
+//! The base kernel of a workload: what it needs of a kernel beside what every guest does.
+
+use kerntune_guest::{DiskKind, Workload};
+use kerntune_kernel::{fragment, BaseConfig, BuildRequest};
+
+/// What kernels are called that nobody named.
+pub const LABEL: &str = "base";
+
+/// The request with the drivers that the disks of these workloads take. The user's own lines come after them. A kernel that
+/// nobody named ([`LABEL`]) is listed under another name then: `base` is the one without.
+pub fn with_drivers<'a>(
+    mut request: BuildRequest,
+    workloads: impl IntoIterator<Item = &'a Workload>,
+) -> BuildRequest {
+    let ours = request.base == BaseConfig::Ours;
+    let disks: Vec<_> = workloads
+        .into_iter()
+        .filter_map(|workload| workload.disk.as_ref())
+        .filter(|disk| !ours || !disk.lacking(fragment::BASE).is_empty())
+        .collect();
+    if disks.is_empty() {
+        return request;
+    }
+    let pmem =
+        disks.iter().any(|disk| disk.kind == DiskKind::Pmem || disk.needs().contains(&"CONFIG_FS_DAX"));
+    let mut lines = fragment::lines(fragment::DISK);
+    if pmem {
+        lines.extend(fragment::lines(fragment::PMEM));
+    }
+    lines.append(&mut request.extra);
+    request.extra = lines;
+    if request.label == LABEL {
+        request.label = format!("{LABEL}-{}", if pmem { "pmem" } else { "disk" });
+    }
+    request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn workload(disk: &str) -> Workload {
+        let text = format!("{disk}\n[[measured.step]]\ncommand = [\"rr\"]\n");
+        Workload::parse(&text, Path::new("x.toml")).unwrap()
+    }
+
+    fn request(disk: &str, label: &str) -> BuildRequest {
+        let mut request = BuildRequest::new("debian:6.12".parse().unwrap(), label);
+        request.extra = vec!["CONFIG_XFS_FS=n".into()];
+        with_drivers(request, [&workload(disk)])
+    }
+
+    #[test]
+    fn only_what_the_base_kernel_lacks_is_added() {
+        for without in ["", "[disk]\nkind = \"virtio\"\nsize_mb = 64\nfilesystem = \"ext4\""] {
+            let request = request(without, LABEL);
+            assert_eq!((request.extra.len(), request.label.as_str()), (1, "base"));
+        }
+        let brd = "[disk]\nkind = \"brd\"\nsize_mb = 64\nfilesystem = \"none\"";
+        let with = request(brd, LABEL);
+        assert!(with.extra.contains(&"CONFIG_BLK_DEV_RAM=y".into()), "{with:?}");
+        // The user's word is the last.
+        assert_eq!(with.extra.last().unwrap(), "CONFIG_XFS_FS=n");
+        assert_eq!(with.label, "base-disk");
+        assert_eq!(request(brd, "mine").label, "mine");
+        let pmem = request("[disk]\nkind = \"pmem\"\nsize_mb = 64\nfilesystem = \"none\"", LABEL);
+        assert!(pmem.extra.contains(&"CONFIG_FS_DAX=y".into()) && pmem.label == "base-pmem", "{pmem:?}");
+    }
+}

@@ -1,18 +1,15 @@
 //! Several CPUs. QEMU executes them in turn on one thread, each until its share of instructions is used up or it has nothing
 //! to do, and one clock counts the instructions of all.
 //!
-//! All that is counted and kept belongs to one of them; [`Recorder`] has that of the one that executes at hand.
+//! All that is counted and kept belongs to one of them; the recorder has that of the one that executes at hand.
 
-use crate::board::Board;
-use crate::recorder::Recorder;
-use crate::Failure;
 use kerntune_layout::FrontEnd;
-use kerntune_trace::{CpuCounters, Event, WaitingCpu, Weights};
+use kerntune_trace::{WaitingCpu, Weights};
 
 /// What belongs to one CPU.
 pub struct Own {
     /// The thread that runs; kept in [`crate::threads::Threads`] while the CPU executes.
-    thread: u32,
+    pub thread: u32,
     /// What the event before says of the CPU's mode.
     pub user: bool,
     /// The block announced last, and the CPU's count of instructions then.
@@ -25,9 +22,9 @@ pub struct Own {
     /// What [`Own::weights`] were at the event before.
     pub weighed: Weights,
     /// The count of all CPUs when it was halted, if it is.
-    halted: Option<u64>,
+    pub halted: Option<u64>,
     /// How much others executed while it was.
-    halted_for: u64,
+    pub halted_for: u64,
 }
 
 impl Own {
@@ -58,7 +55,7 @@ impl Own {
     }
 
     /// For how long it has been halted when all have executed so many instructions, without the time in which all were.
-    fn halted_until(&self, now: u64) -> u64 {
+    pub fn halted_until(&self, now: u64) -> u64 {
         self.halted_for + self.halted.map_or(0, |since| now.saturating_sub(since))
     }
 }
@@ -66,12 +63,12 @@ impl Own {
 /// The CPUs and whose turn it is.
 pub struct Cpus {
     /// What belongs to the others; the place of the one that executes holds nothing of meaning.
-    others: Vec<Own>,
-    current: usize,
+    pub others: Vec<Own>,
+    pub current: usize,
     /// Instructions of all others.
     pub elsewhere: u64,
     /// How many are halted.
-    halted: usize,
+    pub halted: usize,
     /// Virtual time at which the last of them was, without the time since.
     pub asleep: u64,
 }
@@ -101,82 +98,5 @@ impl Cpus {
             let Own { thread, user, .. } = self.others[number(at)];
             WaitingCpu { cpu: number(at) as u32, thread, user }
         })
-    }
-}
-
-impl Recorder {
-    /// It is another CPU's turn. The boards are those of all CPUs, up to date.
-    pub fn on_cpu(&mut self, cpu: usize, boards: &[Board]) -> Result<(), Failure> {
-        let weights = self.weigh();
-        let at = boards.iter().map(Board::total).sum::<u64>();
-        self.own.thread = self.threads.running_index();
-        let Cpus { others, current, elsewhere, .. } = &mut self.cpus;
-        std::mem::swap(&mut self.own, &mut others[*current]);
-        std::mem::swap(&mut self.own, &mut others[cpu]);
-        *current = cpu;
-        *elsewhere = at - boards[cpu].total();
-        self.threads.run(self.own.thread);
-        match self.recording {
-            true => self.append(at, weights, Event::Cpu { cpu: cpu as u32 }),
-            false => Ok(()),
-        }
-    }
-
-    fn cpu(&mut self, cpu: usize) -> &mut Own {
-        match cpu == self.cpus.current {
-            true => &mut self.own,
-            false => &mut self.cpus.others[cpu],
-        }
-    }
-
-    /// A recording begins: what passed before is none of it.
-    pub(crate) fn begin_counting(&mut self) {
-        (0..self.cpus.count()).for_each(|cpu| {
-            let own = self.cpu(cpu);
-            own.weighed = own.weights();
-        });
-    }
-
-    /// The CPU that executes halts after so many instructions of all. Whether none is left that does not.
-    pub(crate) fn halts(&mut self, now: u64) -> bool {
-        if self.own.halted.replace(now).is_none() {
-            self.cpus.halted += 1;
-        }
-        self.cpus.halted == self.cpus.count()
-    }
-
-    /// The CPU that executes is not halted any more.
-    #[inline]
-    pub(crate) fn awake(&mut self, board: &Board) {
-        if self.own.halted.is_some() {
-            self.own.halted_for = self.own.halted_until(self.now(board, 0));
-            self.own.halted = None;
-            self.cpus.halted -= 1;
-        }
-    }
-
-    /// What each of several CPUs has done, when all have executed `now` instructions; `rest` of those that the board of
-    /// the one that executes has are still to come.
-    pub(crate) fn cpu_counters(&self, boards: &[Board], now: u64, rest: u64) -> Vec<CpuCounters> {
-        if boards.len() < 2 {
-            return Vec::new();
-        }
-        let counters = boards.iter().enumerate().map(|(cpu, board)| {
-            let is_current = cpu == self.cpus.current;
-            let own = if is_current { &self.own } else { &self.cpus.others[cpu] };
-            CpuCounters {
-                kernel: board.kernel,
-                user: board.user.saturating_sub(if is_current { rest } else { 0 }),
-                halted_ns: own.halted_until(now) + self.clock.idle_ns,
-            }
-        });
-        counters.collect()
-    }
-
-    /// The models of all CPUs, and their branches.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Own> {
-        let current = self.cpus.current;
-        let others = self.cpus.others.iter().enumerate().filter(move |(at, _)| *at != current);
-        std::iter::once(&self.own).chain(others.map(|(_, own)| own))
     }
 }

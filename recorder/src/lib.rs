@@ -48,6 +48,7 @@ mod regions;
 mod simulation;
 mod tags;
 mod threads;
+mod turns;
 mod user;
 mod writer;
 

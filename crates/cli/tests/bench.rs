@@ -233,7 +233,6 @@ fn arguments_that_cannot_be_meant_are_refused() {
     for (arguments, words) in [
         (vec!["kbx", "--machine", "host", "--row", "getpit"], vec!["no row \"getpit\"", "kbx: getpid, "]),
         (vec!["tagged"], vec!["workload tagged has no rows", "bench list"]),
-        (vec!["kbx"], vec!["--kernel", "kernel list"]),
         (vec!["kbx", "--kernel", "x", "--runs", "2"], vec!["--boots"]),
         (vec!["kbx", "--machine", "host", "--boots", "2"], vec!["--runs"]),
         (vec!["kbx", "--machine", "host", "--kernel", "x"], vec!["the kernel that is booted"]),

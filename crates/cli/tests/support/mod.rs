@@ -71,11 +71,19 @@ pub fn kernel(options: &[&str], label: &str) -> String {
     json(arguments)["id"].as_str().unwrap().to_string()
 }
 
-/// The id of the kernel with function hooks and the drivers of disks, built if need be.
+/// The id of the kernel with function hooks, built if need be.
 pub fn ftrace_kernel() -> String {
-    let fragment = |name: &str| checkout().join("kernel").join(name).display().to_string();
-    let (ftrace, disk) = (fragment("ftrace.config"), fragment("disk.config"));
-    kernel(&["--fragment", &ftrace, "--fragment", &disk, "--keep-objects"], "ftrace")
+    kernel(&["--fragment", &fragment("ftrace"), "--keep-objects"], "ftrace")
+}
+
+/// The id of the kernel with the drivers of disks.
+pub fn disk_kernel() -> String {
+    kernel(&["--fragment", &fragment("disk")], "base-disk")
+}
+
+/// A config fragment of ours.
+fn fragment(name: &str) -> String {
+    checkout().join(format!("kernel/{name}.config")).display().to_string()
 }
 
 /// Writes a workload file below a directory of its own.

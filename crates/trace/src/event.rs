@@ -80,8 +80,7 @@ pub enum Event {
         /// Index into [`crate::RecorderSpec::points`].
         point: u32,
     },
-    /// Another CPU executes from here on: the thread that runs there goes on where it was. CPUs take turns, so that
-    /// each instruction has a time of its own on the one clock.
+    /// It is another CPU's turn. The thread that runs there goes on where it was.
     Cpu {
         /// Its number.
         cpu: u32,

@@ -2,7 +2,7 @@
  *
  * smp: what CPUs do to each other, each kind by itself and so often, between marks.
  *
- *   smp [ROW...]
+ *   smp [--half] [ROW...]     --half: half as often
  *
  * migrate   the thread "mover" goes from one CPU to another and back, because it says where it may run
  * wake      the threads "ping" and "pong", each on its CPU, wake each other through two pipes
@@ -29,12 +29,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MIGRATIONS 200
-#define WAKE_UPS 300 /* of each thread */
-#define MUTEX_WAITS 40
-#define LOOKS 3000          /* of each thread */
-#define AREA (2ul << 20)    /* bytes: the pages of one page table */
-#define STEP 2000000   /* ns: between two steps of a round for the mutex */
+static int migrations = 200;
+static int wake_ups = 300; /* of each thread */
+static uint64_t mutex_waits = 40;
+static int looks = 3000; /* of each thread */
+
+#define AREA (2ul << 20) /* bytes: the pages of one page table */
+#define STEP 2000000     /* ns: between two steps of a round for the mutex */
 
 static void run_on(int cpu)
 {
@@ -94,7 +95,7 @@ static void until(const struct timespec *begin, uint64_t ns)
 static void move(struct thread *self)
 {
 	kt_begin("migrate");
-	for (int i = 0; i < MIGRATIONS; i++) {
+	for (int i = 0; i < migrations; i++) {
 		run_on(i % 2 == 0 ? 1 - self->cpu : self->cpu);
 		kt_op();
 	}
@@ -125,7 +126,7 @@ static void put(int fd)
 
 static void pong(struct thread *self)
 {
-	for (int i = 0; i < WAKE_UPS + 1; i++) {
+	for (int i = 0; i < wake_ups + 1; i++) {
 		get(self->in);
 		put(self->out);
 	}
@@ -136,7 +137,7 @@ static void ping(struct thread *self)
 	put(self->out); /* the other is there */
 	get(self->in);
 	kt_begin("wake");
-	for (int i = 0; i < WAKE_UPS; i++) {
+	for (int i = 0; i < wake_ups; i++) {
 		put(self->out);
 		get(self->in);
 		kt_op();
@@ -165,7 +166,7 @@ static void line(struct thread *self)
 	char text[16];
 	int late = strcmp(self->name, "waiter") == 0;
 
-	for (uint64_t round = 0; round < MUTEX_WAITS; round++) {
+	for (uint64_t round = 0; round < mutex_waits; round++) {
 		until(&self->begin, (round * 4 + late) * STEP);
 		if (read(self->in, text, sizeof(text)) != 2)
 			err(1, "%s", self->name);
@@ -196,7 +197,7 @@ static void mutex(void)
 	start(&holder);
 	start(&waiter);
 	kt_begin("mutex");
-	for (uint64_t round = 0; round < MUTEX_WAITS; round++) {
+	for (uint64_t round = 0; round < mutex_waits; round++) {
 		for (int step = 2; step < 4; step++) {
 			until(&begin, (round * 4 + step) * STEP);
 			if (write(master, "x\n", 2) != 2)
@@ -217,7 +218,7 @@ static void look(struct thread *self)
 	unsigned char pages[AREA / 4096];
 
 	until(&self->begin, 0);
-	for (int i = 0; i < LOOKS; i++)
+	for (int i = 0; i < looks; i++)
 		if (mincore(self->area, AREA, pages) < 0)
 			err(1, "mincore");
 }
@@ -242,7 +243,7 @@ static void spinlock(void)
 	kt_begin("spinlock");
 	join(&left);
 	join(&right);
-	kt_end("spinlock", 2 * LOOKS);
+	kt_end("spinlock", 2 * looks);
 	munmap(room, 2 * AREA);
 }
 
@@ -253,6 +254,15 @@ static const struct {
 
 int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "--half") == 0) {
+		migrations /= 2;
+		wake_ups /= 2;
+		mutex_waits /= 2;
+		looks /= 2;
+		argv[1] = argv[0];
+		argc--;
+		argv++;
+	}
 	for (unsigned row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
 		bool wanted = argc == 1;
 

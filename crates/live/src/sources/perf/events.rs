@@ -2,7 +2,7 @@
 
 use crate::{cpu_list, Error, Filter, Options, Result};
 use perf_event::events::{Event, Hardware, Software, Tracepoint};
-use perf_event::{Builder, Counter, ReadFormat, SampleFlag};
+use perf_event::{Builder, Clock, Counter, ReadFormat, SampleFlag};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -112,7 +112,7 @@ fn opened(
     let on_exec = options.on_exec;
     let is_time = matches!(what, What::Cycles | What::Clock);
     let mut builder = Builder::new(event);
-    let mut sample = SampleFlag::IP | SampleFlag::TID | SampleFlag::CALLCHAIN;
+    let mut sample = SampleFlag::IP | SampleFlag::TID | SampleFlag::TIME | SampleFlag::CALLCHAIN;
     if !is_time {
         sample |= SampleFlag::PERIOD;
     }
@@ -140,6 +140,8 @@ fn opened(
     let mapped = is_time && options.user_chains();
     builder.mmap(mapped).mmap2(mapped);
     builder.comm(is_time).comm_exec(is_time).task(is_time).ksymbol(is_time);
+    // Records of several buffers are put in order by their time.
+    builder.sample_id_all(true).clockid(Clock::MONOTONIC);
     builder.wakeup_watermark(WAKE_AT);
     let times = ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
     // Kernels before 6.0 do not count what is lost.

@@ -3,17 +3,19 @@
 mod events;
 mod period;
 pub mod record;
+mod ring;
 mod switches;
 
 use crate::random::Random;
 use crate::{Aggregate, Description, Error, Observed, Options, Result, Sample, Source};
 use events::{open, targets, Often, Target, What};
 use kerntune_profile::Counted;
-use perf_event::Sampler;
 use record::{Chain, Layout, Record};
+use ring::{Order, Ring};
+use rustix::time::{clock_gettime, ClockId};
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use switches::SwitchReader;
 
 /// Bytes of the buffer of one event for samples of time; a power of two.
@@ -25,64 +27,15 @@ const SWITCHES_PER_SECOND: u64 = 199;
 /// Cycles per second of a CPU whose speed is not told.
 const USUAL_HZ: u64 = 2_500_000_000;
 
-/// A buffer, and what was counted before the last reset.
-struct Ring {
-    sampler: Sampler,
-    base: Counters,
-    /// What records said was lost since the last reset.
-    lost: u64,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Counters {
-    count: u64,
-    running_ns: u64,
-    lost: Option<u64>,
-}
-
-impl Ring {
-    fn new(counter: perf_event::Counter, size: usize) -> io::Result<Self> {
-        Ok(Self { sampler: counter.sampled(size)?, base: Counters::default(), lost: 0 })
-    }
-
-    fn counters(&mut self) -> io::Result<Counters> {
-        let read = self.sampler.read_full()?;
-        let running_ns = read.time_running().map_or(0, |time| time.as_nanos() as u64);
-        Ok(Counters { count: read.count(), running_ns, lost: read.lost() })
-    }
-
-    /// What was counted since the last reset.
-    fn since(&mut self) -> io::Result<Counters> {
-        let now = self.counters()?;
-        let lost = now.lost.zip(self.base.lost).map(|(now, base)| now.saturating_sub(base));
-        Ok(Counters {
-            count: now.count.saturating_sub(self.base.count),
-            running_ns: now.running_ns.saturating_sub(self.base.running_ns),
-            lost,
-        })
-    }
-
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        // The library has `AsRawFd` only.
-        descriptor::of(&self.sampler)
-    }
-}
-
-mod descriptor {
-    use super::{AsRawFd, BorrowedFd};
-
-    /// Borrows what is open for as long as its owner is borrowed.
-    #[expect(unsafe_code, reason = "perf-event2 implements AsRawFd and not AsFd")]
-    pub fn of<T: AsRawFd>(owner: &T) -> BorrowedFd<'_> {
-        // SAFETY: the owner keeps the descriptor open while it is borrowed.
-        unsafe { BorrowedFd::borrow_raw(owner.as_raw_fd()) }
-    }
-}
-
 /// The source.
 pub struct Perf {
+    /// Those of samples of time, which come first, and those of switches.
     rings: Vec<Ring>,
-    switches: Vec<Ring>,
+    /// How many of them are of samples of time.
+    of_time: usize,
+    order: Order,
+    /// When the last reset was: samples from before are not counted.
+    since: u64,
     switch_reader: SwitchReader,
     what: What,
     /// The period around which periods are chosen.
@@ -125,7 +78,9 @@ impl Perf {
         };
         let mut perf = Self {
             rings: Vec::new(),
-            switches: Vec::new(),
+            of_time: 0,
+            order: Order::default(),
+            since: 0,
             switch_reader: SwitchReader::find(),
             what,
             mean,
@@ -140,10 +95,11 @@ impl Perf {
             let counter = open(what, target, often, options).map_err(refused)?;
             perf.rings.push(Ring::new(counter, BUFFER).map_err(refused)?);
         }
+        perf.of_time = perf.rings.len();
         perf.open_switches(&targets, options);
         if !options.on_exec {
-            for ring in perf.rings.iter_mut().chain(&mut perf.switches) {
-                ring.sampler.enable().map_err(refused)?;
+            for ring in &mut perf.rings {
+                ring.enable().map_err(refused)?;
             }
         }
         perf.reset()?;
@@ -157,10 +113,10 @@ impl Perf {
             let opened = open(self.switch_reader.what(), target, often, options)
                 .and_then(|counter| Ring::new(counter, SWITCH_BUFFER));
             match opened {
-                Ok(ring) => self.switches.push(ring),
+                Ok(ring) => self.rings.push(ring),
                 Err(error) => {
                     self.lacks.push(format!("context switches are not sampled ({error})"));
-                    self.switches.clear();
+                    self.rings.truncate(self.of_time);
                     return;
                 }
             }
@@ -189,84 +145,81 @@ impl Source for Perf {
             bias: Some(if is_clock { bias } else { cycles }.into()),
             calls: false,
             sees_idle: is_clock && !self.of_tasks,
-            buffers: self.rings.len() * BUFFER + self.switches.len() * SWITCH_BUFFER,
+            buffers: self.of_time * BUFFER + (self.rings.len() - self.of_time) * SWITCH_BUFFER,
             lacks: self.lacks.clone(),
         }
     }
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        self.rings.iter().chain(&self.switches).map(Ring::descriptor).collect()
+        self.rings.iter().map(Ring::descriptor).collect()
     }
 
     fn drain(&mut self, into: &mut Aggregate) -> Result<()> {
-        for ring in &mut self.rings {
-            let mut samples = 0_u64;
-            while let Some(found) = ring.sampler.next_record() {
-                let body = found.to_contiguous();
-                let read = record::parse(found.ty(), found.misc(), &body, Layout::default(), &mut self.chain);
-                match read {
-                    Some(Record::Sample { pid, tid, is_user, .. }) => {
-                        samples += 1;
-                        let Chain { kernel, user } = &self.chain;
-                        into.sample(&Sample { tid, tgid: pid, is_user, kernel, user });
-                    }
-                    Some(Record::Lost(count)) => ring.lost += count,
-                    Some(other) => take(&other, into),
-                    None => into.note("damaged_records", 1),
+        // What comes in while this is read waits for the next time.
+        let Self { rings, of_time, order, since, switch_reader, mean, random, chain, .. } = self;
+        let until = now();
+        order.take(rings, until, |at, held, tally| {
+            let is_time = at < *of_time;
+            let layout = if is_time { Layout::default() } else { switch_reader.layout() };
+            match record::parse(held.kind, held.misc, &held.body, layout, chain) {
+                Some(Record::Sample { .. }) if held.time < *since => {}
+                Some(Record::Sample { pid, tid, is_user, .. }) if is_time => {
+                    tally.has_samples = true;
+                    let Chain { kernel, user } = &*chain;
+                    into.sample(&Sample { tid, tgid: pid, is_user, kernel, user });
                 }
-            }
-            if samples > 0 {
-                let period = self.random.period(self.mean);
-                // An event whose last thread has ended takes no period, and needs none.
-                let _ = period::set(ring.descriptor(), period);
-            }
-        }
-        for ring in &mut self.switches {
-            let layout = self.switch_reader.layout();
-            while let Some(found) = ring.sampler.next_record() {
-                let body = found.to_contiguous();
-                match record::parse(found.ty(), found.misc(), &body, layout, &mut self.chain) {
-                    Some(Record::Sample { tid, period, raw, .. }) => {
-                        self.switch_reader.take(tid, period, raw, &self.chain.kernel, into);
-                    }
-                    Some(Record::Lost(count)) => into.note("lost_switch_samples", count),
-                    Some(_) => {}
-                    None => into.note("damaged_records", 1),
+                Some(Record::Sample { tid, period, raw, .. }) => {
+                    switch_reader.take(tid, period, raw, &chain.kernel, into);
                 }
+                Some(Record::Lost(count)) if is_time => tally.lost += count,
+                Some(Record::Lost(count)) => into.note("lost_switch_samples", count),
+                Some(other) => take(&other, into),
+                None => into.note("damaged_records", 1),
             }
+        });
+        for ring in rings.iter_mut().take(*of_time) {
+            if !std::mem::take(&mut ring.tally.has_samples) {
+                continue;
+            }
+            // An event whose last thread has ended takes no period, and needs none.
+            let _ = period::set(ring.descriptor(), random.period(*mean));
         }
         Ok(())
     }
 
     fn observed(&mut self) -> Result<Option<Observed>> {
         let mut sum = Observed { cpus: self.cpus, ..Observed::default() };
-        for ring in &mut self.rings {
+        for ring in self.rings.iter_mut().take(self.of_time) {
             let since = ring.since().map_err(refused)?;
             sum.ns += if self.what == What::Clock { since.count } else { since.running_ns };
-            sum.lost += since.lost.unwrap_or(0).max(ring.lost);
+            sum.lost += since.lost;
         }
         Ok(Some(sum))
     }
 
     fn counted(&mut self) -> Result<Vec<Counted>> {
         let mut count = 0;
-        for ring in &mut self.switches {
+        let switches = self.rings.get_mut(self.of_time..).unwrap_or_default();
+        for ring in &mut *switches {
             count += ring.since().map_err(refused)?.count;
         }
         let source = self.switch_reader.source();
         let name = "context switches".to_string();
         let row = Counted { kind: "switch".into(), name, count, source };
-        Ok(if self.switches.is_empty() { Vec::new() } else { vec![row] })
+        Ok(if switches.is_empty() { Vec::new() } else { vec![row] })
     }
 
     fn reset(&mut self) -> Result<()> {
-        for ring in self.rings.iter_mut().chain(&mut self.switches) {
-            while ring.sampler.next_record().is_some() {}
-            ring.base = ring.counters().map_err(refused)?;
-            ring.lost = 0;
-        }
-        Ok(())
+        // What is still in the buffers tells of threads, too, and is taken the next time.
+        self.since = now();
+        self.rings.iter_mut().try_for_each(Ring::reset).map_err(refused)
     }
+}
+
+/// The clock of the records, in ns.
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
 /// What a record says of threads and code.

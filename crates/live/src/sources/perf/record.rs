@@ -36,7 +36,7 @@ const BPF: u16 = 1;
 /// Frames that are read of a chain; the kernel's limit is 127 unless somebody raises it.
 const FRAMES: usize = 1024;
 
-/// What a sample holds: instruction and thread always, the call chain always, and these.
+/// What a sample holds: instruction, thread, time and call chain always, and these.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Layout {
     /// How many events it stands for.
@@ -230,6 +230,15 @@ pub fn parse<'a>(
     })
 }
 
+/// When a record was made: in a sample behind instruction and thread, in others at their end (`sample_id_all`).
+pub fn time(kind: u32, body: &[u8]) -> Option<u64> {
+    let bytes = match kind {
+        kind::SAMPLE => body.get(16..)?.first_chunk()?,
+        _ => body.last_chunk()?,
+    };
+    Some(u64::from_ne_bytes(*bytes))
+}
+
 fn sample<'a>(
     mut fields: Fields<'a>,
     is_user: bool,
@@ -237,7 +246,7 @@ fn sample<'a>(
     chain: &mut Chain,
 ) -> Option<Record<'a>> {
     chain.clear();
-    let (ip, pid, tid) = (fields.u64()?, fields.u32()?, fields.u32()?);
+    let (ip, pid, tid, _time) = (fields.u64()?, fields.u32()?, fields.u32()?, fields.u64()?);
     let period = if layout.period { fields.u64()? } else { 1 };
     let frames = usize::try_from(fields.u64()?).ok()?;
     if frames > fields.0.len() / 8 {
@@ -275,7 +284,8 @@ mod tests {
     fn a_sample_has_the_kernels_part_of_its_chain() {
         let thread = u64::from_ne_bytes([7, 0, 0, 0, 8, 0, 0, 0]);
         let user = -512_i64 as u64;
-        let mut body = words(&[0xffff_ffff_8100_0010, thread, 3, 6, KERNEL, 0x10, 0x20, user, 0x40, 0x50]);
+        let mut body =
+            words(&[0xffff_ffff_8100_0010, thread, 77, 3, 6, KERNEL, 0x10, 0x20, user, 0x40, 0x50]);
         body.extend(4_u32.to_ne_bytes());
         body.extend(*b"abcd");
         let (mut chain, layout) = (Chain::default(), Layout { period: true, raw: true });
@@ -283,11 +293,13 @@ mod tests {
         let ip = 0xffff_ffff_8100_0010;
         assert_eq!(read, Record::Sample { pid: 7, tid: 8, ip, is_user: false, period: 3, raw: b"abcd" });
         assert_eq!((&chain.kernel[..], &chain.user[..]), (&[0x10, 0x20][..], &[0x40, 0x50][..]));
+        assert_eq!(time(kind::SAMPLE, &body), Some(77));
+        assert_eq!(time(kind::SAMPLE, &body[..23]), None);
         assert_eq!(parse(kind::SAMPLE, 1, &body[..body.len() - 1], layout, &mut chain), None);
-        let forged = words(&[1, thread, 3, u64::MAX]);
+        let forged = words(&[1, thread, 77, 3, u64::MAX]);
         assert_eq!(parse(kind::SAMPLE, 1, &forged, layout, &mut chain), None);
         // In user mode there is no chain of the kernel's; in the kernel there is at least the instruction.
-        let plain = words(&[0x99, thread, 0]);
+        let plain = words(&[0x99, thread, 77, 0]);
         parse(kind::SAMPLE, 2, &plain, Layout::default(), &mut chain).unwrap();
         assert_eq!(chain, Chain::default());
         parse(kind::SAMPLE, 1, &plain, Layout::default(), &mut chain).unwrap();
@@ -299,6 +311,8 @@ mod tests {
         let mut chain = Chain::default();
         let mut body = [7_u32.to_ne_bytes(), 8_u32.to_ne_bytes()].concat();
         body.extend(*b"redis\0\0\0");
+        body.extend(words(&[0, 78]));
+        assert_eq!((time(kind::COMM, &body), time(kind::COMM, b"short")), (Some(78), None));
         let comm = parse(kind::COMM, EXEC, &body, Layout::default(), &mut chain);
         assert_eq!(comm, Some(Record::Comm { pid: 7, tid: 8, name: b"redis", exec: true }));
         let mut body = words(&[0xf000]);

@@ -219,6 +219,12 @@ impl Block {
         })
     }
 
+    /// Whether the CPU halts at a place.
+    pub(crate) fn halts(&self, at: usize) -> bool {
+        let is_halt = |hook: &Hook| matches!(hook.action, Action::Call { callback: Callback::Halt, .. });
+        self.hooks[self.place(Some(at))].iter().any(is_halt)
+    }
+
     /// The hooks of a place.
     fn place(&self, at: Option<usize>) -> Range<usize> {
         let from = self.hooks.partition_point(|hook| hook.at < at);

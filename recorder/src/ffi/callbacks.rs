@@ -1,6 +1,6 @@
 //! What QEMU calls when translated code runs.
 
-use super::{with, Live};
+use super::{halt, with, Live};
 use crate::board::Board;
 use crate::plan::Callback;
 use crate::recorder::Recorder;
@@ -96,6 +96,7 @@ callbacks! {
         now.recorder.on_system_return(now.board, now.rest, &mut now.cpu)
     },
     Halt on_halt => |now| {
+        halt::account();
         now.recorder.on_halt(now.board, now.rest);
         Ok(())
     },

@@ -7,6 +7,7 @@
 
 mod api;
 mod callbacks;
+mod halt;
 mod several;
 
 use crate::board::Board;

@@ -8,7 +8,7 @@
 //! code has in a register of the host.
 
 use super::api::{Api, GByteArray, NO_REGS, READ_WRITE, R_REGS};
-use super::{fail, instructions, pack, registers, Live, REGISTERS};
+use super::{fail, halt, instructions, pack, registers, Live, REGISTERS};
 use crate::drive::{Block, Driver};
 use crate::plan::MAX_BLOCKS;
 use crate::Failure;
@@ -104,6 +104,12 @@ extern "C" fn on_instruction(_: c_uint, argument: *mut c_void) {
     });
 }
 
+/// The CPU is about to halt.
+extern "C" fn on_halt(vcpu: c_uint, argument: *mut c_void) {
+    halt::account();
+    on_instruction(vcpu, argument);
+}
+
 /// The only instruction of a block reads or writes memory.
 extern "C" fn on_access(_: c_uint, _info: u32, _address: u64, block: *mut c_void) {
     with(|plugin| {
@@ -167,7 +173,8 @@ extern "C" fn on_translation(_: u64, tb: *mut c_void) {
             for at in block.places() {
                 let insn = (api.qemu_plugin_tb_get_insn)(tb, at);
                 let reads = flags(block.reads_cpu(Some(at)));
-                (api.qemu_plugin_register_vcpu_insn_exec_cb)(insn, on_instruction, reads, pack(number, at));
+                let function = if block.halts(at) { on_halt } else { on_instruction };
+                (api.qemu_plugin_register_vcpu_insn_exec_cb)(insn, function, reads, pack(number, at));
             }
             for (at, block) in block.accesses() {
                 let insn = (api.qemu_plugin_tb_get_insn)(tb, at);

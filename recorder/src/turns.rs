@@ -7,7 +7,7 @@ use crate::Failure;
 use kerntune_trace::{CpuCounters, Event};
 
 impl Recorder {
-    /// It is another CPU's turn. The boards are those of all CPUs, up to date.
+    /// Another CPU executes from here on. The boards are those of all CPUs, up to date.
     pub fn on_cpu(&mut self, cpu: usize, boards: &[Board]) -> Result<(), Failure> {
         let weights = self.weigh();
         let at = boards.iter().map(Board::total).sum::<u64>();

@@ -80,7 +80,7 @@ pub enum Event {
         /// Index into [`crate::RecorderSpec::points`].
         point: u32,
     },
-    /// It is another CPU's turn. The thread that runs there goes on where it was.
+    /// Another CPU executes from here on; its thread continues where it stopped.
     Cpu {
         /// Its number.
         cpu: u32,

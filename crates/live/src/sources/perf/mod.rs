@@ -34,7 +34,7 @@ pub struct Perf {
     /// How many of them are of samples of time.
     of_time: usize,
     order: Order,
-    /// When the last reset was: samples from before are not counted.
+    /// When the last reset was: samples and losses from before are not counted.
     since: u64,
     switch_reader: SwitchReader,
     what: What,
@@ -162,7 +162,7 @@ impl Source for Perf {
             let is_time = at < *of_time;
             let layout = if is_time { Layout::default() } else { switch_reader.layout() };
             match record::parse(held.kind, held.misc, &held.body, layout, chain) {
-                Some(Record::Sample { .. }) if held.time < *since => {}
+                Some(Record::Sample { .. } | Record::Lost(_)) if held.time < *since => {}
                 Some(Record::Sample { pid, tid, is_user, .. }) if is_time => {
                     tally.has_samples = true;
                     let Chain { kernel, user } = &*chain;

@@ -95,8 +95,8 @@ impl Cpus {
         let others = 0..self.others.len() - 1;
         let number = |at| if at < self.current { at } else { at + 1 };
         others.map(move |at| {
-            let Own { thread, user, .. } = self.others[number(at)];
-            WaitingCpu { cpu: number(at) as u32, thread, user }
+            let Own { thread, user, halted, .. } = self.others[number(at)];
+            WaitingCpu { cpu: number(at) as u32, thread, user, halted: halted.is_some() }
         })
     }
 }

@@ -13,8 +13,9 @@ use kerntune_trace::{Event, TagWindow, Thread};
 impl Recorder {
     /// `hlt` is about to run.
     pub fn on_halt(&mut self, board: &Board, rest: u64) {
+        // It is halted once this instruction has run.
         let at = self.now(board, rest);
-        if !self.halts(at) {
+        if !self.halts(self.now(board, 0)) {
             return;
         }
         self.clock.halt();

@@ -440,15 +440,16 @@ fn run_several(kernel: &[Body], user: &[Body], seed: u64, cpus: usize) -> Result
         executed: 0,
     };
     let mut parked: Vec<Own> = (0..cpus).map(|_| own(&machine)).collect();
-    let mut current = 0;
-    let mut turn = |machine: &mut Machine, cpu: usize| {
+    let (mut current, mut halted, mut halts) = (0, vec![false; cpus], vec![0; cpus]);
+    let mut turn = |machine: &mut Machine, halted: &[bool], cpu: usize| {
+        halts[current] += u64::from(cpu != current && halted[current]);
         machine.exchange(&mut parked[current]);
         machine.exchange(&mut parked[cpu]);
         current = cpu;
         machine.driver.turn(cpu).unwrap();
     };
     for cpu in 0..cpus {
-        turn(&mut machine, cpu);
+        turn(&mut machine, &halted, cpu);
         machine.start();
     }
     let mut alive: Vec<usize> = (0..cpus).collect();
@@ -456,16 +457,22 @@ fn run_several(kernel: &[Body], user: &[Body], seed: u64, cpus: usize) -> Result
     while !alive.is_empty() {
         random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         let at = (random >> 33) as usize % alive.len();
-        turn(&mut machine, alive[at]);
+        turn(&mut machine, &halted, alive[at]);
         for _ in 0..random >> 61 {
             if !machine.step() {
-                alive.remove(at);
+                let cpu = alive.remove(at);
+                // All but the last halt when their program has ended.
+                if !alive.is_empty() {
+                    let Driver { recorder, board, .. } = &mut machine.driver;
+                    recorder.on_halt(board, 0);
+                    halted[cpu] = true;
+                }
                 break;
             }
         }
     }
-    turn(&mut machine, 0);
-    turn(&mut machine, cpus - 1);
+    turn(&mut machine, &halted, 0);
+    turn(&mut machine, &halted, cpus - 1);
     let Machine { mut driver, entries, executed, .. } = machine;
     let mut expected: Vec<u64> = parked.iter().map(|own| own.executed).collect();
     expected[cpus - 1] = executed;
@@ -473,6 +480,7 @@ fn run_several(kernel: &[Body], user: &[Body], seed: u64, cpus: usize) -> Result
     let trace = read_several(directory.path(), kernel.len() as u32, cpus);
     prop_assert_eq!(&trace.entries, &entries);
     prop_assert!(trace.stacks.iter().all(Vec::is_empty), "{:?}", trace.stacks);
+    prop_assert_eq!(&trace.halts, &halts);
     for (cpu, (found, expected)) in trace.executed.iter().zip(expected).enumerate() {
         // After its last event nobody asks a CPU; that of the last is not over.
         prop_assert!(*found <= expected && expected - found < 400, "CPU {}: {} of {}", cpu, found, expected);
@@ -486,10 +494,13 @@ struct Seen {
     /// By CPU.
     stacks: Vec<Vec<(u32, How)>>,
     executed: Vec<u64>,
+    /// Turns that ended with the CPU halted.
+    halts: Vec<u64>,
 }
 
 fn read_several(directory: &std::path::Path, kernel_functions: u32, cpus: usize) -> Seen {
-    let mut seen = Seen { entries: BTreeMap::new(), stacks: vec![Vec::new(); cpus], executed: vec![0; cpus] };
+    let (zeros, stacks) = (vec![0; cpus], vec![Vec::new(); cpus]);
+    let mut seen = Seen { entries: BTreeMap::new(), stacks, executed: zeros.clone(), halts: zeros };
     let bytes = std::fs::read(directory.join(kerntune_trace::files::TRACE)).unwrap();
     let header = &bytes[TRACE_HEADER_BYTES..];
     if header.is_empty() {
@@ -506,7 +517,10 @@ fn read_several(directory: &std::path::Path, kernel_functions: u32, cpus: usize)
         seen.executed[cpu] += instructions;
         let stack = &mut seen.stacks[cpu];
         match event {
-            Event::Cpu { cpu: next } => cpu = next as usize,
+            Event::Cpu { cpu: next, halts } => {
+                seen.halts[cpu] += u64::from(halts);
+                cpu = next as usize;
+            }
             Event::Enter { function, how } => {
                 stack.push((function, how));
                 *seen.entries.entry(function).or_default() += 1;

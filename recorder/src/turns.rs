@@ -12,6 +12,7 @@ impl Recorder {
         let weights = self.weigh();
         let at = boards.iter().map(Board::total).sum::<u64>();
         self.own.thread = self.threads.running_index();
+        let halts = self.own.halted.is_some();
         let Cpus { others, current, elsewhere, .. } = &mut self.cpus;
         std::mem::swap(&mut self.own, &mut others[*current]);
         std::mem::swap(&mut self.own, &mut others[cpu]);
@@ -19,7 +20,7 @@ impl Recorder {
         *elsewhere = at - boards[cpu].total();
         self.threads.run(self.own.thread);
         match self.recording {
-            true => self.append(at, weights, Event::Cpu { cpu: cpu as u32 }),
+            true => self.append(at, weights, Event::Cpu { cpu: cpu as u32, halts }),
             false => Ok(()),
         }
     }

@@ -194,9 +194,13 @@ pub trait Visitor: Sized {
 
 /// A CPU that does not execute.
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
-    running: usize,
-    user: bool,
+pub(crate) struct Waiting {
+    /// The thread that runs there.
+    pub running: usize,
+    /// The CPU is in user mode.
+    pub user: bool,
+    /// It is halted, and does not only wait for its turn.
+    pub halted: bool,
 }
 
 /// The recorded CPUs, of which one executes.
@@ -235,7 +239,7 @@ impl<T: Copy + Default> Machine<T> {
             regions: Vec::new(),
             running: nobody,
             cpu: 0,
-            waiting: vec![Waiting { running: nobody, user: true }; bounds.cpus],
+            waiting: vec![Waiting { running: nobody, user: true, halted: false }; bounds.cpus],
             stack: Stack::new(),
             parked: (0..=nobody).map(|_| Stack::new()).collect(),
         }
@@ -249,6 +253,17 @@ impl<T: Copy + Default> Machine<T> {
     /// The CPU that executes.
     pub fn cpu(&self) -> usize {
         self.cpu
+    }
+
+    /// A CPU that does not execute, and how many frames of its thread an interrupt entered; `None` for the one that
+    /// executes.
+    pub(crate) fn waiting(&self, cpu: usize) -> Option<(Waiting, u32)> {
+        let waiting = self.waiting.get(cpu).filter(|_| cpu != self.cpu)?;
+        let stack = match waiting.running == self.running {
+            true => &self.stack,
+            false => self.parked.get(waiting.running)?,
+        };
+        Some((*waiting, stack.interrupts))
     }
 
     /// The thread that runs.
@@ -320,8 +335,8 @@ impl<T: Copy + Default> Machine<T> {
     }
 
     fn be(&mut self, opening: &Opening<'_>) {
-        for &WaitingCpu { cpu, thread, user } in opening.waiting {
-            self.waiting[cpu as usize] = Waiting { running: thread as usize, user };
+        for &WaitingCpu { cpu, thread, user, halted } in opening.waiting {
+            self.waiting[cpu as usize] = Waiting { running: thread as usize, user, halted };
         }
         self.cpu = opening.cpu;
         self.run(opening.running);
@@ -518,11 +533,11 @@ impl<T: Copy + Default> Machine<T> {
                 visitor.point(self, point);
             }
             Event::Operation => visitor.operation(self),
-            Event::Cpu { cpu } => {
+            Event::Cpu { cpu, halts } => {
                 let cpu = self.check("CPU", cpu, self.bounds.cpus)?;
                 visitor.turn(self, cpu);
-                self.waiting[self.cpu] = Waiting { running: self.running, user: self.user };
-                let Waiting { running, user } = self.waiting[cpu];
+                self.waiting[self.cpu] = Waiting { running: self.running, user: self.user, halted: halts };
+                let Waiting { running, user, .. } = self.waiting[cpu];
                 (self.cpu, self.user) = (cpu, user);
                 self.run(running);
                 visitor.turned(self);

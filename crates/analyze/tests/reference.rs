@@ -11,6 +11,7 @@ use kerntune_trace::{Event, How, Recording, Waker, Weights};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use support::lanes::assert_lanes;
 use support::{symbols, Step, Writer, KERNEL_FUNCTIONS};
 
 const FUNCTIONS: u32 = 6;
@@ -255,7 +256,7 @@ impl Reference {
                 *self.sums.points.entry((region, format!("p{point}"))).or_default() += 1;
             }
             Event::Operation => {}
-            Event::Cpu { cpu } => {
+            Event::Cpu { cpu, .. } => {
                 self.cpus[self.cpu] = (self.running, self.user);
                 self.cpu = cpu as usize;
                 (self.running, self.user) = self.cpus[self.cpu];
@@ -398,7 +399,9 @@ fn step(w: &mut Writer, delta: u64, choice: u8, argument: u32, cuts: bool) {
             return;
         }
         116..=117 if w.open_regions() > 0 => Event::Point { point: argument % 2 },
-        120..=127 if w.recording.cpus > 1 => Event::Cpu { cpu: argument % w.recording.cpus },
+        120..=127 if w.recording.cpus > 1 => {
+            Event::Cpu { cpu: argument % w.recording.cpus, halts: argument & 0x100 != 0 }
+        }
         128..=129 if w.recording.cpus > 1 => {
             Event::Delay { waker: Waker::Thread(argument % THREADS as u32), ns: delta * 100 }
         }
@@ -470,6 +473,7 @@ proptest! {
         let t = &analysis.tables;
         prop_assert_eq!(sums_of(t), Reference::of(&trace.steps, plan.2));
         assert_sums(t);
+        assert_lanes(&bytes, &recording, t);
         for name in ["stack_mismatches", "running_mismatches", "clock_mismatches", "unmatched_exits",
             "outside_ns", "region_mismatches", "region_mismatch_ns", "folded_calls", "missing_ns"] {
             prop_assert_eq!(analysis.health[name], 0, "{}", name);

@@ -33,7 +33,7 @@ const FAMILIES: [Family; 10] = [
         done(read_versioned::<PackageManifest>(&dir.join("package.json"), PACKAGE_SCHEMA))
     }),
     ("profile", 3, "manifest.json", |dir| done(kerntune_profile::load_manifest(dir))),
-    ("recording", 3, "run/recording.json", |dir| done(RunFiles::open(dir))),
+    ("recording", 4, "run/recording.json", |dir| done(RunFiles::open(dir))),
     ("result", 1, "result.json", |dir| done(Seal::read(dir))),
     ("rewrite", 1, "rewrite.json", |dir| done(Rewrite::load(dir))),
 ];

@@ -1,5 +1,7 @@
 //! Several CPUs: recordings repeat, and reports show what a program is known to do to threads and locks.
 
+#[path = "../../analyze/tests/support/lanes.rs"]
+mod lanes;
 mod support;
 
 use kerntune_profile::{Profile, SwitchKind};
@@ -39,6 +41,9 @@ fn what_a_program_is_known_to_do_is_what_is_reported() {
         let executed = row.kernel_instructions.0 + row.user_instructions.0;
         assert_eq!(row.busy_ns.0, executed, "{row:?}");
     }
+    let run = work_dir().join("profiles").join(&id).join("run");
+    let recording = serde_json::from_slice(&std::fs::read(run.join("recording.json")).unwrap()).unwrap();
+    lanes::assert_lanes(&std::fs::read(run.join("trace.kt")).unwrap(), &recording, &profile.tables);
 
     // 200 times the thread says where it may run, and goes there.
     let scheduling = report(&id, "scheduling", "migrate");

@@ -3,6 +3,7 @@
 mod synthetic;
 
 use base64::Engine;
+use kerntune_analyze::timeline::{CpuBin, CpuSlice, CpuState, Doing, Holder, Lane};
 use kerntune_profile::{Manifest, Nanoseconds, PathKind, Profile, Tables};
 use kerntune_report::html::profile::{profile_page, ProfilePage};
 use serde_json::Value;
@@ -58,6 +59,59 @@ fn the_page_is_complete_in_itself() {
     // Without scripts the functions are there to read.
     let (_, without) = html.split_once("<noscript>").unwrap();
     assert!(without.split_once("</noscript>").unwrap().0.contains("<code>tcp_v4_rcv</code>"));
+}
+
+#[test]
+fn each_of_several_cpus_has_a_lane() {
+    let run = synthetic::run(50);
+    assert!(data(&page(&run, None))["time"]["cpus"].is_null(), "a single one has none");
+
+    // The one of the trace, and one that is halted all the time.
+    let mut timeline = synthetic::timeline(&run);
+    let asleep = CpuState { doing: Doing::Halted, holder: Holder { lane: Lane::Idle, user: false } };
+    let executes = |holder: Holder| CpuState { doing: Doing::Executes, holder };
+    let overview = &mut timeline.overview;
+    for bin in &overview.bins {
+        let state = if bin.holder.lane == Lane::Idle { asleep } else { executes(bin.holder) };
+        for (cpu, state) in [(0, state), (1, asleep)] {
+            overview.cpu_bins.push(CpuBin { bin: bin.bin, cpu, state, ns: bin.ns });
+        }
+    }
+    let spans = &overview.spans;
+    let halted = spans.iter().map(|span| CpuSlice { begin: span.begin, end: span.end, state: asleep });
+    overview.cpu_slices = vec![Vec::new(), halted.collect()];
+    let sum = |wanted: &dyn Fn(Holder) -> bool| -> i64 {
+        overview.bins.iter().filter(|bin| wanted(bin.holder)).map(|bin| bin.ns as i64).sum()
+    };
+    let idle_task = |holder: Holder| matches!(holder.lane, Lane::Thread(at) if run.recording.threads[at as usize].pid == 0);
+    let interrupt = |holder: Holder| holder.lane == Lane::Interrupt;
+    let idle = |holder: Holder| holder.lane == Lane::Idle;
+    let thread = |holder: Holder| !idle_task(holder) && !interrupt(holder) && !idle(holder);
+    // As assets/cpus.js numbers them: kernel, user, interrupt, idle task, halted, waits.
+    let expected = [
+        sum(&|holder| thread(holder) && !holder.user),
+        sum(&|holder| thread(holder) && holder.user),
+        sum(&interrupt),
+        sum(&idle_task),
+        sum(&idle),
+        0,
+    ];
+    let all = sum(&|_| true);
+    let page =
+        ProfilePage { profile: &run.profile, region: None, timeline: Some(&timeline), written: "a test" };
+    let html = profile_page(&page).unwrap();
+    let lanes = &data(&html)["time"]["cpus"];
+    let kinds = |lane: &Value| {
+        let mut sums = [0; 6];
+        let (kinds, times) = (column(&lane["bins"]["k"]), column(&lane["bins"]["n"]));
+        kinds.into_iter().zip(times).for_each(|(kind, ns)| sums[kind as usize] += ns);
+        sums
+    };
+    assert_eq!(kinds(&lanes[0]), expected);
+    assert!(expected[..5].iter().all(|&ns| ns > 0), "{expected:?}");
+    assert_eq!(kinds(&lanes[1]), [0, 0, 0, 0, all, 0]);
+    assert_eq!(column(&lanes[1]["slices"]["n"]).iter().sum::<i64>(), all);
+    assert_eq!(lanes.as_array().unwrap().len(), 2);
 }
 
 #[test]

@@ -139,16 +139,18 @@ pub struct WaitingCpu {
     pub thread: u32,
     /// Whether it is in user mode.
     pub user: bool,
+    /// Whether it is halted, and does not only wait for its turn.
+    pub halted: bool,
 }
 
 impl WaitingCpu {
     /// Bytes of one.
-    const BYTES: usize = 9;
+    const BYTES: usize = 10;
 }
 
 impl ChunkState {
     /// Appends what comes before the stacks ([`OpenStack::write`]): user u8; count u32 of the CPUs that wait, each with
-    /// cpu u32, thread u32, user u8; region count u32, regions u32.
+    /// cpu u32, thread u32, user u8, halted u8; region count u32, regions u32.
     pub fn write_head(
         user: bool,
         waiting: impl ExactSizeIterator<Item = WaitingCpu>,
@@ -157,10 +159,11 @@ impl ChunkState {
     ) {
         out.push(user.into());
         out.extend_from_slice(&(waiting.len() as u32).to_le_bytes());
-        for WaitingCpu { cpu, thread, user } in waiting {
+        for WaitingCpu { cpu, thread, user, halted } in waiting {
             out.extend_from_slice(&cpu.to_le_bytes());
             out.extend_from_slice(&thread.to_le_bytes());
             out.push(user.into());
+            out.push(halted.into());
         }
         out.extend_from_slice(&(regions.len() as u32).to_le_bytes());
         for region in regions {
@@ -196,8 +199,10 @@ impl ChunkState {
         let user = flag(0)?;
         let cpus = list(1, WaitingCpu::BYTES)?;
         let after = 5 + cpus.len() * WaitingCpu::BYTES;
-        let waiting =
-            cpus.map(|at| Ok(WaitingCpu { cpu: word(at)?, thread: word(at + 4)?, user: flag(at + 8)? }));
+        let waiting = cpus.map(|at| {
+            let (user, halted) = (flag(at + 8)?, flag(at + 9)?);
+            Ok(WaitingCpu { cpu: word(at)?, thread: word(at + 4)?, user, halted })
+        });
         let waiting = waiting.collect::<Result<_, Error>>()?;
         let open = list(after, 4)?;
         let end = after + 4 + open.len() * 4;
@@ -289,15 +294,15 @@ mod tests {
         let stack =
             OpenStack { thread: 3, running: true, frames: vec![(9, How::Syscall), (70_000, How::Jump)] };
         let waiting = vec![
-            WaitingCpu { cpu: 2, thread: 70_000, user: true },
-            WaitingCpu { cpu: 0, thread: 1, user: false },
+            WaitingCpu { cpu: 2, thread: 70_000, user: true, halted: false },
+            WaitingCpu { cpu: 0, thread: 1, user: false, halted: true },
         ];
         let state = ChunkState { user: true, waiting, regions: vec![4, 9], stacks: vec![stack] };
         let mut bytes = Vec::new();
         state.write(&mut bytes);
         assert_eq!(ChunkState::parse(&bytes), Ok(state));
         assert!(ChunkState::parse(&bytes[..bytes.len() - 1]).is_err());
-        assert!((0..35).all(|length| ChunkState::parse(&bytes[..length]).is_err()));
+        assert!((0..37).all(|length| ChunkState::parse(&bytes[..length]).is_err()));
     }
 
     #[test]

@@ -58,9 +58,12 @@ fn rare(out: &mut Vec<u8>, event: Event) {
         Event::RegionEnd { region } => (other::REGION_END, Some(region)),
         Event::Point { point } => (other::POINT, Some(point)),
         Event::Exit | Event::Operation => (other::OPERATION, None),
-        Event::Cpu { cpu } => (other::CPU, Some(cpu)),
         Event::Wake { thread } => (other::WAKE, Some(thread)),
         Event::Signal { cpu } => (other::SIGNAL, Some(cpu)),
+        Event::Cpu { cpu, halts } => {
+            out.push(other::CPU);
+            return number(out, u64::from(cpu) << 1 | u64::from(halts));
+        }
         Event::Idle { ns } => {
             out.push(other::IDLE);
             return out.extend_from_slice(&ns.to_le_bytes());
@@ -122,7 +125,7 @@ mod tests {
             any::<u32>().prop_map(|region| Event::RegionBegin { region }),
             any::<u32>().prop_map(|region| Event::RegionEnd { region }),
             any::<u32>().prop_map(|point| Event::Point { point }),
-            any::<u32>().prop_map(|cpu| Event::Cpu { cpu }),
+            any::<(u32, bool)>().prop_map(|(cpu, halts)| Event::Cpu { cpu, halts }),
             any::<u32>().prop_map(|thread| Event::Wake { thread }),
             (
                 prop_oneof![

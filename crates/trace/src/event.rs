@@ -84,6 +84,8 @@ pub enum Event {
     Cpu {
         /// Its number.
         cpu: u32,
+        /// Whether the CPU whose turn ends is halted, which it is until its next turn.
+        halts: bool,
     },
     /// A thread that sleeps is woken up.
     Wake {
@@ -279,7 +281,15 @@ impl<'a> Decoder<'a> {
             other::REGION_END => Event::RegionEnd { region: self.number32()? },
             other::OPERATION => Event::Operation,
             other::POINT => Event::Point { point: self.number32()? },
-            other::CPU => Event::Cpu { cpu: self.number32()? },
+            other::CPU => {
+                let (value, at) = (self.number()?, self.at);
+                let cpu = u32::try_from(value >> 1).map_err(|_| Error::Invalid {
+                    what: "trace",
+                    found: value,
+                    at,
+                })?;
+                Event::Cpu { cpu, halts: value & 1 == 1 }
+            }
             other::WAKE => Event::Wake { thread: self.number32()? },
             other::DELAY => {
                 let (code, at) = (self.number()?, self.at);

@@ -46,7 +46,7 @@ pub use spec::{
 };
 
 /// Version of everything in this crate; the recorder and the reader must be of the same one.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Exit status with which the recorder ends QEMU when it cannot go on (its message is on
 /// QEMU's error output).

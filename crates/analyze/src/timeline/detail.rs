@@ -1,5 +1,6 @@
 //! Every call of a window of time.
 
+use super::cpus::{self, CpuSlice};
 use super::{extend, holder, Holder, Slice, HALTED};
 use crate::events::{replay, Bounds, Frame, Machine, Visitor};
 use crate::trace_file::TraceFile;
@@ -73,6 +74,8 @@ pub struct Detail {
     pub calls: Vec<Call>,
     /// Who had the CPU, without a gap.
     pub slices: Vec<Slice>,
+    /// What each of several CPUs did, without a gap; empty of one.
+    pub cpus: Vec<Vec<CpuSlice>>,
 }
 
 /// Reads a window through the trace's index.
@@ -80,8 +83,8 @@ pub struct Detail {
 /// # Errors
 /// Any damage in the chunks that the window lies in.
 pub fn detail(trace: &TraceFile<'_>, window: &Window) -> Result<Detail, Error> {
-    let mut collect = Collect::new(*window, trace.recording.threads.len());
-    let mut machine = Machine::new(Bounds::of(trace.recording));
+    let bounds = Bounds::of(trace.recording);
+    let (mut collect, mut machine) = (Collect::new(*window, bounds), Machine::new(bounds));
     let mut reader = trace.reader()?;
     for number in trace.covering(window.begin, u64::MAX) {
         let chunk = reader.read(number)?;
@@ -123,7 +126,7 @@ impl Visitor for Collect {
         }
         self.start(machine, before.max(self.window.begin));
         let end = self.window.end();
-        self.slice(before, now.min(end), holder(machine));
+        self.slice(machine, before, now.min(end), holder(machine));
         if now >= end {
             self.end(true);
         } else if self.out.calls.len() >= self.window.calls && !matches!(event, Event::Idle { .. }) {
@@ -139,7 +142,7 @@ impl Visitor for Collect {
         // Perhaps the window begins while the CPU is halted.
         self.start(machine, self.window.begin);
         let end = self.window.end().max(self.window.begin);
-        self.slice(asleep, awake.min(end), HALTED);
+        self.slice(machine, asleep, awake.min(end), HALTED);
         if awake >= end {
             self.end(true);
         }
@@ -180,14 +183,15 @@ impl Visitor for Collect {
 }
 
 impl Collect {
-    fn new(window: Window, threads: usize) -> Self {
-        let out = Detail { begin: window.begin, end: window.begin, ..Detail::default() };
+    fn new(window: Window, bounds: Bounds) -> Self {
+        let cpus = cpus::lanes(bounds);
+        let out = Detail { begin: window.begin, end: window.begin, cpus, ..Detail::default() };
         Self {
             window,
             out,
             started: false,
             done: false,
-            open: vec![Vec::new(); threads + 2],
+            open: vec![Vec::new(); bounds.threads + 2],
             awaited: None,
             operations: 0,
         }
@@ -228,10 +232,14 @@ impl Collect {
         });
     }
 
-    fn slice(&mut self, begin: u64, end: u64, holder: Holder) {
+    fn slice(&mut self, machine: &Machine<()>, begin: u64, end: u64, holder: Holder) {
         let begin = begin.max(self.out.begin);
         if end > begin {
-            extend(&mut self.out.slices, Slice { begin, end, holder });
+            let cpu = if holder == HALTED { 0 } else { machine.cpu() as u32 };
+            extend(&mut self.out.slices, Slice { begin, end, holder, cpu });
+            for (state, slices) in cpus::states(machine, holder).zip(&mut self.out.cpus) {
+                cpus::extend(slices, CpuSlice { begin, end, state });
+            }
         }
         self.out.end = self.out.end.max(end);
     }

@@ -3,19 +3,21 @@
 //! [`overview`] reads the whole trace once, in bounded memory, and says for each of a few thousand
 //! bins how long each thread, the interrupts and idling had the CPU; stretches at least as long as a
 //! bin are given one by one as well. [`detail`] reads one window through the trace's index and gives
-//! its calls.
+//! its calls. Of several CPUs both say what each of them does ([`CpuState`]); of one they leave that out.
 //!
 //! Both keep the rules of `src/functions.rs`: an interval between two events belongs to the state
 //! before the second one; interrupts are nobody's; idle time lies between intervals. Calls are not
 //! paired with what they cost here: a call in [`Detail`] is where it began and where it ended.
 
+mod cpus;
 mod detail;
 mod overview;
 
+pub use cpus::{CpuBin, CpuSlice, CpuState, Doing};
 pub use detail::{detail, Call, Detail, Until, Window};
 pub use overview::{overview, Bin, Overview, Span};
 
-use crate::events::Machine;
+use crate::events::{Bounds, Machine};
 
 /// Who had the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,6 +50,15 @@ pub struct Slice {
     pub end: u64,
     /// Who had the CPU.
     pub holder: Holder,
+    /// Which CPU executed; 0 while all were halted.
+    pub cpu: u32,
+}
+
+impl Slice {
+    /// Whether this is more of the same.
+    fn follows(&self, before: &Self) -> bool {
+        (before.end, before.holder, before.cpu) == (self.begin, self.holder, self.cpu)
+    }
 }
 
 /// Nobody has the CPU: it is halted.
@@ -56,18 +67,24 @@ const HALTED: Holder = Holder { lane: Lane::Idle, user: false };
 /// Who has the CPU while it is not halted.
 #[inline]
 fn holder<T>(machine: &Machine<T>) -> Holder {
-    let thread = u32::try_from(machine.running).ok().filter(|_| machine.running < machine.bounds.threads);
+    holder_of(machine.bounds, machine.running, machine.user, machine.stack.interrupts)
+}
+
+/// Who has a CPU on which this thread runs, in this mode, with so many frames of interrupts.
+#[inline]
+fn holder_of(bounds: Bounds, running: usize, user: bool, interrupts: u32) -> Holder {
+    let thread = u32::try_from(running).ok().filter(|_| running < bounds.threads);
     match thread {
-        _ if machine.stack.interrupts > 0 => Holder { lane: Lane::Interrupt, user: false },
-        Some(thread) => Holder { lane: Lane::Thread(thread), user: machine.user },
-        None => Holder { lane: Lane::Unknown, user: machine.user },
+        _ if interrupts > 0 => Holder { lane: Lane::Interrupt, user: false },
+        Some(thread) => Holder { lane: Lane::Thread(thread), user },
+        None => Holder { lane: Lane::Unknown, user },
     }
 }
 
 /// Appends a slice, or lengthens the one before it if that is its beginning.
 fn extend(slices: &mut Vec<Slice>, slice: Slice) {
     match slices.last_mut() {
-        Some(last) if last.end == slice.begin && last.holder == slice.holder => last.end = slice.end,
+        Some(last) if slice.follows(last) => last.end = slice.end,
         _ => slices.push(slice),
     }
 }

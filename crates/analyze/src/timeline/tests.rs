@@ -2,7 +2,7 @@ use super::*;
 use crate::TraceFile;
 use kerntune_trace::{
     encode, Capture, ChunkHeader, ChunkState, Event, Health, How, OpenStack, Recording, Thread,
-    TraceFileWriter, TraceHeader, VERSION,
+    TraceFileWriter, TraceHeader, WaitingCpu, VERSION,
 };
 use proptest::prelude::*;
 use std::ops::ControlFlow;
@@ -33,7 +33,8 @@ fn length(events: &[(u64, Event)]) -> u64 {
     events.iter().map(|(delta, event)| delta + idle(event)).sum()
 }
 
-/// Kernel functions are 0 to 9, 10 is unknown code, 11 and later are the user's.
+/// Kernel functions are 0 to 9, 10 is unknown code, 11 and later are the user's. There are as many CPUs as the first
+/// chunk has.
 fn trace(chunks: &[Made]) -> (Vec<u8>, Recording) {
     let mut writer = TraceFileWriter::new(Vec::new(), TraceHeader { wide: false }).unwrap();
     for (sequence, (begin, state, events)) in chunks.iter().enumerate() {
@@ -53,13 +54,14 @@ fn trace(chunks: &[Made]) -> (Vec<u8>, Recording) {
         };
         writer.chunk(header, &raw).unwrap();
     }
+    let cpus = chunks.first().map_or(1, |(_, state, _)| 1 + state.waiting.len() as u32);
     let (bytes, chunks) = writer.finish().unwrap();
     let thread = |pid| Thread { task: u64::from(pid), pid, tgid: pid, comm: format!("t{pid}") };
     let recording = Recording {
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: 10,
-        cpus: 1,
+        cpus,
         per_cpu: Vec::new(),
         regions: vec![],
         threads: vec![thread(1), thread(2)],
@@ -136,6 +138,76 @@ fn all_time_is_in_the_bins_and_the_holders_are_right() {
     assert_eq!(slices, [(1000, 1010, USER), (1010, 1020, KERNEL), (1040, 1060, IDLE), (1070, 1100, USER)]);
 }
 
+/// CPU 1 begins halted. 1010: system call of thread 0 on CPU 0; 1020: CPU 1's turn; 1030: it halts; 1040: CPU 0 is in
+/// user mode; 1050: CPU 1's turn; 1060: it halts; 1070 to 1090: both are halted.
+fn day_of_two() -> Vec<Made> {
+    let waiting = vec![WaitingCpu { cpu: 1, thread: 1, user: false, halted: true }];
+    let begin = ChunkState { waiting, ..state(true, &[(0, true, &[]), (1, false, &[])]) };
+    let events = vec![
+        (10, enter(1, How::Syscall)),
+        (10, Event::Cpu { cpu: 1, halts: false }),
+        (10, Event::Cpu { cpu: 0, halts: true }),
+        (10, Event::Leave),
+        (10, Event::Cpu { cpu: 1, halts: false }),
+        (10, Event::Cpu { cpu: 0, halts: true }),
+        (10, Event::Idle { ns: 20 }),
+        (10, Event::Operation),
+    ];
+    vec![(1000, begin, events)]
+}
+
+#[test]
+fn each_of_two_cpus_executes_waits_for_its_turn_or_is_halted() {
+    let executes = |holder| CpuState { doing: Doing::Executes, holder };
+    let waits = |holder| CpuState { doing: Doing::Waits, holder };
+    let halted = CpuState { doing: Doing::Halted, holder: IDLE };
+    let expected = [
+        vec![
+            (1000, 1010, executes(USER)),
+            (1010, 1020, executes(KERNEL)),
+            (1020, 1030, waits(KERNEL)),
+            (1030, 1040, executes(KERNEL)),
+            (1040, 1050, executes(USER)),
+            (1050, 1060, waits(USER)),
+            (1060, 1070, executes(USER)),
+            (1070, 1090, halted),
+            (1090, 1100, executes(USER)),
+        ],
+        vec![
+            (1000, 1020, halted),
+            (1020, 1030, executes(OTHER)),
+            (1030, 1050, halted),
+            (1050, 1060, executes(OTHER)),
+            (1060, 1100, halted),
+        ],
+    ];
+    let lanes = |found: &[Vec<CpuSlice>]| -> Vec<Vec<_>> {
+        let lane = |slices: &Vec<CpuSlice>| slices.iter().map(|s| (s.begin, s.end, s.state)).collect();
+        found.iter().map(lane).collect()
+    };
+    let window = look(&day_of_two(), 1000, Until::Time(1100), 100);
+    assert_eq!(lanes(&window.cpus), expected);
+    let of_cpus: Vec<_> = window.slices.iter().map(|slice| (slice.end, slice.cpu)).collect();
+    assert_eq!(
+        of_cpus,
+        [(1010, 0), (1020, 0), (1030, 1), (1040, 0), (1050, 0), (1060, 1), (1070, 0), (1090, 0), (1100, 0)]
+    );
+
+    // Ten bins of 10 ns: each slice is at least as long as one.
+    let whole = whole(&day_of_two(), 10);
+    assert_eq!(lanes(&whole.cpu_slices), expected);
+    let sums: Vec<u64> = (0..2)
+        .map(|cpu| whole.cpu_bins.iter().filter(|bin| bin.cpu == cpu).map(|bin| bin.ns).sum())
+        .collect();
+    assert_eq!(sums, [100, 100]);
+}
+
+#[test]
+fn one_cpu_has_no_lane_of_its_own() {
+    assert!(whole(&day(), 10).cpu_bins.is_empty());
+    assert!(look(&day(), 1000, Until::Time(1100), 100).cpus.is_empty());
+}
+
 #[test]
 fn a_gap_makes_a_new_span() {
     let mut made = day();
@@ -199,7 +271,7 @@ fn a_window_from_the_middle_of_a_chunk_ends_with_its_call() {
     let short = look(&day(), 1015, Until::EndOf(2), 3);
     assert_eq!((short.end, short.whole, short.calls.len()), (1020, false, 3));
     let idle = look(&day(), 1045, Until::Time(1050), 100);
-    assert_eq!(idle.slices, [Slice { begin: 1045, end: 1050, holder: IDLE }]);
+    assert_eq!(idle.slices, [Slice { begin: 1045, end: 1050, holder: IDLE, cpu: 0 }]);
     assert!(idle.whole);
 }
 

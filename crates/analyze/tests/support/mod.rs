@@ -2,6 +2,8 @@
 //! region is open, each chunk begins with what is going on.
 #![allow(dead_code)]
 
+pub mod lanes;
+
 use kerntune_profile::{Address, FunctionIndex, Symbol};
 use kerntune_trace::{
     encode, Capture, ChunkHeader, ChunkState, CpuCounters, Event, Health, How, ModeCounters, OpenStack,
@@ -35,6 +37,10 @@ pub struct Writer<W: Write = Vec<u8>> {
     cpus: Vec<(usize, bool)>,
     /// Instructions of each since the outermost region began.
     executed: Vec<u64>,
+    /// Which are halted, without the time in which all are.
+    halted: Vec<bool>,
+    /// For how long each was since the outermost region began.
+    halted_ns: Vec<u64>,
     pub steps: Vec<Step>,
     pub recording: Recording,
     pub user: bool,
@@ -76,6 +82,8 @@ impl<W: Write> Writer<W> {
             cpu: 0,
             cpus: vec![(1, true)],
             executed: vec![0],
+            halted: vec![false],
+            halted_ns: vec![0],
             steps: Vec::new(),
             recording: Recording {
                 version: VERSION,
@@ -111,14 +119,15 @@ impl<W: Write> Writer<W> {
     pub fn another_cpu(&mut self) -> &mut Self {
         self.cpus.push((0, false));
         self.executed.push(0);
+        self.halted.push(false);
+        self.halted_ns.push(0);
         self.recording.cpus += 1;
         self
     }
 
     /// `delta` instructions pass, then something happens.
     pub fn at(&mut self, delta: u64, event: Event) -> &mut Self {
-        self.now += delta;
-        self.executed[self.cpu] += delta;
+        self.pass(delta);
         self.follow(event);
         if !self.open.is_empty() {
             self.write(delta, event);
@@ -139,13 +148,13 @@ impl<W: Write> Writer<W> {
     }
 
     pub fn begin(&mut self, delta: u64, name: &str) -> &mut Self {
-        self.now += delta;
-        self.executed[self.cpu] += delta;
+        self.pass(delta);
         let first = self.open.is_empty();
         if first {
             // A mark is user code.
             self.user = true;
             self.executed.fill(0);
+            self.halted_ns.fill(0);
             self.begin_chunk();
             self.cpus[self.cpu] = (self.running, true);
             self.steps.push(Step::Start {
@@ -176,14 +185,17 @@ impl<W: Write> Writer<W> {
 
     /// Ends the innermost region.
     pub fn end(&mut self, delta: u64) -> &mut Self {
-        self.now += delta;
-        self.executed[self.cpu] += delta;
+        self.pass(delta);
         let (region, begin, idle) = self.open.pop().unwrap();
         let row = &mut self.recording.regions[region];
         (row.elapsed_ns, row.idle_ns, row.closed) = (self.now - begin, self.idle - idle, true);
         if self.open.is_empty() && self.cpus.len() > 1 {
-            let counters = |kernel: &u64| CpuCounters { kernel: *kernel, ..CpuCounters::default() };
-            row.cpus = self.executed.iter().map(counters).collect();
+            let counters = |(&kernel, &halted_ns): (&u64, &u64)| CpuCounters {
+                kernel,
+                halted_ns,
+                ..CpuCounters::default()
+            };
+            row.cpus = self.executed.iter().zip(&self.halted_ns).map(counters).collect();
         }
         self.write(delta, Event::RegionEnd { region: region as u32 });
         if self.open.is_empty() {
@@ -224,6 +236,14 @@ impl<W: Write> Writer<W> {
         (sink, self.recording.clone())
     }
 
+    fn pass(&mut self, delta: u64) {
+        self.now += delta;
+        self.executed[self.cpu] += delta;
+        for (ns, _) in self.halted_ns.iter_mut().zip(&self.halted).filter(|(_, halted)| **halted) {
+            *ns += delta;
+        }
+    }
+
     fn follow(&mut self, event: Event) {
         let stack = &mut self.stacks[self.running];
         match event {
@@ -240,14 +260,17 @@ impl<W: Write> Writer<W> {
             }
             Event::Unwind { frames } => stack.truncate(stack.len() - frames as usize),
             Event::Switch { thread } => self.running = thread as usize,
-            Event::Cpu { cpu } => {
+            Event::Cpu { cpu, halts } => {
                 self.cpus[self.cpu] = (self.running, self.user);
+                self.halted[self.cpu] = halts;
                 self.cpu = cpu as usize;
+                self.halted[self.cpu] = false;
                 (self.running, self.user) = self.cpus[self.cpu];
             }
             Event::Idle { ns } => {
                 self.now += ns;
                 self.idle += ns;
+                self.halted_ns.iter_mut().for_each(|halted| *halted += ns);
             }
             _ => {}
         }
@@ -287,7 +310,10 @@ impl<W: Write> Writer<W> {
             waiting: (0..)
                 .zip(&self.cpus)
                 .filter(|(cpu, _)| *cpu as usize != self.cpu)
-                .map(|(cpu, &(thread, user))| WaitingCpu { cpu, thread: thread as u32, user })
+                .map(|(cpu, &(thread, user))| {
+                    let halted = self.halted[cpu as usize];
+                    WaitingCpu { cpu, thread: thread as u32, user, halted }
+                })
                 .collect(),
         };
         self.raw.clear();

@@ -24,13 +24,15 @@ kt.moments = () => {
   for (const span of spans) {
     for (let n = 0; n <= span.bins; n++) edges[span.first + n] = span.u + (span.end - span.begin) * n / span.bins;
   }
-  const sums = time.lanes.map(() => [new Float64Array(count + 1), new Float64Array(count + 1)]);
+  const empty = (n) => Array.from({ length: n }, () => new Float64Array(count + 1));
+  const run = (sum) => { for (let n = 0; n < count; n++) sum[n + 1] += sum[n]; };
+  const sums = time.lanes.map(() => empty(2));
   for (let i = 0, bin = 0; i < time.bins.b.length; i++) {
     bin += time.bins.b[i];
     const l = time.bins.l[i];
     sums[l >> 1][l & 1][bin + 1] += time.bins.n[i];
   }
-  for (const pair of sums) for (const sum of pair) for (let n = 0; n < count; n++) sum[n + 1] += sum[n];
+  for (const pair of sums) pair.forEach(run);
   // Time of a lane up to `u`, within a bin in proportion.
   const upTo = (sum, u, hint) => {
     let low = hint || 0, high = count;
@@ -39,15 +41,27 @@ kt.moments = () => {
     const part = (u - edges[low]) / (edges[low + 1] - edges[low] || 1);
     return sum[low] + (sum[low + 1] - sum[low]) * Math.max(0, part);
   };
-  const slices = (columns) => {
+  const stretches = (columns, about) => {
     const out = [];
     for (let i = 0, at = 0; i < columns.b.length; i++) {
       at += columns.b[i];
-      out.push({ begin: at, end: at + columns.n[i], lane: columns.l[i] >> 1, user: columns.l[i] & 1 });
+      out.push({ begin: at, end: at + columns.n[i], ...about(i) });
       at += columns.n[i];
     }
     return out.map((s) => ({ ...s, u0: toU(s.begin), u1: toU(s.begin) + s.end - s.begin }));
   };
+  const slices = (columns) => stretches(columns, (i) => ({ lane: columns.l[i] >> 1, user: columns.l[i] & 1, cpu: columns.c ? columns.c[i] : 0 }));
+  // Of several CPUs: running sums by kind, and slices.
+  const cpuSlices = (columns) => stretches(columns, (i) => ({ kind: columns.k[i], lane: columns.l[i] }));
+  const cpus = (time.cpus || []).map((cpu) => {
+    const sums = empty(6);
+    for (let i = 0, bin = 0; i < cpu.bins.b.length; i++) {
+      bin += cpu.bins.b[i];
+      sums[cpu.bins.k[i]][bin + 1] += cpu.bins.n[i];
+    }
+    sums.forEach(run);
+    return { sums, slices: cpuSlices(cpu.slices) };
+  });
   const windows = time.windows.map((w, number) => {
     const calls = [];
     const c = w.calls;
@@ -57,9 +71,9 @@ kt.moments = () => {
       calls.push({ begin: at, end: at + c.n[i], u0, u1: u0 + c.n[i], lane: c.l[i], depth: c.k[i], f: c.f[i], how: kt.data.hows[c.h[i]], cut: c.x[i] });
     }
     const u0 = toU(w.begin);
-    return { ...w, number, calls, slices: slices(w.slices), u0, u1: u0 + w.end - w.begin };
+    return { ...w, number, calls, slices: slices(w.slices), cpus: (w.cpus || []).map(cpuSlices), u0, u1: u0 + w.end - w.begin };
   });
   const regions = time.regions.map(([name, begin, end, depth, operations]) =>
     ({ name, begin, end, depth, operations, u0: toU(begin), u1: toU(end) }));
-  return { spans, length, toU, toTime, count, edges, sums, upTo, slices: slices(time.slices), windows, regions, lanes: time.lanes };
+  return { spans, length, toU, toTime, count, edges, sums, upTo, slices: slices(time.slices), windows, regions, cpus, lanes: time.lanes };
 };

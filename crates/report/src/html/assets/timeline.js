@@ -1,5 +1,5 @@
 // Who had the CPU when: a lane for each thread, for interrupts and for idle. Where single calls are
-// known and wide enough, they are drawn below their lane.
+// known and wide enough, they are drawn below their lane. Of several CPUs the lanes are above (cpus.js).
 kt.timeline = () => {
   const canvas = byId("timeline"), status = byId("time-status"), m = kt.moments();
   if (!m) return;
@@ -12,9 +12,26 @@ kt.timeline = () => {
   const x = (u) => LEFT + (u - u0) / (u1 - u0) * plot();
   const colour = (lane, user) => {
     const kind = m.lanes[lane].kind;
-    return kind === "interrupt" ? COLOURS.interrupt : kind === "idle" ? COLOURS.idle : user ? COLOURS.user : COLOURS.kernel;
+    return kind === "interrupt" ? COLOURS.interrupt : kind === "idle" || kind === "task" ? COLOURS.idle : user ? COLOURS.user : COLOURS.kernel;
   };
+  const isTask = (lane) => lane.kind === "thread" || lane.kind === "task";
   const busy = (lane) => m.sums[lane].reduce((all, sum) => all + m.upTo(sum, u1) - m.upTo(sum, u0), 0);
+  // A lane's name, and its share of the time in view.
+  const label = (g, name, pid, ns, y) => {
+    g.fillStyle = kt.css("--ink");
+    g.font = "12px system-ui, sans-serif";
+    g.fillText(name, 0, y + BAND / 2);
+    g.fillStyle = kt.css("--quiet");
+    g.font = "11px system-ui, sans-serif";
+    if (pid) g.fillText(pid, g.measureText(name).width * 12 / 11 + 4, y + BAND / 2);
+    const text = kt.percent(ns / (u1 - u0), 1);
+    g.fillText(text, LEFT - 8 - g.measureText(text).width, y + BAND / 2);
+  };
+  const view = {
+    LEFT, BAND, GAP, COLOURS, x, plot, label, TOP: AXIS + REGION + 4, zone: (zone) => zones.push(zone),
+    get u0() { return u0; }, get u1() { return u1; }, get width() { return width; },
+  };
+  const cpus = kt.cpuLanes(m, view);
   // Windows whose calls are worth drawing now.
   const open = () => m.windows.filter((w) => w.calls.length > 0 && w.u1 > u0 && w.u0 < u1 && (w.u1 - w.u0) / (u1 - u0) * plot() > 120);
   const arrange = () => {
@@ -23,11 +40,11 @@ kt.timeline = () => {
     for (const w of detailed) for (const c of w.calls) {
       if (c.u1 >= u0 && c.u0 <= u1) seen.set(c.lane, Math.max(seen.get(c.lane) || 0, c.depth + 1));
     }
-    let y = AXIS + REGION + 4;
+    let y = view.TOP + (cpus ? cpus.height : 0);
     left = 0;
     places = m.lanes.map((lane, at) => {
       // Zoomed in, threads that did nothing here would only fill the page.
-      if (lane.kind === "thread" && (u0 > 0 || u1 < m.length) && !seen.has(at) && busy(at) === 0) {
+      if (isTask(lane) && (u0 > 0 || u1 < m.length) && !seen.has(at) && busy(at) === 0) {
         left++;
         return { y: OFF, rows: 0 };
       }
@@ -134,8 +151,9 @@ kt.timeline = () => {
       g.fillStyle = colour(s.lane, s.user);
       g.fillRect(a, y, Math.max(1, b - a - (b - a > 4 ? 0.5 : 0)), BAND);
       const lane = m.lanes[s.lane];
-      const what = lane.kind === "thread" || lane.kind === "others" ? (s.user ? "user mode" : "kernel") : lane.name;
-      zones.push({ x0: a, x1: b, y0: y, y1: y + BAND, head: lane.name, lines: [["", what], ["from", kt.moment(s.begin)], ["for", kt.ns(s.end - s.begin)]] });
+      const what = lane.kind === "thread" || lane.kind === "others" ? (s.user ? "user mode" : "kernel") : lane.kind === "task" ? "idle task" : lane.name;
+      const where = cpus && lane.kind !== "idle" ? [["on", "CPU " + s.cpu]] : [];
+      zones.push({ x0: a, x1: b, y0: y, y1: y + BAND, head: lane.name, lines: [["", what], ...where, ["from", kt.moment(s.begin)], ["for", kt.ns(s.end - s.begin)]] });
     }
   };
   const calls = (g, w, letter) => {
@@ -160,23 +178,26 @@ kt.timeline = () => {
         if (text) g.fillText(text, a + (c.how === "interrupt" ? 5 : 3), y + CALL / 2);
       }
       if (c.f === kt.state.fn) { g.strokeStyle = kt.css("--ink"); g.lineWidth = 1.5; g.strokeRect(a + 0.75, y + 0.75, Math.max(1, b - a - 2.5), CALL - 2.5); }
-      drawn.push({ x0: a, x1: Math.max(b, a + 1), y0: y, y1: y + CALL, call: c });
+      drawn.push({ x0: a, x1: Math.max(b, a + 1), y0: y, y1: y + CALL, call: c, window: w });
     }
     // Where a thread was off the CPU in the middle of its calls, they are only waiting.
     g.fillStyle = kt.css("--veil");
     for (const [lane, place] of places.entries()) {
-      if (!place.rows || m.lanes[lane].kind !== "thread") continue;
+      if (!place.rows || !isTask(m.lanes[lane])) continue;
       let from = w.u0;
       const veil = (to) => {
         const a = Math.max(LEFT, x(from)), b = Math.min(width, x(to));
         if (b - a > 0.5) g.fillRect(a, place.y + BAND + 1, b - a, place.rows * CALL);
       };
-      // Interrupts lie on the stack of the thread that they hit: the one that ran before.
-      const isInterrupt = (s) => m.lanes[s.lane].kind === "interrupt";
-      let on = w.slices.find((s) => !isInterrupt(s))?.lane;
+      // Interrupts lie on the stack of the thread that they hit: the one that ran on that CPU before. The time in which
+      // all of several CPUs are halted says of none who has it.
+      const isHalt = (s) => cpus && m.lanes[s.lane].kind === "idle";
+      const says = (s) => m.lanes[s.lane].kind !== "interrupt" && !isHalt(s);
+      const on = new Map();
+      for (const s of w.slices) if (says(s) && !on.has(s.cpu)) on.set(s.cpu, s.lane);
       for (const s of w.slices) {
-        if (!isInterrupt(s)) on = s.lane;
-        if (on !== lane) continue;
+        if (says(s)) on.set(s.cpu, s.lane);
+        if (isHalt(s) || on.get(s.cpu) !== lane) continue;
         veil(s.u0);
         from = Math.max(from, s.u1);
       }
@@ -190,7 +211,7 @@ kt.timeline = () => {
     const { draw: g } = kt.fit(canvas, height);
     drawn = [];
     zones = [];
-    const ink = kt.css("--ink"), quiet = kt.css("--quiet"), letter = kt.letter();
+    const letter = kt.letter();
     axis(g);
     regions(g);
     g.save();
@@ -208,6 +229,7 @@ kt.timeline = () => {
     g.globalAlpha = (dark ? 0.86 : 1) * (binWidth > 3 ? 0.5 : 1);
     places.forEach((place, lane) => density(g, lane, place.y));
     g.globalAlpha = dark ? 0.86 : 1;
+    if (cpus) cpus.draw(g, binWidth, detailed);
     if (binWidth > 1) solid(g, m.slices);
     for (const w of detailed) {
       const a = Math.max(LEFT, x(w.u0)), b = Math.min(width, x(w.u1));
@@ -226,18 +248,10 @@ kt.timeline = () => {
     }
     g.restore();
     m.lanes.forEach((lane, at) => {
-      const place = places[at];
-      g.fillStyle = ink;
-      g.font = "12px system-ui, sans-serif";
       const pid = lane.pid ? " " + lane.pid : "";
-      const name = kt.cut(lane.name, 18 - pid.length);
-      g.fillText(name, 0, place.y + BAND / 2);
-      g.fillStyle = quiet;
-      g.font = "11px system-ui, sans-serif";
-      if (pid) g.fillText(pid, g.measureText(name).width * 12 / 11 + 4, place.y + BAND / 2);
-      const text = kt.percent(busy(at) / (u1 - u0), 1);
-      g.fillText(text, LEFT - 8 - g.measureText(text).width, place.y + BAND / 2);
+      label(g, kt.cut(lane.name, 18 - pid.length), pid, busy(at), places[at].y);
     });
+    if (cpus) cpus.labels(g);
     say(binWidth);
     root.dataset.timelineMs = (performance.now() - began).toFixed(1);
   };
@@ -278,7 +292,7 @@ kt.timeline = () => {
   byId("zoom-in").addEventListener("click", () => zoom(0.5));
   byId("zoom-out").addEventListener("click", () => zoom(2));
   byId("zoom-all").addEventListener("click", () => show(0, m.length));
-  kt.swatches(byId("time-legend"), [["kernel", COLOURS.kernel], ["user", COLOURS.user], ["interrupt", COLOURS.interrupt], ["idle", COLOURS.idle], ["window of single calls", "var(--focus)"]]);
+  kt.swatches(byId("time-legend"), [["kernel", COLOURS.kernel], ["user", COLOURS.user], ["interrupt", COLOURS.interrupt], ["idle", COLOURS.idle], ...(cpus ? cpus.legend : []), ["window of single calls", "var(--focus)"]]);
 
   const under = (event) => {
     const box = canvas.getBoundingClientRect();
@@ -302,6 +316,8 @@ kt.timeline = () => {
     if (call) {
       const c = call.call;
       const lines = [["elapsed", kt.ns(c.end - c.begin) + (c.cut ? " in this window" : "")], ["begins", kt.moment(c.begin)], ["on the stack of", m.lanes[c.lane].name], ["came to run by", c.how]];
+      const ran = cpus && cpus.of(call.window, c);
+      if (ran) lines.push(["ran on CPU", ran]);
       if (kt.file(c.f)) lines.push(["source", kt.file(c.f)]);
       kt.tip(event.clientX, event.clientY, kt.name(c.f), lines);
     } else if (zone) kt.tip(event.clientX, event.clientY, zone.head, zone.lines);

@@ -2,8 +2,10 @@
 //! timeline. The data is packed into the page ([`pack`]), the scripts in `assets/` draw it; without
 //! scripts the summary and the heaviest functions are there to read.
 
+mod cpus;
 mod data;
 mod groups;
+mod lanes;
 mod moments;
 mod numbers;
 mod pack;
@@ -28,7 +30,7 @@ pub const BINS: u32 = 6_000;
 const CSS: &str = include_str!("../assets/profile.css");
 const VIEWS: &str = include_str!("../assets/views.html");
 /// One job each, in the order in which they need each other.
-const SCRIPTS: [&str; 16] = [
+const SCRIPTS: [&str; 17] = [
     include_str!("../assets/begin.js"),
     include_str!("../assets/format.js"),
     include_str!("../assets/data.js"),
@@ -39,6 +41,7 @@ const SCRIPTS: [&str; 16] = [
     include_str!("../assets/canvas.js"),
     include_str!("../assets/icicle.js"),
     include_str!("../assets/moments.js"),
+    include_str!("../assets/cpus.js"),
     include_str!("../assets/timeline.js"),
     include_str!("../assets/table.js"),
     include_str!("../assets/svg.js"),
@@ -120,9 +123,13 @@ fn contents(Pruning { nodes, kept, parts }: Pruning, page: &ProfilePage) -> Mark
             code { "kerntune report " (page.profile.manifest.id) " path" } "."
         }
         p {
-            @if page.timeline.is_some() {
+            @if let Some(timeline) = page.timeline {
                 "Timeline: time by thread in bins, and every single call in the windows that the list names: the first \
                  operations of each region, and the slowest call of the functions with the most time."
+                @if !timeline.overview.cpu_slices.is_empty() {
+                    " Each CPU has a lane of its own. The CPUs execute in turn on one clock: where a CPU is neither halted \
+                     nor executes, it waits for its turn."
+                }
             } @else {
                 "Timeline: none, because the profile has no trace of function calls beside it."
             }

@@ -1,15 +1,14 @@
 //! The timeline in columns: lanes, bins, slices and the windows of single calls.
 
+use super::cpus::{self, CpuData, CpuSliceColumns};
+use super::lanes::{LaneData, Lanes};
 use super::numbers::Numbers;
 use super::windows::Room;
 use super::Timeline;
-use kerntune_analyze::timeline::{Detail, Holder, Lane, Slice};
+use kerntune_analyze::timeline::{Detail, Lane, Slice};
 use kerntune_profile::Tables;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-/// Threads with a lane of their own; the others share one.
-const THREADS: usize = 30;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Serialize)]
 pub(super) struct TimeData {
@@ -20,16 +19,11 @@ pub(super) struct TimeData {
     slices: SliceColumns,
     regions: Vec<(String, u64, u64, u32, u64)>,
     windows: Vec<WindowData>,
+    /// Of several CPUs, by number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cpus: Vec<CpuData>,
     /// Windows that did not fit.
     left_out: usize,
-}
-
-#[derive(Serialize)]
-struct LaneData {
-    name: String,
-    /// `thread`, `interrupt`, `idle`, `others`.
-    kind: &'static str,
-    pid: u32,
 }
 
 /// `b` bin less the one before, `l` twice the lane plus 1 for user mode, `n` ns.
@@ -40,12 +34,14 @@ struct BinColumns {
     n: Vec<u64>,
 }
 
-/// `b` begin less the end before, `n` length, `l` as in [`BinColumns`].
+/// `b` begin less the end before, `n` length, `l` as in [`BinColumns`], `c` the CPU if there are several.
 #[derive(Serialize, Default)]
 struct SliceColumns {
     b: Vec<u64>,
     n: Vec<u64>,
     l: Vec<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    c: Vec<u32>,
 }
 
 #[derive(Serialize)]
@@ -58,6 +54,9 @@ struct WindowData {
     whole: bool,
     calls: CallColumns,
     slices: SliceColumns,
+    /// Of several CPUs, by number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cpus: Vec<CpuSliceColumns>,
 }
 
 /// `b` begin less the one before, `n` length, `l` lane, `k` depth, `f` function, `h` how, `x` 1 for a
@@ -130,6 +129,7 @@ impl<'a> Moments<'a> {
                 whole: detail.whole,
                 calls: if inside { CallColumns::default() } else { calls(detail, &lanes, numbers) },
                 slices: if inside { SliceColumns::default() } else { slices(&detail.slices, &lanes) },
+                cpus: if inside { Vec::new() } else { cpus::slices(&detail.cpus, &lanes) },
             });
         }
         let region = |row: &kerntune_profile::RegionStats| {
@@ -142,6 +142,7 @@ impl<'a> Moments<'a> {
             slices: slices(&overview.slices, &lanes),
             regions: tables.regions.iter().map(region).collect(),
             windows,
+            cpus: cpus::data(overview, &lanes),
             lanes: lanes.data,
             left_out: self.left_out,
         }
@@ -155,6 +156,9 @@ fn slices(slices: &[Slice], lanes: &Lanes) -> SliceColumns {
         out.b.push(slice.begin.saturating_sub(last));
         out.n.push(slice.end - slice.begin);
         out.l.push(lanes.holder(slice.holder));
+        if lanes.cpus > 1 {
+            out.c.push(slice.cpu);
+        }
         last = slice.end;
     }
     out
@@ -182,63 +186,4 @@ fn calls(detail: &Detail, lanes: &Lanes, numbers: &Numbers) -> CallColumns {
         last = call.begin;
     }
     out
-}
-
-/// Who has which line of the picture.
-struct Lanes {
-    data: Vec<LaneData>,
-    of: HashMap<Lane, u32>,
-    others: u32,
-}
-
-impl Lanes {
-    fn new(timeline: &Timeline<'_>) -> Self {
-        let mut time: BTreeMap<u32, u64> = BTreeMap::new();
-        for bin in &timeline.overview.bins {
-            if let Lane::Thread(thread) = bin.holder.lane {
-                *time.entry(thread).or_default() += bin.ns;
-            }
-        }
-        let mut threads: Vec<(u32, u64)> = time.into_iter().collect();
-        threads.sort_by_key(|&(thread, ns)| (std::cmp::Reverse(ns), thread));
-        let mut out = Self { data: Vec::new(), of: HashMap::new(), others: 0 };
-        let mut idle_tasks = Vec::new();
-        let mut count = 0;
-        for (number, _) in threads {
-            match timeline.threads.get(number as usize) {
-                // The idle task has its lane below.
-                Some(thread) if thread.pid == 0 => idle_tasks.push(number),
-                Some(thread) if out.data.len() < THREADS => {
-                    out.push(Lane::Thread(number), &thread.comm, "thread", thread.pid);
-                }
-                _ => count += 1,
-            }
-        }
-        out.others = out.data.len() as u32;
-        if count > 0 {
-            out.push(Lane::Unknown, &format!("{count} other threads"), "others", 0);
-        }
-        out.push(Lane::Interrupt, "interrupts", "interrupt", 0);
-        let idle = out.data.len() as u32;
-        out.push(Lane::Idle, "idle", "idle", 0);
-        out.of.extend(idle_tasks.into_iter().map(|number| (Lane::Thread(number), idle)));
-        if count == 0 {
-            // Nothing should need it; if something does, it is shown with the interrupts.
-            out.others = idle - 1;
-        }
-        out
-    }
-
-    fn push(&mut self, lane: Lane, name: &str, kind: &'static str, pid: u32) {
-        self.of.insert(lane, self.data.len() as u32);
-        self.data.push(LaneData { name: name.into(), kind, pid });
-    }
-
-    fn lane(&self, lane: Lane) -> u32 {
-        self.of.get(&lane).copied().unwrap_or(self.others)
-    }
-
-    fn holder(&self, holder: Holder) -> u32 {
-        2 * self.lane(holder.lane) + u32::from(holder.user)
-    }
 }

@@ -39,6 +39,9 @@ pub struct FrontEndConfig {
     /// The second-level cache; without it every line that the L1I misses costs the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l2: Option<L2Config>,
+    /// Lines that are fetched before they are asked for; without it none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<PrefetchConfig>,
     /// What predicts where taken branches lead; without it every one is followed in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<BranchConfig>,
@@ -116,6 +119,14 @@ pub struct L2Config {
     pub size_bytes: u64,
     /// Associativity: lines per set.
     pub ways: u64,
+}
+
+/// What the L1I fetches ahead of time. It is there when it is asked for: what a prefetcher saves at best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrefetchConfig {
+    /// Lines after one that the L1I misses, as far as they are in the same 4-KiB page.
+    pub next_lines: u64,
 }
 
 /// What predicts where taken branches lead.
@@ -240,6 +251,12 @@ impl FrontEndConfig {
                 ways,
                 "lines",
             )?;
+        }
+        if let Some(PrefetchConfig { next_lines }) = self.prefetch {
+            let most = SMALL_PAGE_BYTES / line_bytes;
+            self.check("prefetch.next_lines", next_lines, (1..most.max(2)).contains(&next_lines), || {
+                format!("must be 1 to {}: lines of the same page", most.max(2) - 1)
+            })?;
         }
         self.check_branch()?;
 
@@ -503,6 +520,19 @@ mod tests {
         let error = with("ways = 8\nline", "ways = -8\nline");
         assert!(error.contains("-8"), "{error}");
         assert!(FrontEndConfig::named("z80").unwrap_err().to_string().contains("generic, icelake"));
+    }
+
+    #[test]
+    fn lines_ahead_are_of_the_same_page() {
+        let with = |lines: &str| {
+            let text = format!("{}\n[prefetch]\nnext_lines = {lines}\n", BUILT_IN[0].1);
+            FrontEndConfig::parse(&text).map_err(|error| error.to_string())
+        };
+        assert_eq!(with("63").unwrap().prefetch, Some(PrefetchConfig { next_lines: 63 }));
+        for lines in ["0", "64"] {
+            let error = with(lines).unwrap_err();
+            assert!(error.contains("prefetch.next_lines") && error.contains("1 to 63"), "{error}");
+        }
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl AddAssign for Counts {
 /// The L1I and the iTLB of one core, both with true LRU replacement; and if the model has them, the L2 behind the
 /// L1I and what predicts the targets of branches.
 ///
-/// The model is the plain one: no prefetch, no speculation, no data in the L2, no TLB flush at a
+/// The model is the plain one: no prefetch unless it is asked for, no speculation, no data in the L2, no TLB flush at a
 /// context switch (entries are tagged, as with PCIDs). All kernel-mode fetches are taken to be
 /// in pages of `kernel_text_page_bytes`, all user-mode fetches in 4-KiB pages.
 #[derive(Debug, Clone)]
@@ -73,6 +73,8 @@ pub struct FrontEnd {
     /// For kernel text; absent where that shares the 4-KiB entries.
     itlb_large: Option<LruSets>,
     counts: Counts,
+    /// Lines that a missed one brings along.
+    ahead: u64,
     /// Apart, so that models without such parts pay for none of them.
     second_level: Option<Box<SecondLevel>>,
 }
@@ -91,6 +93,7 @@ impl FrontEnd {
             itlb: LruSets::new(config.itlb.entries, config.itlb.ways, SMALL_PAGE_BYTES),
             itlb_large: large.map(|t| LruSets::new(t.entries, t.ways.unwrap_or(t.entries), LARGE_PAGE_BYTES)),
             counts: Counts::default(),
+            ahead: config.prefetch.map_or(0, |prefetch| prefetch.next_lines),
             second_level: SecondLevel::new(config).map(Box::new),
         })
     }
@@ -111,9 +114,19 @@ impl FrontEnd {
             (Mode::Kernel, Some(large)) => (&mut self.counts.kernel, large),
         };
         counts.itlb_misses += itlb.walk(start, end, salt, |_| ());
-        counts.l1i_misses += match &mut self.second_level {
-            None => self.l1i.walk(start, end, salt, |_| ()),
-            Some(second_level) => self.l1i.walk(start, end, salt, |line| second_level.line(line, salt, mode)),
+        counts.l1i_misses += match (&mut self.second_level, self.ahead) {
+            (None, 0) => self.l1i.walk(start, end, salt, |_| ()),
+            (Some(second_level), 0) => {
+                self.l1i.walk(start, end, salt, |line| second_level.line(line, salt, mode))
+            }
+            (None, ahead) => self.l1i.walk_ahead((start, end), salt, ahead, |_, _| ()),
+            (Some(second_level), ahead) => {
+                let l1i = &mut self.l1i;
+                l1i.walk_ahead((start, end), salt, ahead, |line, awaited| match awaited {
+                    true => second_level.line(line, salt, mode),
+                    false => second_level.line_ahead(line, salt),
+                })
+            }
         };
         counts.lines += self.l1i.blocks(start, end);
     }
@@ -183,6 +196,25 @@ mod tests {
         }
         assert_eq!(fe.counts().user, ModeCounts { lines: 4, l1i_misses: 2, itlb_misses: 2 });
         assert_eq!(fe.counts().kernel, ModeCounts::default());
+    }
+
+    #[test]
+    fn a_missed_line_brings_the_next_of_its_page_along() {
+        let text = FrontEndConfig::named_text("generic").unwrap();
+        let config = FrontEndConfig::parse(&format!("{text}\n[prefetch]\nnext_lines = 1\n")).unwrap();
+        let mut fe = FrontEnd::new(&config).unwrap();
+        let misses = |fe: &FrontEnd| fe.counts().kernel.l1i_misses;
+        // A straight run: every other line.
+        fe.fetch(TEXT, TEXT + 8 * 64 - 1, Mode::Kernel, 0);
+        assert_eq!(misses(&fe), 4);
+        // The last line of a page brings nothing along.
+        fe.fetch(TEXT + 4032, TEXT + 4095, Mode::Kernel, 0);
+        fe.fetch(TEXT + 4096, TEXT + 4096, Mode::Kernel, 0);
+        assert_eq!(misses(&fe), 6);
+        // What was brought along is no miss, and brings nothing along itself.
+        fe.fetch(TEXT + 4096 + 64, TEXT + 4096 + 64, Mode::Kernel, 0);
+        fe.fetch(TEXT + 4096 + 128, TEXT + 4096 + 128, Mode::Kernel, 0);
+        assert_eq!(misses(&fe), 7);
     }
 
     #[test]

@@ -31,8 +31,8 @@ pub mod order;
 mod second_level;
 
 pub use config::{
-    BranchConfig, BtbConfig, CacheConfig, CycleCosts, FrontEndConfig, L2Config, LargeTlbConfig, TlbConfig,
-    LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
+    BranchConfig, BtbConfig, CacheConfig, CycleCosts, FrontEndConfig, L2Config, LargeTlbConfig,
+    PrefetchConfig, TlbConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
 };
 pub use front_end::{Counts, FrontEnd, ModeCounts};
 pub use mode::Mode;

@@ -1,5 +1,7 @@
 //! Sets with the least recently used entry replaced: what caches, TLBs and branch target buffers are here.
 
+use crate::SMALL_PAGE_BYTES;
+
 /// Sets of tags, the most recently used first.
 #[derive(Debug, Clone)]
 pub(crate) struct LruSets {
@@ -58,6 +60,46 @@ impl LruSets {
             }
             block += 1;
         }
+    }
+
+    /// As [`Self::walk`], where each block that is not there brings along the next `ahead` of its page that are not there
+    /// either. Those are handed over with `false`: nobody waited for them.
+    pub(crate) fn walk_ahead(
+        &mut self,
+        (start, end): (u64, u64),
+        salt: u64,
+        ahead: u64,
+        mut missed: impl FnMut(u64, bool),
+    ) -> u64 {
+        let page = (SMALL_PAGE_BYTES >> self.shift).max(1) - 1;
+        let mut misses = 0;
+        for block in start >> self.shift..=end >> self.shift {
+            let wanted = tag(block, salt);
+            if wanted == self.last {
+                continue;
+            }
+            self.last = wanted;
+            if !self.touch(block, wanted) {
+                continue;
+            }
+            misses += 1;
+            missed(block, true);
+            for next in block + 1..=(block + ahead).min(block | page) {
+                let tag = tag(next, salt);
+                if !self.holds(next, tag) {
+                    self.touch(next, tag);
+                    missed(next, false);
+                    // It may be in the same set.
+                    self.last = 0;
+                }
+            }
+        }
+        misses
+    }
+
+    fn holds(&self, block: u64, tag: u64) -> bool {
+        let first = (block & self.set_mask) as usize * self.ways;
+        self.tags[first..first + self.ways].contains(&tag)
     }
 
     /// Looks up one block by itself, in a structure that is not walked; true if it was not there.

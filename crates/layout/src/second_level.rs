@@ -163,6 +163,13 @@ impl SecondLevel {
         self.counts.mode(mode).l2_misses += u64::from(missed);
     }
 
+    /// A line was fetched ahead of time: nobody waits for it, wherever it is.
+    pub(crate) fn line_ahead(&mut self, line: u64, salt: u64) {
+        if let Some(l2) = &mut self.l2 {
+            l2.misses(line, salt);
+        }
+    }
+
     /// A branch is taken.
     pub(crate) fn branch(&mut self, branch: &TakenBranch, salt: u64, mode: Mode) {
         let Some(targets) = &mut self.targets else { return };

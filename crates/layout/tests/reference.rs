@@ -1,8 +1,8 @@
 //! The front end against a model so plain that it can be seen to be right.
 
 use kerntune_layout::{
-    CacheConfig, Counts, FrontEnd, FrontEndConfig, L2Config, LargeTlbConfig, Mode, ModeCounts, TlbConfig,
-    LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
+    CacheConfig, Counts, FrontEnd, FrontEndConfig, L2Config, LargeTlbConfig, Mode, ModeCounts,
+    PrefetchConfig, TlbConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
 };
 use proptest::prelude::*;
 use std::collections::{HashMap, VecDeque};
@@ -21,21 +21,37 @@ impl Reference {
     }
 
     fn walk(&mut self, start: u64, end: u64, space: u64) -> u64 {
-        self.missed(start, end, space).len() as u64
+        self.missed(start, end, space, 0).len() as u64
     }
 
-    /// The blocks that were not there, in order.
-    fn missed(&mut self, start: u64, end: u64, space: u64) -> Vec<u64> {
+    /// Makes a block the youngest of its set; whether it was not there.
+    fn use_one(&mut self, block: u64, space: u64) -> bool {
+        let set = self.sets.entry(block % self.set_count).or_default();
+        let before = set.len();
+        set.retain(|&held| held != (block, space));
+        let missed = set.len() == before;
+        set.push_back((block, space));
+        if set.len() > self.ways {
+            set.pop_front();
+        }
+        missed
+    }
+
+    /// The blocks that were not there, in order, and after each of them those that it brought along.
+    fn missed(&mut self, start: u64, end: u64, space: u64, ahead: u64) -> Vec<(u64, bool)> {
         let mut missed = Vec::new();
         for block in start / self.block_bytes..=end / self.block_bytes {
-            let set = self.sets.entry(block % self.set_count).or_default();
-            match set.iter().position(|&held| held == (block, space)) {
-                Some(at) => drop(set.remove(at)),
-                None => missed.push(block),
+            if !self.use_one(block, space) {
+                continue;
             }
-            set.push_back((block, space));
-            if set.len() > self.ways {
-                set.pop_front();
+            missed.push((block, true));
+            for next in block + 1..=block + ahead {
+                let same_page = next * self.block_bytes / 4096 == block * self.block_bytes / 4096;
+                let held = self.sets.entry(next % self.set_count).or_default().contains(&(next, space));
+                if same_page && !held {
+                    self.use_one(next, space);
+                    missed.push((next, false));
+                }
             }
         }
         missed
@@ -47,8 +63,9 @@ fn config() -> impl Strategy<Value = FrontEndConfig> {
     let sets = || (0u32..4).prop_map(|n| 1u64 << n);
     let l2 = prop::option::of((ways.clone(), (2u32..6).prop_map(|n| 1u64 << n)));
     let large = prop::option::of((ways.clone(), sets()));
-    (ways.clone(), sets(), 4u32..8, ways, sets(), large, l2).prop_map(
-        |(ways, sets, line_log, tlb_ways, tlb_sets, large, l2)| FrontEndConfig {
+    let prefetch = prop::option::of((1u64..5).prop_map(|next_lines| PrefetchConfig { next_lines }));
+    (ways.clone(), sets(), 4u32..8, ways, sets(), large, l2, prefetch).prop_map(
+        |(ways, sets, line_log, tlb_ways, tlb_sets, large, l2, prefetch)| FrontEndConfig {
             name: "test".into(),
             description: String::new(),
             kernel_text_page_bytes: if large.is_some() { LARGE_PAGE_BYTES } else { SMALL_PAGE_BYTES },
@@ -56,6 +73,7 @@ fn config() -> impl Strategy<Value = FrontEndConfig> {
             itlb: TlbConfig { entries: tlb_ways * tlb_sets, ways: tlb_ways },
             cycles: None,
             l2: l2.map(|(ways, sets)| L2Config { size_bytes: (ways * sets) << line_log, ways }),
+            prefetch,
             branch: None,
             itlb_large: large.map(|(ways, sets)| LargeTlbConfig { entries: ways * sets, ways: Some(ways) }),
         },
@@ -92,14 +110,15 @@ proptest! {
                 Mode::Kernel => large.as_mut().unwrap_or(&mut small),
                 Mode::User => &mut small,
             };
-            let missed = l1i.missed(start, end, space);
+            let missed = l1i.missed(start, end, space, config.prefetch.map_or(0, |prefetch| prefetch.next_lines));
             if let Some(l2) = &mut l2 {
-                let bytes = config.l1i.line_bytes;
-                l2_misses += missed.iter().map(|line| l2.walk(line * bytes, line * bytes, space)).sum::<u64>();
+                for &(line, awaited) in &missed {
+                    l2_misses += u64::from(l2.use_one(line, space) && awaited);
+                }
             }
             let one = ModeCounts {
                 lines: end / config.l1i.line_bytes - start / config.l1i.line_bytes + 1,
-                l1i_misses: missed.len() as u64,
+                l1i_misses: missed.iter().filter(|(_, awaited)| *awaited).count() as u64,
                 itlb_misses: itlb.walk(start, end, space),
             };
             match mode {

@@ -1,7 +1,7 @@
 //! A kernel linked again with its functions in another order: no object is compiled.
 
 use crate::borrowed::Objects;
-use crate::store::{known_as, KIND, MANIFEST};
+use crate::store::{known_as, KIND, LINKED_FROM, MANIFEST};
 use crate::{sources, Error, FunctionOrder, Kernel, KernelManifest, Result, Symbols};
 use kerntune_work::{write_atomic, write_json, IoContext, Key, Progress, WorkDir};
 use std::fs;
@@ -30,7 +30,7 @@ pub fn relink(
         return Err(not_movable(kernel));
     }
     let key = Key::new("relink/2", "")
-        .field("kernel", &of.id)
+        .field(LINKED_FROM, &of.id)
         .field("images", kernel.content()?)
         .field("order", order.text());
     let id = key.id();

@@ -14,6 +14,8 @@ pub(crate) const KIND: &str = "kernels";
 pub(crate) const MANIFEST: &str = "kernel.json";
 /// The field of a kernel's key that has what its profile says ([`hash_tree`]).
 pub(crate) const PROFILE: &str = "profile";
+/// The field of a key that names the kernel whose objects were linked again.
+pub(crate) const LINKED_FROM: &str = "kernel";
 /// The name, in a partial directory, of what is being deleted: never part of a result.
 pub(crate) const DOOMED: &str = "removed";
 
@@ -69,9 +71,16 @@ impl Kernel {
         if recorded.is_none() || recorded.as_deref() == Some(id) {
             return Ok(recorded);
         }
-        let key = Seal::read(&self.dir).map(|seal| seal.key).unwrap_or_default();
-        let contents = key.iter().find(|(name, _)| name == PROFILE).map(|(_, value)| value.as_str());
-        match contents {
+        let field = |dir: &Path, wanted: &str| -> Option<String> {
+            let key = Seal::read(dir).ok()?.key;
+            key.into_iter().find_map(|(name, value)| (name == wanted).then_some(value))
+        };
+        // One that was linked again was compiled where its objects were.
+        let compiled = match &self.manifest.order_id {
+            Some(_) => field(&self.dir, LINKED_FROM).map(|id| self.dir.with_file_name(id)),
+            None => None,
+        };
+        match field(compiled.as_deref().unwrap_or(&self.dir), PROFILE) {
             Some(contents) if contents == hash_tree(tree)? => Ok(Some(id.to_owned())),
             _ => Ok(recorded),
         }
@@ -317,8 +326,21 @@ pub(crate) mod tests {
         let kernel = Kernel::load(&staged.publish().unwrap()).unwrap();
         let built_with = |id: &str| kernel.built_with(id, &tree).unwrap().unwrap();
         assert_eq!((built_with("first"), built_with("second")), ("first".into(), "second".into()));
+
+        // Linked again it has the same objects.
+        let key = Key::new("relink/0", "").field(LINKED_FROM, "aa11");
+        let staged = work.stage_as(KIND, "bb22", &key).unwrap();
+        for name in ["vmlinux", "bzImage", "config"] {
+            fs::write(staged.path().join(name), name).unwrap();
+        }
+        manifest = KernelManifest { id: "bb22".into(), order_id: Some("o".into()), ..manifest };
+        kerntune_work::write_json(&staged.path().join(MANIFEST), &manifest).unwrap();
+        let linked = Kernel::load(&staged.publish().unwrap()).unwrap();
+        assert_eq!(linked.built_with("second", &tree).unwrap().unwrap(), "second");
+
         fs::write(tree.join("fork.gcda"), "adch").unwrap();
         assert_eq!(built_with("second"), "first");
+        assert_eq!(linked.built_with("second", &tree).unwrap().unwrap(), "first");
     }
 
     #[test]

@@ -40,7 +40,8 @@ fn plugin(host: &dyn Host, recorder: Option<&Path>) -> Check {
     let needed_for = "the recorder, which is a plugin of QEMU";
     let check = Check::of(Group::Machines, "plugin API", needed_for, &[Ability::Emulator]);
     let Some(path) = host.find(QEMU) else { return check.missing(format!("{QEMU} is missing"), INSTALL) };
-    let level = host.read(&path).ok().and_then(|bytes| plugin_api::exported(&bytes));
+    let exported = host.read(&path).ok().and_then(|bytes| plugin_api::exported(&bytes));
+    let level = exported.map(|exported| exported.level);
     let level_text = level.map_or("unknown".to_string(), |level| level.to_string());
     let Some(recorder) = recorder else {
         let build = "`make build` makes the recorder, so that loading it can be tried";
@@ -58,6 +59,15 @@ fn plugin(host: &dyn Host, recorder: Option<&Path>) -> Check {
     let argv = [QEMU, "-machine", "none", "-nodefaults", "-display", "none", "-plugin", &option];
     match host.run(&argv, SHORT, &mut |_| true) {
         Ok(ran) => match plugin_api::loaded(&ran.output, NO_SPEC) {
+            Loaded::Yes if exported.is_some_and(|exported| !exported.clock) => {
+                let lacking = plugin_api::CLOCK.join(" and ");
+                let found = format!("API {level_text}, loads {recorder}; does not export {lacking}");
+                check.limited(
+                    found,
+                    "under load a wait may come out longer than in another run (docs/disk.md, \"What repeats\"): \
+                     QEMU as distributions build it (`--enable-modules`) has what prevents that",
+                )
+            }
             Loaded::Yes => check.ok(format!("API {level_text}, loads {recorder}")),
             Loaded::No(why) => check.missing(format!("API {level_text}; {recorder}: {why}"), INSTALL),
         },

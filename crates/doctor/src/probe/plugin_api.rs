@@ -17,16 +17,28 @@ const MARKERS: [(u32, &[u8]); 5] = [
     (1, b"qemu_plugin_register_vcpu_tb_trans_cb"),
 ];
 
-/// The highest level that the functions in a QEMU's dynamic symbol table show. `None` if the
-/// bytes are no ELF file or plugins are not built in.
-pub(crate) fn exported(qemu: &[u8]) -> Option<u32> {
+/// What brings the clock up to date before a CPU halts (`recorder/src/ffi/halt.rs`); exported for QEMU's own modules.
+pub(crate) const CLOCK: [&str; 2] = ["icount_update", "current_cpu"];
+
+/// What a QEMU's dynamic symbol table shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Exported {
+    /// The highest level of which there is a function.
+    pub level: u32,
+    /// Whether all of [`CLOCK`] is there.
+    pub clock: bool,
+}
+
+/// `None` if the bytes are no ELF file or plugins are not built in.
+pub(crate) fn exported(qemu: &[u8]) -> Option<Exported> {
     let file = object::File::parse(qemu).ok()?;
-    let mut level = None;
-    for symbol in file.dynamic_symbols().filter(|symbol| symbol.is_definition()) {
+    let (mut level, mut clock) = (None, 0);
+    for symbol in file.dynamic_symbols().filter(|symbol| !symbol.is_undefined()) {
         let Ok(name) = symbol.name_bytes() else { continue };
         level = level.max(MARKERS.iter().find(|(_, marker)| *marker == name).map(|(at, _)| *at));
+        clock += usize::from(CLOCK.iter().any(|wanted| wanted.as_bytes() == name));
     }
-    level
+    Some(Exported { level: level?, clock: clock == CLOCK.len() })
 }
 
 /// What QEMU and the recorder said when the recorder was loaded without a usable spec.
@@ -85,8 +97,13 @@ mod tests {
     #[test]
     fn the_installed_qemu_shows_its_level() {
         // QEMU 10.0 has API 4; a newer one has more.
-        if let Ok(bytes) = std::fs::read("/usr/bin/qemu-system-x86_64") {
-            assert!(exported(&bytes).is_some());
-        }
+        let Ok(mut bytes) = std::fs::read("/usr/bin/qemu-system-x86_64") else { return };
+        let found = exported(&bytes).unwrap();
+        assert!(found.clock, "Debian's has modules");
+        // The same without one of the names.
+        let name = b"\0icount_update\0";
+        let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
+        bytes[at + 1] = b'x';
+        assert_eq!(exported(&bytes), Some(Exported { clock: false, ..found }));
     }
 }

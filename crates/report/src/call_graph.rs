@@ -99,7 +99,7 @@ impl<'a> Listing<'a> {
         let scope = scope(profile, options.region.as_deref())?;
         let propagation = options.propagate.unwrap_or_else(|| CallGraph::suits(tables));
         let graph = CallGraph::of_tables_with(tables, |region| scope.contains(region), propagation, changes)?;
-        let functions = (0..graph.functions.len()).filter(|at| !graph.functions[*at].is_idle());
+        let functions = (0..graph.functions.len()).filter(|at| graph.ran(*at));
         let mut entries: Vec<Entry> =
             (0..graph.cycles.len()).map(Entry::Cycle).chain(functions.map(Entry::Function)).collect();
         // The sort is stable: with equal totals a cycle stands before its members, as gprof has it.

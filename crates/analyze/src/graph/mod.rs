@@ -174,7 +174,8 @@ impl Function {
         self.self_ns.saturating_add(self.descendants_ns)
     }
 
-    /// Whether it never ran: no call, and no time either.
+    /// Whether nothing was counted of it: no call, and no time either. One that nothing counts, as one in assembler,
+    /// may have run all the same: [`CallGraph::ran`].
     pub fn is_idle(&self) -> bool {
         self.calls == 0 && self.self_calls == 0 && self.self_ns == 0 && self.descendants_ns == 0
     }
@@ -256,6 +257,14 @@ impl CallGraph {
         let arcs = merged(nodes.len(), arcs)?;
         let components = components::Components::of(nodes.len(), &arcs);
         propagate::propagate(nodes, &arcs, &components, propagation)
+    }
+
+    /// Whether a function ran: something was counted of it, or it called something. Code that has no counter, as that
+    /// in assembler, is known by its calls alone, and its callees may give it less than a nanosecond.
+    pub fn ran(&self, function: usize) -> bool {
+        self.functions.get(function).is_some_and(|known| {
+            !known.is_idle() || known.children.iter().any(|arc| self.arcs[*arc].calls > 0)
+        })
     }
 
     /// Whether caller and callee of an arc are the same or in one cycle, so that it hands up nothing.

@@ -40,6 +40,22 @@ fn exact_knows_which_calls_were_long_and_counts_do_not() {
 }
 
 #[test]
+fn what_calls_ran_though_nothing_is_counted_of_it() {
+    // Of leaf's 100 ns one call of a thousand is entry's: a tenth, which is no whole nanosecond. `never` does nothing.
+    let nodes = vec![node("entry", 0), node("main", 5), node("leaf", 100), node("never", 0)];
+    let arcs = vec![
+        arc(Some(0), 2, 1, None),
+        arc(None, 1, 1, None),
+        arc(Some(1), 2, 999, None),
+        arc(Some(3), 2, 0, None),
+    ];
+    let graph = CallGraph::new(nodes, arcs, Propagation::Counts).unwrap();
+    assert_eq!([0, 1, 2, 3, 4].map(|at| graph.ran(at)), [true, true, true, false, false]);
+    assert_eq!(graph.functions[0].descendants_ns, 0);
+    assert!(graph.functions[0].is_idle());
+}
+
+#[test]
 fn a_cycle_is_one_and_nothing_counts_twice() {
     // main → a ⇄ b, b → b, b → leaf. One call of a from outside: a 3, b 4 (outer), inner a 5 …
     // Net a 8, b 6, leaf 30; the arc main → a took 44 = 8 + 6 + 30.

@@ -38,7 +38,7 @@ struct Row<'a> {
 /// The rows that are wanted in order, and how many functions ran.
 fn rows<'a>(listing: &'a Listing, options: &GraphOptions, most: usize) -> (Vec<Row<'a>>, usize) {
     let all = &listing.graph.functions;
-    let mut order: Vec<usize> = (0..all.len()).filter(|at| !all[*at].is_idle()).collect();
+    let mut order: Vec<usize> = (0..all.len()).filter(|at| listing.graph.ran(*at)).collect();
     order.sort_by(|&a, &b| {
         let (x, y) = (&all[a], &all[b]);
         (y.self_ns, y.calls).cmp(&(x.self_ns, x.calls)).then_with(|| x.name.cmp(&y.name)).then(a.cmp(&b))

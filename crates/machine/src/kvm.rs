@@ -2,7 +2,7 @@
 //!
 //! The same guest as in the emulator, on one virtual CPU with all that the host's has; time is the host's.
 
-use crate::request::{Demands, RunRequest};
+use crate::request::RunRequest;
 use crate::watch::Watched;
 use crate::{qemu, Error, Machine, Outcome, Result};
 use kerntune_kernel::Kernel;
@@ -63,7 +63,10 @@ impl Machine for Kvm {
     fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
         let kernel = able(request)?;
         let directory = directory.canonicalize().at("open", directory)?;
-        let demands = Demands { boot_limit_seconds: BOOT_SECONDS, ..request.demands };
+        let mut demands = request.demands;
+        if self.accelerator == "kvm" {
+            demands.boot_limit_seconds = BOOT_SECONDS;
+        }
         let request = RunRequest { demands, ..request.clone() };
         let (watched, guest_files) =
             qemu::run(self.command(kernel, &request, &directory), &request, &directory, progress, no_kvm)
@@ -109,6 +112,7 @@ fn no_kvm(end: &JobEnd, message: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::Demands;
     use crate::test_program::kernel;
     use kerntune_kernel::Arch;
     use std::os::unix::process::ExitStatusExt;

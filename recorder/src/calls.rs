@@ -176,6 +176,7 @@ impl Recorder {
 
     /// `__switch_to_asm(prev, next)` runs; its entry has been seen.
     pub fn on_switch(&mut self, board: &Board, rest: u64, cpu: &mut dyn Cpu) -> Result<(), Failure> {
+        self.look_at_page_table(cpu);
         let [prev, next] = Guest::ARGUMENTS.map(|register| cpu.register(register));
         if let Some(thread) = self.identify(prev, cpu) {
             self.threads.identify_running(thread);
@@ -226,6 +227,7 @@ impl Recorder {
         rest: u64,
         cpu: &mut dyn Cpu,
     ) -> Result<(), Failure> {
+        self.look_at_page_table(cpu);
         match self.threads.running().resume() {
             Some(call) => {
                 board.call = call;
@@ -246,6 +248,7 @@ impl Recorder {
         rest: u64,
         cpu: &mut dyn Cpu,
     ) -> Result<(), Failure> {
+        self.look_at_page_table(cpu);
         let address =
             if self.planner.binaries.is_empty() { 0 } else { cpu.register(Guest::SYSTEM_CALL_RETURN) };
         self.back_to_user(board, address, rest)

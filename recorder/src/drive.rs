@@ -131,7 +131,7 @@ impl Driver {
                     }
                 }
                 // QEMU says itself when that happens.
-                Action::Access { .. } => {}
+                Action::Access { .. } | Action::Data { .. } => {}
             }
         }
         Ok(())
@@ -196,7 +196,7 @@ impl Driver {
 impl Block {
     /// The instructions that have hooks.
     pub(crate) fn places(&self) -> impl Iterator<Item = usize> + '_ {
-        let is_done_here = |hook: &&Hook| !matches!(hook.action, Action::Access { .. });
+        let is_done_here = |hook: &&Hook| !matches!(hook.action, Action::Access { .. } | Action::Data { .. });
         let mut places: Vec<usize> =
             self.hooks.iter().filter(is_done_here).filter_map(|hook| hook.at).collect();
         places.dedup();
@@ -207,6 +207,14 @@ impl Block {
     pub(crate) fn accesses(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
         self.hooks.iter().filter_map(|hook| match hook.action {
             Action::Access { block } => Some((hook.at.unwrap_or(0), block)),
+            _ => None,
+        })
+    }
+
+    /// The instructions whose data is followed, each with its address.
+    pub(crate) fn data(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.hooks.iter().filter_map(|hook| match hook.action {
+            Action::Data { code } => Some((hook.at.unwrap_or(0), code)),
             _ => None,
         })
     }

@@ -31,6 +31,9 @@ impl Recorder {
             self.health.uncounted_blocks = self.blocks.len().saturating_sub(counters) as u64;
             write(&self.output.join(files::COUNTS), &self.counts().to_bytes())?;
         }
+        if let Some(data) = &mut self.data {
+            write(&self.output.join(files::DATA), &serde_json::to_vec(&data.finish())?)?;
+        }
         let recording = Recording {
             version: VERSION,
             capture: self.planner.capture,

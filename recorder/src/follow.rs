@@ -2,9 +2,10 @@
 
 use crate::board::Board;
 use crate::cpus::Own;
+use crate::data::Data;
 use crate::recorder::Recorder;
 use kerntune_isa::{Cpu, ExceptionFrame, Flow, Guest, Isa};
-use kerntune_layout::{BranchKind, Mode, TakenBranch};
+use kerntune_layout::{BranchKind, FrontEnd, Mode, TakenBranch};
 use kerntune_trace::counts::EdgeKind;
 
 /// A block that was left before its end.
@@ -59,7 +60,8 @@ impl Recorder {
         if let Some(model) = model {
             let mode = if user { Mode::User } else { Mode::Kernel };
             if *range_start != 0 && *range_start < from.end {
-                model.fetch(*range_start, from.end - 1, mode, from.space);
+                let run = (*range_start, from.end - 1);
+                fetch(model, &mut self.data, self.cpus.current(), run, mode, from.space);
             }
             *range_start = target;
         }
@@ -101,7 +103,7 @@ impl Recorder {
             let (mode, space) = (if from.user { Mode::User } else { Mode::Kernel }, from.space);
             let end = interrupted.map_or(from.end, |at| at.address);
             if *range_start != 0 && *range_start < end {
-                model.fetch(*range_start, end - 1, mode, space);
+                fetch(model, &mut self.data, self.cpus.current(), (*range_start, end - 1), mode, space);
             }
             *range_start = self.blocks.get(id).map_or(0, |b| b.start);
         }
@@ -207,9 +209,26 @@ impl Recorder {
         let Some(address) = block.address_of(rest) else { return };
         if *range_start != 0 && *range_start < address {
             let mode = if block.user { Mode::User } else { Mode::Kernel };
-            model.fetch(*range_start, address - 1, mode, block.space);
+            let run = (*range_start, address - 1);
+            fetch(model, &mut self.data, self.cpus.current(), run, mode, block.space);
             *range_start = address;
         }
+    }
+}
+
+/// Fetches a straight run of code; what the L1I misses takes room in the caches of data behind it.
+#[inline]
+fn fetch(
+    model: &mut FrontEnd,
+    data: &mut Option<Box<Data>>,
+    cpu: usize,
+    (start, end): (u64, u64),
+    mode: Mode,
+    space: u64,
+) {
+    match data {
+        None => model.fetch(start, end, mode, space),
+        Some(data) => model.fetch_and_tell(start, end, mode, space, |line, salt| data.code(cpu, line, salt)),
     }
 }
 

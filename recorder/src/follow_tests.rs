@@ -67,6 +67,7 @@ impl Machine {
             tags: None,
             task: TaskOffsets { pid: 0, tgid: 4, comm: 8 },
             per_cpu: None,
+            data: None,
             model: None,
         };
         let mut cpu = Registers::default();

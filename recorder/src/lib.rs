@@ -30,6 +30,7 @@ mod board;
 mod calls;
 mod clock;
 mod cpus;
+mod data;
 mod drive;
 mod edges;
 #[expect(unsafe_code, reason = "the border to QEMU, which is C")]
@@ -53,6 +54,7 @@ mod user;
 mod writer;
 
 pub use board::Board;
+pub use data::Access;
 pub use drive::{Block, Driver};
 pub use plan::{Action, Callback, Hook};
 pub use recorder::Recorder;

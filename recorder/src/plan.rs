@@ -151,6 +151,11 @@ pub enum Action {
         /// The block's number.
         block: u32,
     },
+    /// Calls back with the instruction's address each time that it reads or writes memory.
+    Data {
+        /// The address.
+        code: u64,
+    },
 }
 
 /// An action and its place: before the block (`None`) or before one of its instructions.
@@ -170,6 +175,8 @@ pub struct Planner {
     pub binaries: Binaries,
     pub capture: Capture,
     pub has_model: bool,
+    /// Whether accesses to data are followed.
+    pub data: bool,
     /// Kernel addresses of inline points.
     pub points: HashMap<u64, u32>,
     pub tags: Option<TagWindow>,
@@ -224,6 +231,7 @@ impl Planner {
             binaries,
             capture,
             has_model,
+            data: false,
             points: HashMap::new(),
             tags: None,
             jumps: Vec::new(),
@@ -369,6 +377,9 @@ impl Planner {
         let user = block.info.user;
         let watched = self.capture.functions && (!user || block.page.is_some());
         for (at, insn) in block.insns.iter().enumerate() {
+            if self.data {
+                out.push(Some(at), Action::Data { code: insn.address });
+            }
             if user {
                 if let Some(mark) = Guest::mark(insn) {
                     out.insn(at, Callback::Mark, mark as u32);

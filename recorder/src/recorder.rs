@@ -4,6 +4,7 @@ use crate::blocks::{BlockInfo, Blocks};
 use crate::board::Board;
 use crate::clock::{Clock, Differences};
 use crate::cpus::{Cpus, Own};
+use crate::data::Data;
 use crate::edges::Edges;
 use crate::functions::Functions;
 use crate::plan::{Block, Hook, Planner};
@@ -37,6 +38,8 @@ pub struct Recorder {
     /// What belongs to the CPU that executes.
     pub(crate) own: Own,
     pub(crate) cpus: Cpus,
+    /// Data caches, if accesses to data are followed.
+    pub(crate) data: Option<Box<Data>>,
     pub(crate) trace: Option<TraceWriter>,
     pub(crate) tags: Option<TagWriter>,
     pub(crate) recording: bool,
@@ -79,7 +82,9 @@ impl Recorder {
         let tags = spec.tags.is_some().then(|| TagWriter::create(&output)).transpose()?;
         let functions = Functions::new(&spec.functions)?;
         let binaries = Binaries::new(&spec.binaries, functions.unknown() + 1)?;
+        let data = data(spec, cpus)?;
         let mut planner = Planner::new(functions, binaries, capture, own.model.is_some());
+        planner.data = data.is_some();
         planner.points = spec.points.iter().copied().zip(0..).collect();
         planner.tags = spec.tags;
         Ok(Self {
@@ -94,6 +99,7 @@ impl Recorder {
             differences: Differences::default(),
             own,
             cpus: Cpus::new(others),
+            data,
             trace,
             tags,
             recording: false,
@@ -197,4 +203,12 @@ impl Recorder {
             trace.begin(at, self.clock.at(at), running, waiting, self.regions.open(), &self.threads);
         }
     }
+}
+
+/// The data caches of a model that has them, if they are asked for.
+fn data(spec: &RecorderSpec, cpus: usize) -> Result<Option<Box<Data>>, Failure> {
+    let (Some(data), Some(text)) = (spec.data, &spec.model) else { return Ok(None) };
+    let config = FrontEndConfig::parse(text)?;
+    let caches = config.data.ok_or_else(|| Failure(format!("the model {} has no [data]", config.name)))?;
+    Ok(Some(Box::new(Data::new(&caches, config.l1i.line_bytes, data, cpus))))
 }

@@ -147,6 +147,7 @@ impl Machine {
             tags: None,
             task: TaskOffsets { pid: 0, tgid: 4, comm: 8 },
             per_cpu: None,
+            data: None,
             model: None,
         };
         let mut driver = Driver::with_cpus(&spec, cpus, 1 << 16).unwrap();

@@ -19,6 +19,9 @@ impl Recorder {
         *current = cpu;
         *elsewhere = at - boards[cpu].total();
         self.threads.run(self.own.thread);
+        if let Some(data) = &mut self.data {
+            data.turn(cpu);
+        }
         match self.recording {
             true => self.append(at, weights, Event::Cpu { cpu: cpu as u32, halts }),
             false => Ok(()),

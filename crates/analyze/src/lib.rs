@@ -36,6 +36,7 @@ pub const CODE: &str = env!("KERNTUNE_CODE");
 mod accounts;
 mod accumulators;
 mod cpu_rows;
+mod data_rows;
 mod error;
 pub mod events;
 mod functions;
@@ -56,6 +57,7 @@ pub mod timeline;
 mod trace_file;
 mod tree;
 
+pub use data_rows::DataInput;
 pub use error::Error;
 pub use trace_file::{Chunk, ChunkReader, ReadAt, TraceFile};
 
@@ -86,6 +88,8 @@ pub struct Input<'a> {
     pub points: &'a [(String, FunctionIndex)],
     /// The kernel's variables by address, to name locks by: address, bytes, name.
     pub objects: &'a [(u64, u64, String)],
+    /// What accesses to data missed, if that was captured.
+    pub data: Option<DataInput<'a>>,
     /// Number of threads; 0 for as many as there are CPUs. The result does not depend on it.
     pub threads: usize,
     /// Leave damaged chunks out instead of giving up, and say so: [`Analysis::missing`].
@@ -102,6 +106,7 @@ impl<'a> Input<'a> {
             symbols,
             points: &[],
             objects: &[],
+            data: None,
             threads: 0,
             partial: false,
         }

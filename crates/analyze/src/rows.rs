@@ -6,7 +6,7 @@ use crate::hash::Mixed;
 use crate::known::{is_idle, Known, INTERRUPT, UNKNOWN};
 use crate::stitch::Measured;
 use crate::Input;
-use crate::{cpu_rows, path_rows};
+use crate::{cpu_rows, data_rows, path_rows};
 use kerntune_profile as profile;
 use kerntune_profile::{
     Address, CallArc, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket, IdleStats, Instructions,
@@ -51,6 +51,7 @@ pub(crate) fn tables(
     drop(accounts);
     add_rest(&mut tables, rest, input, known);
     cpu_rows::add(&mut tables, &mut several, input, known);
+    data_rows::add(&mut tables, input);
     name_the_unknown(&mut tables);
     if let Some(counts) = input.counts {
         add_counts(&mut tables, counts);
@@ -242,6 +243,7 @@ fn name_the_unknown(tables: &mut Tables) {
         || tables.paths.iter().any(|row| row.function == function)
         || tables.switches.iter().any(|row| row.reason == function)
         || tables.idles.iter().any(|row| row.waker == function)
+        || tables.data_places.iter().any(|row| row.function == function)
         || cpu_rows::name(tables, function);
     if ran {
         let name = UNKNOWN.to_owned();

@@ -138,8 +138,7 @@ fn a_kernel_without_an_option_runs_no_row_that_needs_it() {
 #[test]
 fn a_planted_regression_of_one_per_cent_is_found_where_it_is() {
     const FREE: [&str; 6] = ["udp_rr", "pipe_rr", "socketpair_rr", "creat_close", "stat", "getpid"];
-    let patch = support::checkout().join("crates/cli/tests/planted/tcp_sendmsg.patch").display().to_string();
-    let planted = support::kernel(&["--patch", &patch], "planted");
+    let planted = support::planted_kernel();
     // Four times the usual work: what is different once for all is a quarter of the figure.
     let text = format!(
         "description = \"Rows that a regression hits, and others\"\n[training]\n[[training.step]]\ncommand = [\"rr\"]\n\

@@ -19,6 +19,23 @@ pub trait Cpu {
     fn read(&mut self, address: u64, into: &mut [u8]) -> bool;
 }
 
+/// Where the kernel's half of the address space has what: the first address of each part and the one after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddressSpace {
+    /// All of physical memory, in a row.
+    pub direct: (u64, u64),
+    /// Memory that is mapped in pieces (`vmalloc`).
+    pub mapped: (u64, u64),
+    /// The `struct page` of each page, in a row.
+    pub page_structs: (u64, u64),
+    /// The kernel's image.
+    pub image: (u64, u64),
+    /// Modules.
+    pub modules: (u64, u64),
+    /// Levels of page tables.
+    pub levels: u32,
+}
+
 /// What the CPU left behind when it raised an exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExceptionFrame {

@@ -1,7 +1,8 @@
 //! What an instruction set has to answer.
 
 use crate::{
-    Cpu, Ending, ExceptionFrame, Flow, Insn, KbuildNames, Names, Refusal, Register, TagAccess, TargetRole,
+    AddressSpace, Cpu, Ending, ExceptionFrame, Flow, Insn, KbuildNames, Names, Refusal, Register, TagAccess,
+    TargetRole,
 };
 use kerntune_trace::mark::Mark;
 use kerntune_trace::{FunctionKind, TagWindow};
@@ -23,7 +24,7 @@ pub trait Isa {
     /// device `isa-debug-exit`.
     const BOOT_SECTOR: ([u8; 512], i32);
 
-    /// General registers as QEMU calls them.
+    /// General registers, and what else is looked at, as QEMU calls them.
     const REGISTERS: &'static [&'static str];
     /// The register of this name.
     fn register(name: &str) -> Option<Register> {
@@ -65,6 +66,12 @@ pub trait Isa {
     /// The event tag that the instruction says, if it accesses the window.
     fn tag(window: TagWindow, insn: &Insn) -> Option<TagAccess>;
 
+    /// The kernel's half of the address space, of the kernel that runs.
+    fn address_space(cpu: &mut dyn Cpu) -> AddressSpace;
+    /// Physical address of the page table in use.
+    fn page_table(cpu: &mut dyn Cpu) -> u64;
+    /// Whether `address` is in a large page, as that table says.
+    fn is_large_page(space: &AddressSpace, table: u64, address: u64, cpu: &mut dyn Cpu) -> bool;
     /// Whether an address is in the kernel's half of the address space.
     fn is_kernel(address: u64) -> bool;
     /// What the clock showed, right after it was read.

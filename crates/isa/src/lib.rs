@@ -20,7 +20,7 @@ mod isa;
 mod names;
 mod x86_64;
 
-pub use cpu::{Cpu, ExceptionFrame, Register};
+pub use cpu::{AddressSpace, Cpu, ExceptionFrame, Register};
 pub use insn::{Ending, Flow, Insn, Refusal, TagAccess, TargetRole};
 pub use isa::{InterruptStub, Isa};
 pub use names::{KbuildNames, Names};

@@ -45,9 +45,34 @@ pub struct FrontEndConfig {
     /// What predicts where taken branches lead; without it every one is followed in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<BranchConfig>,
+    /// Caches and TLBs of data, and what is behind them; asked for by `record --data` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataConfig>,
     /// What the events cost; without it there are no model cycles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycles: Option<CycleCosts>,
+}
+
+/// Geometry of what data goes through. Lines are as long as the L1I's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataConfig {
+    /// The first-level data cache.
+    pub l1d: L2Config,
+    /// The second-level cache, of code and data; that of `[l2]` if there is one, which sees code alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l2: Option<L2Config>,
+    /// The third-level cache, which all cores share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l3: Option<L2Config>,
+    /// The data TLB for 4-KiB pages; for all, if there is none for 2-MiB pages.
+    pub dtlb: TlbConfig,
+    /// The data TLB for 2-MiB pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dtlb_large: Option<LargeTlbConfig>,
+    /// The second-level TLB, here of data alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stlb: Option<TlbConfig>,
 }
 
 /// Cycles that one event of each kind takes. A sum of events times costs is an estimate of a front end that
@@ -111,7 +136,7 @@ pub struct LargeTlbConfig {
     pub ways: Option<u64>,
 }
 
-/// Geometry of the second-level cache, of which the model sees instructions only. Its lines are as long as the L1I's.
+/// Geometry of a cache behind the L1I, whose lines are as long as the L1I's. Of `[l2]` the model sees instructions only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct L2Config {
@@ -252,6 +277,7 @@ impl FrontEndConfig {
                 "lines",
             )?;
         }
+        self.check_data()?;
         if let Some(PrefetchConfig { next_lines }) = self.prefetch {
             let most = SMALL_PAGE_BYTES / line_bytes;
             self.check("prefetch.next_lines", next_lines, (1..most.max(2)).contains(&next_lines), || {
@@ -271,6 +297,39 @@ impl FrontEndConfig {
             return Err(Error::NoLargeTlb { model: self.name.clone() });
         }
         self.check_costs()
+    }
+
+    fn check_data(&self) -> Result<()> {
+        let Some(data) = self.data else { return Ok(()) };
+        let line_bytes = self.l1i.line_bytes;
+        for (keys, cache) in [
+            (["data.l1d.size_bytes", "data.l1d.ways"], Some(data.l1d)),
+            (["data.l2.size_bytes", "data.l2.ways"], data.l2),
+            (["data.l3.size_bytes", "data.l3.ways"], data.l3),
+        ] {
+            let Some(L2Config { size_bytes, ways }) = cache else { continue };
+            self.check(keys[0], size_bytes, size_bytes % line_bytes == 0, || {
+                format!("not a multiple of l1i.line_bytes = {line_bytes}")
+            })?;
+            self.check_sets(keys, size_bytes, size_bytes / line_bytes, ways, "lines")?;
+        }
+        if let (Some(l2), Some(own)) = (self.l2, data.l2) {
+            self.check("data.l2.size_bytes", own.size_bytes, l2 == own, || {
+                format!("not the cache of [l2]: {} bytes, {} ways", l2.size_bytes, l2.ways)
+            })?;
+        }
+        let TlbConfig { entries, ways } = data.dtlb;
+        self.check_sets(["data.dtlb.entries", "data.dtlb.ways"], entries, entries, ways, "entries")?;
+        if let Some(LargeTlbConfig { entries, ways }) = data.dtlb_large {
+            let keys = ["data.dtlb_large.entries", "data.dtlb_large.ways"];
+            self.check_sets(keys, entries, entries, ways.unwrap_or(entries), "entries")?;
+        }
+        match data.stlb {
+            Some(TlbConfig { entries, ways }) => {
+                self.check_sets(["data.stlb.entries", "data.stlb.ways"], entries, entries, ways, "entries")
+            }
+            None => Ok(()),
+        }
     }
 
     fn check_branch(&self) -> Result<()> {

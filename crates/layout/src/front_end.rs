@@ -106,6 +106,19 @@ impl FrontEnd {
     /// length of the range: hand it basic blocks.
     #[inline]
     pub fn fetch(&mut self, start: u64, end_inclusive: u64, mode: Mode, space: u64) {
+        self.fetch_and_tell(start, end_inclusive, mode, space, |_, _| ());
+    }
+
+    /// The same; hands over each line that the L1I misses or fetches ahead, and what `space` adds to its tag.
+    #[inline]
+    pub fn fetch_and_tell(
+        &mut self,
+        start: u64,
+        end_inclusive: u64,
+        mode: Mode,
+        space: u64,
+        mut missed: impl FnMut(u64, u64),
+    ) {
         let salt = salt(space);
         let end = end_inclusive.max(start);
         let (counts, itlb) = match (mode, &mut self.itlb_large) {
@@ -115,16 +128,20 @@ impl FrontEnd {
         };
         counts.itlb_misses += itlb.walk(start, end, salt, |_| ());
         counts.l1i_misses += match (&mut self.second_level, self.ahead) {
-            (None, 0) => self.l1i.walk(start, end, salt, |_| ()),
-            (Some(second_level), 0) => {
-                self.l1i.walk(start, end, salt, |line| second_level.line(line, salt, mode))
-            }
-            (None, ahead) => self.l1i.walk_ahead((start, end), salt, ahead, |_, _| ()),
+            (None, 0) => self.l1i.walk(start, end, salt, |line| missed(line, salt)),
+            (Some(second_level), 0) => self.l1i.walk(start, end, salt, |line| {
+                second_level.line(line, salt, mode);
+                missed(line, salt);
+            }),
+            (None, ahead) => self.l1i.walk_ahead((start, end), salt, ahead, |line, _| missed(line, salt)),
             (Some(second_level), ahead) => {
                 let l1i = &mut self.l1i;
-                l1i.walk_ahead((start, end), salt, ahead, |line, awaited| match awaited {
-                    true => second_level.line(line, salt, mode),
-                    false => second_level.line_ahead(line, salt),
+                l1i.walk_ahead((start, end), salt, ahead, |line, awaited| {
+                    match awaited {
+                        true => second_level.line(line, salt, mode),
+                        false => second_level.line_ahead(line, salt),
+                    }
+                    missed(line, salt);
                 })
             }
         };

@@ -24,6 +24,7 @@
 
 pub mod blocks;
 mod config;
+mod data;
 mod front_end;
 mod lru;
 mod mode;
@@ -31,9 +32,10 @@ pub mod order;
 mod second_level;
 
 pub use config::{
-    BranchConfig, BtbConfig, CacheConfig, CycleCosts, FrontEndConfig, L2Config, LargeTlbConfig,
+    BranchConfig, BtbConfig, CacheConfig, CycleCosts, DataConfig, FrontEndConfig, L2Config, LargeTlbConfig,
     PrefetchConfig, TlbConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
 };
+pub use data::{DataCaches, DataCounts};
 pub use front_end::{Counts, FrontEnd, ModeCounts};
 pub use mode::Mode;
 pub use second_level::{BranchKind, SecondLevelCounts, SecondLevelEvent, SecondLevelModeCounts, TakenBranch};

@@ -102,6 +102,21 @@ impl LruSets {
         self.tags[first..first + self.ways].contains(&tag)
     }
 
+    /// Whether a block without salt is there.
+    pub(crate) fn has(&self, block: u64) -> bool {
+        self.holds(block, tag(block, 0))
+    }
+
+    /// Throws a block without salt out, if it is there.
+    pub(crate) fn forget(&mut self, block: u64) {
+        let first = (block & self.set_mask) as usize * self.ways;
+        let set = &mut self.tags[first..first + self.ways];
+        if let Some(way) = set.iter().position(|held| *held == tag(block, 0)) {
+            set[way..].rotate_left(1);
+            set[self.ways - 1] = 0;
+        }
+    }
+
     /// Looks up one block by itself, in a structure that is not walked; true if it was not there.
     pub(crate) fn misses(&mut self, block: u64, salt: u64) -> bool {
         self.touch(block, tag(block, salt))

@@ -74,6 +74,7 @@ fn config() -> impl Strategy<Value = FrontEndConfig> {
             cycles: None,
             l2: l2.map(|(ways, sets)| L2Config { size_bytes: (ways * sets) << line_log, ways }),
             prefetch,
+            data: None,
             branch: None,
             itlb_large: large.map(|(ways, sets)| LargeTlbConfig { entries: ways * sets, ways: Some(ways) }),
         },

@@ -27,6 +27,7 @@ mod choose;
 mod code;
 mod console;
 mod cpu;
+mod data_types;
 mod debug_file;
 mod dwarf_lines;
 mod emulator;
@@ -58,6 +59,7 @@ mod watch;
 
 pub use choose::{machine_of, machine_that_times};
 pub use cpu::last_cpu;
+pub use data_types::{data_names, DataName};
 pub use dwarf_lines::LineError;
 pub use emulator::Emulator;
 pub use error::{Error, Result, Tail};

@@ -2,6 +2,7 @@
 
 use crate::{Error, Result};
 use kerntune_trace::counts::Counts;
+use kerntune_trace::data::DataFile;
 use kerntune_trace::{files, Recording};
 use kerntune_work::IoContext;
 use std::fs;
@@ -37,6 +38,16 @@ impl Outcome {
         let path = self.directory.join(files::COUNTS);
         let bytes = fs::read(&path).at("read", &path)?;
         Counts::parse(&bytes).map_err(|e| Error::Recording { path, message: e.to_string() })
+    }
+
+    /// What accesses to data missed.
+    ///
+    /// # Errors
+    /// A file that is not there or damaged.
+    pub fn data(&self) -> Result<DataFile> {
+        let path = self.directory.join(files::DATA);
+        let bytes = fs::read(&path).at("read", &path)?;
+        serde_json::from_slice(&bytes).map_err(|e| Error::Recording { path, message: e.to_string() })
     }
 }
 

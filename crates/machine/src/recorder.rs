@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::request::CaptureRequest;
-use crate::{function_kinds, probes, Error, Result};
+use crate::{data_types, function_kinds, probes, Error, Result};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_trace::{Capture, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};
 use kerntune_work::IoContext;
@@ -88,10 +88,11 @@ pub fn recorder_spec(
             tgid: offset(task.tgid_offset),
             comm: offset(task.comm_offset),
         },
-        per_cpu: match cpus > 1 && capture.functions {
+        per_cpu: match (cpus > 1 && capture.functions) || capture.data {
             true => probes::per_cpu_offsets(&kernel.vmlinux())?,
             false => None,
         },
         model: capture.model.clone(),
+        data: capture.data.then(|| data_types::data_spec(kernel)).transpose()?,
     })
 }

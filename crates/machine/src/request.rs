@@ -24,6 +24,8 @@ pub struct CaptureRequest {
     pub model: Option<String>,
     /// Branches and misses with every event; needs functions and a model.
     pub weights: bool,
+    /// What accesses to data miss; needs functions, and a model with `[data]`.
+    pub data: bool,
     /// For each of the kernel's functions whether it is left out ([`crate::Selection`]); all are
     /// traced if this is empty.
     pub skip: Vec<bool>,

@@ -84,6 +84,9 @@ pub struct Capture {
     /// Branches and misses of each call path.
     #[serde(default)]
     pub weights: bool,
+    /// Misses of accesses to data.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub data: bool,
 }
 
 /// Where counts come from that were recorded on another kernel.

@@ -7,6 +7,7 @@
 //! a later profile has come last: [`Tables::within`] holds if all ran the same regions in order.
 
 use crate::merge_cpus::CpuSum;
+use crate::merge_data::DataSum;
 use crate::{
     Address, Block, CallArc, Carried, Counted, Edge, Error, FunctionIndex, FunctionTotals, HistogramBucket,
     IdleStats, Instructions, Manifest, ModelEvent, ModelEventStats, PathNode, PointStats, Profile,
@@ -82,6 +83,7 @@ fn manifest(parts: &[(&Profile, u64)], first: &Manifest) -> Manifest {
             edges: all().any(|(m, _)| m.capture.edges),
             model: all().any(|(m, _)| m.capture.model),
             weights: all().any(|(m, _)| m.capture.weights),
+            data: all().any(|(m, _)| m.capture.data),
         },
         exact: all().all(|(m, _)| m.exact),
         sources: all().map(|(m, weight)| format!("profile {} × {weight}", m.id)).collect(),
@@ -202,6 +204,7 @@ struct Sum {
     points: BTreeMap<(u32, String, FunctionIndex), u64>,
     model_events: BTreeMap<(u32, ModelEvent), (u64, u64)>,
     cpus: CpuSum,
+    data: DataSum,
 }
 
 impl Sum {
@@ -267,6 +270,7 @@ impl Sum {
             *sum = sum.saturating_add(times(row.count));
         }
         self.cpus.add(part, weight, region, function);
+        self.data.add(part, weight, region, function);
         Ok(())
     }
 
@@ -429,6 +433,7 @@ impl Sum {
             ..Tables::default()
         };
         self.cpus.finish(&mut tables);
+        self.data.finish(&mut tables);
         tables
     }
 }

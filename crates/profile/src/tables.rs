@@ -19,7 +19,19 @@ pub struct TableSchema {
 }
 
 /// Tables that have a file only if they have rows: few profiles do.
-const RARE: &[&str] = &["model_events", "cpus", "cpu_interrupts", "signals", "migrations", "delays", "locks"];
+const RARE: &[&str] = &[
+    "model_events",
+    "cpus",
+    "cpu_interrupts",
+    "signals",
+    "migrations",
+    "delays",
+    "locks",
+    "data_accesses",
+    "data_paths",
+    "data_places",
+    "shared_lines",
+];
 
 /// Whether a profile may lack the file of this table.
 pub(crate) fn is_rare(table: &str) -> bool {
@@ -454,6 +466,110 @@ tables! {
         max_ns: Nanoseconds,
     }
 
+    /// Accesses to data, and what of it a model's caches missed.
+    data_accesses: DataAccesses {
+        /// Row of [`Tables::regions`], without the regions in it.
+        region: u32,
+        /// Of which code: `kernel` or `user`.
+        mode: String,
+        /// Reads.
+        loads: u64,
+        /// Writes.
+        stores: u64,
+        /// Lines that were not in the L1D.
+        l1d_misses: u64,
+        /// Of these, those that were to be written.
+        l1d_store_misses: u64,
+        /// Lines that the L2 did not have either.
+        l2_misses: u64,
+        /// Lines that no cache had.
+        l3_misses: u64,
+        /// Lines that had to come from another CPU's cache, which had written them.
+        transfers: u64,
+        /// Translations that were not in the first-level data TLB.
+        dtlb_misses: u64,
+        /// Translations that no TLB had.
+        walks: u64,
+    }
+
+    /// Where code was that missed data.
+    data_paths: DataPath {
+        /// Row of [`Tables::regions`], without the regions in it.
+        region: u32,
+        /// Names of the open functions, outermost first, with `;` between them; nothing if none was open.
+        path: String,
+        /// Lines that were not in the L1D.
+        l1d_misses: u64,
+        /// Of these, those that were to be written.
+        l1d_store_misses: u64,
+        /// Lines that the L2 did not have either.
+        l2_misses: u64,
+        /// Lines that no cache had.
+        l3_misses: u64,
+        /// Lines that had to come from another CPU's cache, which had written them.
+        transfers: u64,
+        /// Translations that were not in the first-level data TLB.
+        dtlb_misses: u64,
+        /// Translations that no TLB had.
+        walks: u64,
+    }
+
+    /// Data that was missed, and by which function.
+    data_places: DataPlace {
+        /// Row of [`Tables::regions`], without the regions in it.
+        region: u32,
+        /// The kernel's function whose instructions missed it, or [`FunctionIndex::NONE`] for user code.
+        function: FunctionIndex,
+        /// What kind of memory it is in: `variable`, `per-CPU`, `slab`, `page struct`, `stack`, `memory`, `mapped`, `user`, `other`.
+        kind: String,
+        /// The variable or the slab cache; nothing of what is neither.
+        object: String,
+        /// Its type as the kernel's debug information has it, `struct tcp_sock`; nothing if that is not known.
+        type_name: String,
+        /// The member, or the offset (`+0x18`) where the type is not known.
+        field: String,
+        /// Lines that were not in the L1D.
+        l1d_misses: u64,
+        /// Of these, those that were to be written.
+        l1d_store_misses: u64,
+        /// Lines that the L2 did not have either.
+        l2_misses: u64,
+        /// Lines that no cache had.
+        l3_misses: u64,
+        /// Lines that had to come from another CPU's cache, which had written them.
+        transfers: u64,
+        /// Translations that were not in the first-level data TLB.
+        dtlb_misses: u64,
+        /// Translations that no TLB had.
+        walks: u64,
+    }
+
+    /// Lines that went from one CPU's cache to another's, by what each CPU did to which of their bytes.
+    shared_lines: SharedLine {
+        /// Row of [`Tables::regions`], without the regions in it.
+        region: u32,
+        /// The line's address in physical memory.
+        line: Address,
+        /// The first of 4 bytes, counted from the beginning of the line.
+        at: u32,
+        /// Which CPU.
+        cpu: u32,
+        /// As in [`Tables::data_places`].
+        kind: String,
+        /// The variable or the slab cache.
+        object: String,
+        /// Its type.
+        type_name: String,
+        /// The member or the offset.
+        field: String,
+        /// Reads of any of these bytes from the first transfer on.
+        loads: u64,
+        /// Writes, likewise.
+        stores: u64,
+        /// How often an access here made the line come from another CPU's cache.
+        transfers: u64,
+    }
+
     /// Inline points that were passed.
     points: PointStats {
         /// Row of [`Tables::regions`].
@@ -544,6 +660,18 @@ impl Tables {
         let bad = |r: &&LockStats| no_function(r.function) || no_caller(r.caller) || no_region(r.region);
         if let Some(row) = self.locks.iter().find(bad) {
             return Some(("locks", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.data_accesses.iter().find(|r| no_region(r.region)) {
+            return Some(("data_accesses", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.data_paths.iter().find(|r| no_region(r.region)) {
+            return Some(("data_paths", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.data_places.iter().find(|r| no_caller(r.function) || no_region(r.region)) {
+            return Some(("data_places", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.shared_lines.iter().find(|r| no_region(r.region)) {
+            return Some(("shared_lines", format!("{row:?} refers to nothing")));
         }
         let row = self.points.iter().find(|r| no_caller(r.function) || no_region(r.region))?;
         Some(("points", format!("{row:?} refers to nothing")))

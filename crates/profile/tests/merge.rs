@@ -170,6 +170,10 @@ proptest! {
             |t| t.migrations.iter().map(|r| r.count).sum(),
             |t| t.delays.iter().map(|r| r.count + r.delay_ns.0).sum(),
             |t| t.locks.iter().map(|r| r.count + r.wait_ns.0).sum(),
+            |t| t.data_accesses.iter().map(|r| r.loads + r.stores + r.l1d_misses + r.walks).sum(),
+            |t| t.data_paths.iter().map(|r| r.l1d_store_misses + r.l2_misses + r.dtlb_misses).sum(),
+            |t| t.data_places.iter().map(|r| r.l1d_misses + r.l3_misses + r.transfers).sum(),
+            |t| t.shared_lines.iter().map(|r| r.loads + r.stores + r.transfers).sum(),
         ] {
             prop_assert_eq!(of(&sum.tables), weigh(&of));
         }

@@ -4,7 +4,7 @@
 //! - [`RecorderSpec`]: what the machine asks of the recorder (JSON, before the run).
 //! - [`Event`], [`encode`], [`Decoder`]: the ordered events of a run, in chunks ([`ChunkHeader`]).
 //! - [`Recording`]: what the recorder says of the run when it is over (JSON), with
-//!   [`counts`] for the executed blocks and edges.
+//!   [`counts`] for the executed blocks and edges, and [`data`] for accesses to memory.
 //!
 //! Time is the guest's virtual time in nanoseconds. Under `-icount shift=0` one guest
 //! instruction is one nanosecond; idle time is a jump of virtual time that the recorder reads
@@ -25,6 +25,7 @@
 
 mod chunk;
 pub mod counts;
+pub mod data;
 pub mod encode;
 mod event;
 mod file;
@@ -60,6 +61,8 @@ pub mod files {
     pub const TRACE: &str = "trace.kt";
     /// Blocks and edges, see [`super::counts`].
     pub const COUNTS: &str = "counts.kt";
+    /// What accesses to data missed, see [`super::data`], as JSON.
+    pub const DATA: &str = "data.json";
     /// Event tags of McRae's profiler: records of 5 bytes, a 16-bit tag and 24-bit microseconds, both
     /// little endian.
     pub const TAGS: &str = "tags.mcrae";

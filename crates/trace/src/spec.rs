@@ -30,6 +30,9 @@ pub struct RecorderSpec {
     pub per_cpu: Option<u64>,
     /// A front-end model's TOML text (`machines/*.toml`), if its misses are wanted.
     pub model: Option<String>,
+    /// What is needed to say what data is, if accesses to it go through the model, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<crate::data::DataSpec>,
 }
 
 /// What to capture between marks. Instructions are always counted.

@@ -7,21 +7,21 @@
 //! that a slow minute of the host (on a shared machine the same run takes 6 s or 10 s) slows all alike. Each
 //! core of the host runs rounds of its own.
 //!
-//! Usage: `recording_cost [ROUNDS] [SCALE] [ROW,ROW…]`: only these rows and the plain ones; the work directory
-//! is `KERNTUNE_DIR` or `.kerntune`.
+//! Usage: `recording_cost [ROUNDS] [SCALE] [ROW,ROW…] [CPUS]`: only these rows and the plain ones, in a guest with so many
+//! CPUs (1); the work directory is `KERNTUNE_DIR` or `.kerntune`.
 
 #[path = "support/cpu.rs"]
 mod cpu;
 
 use kerntune_guest::{GuestImage, Run, Step, Workload};
 use kerntune_kernel::{build, BuildRequest, Kernel};
-use kerntune_machine::{CaptureRequest, Emulator, Machine, RunRequest, Selection};
+use kerntune_machine::{CaptureRequest, Demands, Emulator, Machine, RunRequest, Selection};
 use kerntune_work::{NoProgress, WorkDir};
 use std::error::Error;
 use std::process::{Command, Stdio};
 
 const PLAIN: &str = "plain emulation";
-const ROWS: [&str; 8] = [
+const ROWS: [&str; 9] = [
     PLAIN,
     "plain emulation (A/A)",
     "counters only",
@@ -30,6 +30,7 @@ const ROWS: [&str; 8] = [
     "functions and edges",
     "functions, edges and model",
     "functions, edges and model zen4",
+    "functions, edges, model and data",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -37,12 +38,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let work = WorkDir::open(std::env::var("KERNTUNE_DIR").unwrap_or(".kerntune".into()))?;
     if arguments.next_if_eq("one").is_some() {
         let (row, scale) = (arguments.next().ok_or("no row")?, arguments.next().ok_or("no scale")?);
-        println!("{}", one(&work, &row, &scale)?);
+        let cpus = arguments.next().ok_or("no CPUs")?.parse()?;
+        println!("{}", one(&work, &row, &scale, cpus)?);
         return Ok(());
     }
     let rounds: usize = arguments.next().map_or(Ok(2), |text| text.parse())?;
     let scale = arguments.next().unwrap_or("16".into());
     let wanted = arguments.next().unwrap_or_default();
+    let cpus: u32 = arguments.next().map_or(Ok(1), |text| text.parse())?;
     let rows: Vec<&str> = ROWS
         .into_iter()
         .filter(|row| wanted.is_empty() || *row == PLAIN || wanted.split(',').any(|name| name == *row))
@@ -56,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let (rows, scale) = (&rows, &scale);
             scope.spawn(move || {
                 let mine = (core..rounds).step_by(cores);
-                mine.map(|round| one_round(round, core, rows, scale).map_err(|error| error.to_string()))
+                mine.map(|round| one_round(round, core, rows, scale, cpus).map_err(|error| error.to_string()))
                     .collect()
             })
         };
@@ -65,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     let seconds: Vec<Vec<f64>> = results.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
     println!(
-        "CPU time of the work of rr (scale {scale}), recorded / plain, median of {rounds} (least to greatest)"
+        "CPU time of the work of rr (scale {scale}, {cpus} CPUs), recorded / plain, median of {rounds} (least to greatest)"
     );
     for (at, row) in rows.iter().enumerate().skip(1) {
         let (median, least, greatest) = spread(seconds.iter().map(|round| round[at] / round[0]));
@@ -89,11 +92,17 @@ fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
 }
 
 /// Seconds of every row, all at once on one core.
-fn one_round(round: usize, core: usize, rows: &[&str], scale: &str) -> Result<Vec<f64>, Box<dyn Error>> {
+fn one_round(
+    round: usize,
+    core: usize,
+    rows: &[&str],
+    scale: &str,
+    cpus: u32,
+) -> Result<Vec<f64>, Box<dyn Error>> {
     let start = |row: &&str| {
         let mut command = Command::new("taskset");
         command.args(["--cpu-list", &core.to_string()]).arg(std::env::current_exe()?);
-        command.args(["one", row, scale]).stdout(Stdio::piped()).spawn()
+        command.args(["one", row, scale, &cpus.to_string()]).stdout(Stdio::piped()).spawn()
     };
     let children = rows.iter().map(start).collect::<Result<Vec<_>, _>>()?;
     let mut seconds = Vec::new();
@@ -118,7 +127,7 @@ fn prepare(work: &WorkDir, scale: &str) -> Result<Prepared, Box<dyn Error>> {
 }
 
 /// Seconds of the work of one row.
-fn one(work: &WorkDir, row: &str, scale: &str) -> Result<f64, Box<dyn Error>> {
+fn one(work: &WorkDir, row: &str, scale: &str, cpus: u32) -> Result<f64, Box<dyn Error>> {
     let (kernel, images) = prepare(work, scale)?;
     let functions = || CaptureRequest { functions: true, ..CaptureRequest::default() };
     let capture = match row {
@@ -135,9 +144,13 @@ fn one(work: &WorkDir, row: &str, scale: &str) -> Result<f64, Box<dyn Error>> {
             let model = Some(kerntune_tune::model::find(name)?.text);
             Some(CaptureRequest { edges: true, model, ..functions() })
         }
+        "functions, edges, model and data" => {
+            let model = Some(kerntune_tune::model::find_with_data("generic")?.text);
+            Some(CaptureRequest { edges: true, model, data: true, ..functions() })
+        }
         _ => None,
     };
-    seconds(&kernel, &images, capture.as_ref())
+    seconds(&kernel, &images, capture.as_ref(), cpus)
 }
 
 /// Work so short that its run is boot and translation.
@@ -157,11 +170,15 @@ fn seconds(
     kernel: &Kernel,
     images: &[GuestImage; 2],
     capture: Option<&CaptureRequest>,
+    cpus: u32,
 ) -> Result<f64, Box<dyn Error>> {
     let run = |image: &GuestImage| -> Result<f64, Box<dyn Error>> {
         let directory = tempfile::tempdir()?;
-        let request =
-            RunRequest { capture: capture.cloned(), ..RunRequest::new(kernel, &image.initramfs, "measured") };
+        let request = RunRequest {
+            capture: capture.cloned(),
+            demands: Demands { cpus, ..Demands::default() },
+            ..RunRequest::new(kernel, &image.initramfs, "measured")
+        };
         let before = cpu::of_children()?;
         Emulator::find()?.run(&request, directory.path(), &NoProgress)?;
         Ok(cpu::of_children()? - before)

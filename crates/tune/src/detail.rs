@@ -23,6 +23,8 @@ pub struct Detail {
     pub users: Vec<String>,
     /// Branches and misses with every event.
     pub weights: bool,
+    /// What accesses to data miss.
+    pub data: bool,
     /// Where event tags of McRae's profiler are said.
     pub tags: Option<TagWindow>,
 }
@@ -39,6 +41,7 @@ pub(crate) struct Resolved {
     points: Vec<Point>,
     binaries: Vec<(PathBuf, UserBinary)>,
     weights: bool,
+    data: bool,
     tags: Option<TagWindow>,
     /// One line each, for the manifest.
     said: Vec<String>,
@@ -61,12 +64,18 @@ impl Detail {
             (!self.points.is_empty(), "--point"),
             (!self.users.is_empty(), "--user"),
             (self.weights, "--weights"),
+            (self.data, "--data"),
         ];
         if let Some((_, option)) = needs.into_iter().find(|(used, _)| *used && !functions) {
             return Err(Error::NeedsFunctions { option });
         }
-        let mut resolved =
-            Resolved { weights: self.weights, tags: self.tags, said: self.said(), ..Resolved::default() };
+        let mut resolved = Resolved {
+            weights: self.weights,
+            data: self.data,
+            tags: self.tags,
+            said: self.said(),
+            ..Resolved::default()
+        };
         if !self.selection.is_everything() || !self.points.is_empty() {
             let symbols = kernel.symbols()?;
             if !self.selection.is_everything() {
@@ -81,7 +90,7 @@ impl Detail {
     }
 
     fn said(&self) -> Vec<String> {
-        let Self { selection, points, users, weights, tags } = self;
+        let Self { selection, points, users, weights, data, tags } = self;
         let list = |option: &str, words: &[String]| -> Option<String> {
             (!words.is_empty()).then(|| format!("{option} {}", words.join(&format!(" {option} "))))
         };
@@ -91,6 +100,7 @@ impl Detail {
             list("--point", points),
             list("--user", users),
             weights.then(|| "--weights".to_string()),
+            data.then(|| "--data".to_string()),
             tags.map(|window| match window {
                 TagWindow::Port(port) => format!("--tags port:{port:#x}"),
                 TagWindow::Memory(base) => format!("--tags memory:{base:#x}"),
@@ -141,7 +151,13 @@ impl Resolved {
         capture.points = self.points.clone();
         capture.binaries = self.binaries.iter().map(|(_, binary)| binary.clone()).collect();
         capture.weights = self.weights;
+        capture.data = self.data;
         capture.tags = self.tags;
+    }
+
+    /// Whether accesses to data are followed.
+    pub fn data(&self) -> bool {
+        self.data
     }
 
     /// For the manifest.

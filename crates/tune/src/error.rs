@@ -176,6 +176,12 @@ pub enum Error {
     /// `--weights` alone.
     #[error("--weights are the branches and the misses of a front-end model on each call path: they need the model (leave --no-edges out)")]
     WeightsWithoutModel,
+    /// `--data` with a model that knows nothing of data.
+    #[error("the front-end model {model} has no [data]: no caches of data to follow; docs/models.md shows how to give them")]
+    NoDataModel {
+        /// The model's name.
+        model: String,
+    },
     /// Options of a trace without one.
     #[error("{option}: with --no-functions there is no trace of functions for it; leave one of them out")]
     NeedsFunctions {

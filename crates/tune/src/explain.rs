@@ -299,8 +299,13 @@ mod tests {
                 ..Tables::default()
             };
             let mut manifest = Manifest::new("p", KernelId::default(), "w", "emulator");
-            manifest.capture =
-                kerntune_profile::Capture { functions: true, edges: true, model: true, weights: false };
+            manifest.capture = kerntune_profile::Capture {
+                functions: true,
+                edges: true,
+                model: true,
+                weights: false,
+                data: false,
+            };
             manifest.model = Some("generic".into());
             Profile { manifest, tables }
         };

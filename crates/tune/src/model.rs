@@ -1,6 +1,6 @@
 //! The front-end model to run along: one that is built in, or a file.
 
-use crate::Result;
+use crate::{Error, Result};
 use kerntune_compare::{Costs, EventCosts};
 use kerntune_guest::read_text;
 use kerntune_layout::{CacheConfig, FrontEndConfig};
@@ -23,8 +23,20 @@ pub struct Model {
     pub costs: Option<Costs>,
 }
 
-/// Finds a model by the name of a built-in one or the path of a `.toml` file, and checks it.
+/// Finds a model by the name of a built-in one or the path of a `.toml` file, and checks it. Without its caches of data.
 pub fn find(name: &str) -> Result<Model> {
+    read(name, false)
+}
+
+/// The same with its caches of data.
+///
+/// # Errors
+/// As [`find`]; [`Error::NoDataModel`] if it has none.
+pub fn find_with_data(name: &str) -> Result<Model> {
+    read(name, true)
+}
+
+fn read(name: &str, data: bool) -> Result<Model> {
     let text = if name.ends_with(".toml") {
         let path = Path::new(name);
         read_text("read front-end model", path)?
@@ -32,6 +44,11 @@ pub fn find(name: &str) -> Result<Model> {
         FrontEndConfig::named_text(name)?.to_string()
     };
     let mut config = FrontEndConfig::parse(&text)?;
+    match (data, config.data) {
+        (true, None) => return Err(Error::NoDataModel { model: config.name }),
+        (true, Some(_)) => {}
+        (false, _) => config.data = None,
+    }
     let costs = config.cycles.take().map(|cycles| Costs {
         path_length: cycles.instruction,
         taken_branches: cycles.taken_branch,

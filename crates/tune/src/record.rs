@@ -5,13 +5,14 @@ use crate::model::Model;
 use crate::outputs;
 use crate::run_files::{POINTS, RUN};
 use crate::{watch, Error, Result, Session};
-use kerntune_analyze::{Input, ReadAt};
+use kerntune_analyze::{DataInput, Input, ReadAt};
 use kerntune_guest::{Disk, GuestImage, Workload};
 use kerntune_kernel::Kernel;
 use kerntune_machine::{CaptureRequest, Outcome, RunRequest};
 use kerntune_profile::{
     load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Profile, Run, Symbol, ROOM,
 };
+use kerntune_trace::data::Place;
 use kerntune_trace::Recording;
 use kerntune_work::{interrupt, write_json, ContentHash, IoContext, Key, Progress};
 use std::fs::{self, File};
@@ -117,7 +118,8 @@ pub fn record_in_detail(session: &Session, request: &RecordRequest, detail: &Det
     }
     detail::tell_unseen(&detail, &profile.tables, session.progress);
     let manifest = profile.save(staged.path())?;
-    for bulky in [kerntune_trace::files::SPEC, kerntune_trace::files::COUNTS] {
+    let files = [kerntune_trace::files::SPEC, kerntune_trace::files::COUNTS, kerntune_trace::files::DATA];
+    for bulky in files {
         // Rebuilt from the kernel, and contained in the tables.
         let _ = fs::remove_file(run.join(bulky));
     }
@@ -204,10 +206,17 @@ fn analyse(
     };
     // Only where there are several CPUs are locks waited for.
     let objects = if recording.cpus > 1 { kernel.variables()? } else { Vec::new() };
+    let data = detail.data().then(|| outcome.data()).transpose()?;
+    let names = data.as_ref().map(|data| kerntune_machine::data_names(kernel, data)).transpose()?;
+    let name = |place: &Place| {
+        let name = names.as_ref().and_then(|names| names.get(place)).cloned().unwrap_or_default();
+        [name.object, name.type_name, name.field]
+    };
     let input = Input {
         counts: counts.as_ref(),
         points: &points,
         objects: &objects,
+        data: data.as_ref().map(|file| DataInput { file, name: &name }),
         ..Input::new(&*trace, recording, &symbols)
     };
     let analysis = kerntune_analyze::analyze(&input, &mut |done| watch::at(progress, done));
@@ -229,6 +238,7 @@ fn analyse(
         edges: capture.edges,
         model: model.is_some(),
         weights: recording.capture.weights,
+        data: detail.data(),
     };
     manifest.sources = vec![format!("run/: QEMU TCG with -icount, kernel {}", kernel.manifest.id)];
     manifest.sources.extend_from_slice(detail.said());

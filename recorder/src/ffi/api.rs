@@ -103,6 +103,11 @@ api! {
     qemu_plugin_get_registers: fn() -> *mut GArray;
     qemu_plugin_read_register: fn(*mut c_void, *mut GByteArray) -> c_int;
     qemu_plugin_read_memory_vaddr: fn(u64, *mut GByteArray, usize) -> bool;
+    qemu_plugin_mem_size_shift: fn(u32) -> c_uint;
+    qemu_plugin_mem_is_store: fn(u32) -> bool;
+    qemu_plugin_get_hwaddr: fn(u32, u64) -> *mut c_void;
+    qemu_plugin_hwaddr_is_io: fn(*const c_void) -> bool;
+    qemu_plugin_hwaddr_phys_addr: fn(*const c_void) -> u64;
     g_byte_array_new: fn() -> *mut GByteArray;
     g_byte_array_set_size: fn(*mut GByteArray, c_uint) -> *mut GByteArray;
 }

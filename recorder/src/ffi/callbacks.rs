@@ -1,6 +1,6 @@
 //! What QEMU calls when translated code runs.
 
-use super::{halt, with, Live};
+use super::{data, halt, with, Live, Plugin};
 use crate::board::Board;
 use crate::plan::Callback;
 use crate::recorder::Recorder;
@@ -116,5 +116,15 @@ pub extern "C" fn on_access(_: c_uint, _info: u32, _address: u64, block: *mut c_
     enter(block, |now| {
         now.recorder.on_access(now.board, now.counts, now.number);
         Ok(())
+    });
+}
+
+/// The instruction at `code` has read or written memory.
+pub extern "C" fn on_data(_: c_uint, info: u32, address: u64, code: *mut c_void) {
+    with(|plugin| {
+        let Plugin { api, recorder, registers, bytes, .. } = plugin;
+        let mut cpu = Live { api, registers, bytes: *bytes };
+        let (access, physical) = data(api, info, address, code);
+        recorder.on_data(access, physical, &mut cpu)
     });
 }

@@ -11,6 +11,7 @@ mod halt;
 mod several;
 
 use crate::board::Board;
+use crate::data::Access;
 use crate::plan::{Action, Hook, MAX_BLOCKS};
 use crate::recorder::Recorder;
 use crate::Failure;
@@ -120,6 +121,27 @@ impl Cpu for Live<'_> {
     }
 }
 
+/// An access to data, as a callback of memory is told of it, and where that is in physical memory; not of devices.
+#[inline]
+fn data(
+    api: &Api,
+    info: u32,
+    address: u64,
+    code: *mut c_void,
+) -> (Access, impl FnOnce() -> Option<u64> + '_) {
+    // SAFETY: plain calls of the API, with what a callback of memory was given; what they return is valid until the next.
+    unsafe {
+        let bytes = 1 << (api.qemu_plugin_mem_size_shift)(info);
+        let store = (api.qemu_plugin_mem_is_store)(info);
+        let physical = move || {
+            let place = (api.qemu_plugin_get_hwaddr)(info, address);
+            let is_memory = !place.is_null() && !(api.qemu_plugin_hwaddr_is_io)(place);
+            is_memory.then(|| (api.qemu_plugin_hwaddr_phys_addr)(place))
+        };
+        (Access { code: code as u64, address, bytes, store }, physical)
+    }
+}
+
 /// A callback's argument: a number and the count of instructions to the end of the block.
 fn pack(number: u32, rest: usize) -> *mut c_void {
     (u64::from(number) | (rest as u64) << 32) as *mut c_void
@@ -168,6 +190,18 @@ impl Plugin {
                 Action::Add { field, value } => inline(ADD, board(field), value),
                 Action::Count { block } => {
                     inline(ADD, Field { score: self.count_score, offset: block as usize * 8 }, 1);
+                }
+                Action::Data { code } => {
+                    if let Some(insn) = insn {
+                        let function = callbacks::on_data;
+                        (api.qemu_plugin_register_vcpu_mem_cb)(
+                            insn,
+                            function,
+                            R_REGS,
+                            READ_WRITE,
+                            code as *mut c_void,
+                        );
+                    }
                 }
                 Action::Access { block } => {
                     if let Some(insn) = insn {

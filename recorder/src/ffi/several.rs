@@ -8,7 +8,7 @@
 //! code has in a register of the host.
 
 use super::api::{Api, GByteArray, NO_REGS, READ_WRITE, R_REGS};
-use super::{fail, halt, instructions, pack, registers, Live, REGISTERS};
+use super::{data, fail, halt, instructions, pack, registers, Live, REGISTERS};
 use crate::drive::{Block, Driver};
 use crate::plan::MAX_BLOCKS;
 use crate::Failure;
@@ -118,6 +118,16 @@ extern "C" fn on_access(_: c_uint, _info: u32, _address: u64, block: *mut c_void
     });
 }
 
+/// The instruction at `code` has read or written memory.
+extern "C" fn on_data(_: c_uint, info: u32, address: u64, code: *mut c_void) {
+    with(|plugin| {
+        let Plugin { api, driver, registers, bytes, .. } = plugin;
+        let mut cpu = Live { api, registers, bytes: *bytes };
+        let (access, physical) = data(api, info, address, code);
+        driver.recorder.on_data(access, physical, &mut cpu)
+    });
+}
+
 impl Plugin {
     /// It is the turn of the CPU with another state.
     #[cold]
@@ -179,6 +189,16 @@ extern "C" fn on_translation(_: u64, tb: *mut c_void) {
             for (at, block) in block.accesses() {
                 let insn = (api.qemu_plugin_tb_get_insn)(tb, at);
                 (api.qemu_plugin_register_vcpu_mem_cb)(insn, on_access, NO_REGS, READ_WRITE, pack(block, 0));
+            }
+            for (at, code) in block.data() {
+                let insn = (api.qemu_plugin_tb_get_insn)(tb, at);
+                (api.qemu_plugin_register_vcpu_mem_cb)(
+                    insn,
+                    on_data,
+                    R_REGS,
+                    READ_WRITE,
+                    code as *mut c_void,
+                );
             }
         }
         blocks.push(block);

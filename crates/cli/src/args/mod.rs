@@ -264,9 +264,14 @@ pub struct Model {
 }
 
 impl Model {
-    /// The model.
-    pub fn find(&self) -> Result<model::Model, kerntune_tune::Error> {
-        model::find(self.model.as_deref().unwrap_or(model::DEFAULT))
+    /// The model, with its caches of data or without.
+    pub fn find(&self, data: bool) -> Result<model::Model, kerntune_tune::Error> {
+        let name = self.model.as_deref().unwrap_or(model::DEFAULT);
+        if data {
+            model::find_with_data(name)
+        } else {
+            model::find(name)
+        }
     }
 
     /// Whether somebody named one.
@@ -334,7 +339,7 @@ pub struct Record {
     pub command: Vec<String>,
     /// Run COMMAND here and profile the kernel of this machine meanwhile (docs/live.md)
     #[arg(long, requires = "command", conflicts_with_all = ["kernel", "workload", "no_functions", "no_edges", "edges",
-          "only", "skip", "point", "user", "weights", "tags", "model", "cpus"])]
+          "only", "skip", "point", "user", "weights", "data", "tags", "model", "cpus"])]
     pub live: bool,
     #[command(flatten)]
     pub watch: Watch,

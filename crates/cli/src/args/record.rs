@@ -25,6 +25,10 @@ pub struct RecordDetail {
     /// Record taken branches and the model's misses for each call path (a trace half as large again)
     #[arg(long)]
     pub weights: bool,
+    /// Follow accesses to data through the model's caches and TLBs: misses by function, path and type, lines that several
+    /// CPUs write (docs/data.md); several times as slow
+    #[arg(long)]
+    pub data: bool,
     /// Write event tags of McRae's profiler that the guest puts to this port or memory window, or that the compiler placed
     /// in the kernel, for `kerntune import mcrae`
     #[arg(long, value_name = "port:0x80|memory:0xADDRESS|kernel", value_parser = tags)]

@@ -21,7 +21,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         options.workload.iter().map(|name| workload(name, &options.cpus)).collect::<Result<_, _>>()?;
     let held_out = held_out(options)?;
     let build = with_drivers(build_request(&options.build, LABEL, Compiler::default())?, &tuned_for);
-    let model = options.model.find()?;
+    let model = options.model.find(false)?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
     let exclusions = super::exclusions(&options.exclude)?;

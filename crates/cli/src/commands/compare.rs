@@ -15,7 +15,7 @@ pub fn run(global: &Global, options: &Compare, output: &Output) -> Result<Exit, 
     let html = options.html.as_deref().map(|path| OutputFile::new("--html", path)).transpose()?;
     let work = work(global)?;
     let workload = workload(&options.workload, &options.cpus)?;
-    let model = options.model.find()?;
+    let model = options.model.find(false)?;
     let base = kerntune_kernel::find(&work, &options.base)?;
     let tuned = kerntune_kernel::find(&work, &options.tuned)?;
     let session = Session::new(&work, output.progress())?;

@@ -14,7 +14,7 @@ const SHOWN: f64 = 0.8;
 pub fn run(global: &Global, options: &Explain, output: &Output) -> Result<Exit, Failure> {
     let work = work(global)?;
     let workload = workload(&options.workload, &options.cpus)?;
-    let model = options.model.find()?;
+    let model = options.model.find(false)?;
     let base = kerntune_kernel::find(&work, &options.base)?;
     let tuned = kerntune_kernel::find(&work, &options.tuned)?;
     let session = Session::new(&work, output.progress())?;

@@ -35,7 +35,7 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
     let session = Session::on(base.manifest.arch, &work, output.progress())?;
     let options_of_recipe = options.of_recipe.options();
     let exclusions = super::exclusions(&options.exclude)?;
-    let model = options.model.find()?;
+    let model = options.model.find(false)?;
     if !options.cross.is_empty() {
         let mut workloads = vec![workload];
         for name in &options.cross {

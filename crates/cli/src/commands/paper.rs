@@ -34,7 +34,7 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
         None => of.recipe.parse().map_err(Failure::usage)?,
     };
     let build = build_request(&options.build, "base", recipe.default_compiler())?;
-    let model = options.model.find()?;
+    let model = options.model.find(false)?;
     let page = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;

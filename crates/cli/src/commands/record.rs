@@ -49,7 +49,10 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         ));
     }
     let model = match edges {
-        true => Some(options.model.find()?),
+        true => Some(options.model.find(options.detail.data)?),
+        false if options.detail.data => {
+            return Err(Failure::usage("--data needs a model, and with it edges: leave --no-edges out"));
+        }
         false => None,
     };
     let run = if options.command.is_empty() { &options.run } else { "measured" };
@@ -59,6 +62,7 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         points: options.detail.point.clone(),
         users: options.detail.user.clone(),
         weights: options.detail.weights,
+        data: options.detail.data,
         tags: match options.detail.tags {
             Some(TagPlace::Window(window)) => Some(window),
             Some(TagPlace::Kernel) => {
@@ -138,7 +142,7 @@ fn with_figures(summary: &str, figures: &[StepFigures]) -> Result<String, Failur
 fn edges(options: &Record) -> bool {
     let detail = &options.detail;
     let chosen = !detail.only.is_empty() || !detail.skip.is_empty();
-    !options.no_edges && (!chosen || options.edges || detail.weights)
+    !options.no_edges && (!chosen || options.edges || detail.weights || detail.data)
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     let workload = workload(workload_name, &options.cpus)?;
     let build = build_request(&options.build, LABEL, recipe.default_compiler())?;
     let build = with_drivers(build, [&workload]);
-    let model = options.model.find()?;
+    let model = options.model.find(false)?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
     let exclusions = super::exclusions(&options.exclude)?;

@@ -76,6 +76,13 @@ pub fn ftrace_kernel() -> String {
     kernel(&["--fragment", &fragment("ftrace"), "--keep-objects"], "ftrace")
 }
 
+/// The id of the kernel with a regression and with data whose sharing is known (`planted/`).
+pub fn planted_kernel() -> String {
+    let patch =
+        |name: &str| checkout().join(format!("crates/cli/tests/planted/{name}.patch")).display().to_string();
+    kernel(&["--patch", &patch("tcp_sendmsg"), "--patch", &patch("sharing")], "planted")
+}
+
 /// The id of the kernel with the drivers of disks.
 pub fn disk_kernel() -> String {
     kernel(&["--fragment", &fragment("disk")], "base-disk")

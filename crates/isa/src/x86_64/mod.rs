@@ -6,13 +6,14 @@ mod code;
 mod entry;
 mod frames;
 mod names;
+mod paging;
 mod registers;
 mod stubs;
 mod tags;
 
 use crate::{
-    Cpu, Ending, ExceptionFrame, Flow, Insn, InterruptStub, Isa, KbuildNames, Names, Refusal, Register,
-    TagAccess, TargetRole,
+    AddressSpace, Cpu, Ending, ExceptionFrame, Flow, Insn, InterruptStub, Isa, KbuildNames, Names, Refusal,
+    Register, TagAccess, TargetRole,
 };
 use kerntune_trace::mark::Mark;
 use kerntune_trace::{FunctionKind, TagWindow};
@@ -70,6 +71,15 @@ impl Isa for X86_64 {
     }
 
     #[inline]
+    fn address_space(cpu: &mut dyn Cpu) -> AddressSpace {
+        paging::address_space(cpu)
+    }
+    fn page_table(cpu: &mut dyn Cpu) -> u64 {
+        paging::page_table(cpu)
+    }
+    fn is_large_page(space: &AddressSpace, table: u64, address: u64, cpu: &mut dyn Cpu) -> bool {
+        paging::is_large_page(space, table, address, cpu)
+    }
     fn is_kernel(address: u64) -> bool {
         address >> 63 == 1
     }

@@ -1,11 +1,11 @@
-//! General registers, in the order of their encoding.
+//! General registers, in the order of their encoding, and the one that says where the page table is.
 
 use crate::Register;
 
 /// Their names.
-pub const NAMES: [&str; 16] = [
+pub const NAMES: [&str; 17] = [
     "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
-    "r15",
+    "r15", "cr3",
 ];
 
 pub const RAX: Register = Register(0);
@@ -14,6 +14,7 @@ pub const RDX: Register = Register(2);
 pub const RSP: Register = Register(4);
 pub const RSI: Register = Register(6);
 pub const RDI: Register = Register(7);
+pub const CR3: Register = Register(16);
 
 /// The register that the decoder names, if it is one of these.
 pub fn of(register: iced_x86::Register) -> Option<Register> {

@@ -47,7 +47,7 @@ pub fn sample(id: &str) -> Profile {
     manifest.busy_ns = ns(290);
     manifest.events = 7;
     manifest.health.insert("stack_mismatches".into(), 0);
-    manifest.capture = Capture { functions: true, edges: true, model: false, weights: true };
+    manifest.capture = Capture { functions: true, edges: true, model: false, weights: true, data: true };
     manifest.exact = true;
     let stats = |region, function, [calls, net, elapsed, max, min]: [u64; 5]| FunctionStats {
         region,
@@ -118,6 +118,58 @@ pub fn sample(id: &str) -> Profile {
             ModelEventStats { region: 1, event: ModelEvent::L2Miss, kernel: 9, user: 2 },
             ModelEventStats { region: 1, event: ModelEvent::Misprediction, kernel: 11, user: 0 },
         ],
+        data_accesses: vec![DataAccesses {
+            region: 1,
+            mode: "kernel".into(),
+            loads: 90,
+            stores: 30,
+            l1d_misses: 7,
+            l1d_store_misses: 2,
+            l2_misses: 3,
+            l3_misses: 1,
+            transfers: 1,
+            dtlb_misses: 4,
+            walks: 1,
+        }],
+        data_paths: vec![DataPath {
+            region: 1,
+            path: "do_syscall_64;show".into(),
+            l1d_misses: 7,
+            l1d_store_misses: 2,
+            l2_misses: 3,
+            l3_misses: 1,
+            transfers: 1,
+            dtlb_misses: 4,
+            walks: 1,
+        }],
+        data_places: vec![DataPlace {
+            region: 1,
+            function: f(1),
+            kind: "slab".into(),
+            object: "TCP".into(),
+            type_name: "struct tcp_sock".into(),
+            field: "snd_nxt".into(),
+            l1d_misses: 7,
+            l1d_store_misses: 2,
+            l2_misses: 3,
+            l3_misses: 1,
+            transfers: 1,
+            dtlb_misses: 4,
+            walks: 1,
+        }],
+        shared_lines: vec![SharedLine {
+            region: 1,
+            line: Address(0x1000),
+            at: 8,
+            cpu: 1,
+            kind: "per-CPU".into(),
+            object: "counters".into(),
+            type_name: "struct counters".into(),
+            field: "first".into(),
+            loads: 5,
+            stores: 6,
+            transfers: 1,
+        }],
         edges: vec![
             Edge { source: Address(10), target: Address(20), count: 7, kind: EdgeKind::Conditional },
             Edge {

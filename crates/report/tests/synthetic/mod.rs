@@ -573,7 +573,7 @@ impl Machine {
         };
         let kernel = KernelId { id: "3f9a".into(), label: "base".into(), version: "6.12.90".into() };
         let mut manifest = Manifest::new("p-synthetic", kernel, "made-up", "emulator");
-        manifest.capture = Capture { functions: true, edges: true, model: true, weights: true };
+        manifest.capture = Capture { functions: true, edges: true, model: true, weights: true, data: false };
         manifest.events = self.events;
         for row in &self.regions {
             manifest.elapsed_ns += row.elapsed_ns;

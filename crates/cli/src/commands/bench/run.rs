@@ -115,7 +115,7 @@ fn on_emulator(
 ) -> Result<Results, Failure> {
     only(options, Machine::Emulator)?;
     let kernel = kernel(work, options, &selection, output)?;
-    let model = options.model.find()?;
+    let model = options.model.find(false)?;
     let checked = emulator::check(&kernel, selection)?;
     say(&checked.1, kerntune_tune::record::MACHINE, output);
     let session = Session::new(work, output.progress())?;

@@ -1,0 +1,142 @@
+//! What accesses to data missed, as tables.
+
+use crate::Input;
+use kerntune_profile::{Address, DataAccesses, DataPath, DataPlace, FunctionIndex, SharedLine, Tables};
+use kerntune_trace::data::{Accesses, DataFile, Misses, Place, PlaceKind};
+use std::collections::BTreeMap;
+
+/// What the recorder wrote of data, and what its places are called.
+#[derive(Clone, Copy)]
+pub struct DataInput<'a> {
+    /// The file.
+    pub file: &'a DataFile,
+    /// Variable or slab cache, type, and member of a place; each may be empty.
+    pub name: &'a (dyn Fn(&Place) -> [String; 3] + Sync),
+}
+
+/// The word for a kind of memory.
+fn word(kind: PlaceKind) -> &'static str {
+    match kind {
+        PlaceKind::User => "user",
+        PlaceKind::Image => "variable",
+        PlaceKind::PerCpu => "per-CPU",
+        PlaceKind::Slab => "slab",
+        PlaceKind::Page => "page struct",
+        PlaceKind::Stack => "stack",
+        PlaceKind::Memory => "memory",
+        PlaceKind::Mapped => "mapped",
+        PlaceKind::Other => "other",
+    }
+}
+
+/// Adds the rows; none of a recording without data.
+pub(crate) fn add(tables: &mut Tables, input: &Input<'_>) {
+    let Some(DataInput { file, name }) = input.data else { return };
+    for row in &file.regions {
+        for (mode, accesses) in [("kernel", row.kernel), ("user", row.user)] {
+            let Accesses { loads, stores, misses } = accesses;
+            let Misses { l1d, stores: store, l2, l3, transfers, dtlb, walks } = misses;
+            tables.data_accesses.push(DataAccesses {
+                region: row.region,
+                mode: mode.into(),
+                loads,
+                stores,
+                l1d_misses: l1d,
+                l1d_store_misses: store,
+                l2_misses: l2,
+                l3_misses: l3,
+                transfers,
+                dtlb_misses: dtlb,
+                walks,
+            });
+        }
+    }
+    let unknown = input.recording.kernel_functions;
+    let function_name = |function: &u32| match input.symbols.get(*function as usize) {
+        Some(symbol) => symbol.name.as_str(),
+        None => crate::known::UNKNOWN,
+    };
+    let mut paths: BTreeMap<(u32, String), Misses> = BTreeMap::new();
+    for row in &file.by_path {
+        let functions = file.paths.get(row.path as usize).map(Vec::as_slice).unwrap_or_default();
+        let path = functions.iter().map(function_name).collect::<Vec<_>>().join(";");
+        sum(paths.entry((row.region, path)).or_default(), row.misses);
+    }
+    for ((region, path), Misses { l1d, stores, l2, l3, transfers, dtlb, walks }) in paths {
+        tables.data_paths.push(DataPath {
+            region,
+            path,
+            l1d_misses: l1d,
+            l1d_store_misses: stores,
+            l2_misses: l2,
+            l3_misses: l3,
+            transfers,
+            dtlb_misses: dtlb,
+            walks,
+        });
+    }
+    // Several addresses have one name: elements of arrays, objects of one cache.
+    let mut places: BTreeMap<(u32, FunctionIndex, &str, [String; 3]), Misses> = BTreeMap::new();
+    for row in &file.by_place {
+        let function =
+            row.function.map_or(FunctionIndex::NONE, |function| FunctionIndex(function.min(unknown)));
+        let key = (row.region, function, word(row.place.kind), name(&row.place));
+        sum(places.entry(key).or_default(), row.misses);
+    }
+    for ((region, function, kind, [object, type_name, field]), misses) in places {
+        let Misses { l1d, stores, l2, l3, transfers, dtlb, walks } = misses;
+        tables.data_places.push(DataPlace {
+            region,
+            function,
+            kind: kind.into(),
+            object,
+            type_name,
+            field,
+            l1d_misses: l1d,
+            l1d_store_misses: stores,
+            l2_misses: l2,
+            l3_misses: l3,
+            transfers,
+            dtlb_misses: dtlb,
+            walks,
+        });
+    }
+    for line in &file.shared {
+        for piece in &line.pieces {
+            let [object, type_name, field] = name(&piece.place);
+            tables.shared_lines.push(SharedLine {
+                region: line.region,
+                line: Address(line.line),
+                at: piece.at,
+                cpu: piece.cpu,
+                kind: word(piece.place.kind).into(),
+                object,
+                type_name,
+                field,
+                loads: piece.loads,
+                stores: piece.stores,
+                transfers: piece.transfers,
+            });
+        }
+    }
+    let inside = tables.regions.len() as u32;
+    tables.data_accesses.retain(|row| row.region < inside);
+    tables.data_paths.retain(|row| row.region < inside);
+    tables.data_places.retain(|row| row.region < inside);
+    tables.shared_lines.retain(|row| row.region < inside);
+}
+
+fn sum(sum: &mut Misses, more: Misses) {
+    let Misses { l1d, stores, l2, l3, transfers, dtlb, walks } = more;
+    for (sum, more) in [
+        (&mut sum.l1d, l1d),
+        (&mut sum.stores, stores),
+        (&mut sum.l2, l2),
+        (&mut sum.l3, l3),
+        (&mut sum.transfers, transfers),
+        (&mut sum.dtlb, dtlb),
+        (&mut sum.walks, walks),
+    ] {
+        *sum = sum.saturating_add(more);
+    }
+}

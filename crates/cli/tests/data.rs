@@ -1,0 +1,156 @@
+//! `record --data`: what is known to be missed, and shared, is what is reported.
+
+mod support;
+
+use kerntune_profile::{Profile, Tables};
+use serde_json::Value;
+use support::{json, planted_kernel, work_dir};
+
+/// The program of `planted/sharing.c` as a workload for so many CPUs.
+fn workload(directory: &tempfile::TempDir, cpus: u32) -> String {
+    let source = support::checkout().join("crates/cli/tests/planted/sharing.c");
+    let program = directory.path().join("sharing");
+    let mut gcc = std::process::Command::new("gcc");
+    gcc.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-static", "-pthread"]);
+    gcc.arg("-I").arg(support::checkout().join("guest")).arg(source).arg("-o").arg(&program);
+    assert!(gcc.status().unwrap().success(), "{gcc:?}");
+    let program = program.display();
+    let text = format!(
+        "description = \"x\"\ncpus = {cpus}\nmemory_mb = 512\n[training]\n[[training.step]]\ncommand = [{0:?}]\n\
+         [measured]\n[[measured.step]]\ncommand = [{0:?}]\n",
+        program.to_string()
+    );
+    support::workload(directory, &text)
+}
+
+fn record(workload: &str, options: &[&str]) -> (String, Profile) {
+    let kernel = planted_kernel();
+    let mut line = vec!["record", "--kernel", &kernel, "--workload", workload, "--json"];
+    line.extend_from_slice(options);
+    let summary = json(line);
+    let id = summary["profile"].as_str().unwrap().to_owned();
+    let profile = Profile::load(&work_dir().join("profiles").join(&id)).unwrap();
+    (id, profile)
+}
+
+fn data(profile: &str, region: &str) -> Value {
+    json(["report", profile, "data", "--region", region, "--json"])
+}
+
+/// The lines that hold a variable.
+fn lines<'a>(report: &'a Value, object: &str) -> Vec<&'a Value> {
+    let lines = report["lines"].as_array().unwrap().iter();
+    lines
+        .filter(|line| line["pieces"].as_array().unwrap().iter().any(|piece| piece["object"] == object))
+        .collect()
+}
+
+/// Misses by region: of accesses, by path, and by place.
+fn sums(tables: &Tables) -> [Vec<[u64; 6]>; 3] {
+    let mut sums = [0, 1, 2].map(|_| vec![[0; 6]; tables.regions.len()]);
+    let mut add = |which: usize, region: u32, counts: [u64; 6]| {
+        for (sum, count) in sums[which][region as usize].iter_mut().zip(counts) {
+            *sum += count;
+        }
+    };
+    macro_rules! counts {
+        ($row:expr) => {
+            [$row.l1d_misses, $row.l2_misses, $row.l3_misses, $row.transfers, $row.dtlb_misses, $row.walks]
+        };
+    }
+    tables.data_accesses.iter().for_each(|row| add(0, row.region, counts!(row)));
+    tables.data_paths.iter().for_each(|row| add(1, row.region, counts!(row)));
+    tables.data_places.iter().for_each(|row| add(2, row.region, counts!(row)));
+    sums
+}
+
+#[test]
+fn planted_sharing_and_known_misses_are_found() {
+    let directory = tempfile::tempdir_in(work_dir()).unwrap();
+    let workload = workload(&directory, 2);
+    const WITH: &[&str] = &["--data", "--model", "skylake"];
+    const WITHOUT: &[&str] = &["--model", "skylake"];
+    planted_kernel();
+    // At once: each takes one CPU for half a minute, and what it counts does not depend on the others.
+    let recorded = std::thread::scope(|scope| {
+        let workload = workload.as_str();
+        let start = |options| scope.spawn(move || record(workload, options));
+        [WITH, WITH, WITHOUT].map(start).map(|thread| thread.join().unwrap())
+    });
+    let [(id, profile), (_, again), (plain_id, plain)] = recorded;
+
+    // Nothing is counted in one table and not in the others.
+    let [accesses, paths, places] = sums(&profile.tables);
+    assert_eq!(accesses, paths);
+    assert_eq!(accesses, places);
+
+    let shared = data(&id, "shared");
+    // Two counters in one line, of which each CPU has one: false sharing, by type and member.
+    let [line] = lines(&shared, "kt_counters")[..] else { panic!("{shared:#}") };
+    assert_eq!(line["sharing"], "false");
+    let transfers = line["transfers"].as_u64().unwrap();
+    assert!((590..=600).contains(&transfers), "each write but the first few: {line:#}");
+    for piece in line["pieces"].as_array().unwrap() {
+        assert_eq!(piece["type"], "struct kt_counters", "{piece:#}");
+        assert_eq!(piece["field"], format!("of_cpu{}", piece["cpu"]), "{piece:#}");
+        // From the first transfer on.
+        assert!((295..=300).contains(&piece["stores"].as_u64().unwrap()), "{piece:#}");
+    }
+    // One counter of both: the line is needed where it goes.
+    let [line] = lines(&shared, "kt_common")[..] else { panic!("{shared:#}") };
+    assert_eq!(line["sharing"], "true");
+    assert_eq!(line["pieces"][0]["field"], "of_both");
+    // A line for each: none goes anywhere.
+    assert!(lines(&shared, "kt_apart").is_empty(), "{shared:#}");
+    let by_field = shared["fields"].as_array().unwrap();
+    let counters: u64 = by_field
+        .iter()
+        .filter(|row| row["object"] == "kt_counters")
+        .map(|row| row["transfers"].as_u64().unwrap())
+        .sum();
+    assert_eq!(counters, transfers);
+
+    // Each line of 12 MiB once: none of them is in a cache of 8 MiB.
+    let walk = data(&id, "walk");
+    let user = &walk["modes"][1];
+    assert_eq!(user["mode"], "user");
+    let lines = 12 << 20 >> 6;
+    for event in ["l1d_misses", "l2_misses", "l3_misses"] {
+        let missed = user[event].as_u64().unwrap();
+        assert!((lines..lines + 200).contains(&missed), "{event}: {missed}");
+    }
+    assert!((lines..lines + 5000).contains(&user["loads"].as_u64().unwrap()), "{user:#}");
+
+    let text = support::run(["report", &id, "data", "--region", "shared", "--by", "line"]);
+    let row = text.lines().find(|row| row.contains("kt_counters")).unwrap();
+    assert!(
+        row.contains("false") && row.contains("struct kt_counters (variable kt_counters) of_cpu1"),
+        "{row}"
+    );
+
+    // The same again, to the last member; and without data the same as with it.
+    assert_eq!(again.tables, profile.tables);
+    let nothing = Tables {
+        data_accesses: Vec::new(),
+        data_paths: Vec::new(),
+        data_places: Vec::new(),
+        shared_lines: Vec::new(),
+        ..profile.tables
+    };
+    assert_eq!(plain.tables.regions, nothing.regions);
+    assert_eq!(plain.tables.functions, nothing.functions);
+    assert_eq!(plain.tables.model_events, nothing.model_events);
+    let report = support::run(["report", &plain_id, "data"]);
+    assert!(report.contains("record with --data"), "{report}");
+}
+
+#[test]
+fn a_model_without_data_is_named() {
+    let kernel = support::base_kernel();
+    let line = ["record", "--kernel", &kernel, "--workload", "rr", "--data", "--model", "pa-risc-720"];
+    support::fails(&mut support::kerntune(line), 2, &["pa-risc-720", "has no [data]"]);
+    let line = ["record", "--kernel", &kernel, "--workload", "rr", "--data", "--no-edges"];
+    support::fails(&mut support::kerntune(line), 2, &["--data", "--no-edges"]);
+    let line = ["record", "--kernel", &kernel, "--workload", "rr", "--data", "--no-functions"];
+    support::fails(&mut support::kerntune(line), 2, &["--data", "--no-functions"]);
+}

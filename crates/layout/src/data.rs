@@ -1,0 +1,337 @@
+//! Data caches and data TLBs of one or several cores. `touch` and `translate` run inside an emulator callback for
+//! almost every access to memory.
+
+use crate::config::{DataConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES};
+use crate::lru::LruSets;
+use std::ops::{Add, AddAssign, Sub};
+
+/// What accesses to data came to, in numbers of events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DataCounts {
+    /// Reads, each line and each element of a string instruction counted by itself.
+    pub loads: u64,
+    /// Writes, likewise.
+    pub stores: u64,
+    /// Lines that were not in the L1D.
+    pub l1d_misses: u64,
+    /// Of these, those that were to be written.
+    pub l1d_store_misses: u64,
+    /// Lines that the core's L2 did not have either.
+    pub l2_misses: u64,
+    /// Lines that no cache had.
+    pub l3_misses: u64,
+    /// Lines that were in another core's cache alone, which had written them.
+    pub transfers: u64,
+    /// Translations that were not in the first-level data TLB.
+    pub dtlb_misses: u64,
+    /// Translations that no TLB had: walks of the page table.
+    pub walks: u64,
+}
+
+impl DataCounts {
+    /// Whether anything was missed.
+    pub fn is_miss(&self) -> bool {
+        self.l1d_misses | self.dtlb_misses != 0
+    }
+
+    fn each(self, other: Self, f: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            loads: f(self.loads, other.loads),
+            stores: f(self.stores, other.stores),
+            l1d_misses: f(self.l1d_misses, other.l1d_misses),
+            l1d_store_misses: f(self.l1d_store_misses, other.l1d_store_misses),
+            l2_misses: f(self.l2_misses, other.l2_misses),
+            l3_misses: f(self.l3_misses, other.l3_misses),
+            transfers: f(self.transfers, other.transfers),
+            dtlb_misses: f(self.dtlb_misses, other.dtlb_misses),
+            walks: f(self.walks, other.walks),
+        }
+    }
+}
+
+impl Add for DataCounts {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        self.each(other, u64::saturating_add)
+    }
+}
+
+impl AddAssign for DataCounts {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for DataCounts {
+    type Output = Self;
+    fn sub(self, before: Self) -> Self {
+        self.each(before, |now, then| now - then)
+    }
+}
+
+/// What belongs to one core.
+#[derive(Debug, Clone)]
+struct Core {
+    l1d: LruSets,
+    l2: Option<LruSets>,
+    dtlb: LruSets,
+    /// For 2-MiB pages; absent where these share the entries of the small ones.
+    dtlb_large: Option<LruSets>,
+    stlb: Option<LruSets>,
+}
+
+/// The L1D, the data TLBs and the L2 of each core, and the L3 that they share, all with true LRU replacement.
+///
+/// The model is the plain one: no prefetch, no speculation, nothing of the memory's time. A line that is missed is put
+/// into each level. The L2 and the L3 hold code, too: [`DataCaches::code`] is told what the L1I misses. A core that writes
+/// a line takes it from the caches of all others (MESI without the state E).
+#[derive(Debug, Clone)]
+pub struct DataCaches {
+    cores: Vec<Core>,
+    l3: Option<LruSets>,
+    /// The core that wrote a line last and since when no other has touched it, plus 1; 0 if there is none.
+    owners: Vec<u8>,
+    line_shift: u32,
+}
+
+/// Physical memory of which it is known who wrote it, bytes: as much as a guest of ours has.
+const OWNED: u64 = 1 << 38;
+
+impl DataCaches {
+    /// Empty caches of these sizes for so many cores.
+    pub fn new(config: &DataConfig, line_bytes: u64, cores: usize) -> Self {
+        let cache = |size: u64, ways: u64| LruSets::new(size / line_bytes, ways, line_bytes);
+        let core = Core {
+            l1d: cache(config.l1d.size_bytes, config.l1d.ways),
+            l2: config.l2.map(|l2| cache(l2.size_bytes, l2.ways)),
+            dtlb: LruSets::new(config.dtlb.entries, config.dtlb.ways, SMALL_PAGE_BYTES),
+            dtlb_large: config
+                .dtlb_large
+                .map(|tlb| LruSets::new(tlb.entries, tlb.ways.unwrap_or(tlb.entries), LARGE_PAGE_BYTES)),
+            stlb: config.stlb.map(|tlb| LruSets::new(tlb.entries, tlb.ways, SMALL_PAGE_BYTES)),
+        };
+        Self {
+            cores: vec![core; cores],
+            l3: config.l3.map(|l3| cache(l3.size_bytes, l3.ways)),
+            owners: Vec::new(),
+            line_shift: line_bytes.trailing_zeros(),
+        }
+    }
+
+    /// log2 of the bytes of a line.
+    pub fn line_shift(&self) -> u32 {
+        self.line_shift
+    }
+
+    /// A core reads or writes a line, by its number in physical memory; adds what was missed.
+    #[inline]
+    pub fn touch(&mut self, core: usize, line: u64, store: bool, counts: &mut DataCounts) {
+        let several = self.cores.len() > 1;
+        let Some(own) = self.cores.get_mut(core) else { return };
+        let missed = own.l1d.misses(line, 0);
+        if missed {
+            counts.l1d_misses += 1;
+            counts.l1d_store_misses += u64::from(store);
+        }
+        if several && (missed || store) {
+            self.touch_shared(core, line, store, missed, counts);
+        } else if missed {
+            self.fill(core, line, counts);
+        }
+    }
+
+    /// Looks for a line behind the L1D.
+    #[inline]
+    fn fill(&mut self, core: usize, line: u64, counts: &mut DataCounts) {
+        let l2 = self.cores[core].l2.as_mut();
+        if l2.is_none_or(|l2| l2.misses(line, 0)) {
+            counts.l2_misses += 1;
+            let l3 = self.l3.as_mut();
+            counts.l3_misses += u64::from(l3.is_none_or(|l3| l3.misses(line, 0)));
+        }
+    }
+
+    fn touch_shared(&mut self, core: usize, line: u64, store: bool, missed: bool, counts: &mut DataCounts) {
+        let owner = self.owner(line);
+        let other = owner.checked_sub(1).map(usize::from).filter(|owner| *owner != core);
+        let held = other.is_some_and(|other| self.cores[other].holds(line));
+        if missed && held {
+            // It comes from there, and is in this core's caches from now on.
+            counts.transfers += 1;
+            counts.l2_misses += 1;
+            if let Some(l2) = &mut self.cores[core].l2 {
+                l2.misses(line, 0);
+            }
+            if let Some(l3) = &mut self.l3 {
+                l3.misses(line, 0);
+            }
+        } else if missed {
+            self.fill(core, line, counts);
+        }
+        if !store {
+            if other.is_some() {
+                self.set_owner(line, 0);
+            }
+        } else if owner != core as u8 + 1 {
+            for (_, other) in self.cores.iter_mut().enumerate().filter(|(number, _)| *number != core) {
+                other.forget(line);
+            }
+            self.set_owner(line, core as u8 + 1);
+        }
+    }
+
+    fn owner(&self, line: u64) -> u8 {
+        self.owners.get(line as usize).copied().unwrap_or(0)
+    }
+
+    fn set_owner(&mut self, line: u64, owner: u8) {
+        if line >= OWNED >> self.line_shift {
+            return;
+        }
+        let at = line as usize;
+        if at >= self.owners.len() {
+            if owner == 0 {
+                return;
+            }
+            // By a sixteenth, so that few lines do not cost much and many not often.
+            self.owners.resize(at + at / 16 + 4096, 0);
+        }
+        self.owners[at] = owner;
+    }
+
+    /// A core looks up the translation of an address; adds what was missed. `space` tells address spaces apart, as for
+    /// [`crate::FrontEnd::fetch`].
+    pub fn translate(&mut self, core: usize, address: u64, space: u64, large: bool, counts: &mut DataCounts) {
+        let Some(own) = self.cores.get_mut(core) else { return };
+        let shift = if large { LARGE_PAGE_BYTES } else { SMALL_PAGE_BYTES }.trailing_zeros();
+        let page = address >> shift;
+        // Large pages in a TLB of small ones are none of these.
+        let salt = space.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(large) << 62;
+        let first = match &mut own.dtlb_large {
+            Some(tlb) if large => tlb,
+            _ => &mut own.dtlb,
+        };
+        if first.misses(page, salt) {
+            counts.dtlb_misses += 1;
+            counts.walks += u64::from(own.stlb.as_mut().is_none_or(|stlb| stlb.misses(page, salt)));
+        }
+    }
+
+    /// A core's L1I misses a line of code, which takes room in the caches behind it; `salt` as [`crate::FrontEnd::fetch`]
+    /// makes it.
+    pub fn code(&mut self, core: usize, line: u64, salt: u64) {
+        // Apart from data, whose lines are numbers in physical memory.
+        let salt = salt ^ 1 << 61;
+        let Some(own) = self.cores.get_mut(core) else { return };
+        if own.l2.as_mut().is_none_or(|l2| l2.misses(line, salt)) {
+            if let Some(l3) = &mut self.l3 {
+                l3.misses(line, salt);
+            }
+        }
+    }
+}
+
+impl Core {
+    fn holds(&self, line: u64) -> bool {
+        self.l1d.has(line) || self.l2.as_ref().is_some_and(|l2| l2.has(line))
+    }
+
+    fn forget(&mut self, line: u64) {
+        self.l1d.forget(line);
+        if let Some(l2) = &mut self.l2 {
+            l2.forget(line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{L2Config, LargeTlbConfig, TlbConfig};
+
+    fn config() -> DataConfig {
+        DataConfig {
+            l1d: L2Config { size_bytes: 2 * 64, ways: 2 },
+            l2: Some(L2Config { size_bytes: 4 * 64, ways: 4 }),
+            l3: Some(L2Config { size_bytes: 8 * 64, ways: 8 }),
+            dtlb: TlbConfig { entries: 2, ways: 2 },
+            dtlb_large: Some(LargeTlbConfig { entries: 1, ways: None }),
+            stlb: Some(TlbConfig { entries: 4, ways: 4 }),
+        }
+    }
+
+    fn touch(caches: &mut DataCaches, core: usize, line: u64, store: bool) -> [u64; 4] {
+        let mut counts = DataCounts::default();
+        caches.touch(core, line, store, &mut counts);
+        [counts.l1d_misses, counts.l2_misses, counts.l3_misses, counts.transfers]
+    }
+
+    #[test]
+    fn each_level_holds_what_it_has_room_for() {
+        let mut caches = DataCaches::new(&config(), 64, 1);
+        for line in 0..8 {
+            assert_eq!(touch(&mut caches, 0, line, false), [1, 1, 1, 0]);
+        }
+        assert_eq!(touch(&mut caches, 0, 7, true), [0, 0, 0, 0]);
+        assert_eq!(touch(&mut caches, 0, 5, false), [1, 0, 0, 0]);
+        assert_eq!(touch(&mut caches, 0, 0, false), [1, 1, 0, 0]);
+        assert_eq!(touch(&mut caches, 0, 8, false), [1, 1, 1, 0]);
+        // Code drives data out of the L2, and is none.
+        for line in 0..4 {
+            caches.code(0, line, 0);
+        }
+        touch(&mut caches, 0, 20, false);
+        touch(&mut caches, 0, 21, false);
+        assert_eq!(touch(&mut caches, 0, 0, false)[1], 1);
+    }
+
+    #[test]
+    fn who_writes_takes_the_line_from_all_others() {
+        let mut caches = DataCaches::new(&config(), 64, 3);
+        assert_eq!(touch(&mut caches, 0, 9, true), [1, 1, 1, 0]);
+        assert_eq!(touch(&mut caches, 0, 9, true), [0, 0, 0, 0]);
+        // Written there: from cache to cache.
+        assert_eq!(touch(&mut caches, 1, 9, true), [1, 1, 0, 1]);
+        assert_eq!(touch(&mut caches, 0, 9, false), [1, 1, 0, 1]);
+        // Read by both: shared; a third gets it from the L3.
+        assert_eq!(touch(&mut caches, 1, 9, false), [0, 0, 0, 0]);
+        assert_eq!(touch(&mut caches, 2, 9, false), [1, 1, 0, 0]);
+        // To write what one has is no miss, but takes it from the others.
+        assert_eq!(touch(&mut caches, 1, 9, true), [0, 0, 0, 0]);
+        assert_eq!(touch(&mut caches, 2, 9, false), [1, 1, 0, 1]);
+    }
+
+    #[test]
+    fn what_was_written_and_has_left_the_caches_comes_from_behind_them() {
+        let mut caches = DataCaches::new(&config(), 64, 2);
+        touch(&mut caches, 0, 3, true);
+        for line in 10..14 {
+            touch(&mut caches, 0, line, true);
+        }
+        assert_eq!(touch(&mut caches, 1, 3, false), [1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn a_line_far_away_is_a_line() {
+        let mut caches = DataCaches::new(&config(), 64, 2);
+        assert_eq!(touch(&mut caches, 0, u64::MAX >> 6, true), [1, 1, 1, 0]);
+        assert_eq!(touch(&mut caches, 1, u64::MAX >> 6, true)[3], 0);
+    }
+
+    #[test]
+    fn large_pages_have_entries_of_their_own_and_spaces_are_apart() {
+        let mut caches = DataCaches::new(&config(), 64, 1);
+        let mut look = |address, space, large| {
+            let mut counts = DataCounts::default();
+            caches.translate(0, address, space, large, &mut counts);
+            [counts.dtlb_misses, counts.walks]
+        };
+        assert_eq!(look(0, 1, false), [1, 1]);
+        assert_eq!(look(0, 2, false), [1, 1]);
+        assert_eq!(look(4095, 1, false), [0, 0]);
+        assert_eq!(look(0, 0, true), [1, 1]);
+        assert_eq!(look(LARGE_PAGE_BYTES - 1, 0, true), [0, 0]);
+        assert_eq!(look(4096, 1, false), [1, 1]);
+        assert_eq!(look(0, 2, false), [1, 0], "the second level still has it");
+    }
+}

@@ -1,0 +1,536 @@
+//! Data: what a model's caches and TLBs missed, by type, member, function and path, and lines that CPUs take from each other.
+
+use super::{entry, Entry, Report};
+use crate::columns::{Columns, Side};
+use crate::head::Head;
+use crate::style::{printable, Role};
+use crate::unit::header;
+use crate::view::scope;
+use crate::{health, Result, Style};
+use clap::{Args, ValueEnum};
+use kerntune_compare::number::{fixed, grouped};
+use kerntune_profile::{Profile, ScopeTotals};
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Name and version of the JSON form, see `docs/json.md`.
+pub const SCHEMA: &str = "kerntune-data/1";
+
+/// `kerntune report PROFILE data`.
+pub const ENTRY: Entry = entry::<Options>("data", 14);
+
+/// What a profile without data says.
+const NO_DATA: &str = "Accesses to data were not followed: record with --data (docs/data.md).\n";
+
+/// Misses of accesses to data by type, member, function and path, and false sharing; of a model (docs/data.md)
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct Options {
+    /// Only this table
+    #[arg(long, value_name = "TABLE")]
+    pub by: Option<By>,
+    /// What tables are sorted by
+    #[arg(long, value_name = "EVENT", default_value = "l1d")]
+    pub sort: Event,
+    /// At most so many rows of a table; 40 in text (12 where there are several), all in JSON if not given
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// Only what happened in the regions of this name
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+}
+
+/// A table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// Structures, variables and slab caches
+    Type,
+    /// Their members
+    Field,
+    /// Functions whose instructions missed
+    Function,
+    /// Call paths
+    Path,
+    /// Lines that went from one CPU's cache to another's
+    Line,
+}
+
+/// An event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Event {
+    /// Misses of the L1D
+    #[default]
+    L1d,
+    /// Misses of the L2
+    L2,
+    /// Misses of all caches
+    L3,
+    /// Lines from other CPUs' caches
+    Transfers,
+    /// Misses of the first-level data TLB
+    Dtlb,
+    /// Walks of the page table
+    Walks,
+}
+
+/// What was missed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+struct Misses {
+    l1d_misses: u64,
+    l1d_store_misses: u64,
+    l2_misses: u64,
+    l3_misses: u64,
+    transfers: u64,
+    dtlb_misses: u64,
+    walks: u64,
+}
+
+impl Misses {
+    fn add(&mut self, more: Misses) {
+        for (sum, more) in [
+            (&mut self.l1d_misses, more.l1d_misses),
+            (&mut self.l1d_store_misses, more.l1d_store_misses),
+            (&mut self.l2_misses, more.l2_misses),
+            (&mut self.l3_misses, more.l3_misses),
+            (&mut self.transfers, more.transfers),
+            (&mut self.dtlb_misses, more.dtlb_misses),
+            (&mut self.walks, more.walks),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
+
+    fn of(&self, event: Event) -> u64 {
+        match event {
+            Event::L1d => self.l1d_misses,
+            Event::L2 => self.l2_misses,
+            Event::L3 => self.l3_misses,
+            Event::Transfers => self.transfers,
+            Event::Dtlb => self.dtlb_misses,
+            Event::Walks => self.walks,
+        }
+    }
+
+    fn cells(&self) -> [u64; 7] {
+        [
+            self.l1d_misses,
+            self.l1d_store_misses,
+            self.l2_misses,
+            self.l3_misses,
+            self.transfers,
+            self.dtlb_misses,
+            self.walks,
+        ]
+    }
+}
+
+/// The columns of a row that say what was missed.
+macro_rules! misses {
+    ($row:expr) => {
+        Misses {
+            l1d_misses: $row.l1d_misses,
+            l1d_store_misses: $row.l1d_store_misses,
+            l2_misses: $row.l2_misses,
+            l3_misses: $row.l3_misses,
+            transfers: $row.transfers,
+            dtlb_misses: $row.dtlb_misses,
+            walks: $row.walks,
+        }
+    };
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+struct Mode {
+    mode: &'static str,
+    loads: u64,
+    stores: u64,
+    #[serde(flatten)]
+    misses: Misses,
+}
+
+/// What data is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Place<'a> {
+    kind: &'a str,
+    /// The variable or the slab cache.
+    object: Option<&'a str>,
+    #[serde(rename = "type")]
+    type_name: Option<&'a str>,
+    /// Nothing in a table of types.
+    field: Option<&'a str>,
+}
+
+fn some(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+impl Place<'_> {
+    /// For people: `struct tcp_sock (slab TCP)`.
+    fn text(&self) -> String {
+        match (self.type_name, self.object) {
+            (Some(type_name), Some(object)) => format!("{type_name} ({} {object})", self.kind),
+            (None, Some(object)) => format!("{} {object}", self.kind),
+            (Some(type_name), None) => type_name.to_owned(),
+            (None, None) => format!("[{}]", self.kind),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct PlaceRow<'a> {
+    #[serde(flatten)]
+    place: Place<'a>,
+    #[serde(flatten)]
+    misses: Misses,
+}
+
+#[derive(Debug, Serialize)]
+struct FunctionRow<'a> {
+    function: &'a str,
+    #[serde(flatten)]
+    misses: Misses,
+}
+
+#[derive(Debug, Serialize)]
+struct PathRow<'a> {
+    /// From the outermost function to the one that missed.
+    path: Vec<&'a str>,
+    #[serde(flatten)]
+    misses: Misses,
+}
+
+/// A line that went from cache to cache.
+#[derive(Debug, Serialize)]
+struct LineRow<'a> {
+    /// In physical memory.
+    line: String,
+    transfers: u64,
+    /// `false` if nobody touches bytes that another CPU writes, otherwise `true`.
+    sharing: &'static str,
+    /// What is in it, by CPU.
+    pieces: Vec<Piece<'a>>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Piece<'a> {
+    cpu: u32,
+    /// Bytes from the beginning of the line.
+    at: u32,
+    #[serde(flatten)]
+    place: Place<'a>,
+    loads: u64,
+    stores: u64,
+    transfers: u64,
+}
+
+struct Found<'a> {
+    totals: ScopeTotals,
+    has_data: bool,
+    model: &'a str,
+    modes: [Mode; 2],
+    types: Vec<PlaceRow<'a>>,
+    fields: Vec<PlaceRow<'a>>,
+    functions: Vec<FunctionRow<'a>>,
+    paths: Vec<PathRow<'a>>,
+    lines: Vec<LineRow<'a>>,
+}
+
+/// What user code is called.
+const USER: &str = "[user code]";
+
+fn find<'a>(profile: &'a Profile, options: &Options) -> Result<Found<'a>> {
+    let tables = &profile.tables;
+    let scope = scope(profile, options.region.as_deref())?;
+    let mut modes = ["kernel", "user"].map(|mode| Mode { mode, ..Mode::default() });
+    for row in tables.data_accesses.iter().filter(|row| scope.contains(row.region)) {
+        let mode = &mut modes[usize::from(row.mode == "user")];
+        mode.loads = mode.loads.saturating_add(row.loads);
+        mode.stores = mode.stores.saturating_add(row.stores);
+        mode.misses.add(misses!(row));
+    }
+    let mut types: BTreeMap<Place, Misses> = BTreeMap::new();
+    let mut fields: BTreeMap<Place, Misses> = BTreeMap::new();
+    let mut functions: BTreeMap<&str, Misses> = BTreeMap::new();
+    for row in tables.data_places.iter().filter(|row| scope.contains(row.region)) {
+        let (object, type_name) = (some(&row.object), some(&row.type_name));
+        let place = Place { kind: &row.kind, object, type_name, field: None };
+        types.entry(place.clone()).or_default().add(misses!(row));
+        fields.entry(Place { field: some(&row.field), ..place }).or_default().add(misses!(row));
+        let function = row.function.known().map_or(USER, |function| tables.name(function));
+        functions.entry(function).or_default().add(misses!(row));
+    }
+    let mut paths: BTreeMap<&str, Misses> = BTreeMap::new();
+    for row in tables.data_paths.iter().filter(|row| scope.contains(row.region)) {
+        paths.entry(&row.path).or_default().add(misses!(row));
+    }
+    let sort = options.sort;
+    let mut types: Vec<_> = types.into_iter().map(|(place, misses)| PlaceRow { place, misses }).collect();
+    let mut fields: Vec<_> = fields.into_iter().map(|(place, misses)| PlaceRow { place, misses }).collect();
+    let mut functions: Vec<_> =
+        functions.into_iter().map(|(function, misses)| FunctionRow { function, misses }).collect();
+    let path = |path: &'a str| if path.is_empty() { Vec::new() } else { path.split(';').collect() };
+    let mut paths: Vec<_> =
+        paths.into_iter().map(|(names, misses)| PathRow { path: path(names), misses }).collect();
+    types.sort_by_key(|row| Reverse(row.misses.of(sort)));
+    fields.sort_by_key(|row| Reverse(row.misses.of(sort)));
+    functions.sort_by_key(|row| Reverse(row.misses.of(sort)));
+    paths.sort_by_key(|row| Reverse(row.misses.of(sort)));
+    Ok(Found {
+        totals: scope.totals(profile),
+        has_data: profile.manifest.capture.data,
+        model: profile.manifest.model.as_deref().unwrap_or_default(),
+        modes,
+        types,
+        fields,
+        functions,
+        paths,
+        lines: lines(profile, |region| scope.contains(region)),
+    })
+}
+
+/// Reads, writes and transfers of a line, by first byte, CPU and what is there.
+type Sums<'a> = BTreeMap<(u32, u32, Place<'a>), [u64; 3]>;
+
+fn lines(profile: &Profile, is_wanted: impl Fn(u32) -> bool) -> Vec<LineRow<'_>> {
+    let mut lines: BTreeMap<u64, Sums> = BTreeMap::new();
+    for row in profile.tables.shared_lines.iter().filter(|row| is_wanted(row.region)) {
+        let place = Place {
+            kind: &row.kind,
+            object: some(&row.object),
+            type_name: some(&row.type_name),
+            field: some(&row.field),
+        };
+        let sums = lines.entry(row.line.0).or_default().entry((row.at, row.cpu, place)).or_default();
+        for (sum, more) in sums.iter_mut().zip([row.loads, row.stores, row.transfers]) {
+            *sum = sum.saturating_add(more);
+        }
+    }
+    let mut rows: Vec<LineRow> = lines
+        .into_iter()
+        .map(|(line, pieces)| {
+            let pieces: Vec<Piece> = pieces
+                .into_iter()
+                .map(|((at, cpu, place), [loads, stores, transfers])| Piece {
+                    cpu,
+                    at,
+                    place,
+                    loads,
+                    stores,
+                    transfers,
+                })
+                .collect();
+            LineRow {
+                line: format!("{line:#x}"),
+                transfers: pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.transfers)),
+                sharing: sharing(&pieces),
+                pieces,
+            }
+        })
+        .filter(|row| row.transfers > 0)
+        .collect();
+    rows.sort_by_key(|row| Reverse((row.transfers, row.sharing == "false")));
+    rows
+}
+
+/// Whether CPUs take a line from each other for the same bytes (`true`) or for others (`false`).
+fn sharing(pieces: &[Piece]) -> &'static str {
+    let written: BTreeSet<(u32, u32)> =
+        pieces.iter().filter(|piece| piece.stores > 0).map(|piece| (piece.at, piece.cpu)).collect();
+    let meets = |piece: &Piece| written.iter().any(|(at, cpu)| *at == piece.at && *cpu != piece.cpu);
+    if pieces.iter().any(meets) {
+        "true"
+    } else {
+        "false"
+    }
+}
+
+/// A table with the columns of misses, and one on what they are of.
+fn table<'r>(title: &str, rows: impl Iterator<Item = (&'r Misses, String)>) -> Columns {
+    let mut table = Columns::new([
+        ("L1D", Side::Right),
+        ("of stores", Side::Right),
+        ("L2", Side::Right),
+        ("L3", Side::Right),
+        ("transfers", Side::Right),
+        ("dTLB", Side::Right),
+        ("walks", Side::Right),
+        (title, Side::Left),
+    ]);
+    for (misses, what) in rows {
+        let [a, b, c, d, e, f, g] = misses.cells().map(|cell| grouped(cell).into());
+        table.row([a, b, c, d, e, f, g, what.into()]);
+    }
+    table
+}
+
+/// Functions of a path that are shown, from the one that missed.
+const SHOWN: usize = 6;
+
+fn path_text(path: &[&str]) -> String {
+    let from_top: Vec<_> = path.iter().rev().take(SHOWN).map(|name| printable(name)).collect();
+    match from_top.is_empty() {
+        true => "[no function open]".into(),
+        false => from_top.join(" < ") + if path.len() > SHOWN { " < …" } else { "" },
+    }
+}
+
+/// What the CPUs do to a line, with the pieces of one member and CPU taken together.
+fn pieces(row: &LineRow) -> String {
+    let mut sums: BTreeMap<(u32, &Place), [u64; 2]> = BTreeMap::new();
+    for piece in &row.pieces {
+        let sum = sums.entry((piece.cpu, &piece.place)).or_default();
+        // Bytes of one access are in several pieces.
+        sum[0] = sum[0].max(piece.loads);
+        sum[1] = sum[1].max(piece.stores);
+    }
+    let mut by_cpu: BTreeMap<u32, Vec<(u64, String)>> = BTreeMap::new();
+    for ((cpu, place), [loads, stores]) in sums {
+        let what = format!(
+            "{}{}",
+            printable(&place.text()),
+            place.field.map(|field| format!(" {}", printable(field))).unwrap_or_default()
+        );
+        let text = format!("{what} ({} r, {} w)", grouped(loads), grouped(stores));
+        by_cpu.entry(cpu).or_default().push((loads.saturating_add(stores), text));
+    }
+    let lines: Vec<String> = by_cpu
+        .into_iter()
+        .map(|(cpu, mut places)| {
+            places.sort_by_key(|(count, _)| Reverse(*count));
+            let more = if places.len() > PIECES { ", …" } else { "" };
+            let places: Vec<String> = places.into_iter().take(PIECES).map(|(_, text)| text).collect();
+            format!("CPU {cpu}: {}{more}", places.join(", "))
+        })
+        .collect();
+    lines.join("; ")
+}
+
+/// Members of a line that are shown of one CPU.
+const PIECES: usize = 2;
+
+fn lines_table(found: &Found, top: usize) -> Columns {
+    let mut table = Columns::new([
+        ("transfers", Side::Right),
+        ("sharing", Side::Left),
+        ("line, by what CPUs read and write in it", Side::Left),
+    ]);
+    for row in found.lines.iter().take(top) {
+        table.row([grouped(row.transfers).into(), row.sharing.into(), pieces(row).into()]);
+    }
+    table
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    model: &'a str,
+    followed: bool,
+    modes: &'a [Mode],
+    types: &'a [PlaceRow<'a>],
+    fields: &'a [PlaceRow<'a>],
+    functions: &'a [FunctionRow<'a>],
+    paths: &'a [PathRow<'a>],
+    lines: &'a [LineRow<'a>],
+}
+
+/// Rows of each of several tables, if it is not said.
+const SEVERAL: usize = 12;
+
+impl Report for Options {
+    fn text(&self, profile: &Profile, style: Style) -> Result<String> {
+        let found = find(profile, self)?;
+        let mut out = header(&found.totals, self.region.as_deref());
+        if !found.has_data {
+            return Ok(out + NO_DATA);
+        }
+        for Mode { mode, loads, stores, misses } in &found.modes {
+            let all = loads.saturating_add(*stores);
+            out += &format!(
+                "{:<20} = {:>13} reads, {} writes; of 1,000: {} L1D, {} L2, {} L3, {} dTLB misses, {} walks\n",
+                format!("Accesses, {mode}"),
+                grouped(*loads),
+                grouped(*stores),
+                per_thousand(misses.l1d_misses, all),
+                per_thousand(misses.l2_misses, all),
+                per_thousand(misses.l3_misses, all),
+                per_thousand(misses.dtlb_misses, all),
+                per_thousand(misses.walks, all),
+            );
+        }
+        out += &style.paint(
+            Role::Faint,
+            &format!(
+                "Misses are those of the model {}. CPUs execute in turn: lines go from one to another more often where CPUs run at once.\n",
+                printable(found.model)
+            ),
+        );
+        let top = self.top.unwrap_or(if self.by.is_some() { crate::TOP } else { SEVERAL });
+        let wants = |by: By| self.by.is_none_or(|wanted| wanted == by);
+        if wants(By::Type) {
+            let rows = found.types.iter().take(top).map(|row| (&row.misses, printable(&row.place.text())));
+            out += &table("type", rows).below(found.types.len(), top, style);
+        }
+        if wants(By::Field) {
+            let rows = found.fields.iter().take(top).map(|row| {
+                let field = row.place.field.map(|field| format!("  {field}")).unwrap_or_default();
+                (&row.misses, printable(&(row.place.text() + &field)))
+            });
+            out += &table("type and member", rows).below(found.fields.len(), top, style);
+        }
+        if wants(By::Function) {
+            let rows = found.functions.iter().take(top).map(|row| (&row.misses, printable(row.function)));
+            out += &table("function", rows).below(found.functions.len(), top, style);
+        }
+        if wants(By::Path) {
+            let rows = found.paths.iter().take(top).map(|row| (&row.misses, path_text(&row.path)));
+            out += &table("path, from the function that missed", rows).below(found.paths.len(), top, style);
+        }
+        if wants(By::Line) && (self.by.is_some() || !found.lines.is_empty()) {
+            out += &lines_table(&found, top).below(found.lines.len(), top, style);
+        }
+        out += &health::text(profile, style);
+        Ok(out)
+    }
+
+    fn json(&self, profile: &Profile) -> Result<String> {
+        let found = find(profile, self)?;
+        let wants = |by: By| self.by.is_none_or(|wanted| wanted == by);
+        let top = |by: By, all: usize| if wants(by) { self.top.unwrap_or(all).min(all) } else { 0 };
+        crate::to_json(&Json {
+            head: Head::new(SCHEMA, profile, &self.region),
+            model: found.model,
+            followed: found.has_data,
+            modes: &found.modes,
+            types: &found.types[..top(By::Type, found.types.len())],
+            fields: &found.fields[..top(By::Field, found.fields.len())],
+            functions: &found.functions[..top(By::Function, found.functions.len())],
+            paths: &found.paths[..top(By::Path, found.paths.len())],
+            lines: &found.lines[..top(By::Line, found.lines.len())],
+        })
+    }
+}
+
+fn per_thousand(events: u64, accesses: u64) -> String {
+    match accesses {
+        0 => "0".into(),
+        all => fixed(events as f64 * 1000.0 / all as f64, 2),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(at: u32, cpu: u32, loads: u64, stores: u64) -> Piece<'static> {
+        let place = Place { kind: "variable", object: Some("x"), type_name: None, field: None };
+        Piece { cpu, at, place, loads, stores, transfers: 1 }
+    }
+
+    #[test]
+    fn sharing_is_false_if_nobody_touches_what_another_writes() {
+        assert_eq!(sharing(&[piece(0, 0, 0, 5), piece(8, 1, 0, 5)]), "false");
+        assert_eq!(sharing(&[piece(0, 0, 0, 5), piece(0, 1, 5, 0)]), "true");
+        assert_eq!(sharing(&[piece(0, 0, 5, 0), piece(0, 1, 5, 0), piece(4, 0, 0, 1)]), "false");
+    }
+}

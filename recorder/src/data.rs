@@ -4,20 +4,18 @@
 //! counted in regions. Only a miss asks who accesses what: it reads the kernel's own notes on the page. Accesses that the
 //! CPU makes by itself (page tables, what an interrupt pushes) are not seen.
 
-use crate::recorder::Recorder;
-use crate::Failure;
 use kerntune_isa::{AddressSpace, Cpu, Guest, Isa};
 use kerntune_layout::{DataCaches, DataConfig, DataCounts};
 use kerntune_trace::data::{
     Accesses, DataFile, DataSpec, Misses, PathMisses, Place, PlaceKind, PlaceMisses, RegionAccesses,
-    SharedLine, SharedPiece, SlabCache, SlabMark, SlabSpec, PIECE_BYTES,
+    SharedLine, SharedPiece, SlabCache, SlabMark, SlabSpec,
 };
 use kerntune_trace::VERSION;
 use std::collections::{BTreeMap, HashMap};
 
 /// No line and no page has this number.
-const NONE: u64 = u64::MAX;
-const PAGE_SHIFT: u32 = 12;
+pub(crate) const NONE: u64 = u64::MAX;
+pub(crate) const PAGE_SHIFT: u32 = 12;
 /// Bytes of a thread's stack at most (`THREAD_SIZE`).
 const STACK_BYTES: u64 = 16 << 10;
 /// Bits of the filter that says which lines may be shared.
@@ -38,36 +36,36 @@ pub struct Access {
 
 /// What belongs to one CPU.
 #[derive(Clone, Copy)]
-struct Core {
+pub(crate) struct Core {
     /// The line that was touched last, by its virtual number, and whether it may be written without further ado.
-    line: (u64, bool),
+    pub(crate) line: (u64, bool),
     /// Its number in physical memory, if it may be a shared one.
-    shared: Option<u64>,
+    pub(crate) shared: Option<u64>,
     /// The page that was touched last, by its virtual number.
-    page: u64,
+    pub(crate) page: u64,
     /// Physical address of the page table.
-    table: u64,
+    pub(crate) table: u64,
 }
 
 const NOWHERE: Core = Core { line: (NONE, false), shared: None, page: NONE, table: 0 };
 
 /// Caches, and what was counted.
 pub struct Data {
-    caches: DataCaches,
-    spec: DataSpec,
-    space: Option<AddressSpace>,
-    cores: Vec<Core>,
+    pub(crate) caches: DataCaches,
+    pub(crate) spec: DataSpec,
+    pub(crate) space: Option<AddressSpace>,
+    pub(crate) cores: Vec<Core>,
     /// Whether 2 MiB of the kernel's addresses are a large page, as far as is known.
-    large: HashMap<u64, bool>,
-    slabs: HashMap<u64, u32>,
-    regions: BTreeMap<u32, [DataCounts; 2]>,
-    paths: Vec<Vec<u32>>,
-    path_numbers: HashMap<u64, u32>,
-    by_path: HashMap<(u32, u32), DataCounts>,
-    by_place: HashMap<(u32, Option<u32>, Place), DataCounts>,
-    filter: Vec<u64>,
-    shared: HashMap<u64, BTreeMap<(u32, u32, u32), SharedPiece>>,
-    names: Vec<SlabCache>,
+    pub(crate) large: HashMap<u64, bool>,
+    pub(crate) slabs: HashMap<u64, u32>,
+    pub(crate) regions: BTreeMap<u32, [DataCounts; 2]>,
+    pub(crate) paths: Vec<Vec<u32>>,
+    pub(crate) path_numbers: HashMap<u64, u32>,
+    pub(crate) by_path: HashMap<(u32, u32), DataCounts>,
+    pub(crate) by_place: HashMap<(u32, Option<u32>, Place), DataCounts>,
+    pub(crate) filter: Vec<u64>,
+    pub(crate) shared: HashMap<u64, BTreeMap<(u32, u32, u32), SharedPiece>>,
+    pub(crate) names: Vec<SlabCache>,
 }
 
 impl Data {
@@ -102,18 +100,18 @@ impl Data {
         (*line, *shared) = ((NONE, false), None);
     }
 
-    fn filter_place(line: u64) -> (usize, u64) {
+    pub(crate) fn filter_place(line: u64) -> (usize, u64) {
         let hash = (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - FILTER_BITS)) as usize;
         (hash / 64, 1 << (hash % 64))
     }
 
-    fn may_be_shared(&self, line: u64) -> bool {
+    pub(crate) fn may_be_shared(&self, line: u64) -> bool {
         let (word, bit) = Self::filter_place(line);
         self.filter[word] & bit != 0
     }
 
     /// Looks up the translation of an address.
-    fn translate(
+    pub(crate) fn translate(
         &mut self,
         core: usize,
         address: u64,
@@ -144,7 +142,7 @@ impl Data {
     }
 
     /// What lies at a kernel address.
-    fn place(&mut self, address: u64, task: u64, per_cpu: &[u64], cpu: &mut dyn Cpu) -> Place {
+    pub(crate) fn place(&mut self, address: u64, task: u64, per_cpu: &[u64], cpu: &mut dyn Cpu) -> Place {
         let other = |kind| Place { kind, object: 0, offset: 0 };
         let Some(space) = self.space.filter(|_| Guest::is_kernel(address)) else {
             return other(PlaceKind::User);
@@ -234,7 +232,7 @@ impl Data {
     }
 
     /// The number of the path that these functions are.
-    fn path(&mut self, functions: impl Iterator<Item = u32> + Clone) -> u32 {
+    pub(crate) fn path(&mut self, functions: impl Iterator<Item = u32> + Clone) -> u32 {
         let mut hash = functions.clone().fold(0xcbf2_9ce4_8422_2325, |hash: u64, function| {
             (hash ^ u64::from(function)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
         });
@@ -318,7 +316,7 @@ fn accesses(counts: &DataCounts) -> Accesses {
 }
 
 /// What lies so many bytes further.
-fn moved(place: Place, bytes: i64) -> Place {
+pub(crate) fn moved(place: Place, bytes: i64) -> Place {
     match place.kind {
         PlaceKind::Image | PlaceKind::PerCpu => {
             Place { object: place.object.wrapping_add_signed(bytes), ..place }
@@ -334,143 +332,4 @@ fn moved(place: Place, bytes: i64) -> Place {
 fn read(cpu: &mut dyn Cpu, address: u64) -> Option<u64> {
     let mut bytes = [0; 8];
     cpu.read(address, &mut bytes).then(|| u64::from_le_bytes(bytes))
-}
-
-impl Recorder {
-    /// An instruction has read or written memory; `physical` says where that is, if it is memory.
-    ///
-    /// # Errors
-    /// None yet; callbacks have one form.
-    #[inline]
-    pub fn on_data(
-        &mut self,
-        access: Access,
-        physical: impl FnOnce() -> Option<u64>,
-        cpu: &mut dyn Cpu,
-    ) -> Result<(), Failure> {
-        let Some(data) = &mut self.data else { return Ok(()) };
-        let at = self.cpus.current();
-        let shift = data.caches.line_shift();
-        let (first, last) =
-            (access.address >> shift, access.address.wrapping_add(access.bytes.saturating_sub(1)) >> shift);
-        let core = &data.cores[at];
-        let same = first == core.line.0 && last == first && (core.line.1 || !access.store);
-        if same && (core.shared.is_none() || !self.recording) {
-            if self.recording {
-                self.count_access(&access, DataCounts::default());
-            }
-            return Ok(());
-        }
-        let Some(physical) = physical() else { return Ok(()) };
-        self.touch(access, first, physical, cpu);
-        // The rest of an access across the end of a line. Where the next page is in memory is not known.
-        if last != first && last << shift >> PAGE_SHIFT == access.address >> PAGE_SHIFT {
-            let address = last << shift;
-            let bytes = access.bytes - (address - access.address);
-            let physical = physical + (address - access.address);
-            self.touch(Access { address, bytes, ..access }, last, physical, cpu);
-        }
-        Ok(())
-    }
-
-    /// Accesses part of one line.
-    fn touch(&mut self, access: Access, virtual_line: u64, physical: u64, cpu: &mut dyn Cpu) {
-        let Some(data) = &mut self.data else { return };
-        let at = self.cpus.current();
-        let line = physical >> data.caches.line_shift();
-        let mut counts = DataCounts::default();
-        let page = access.address >> PAGE_SHIFT;
-        if data.cores[at].page != page {
-            let process = u64::from(self.threads.running().thread.tgid);
-            data.translate(at, access.address, process, &mut counts, cpu);
-            data.cores[at].page = page;
-        }
-        data.caches.touch(at, line, access.store, &mut counts);
-        let may_be_shared = data.may_be_shared(line);
-        let is_ours = access.store || (data.cores[at].line == (virtual_line, true));
-        data.cores[at].line = (virtual_line, is_ours);
-        data.cores[at].shared = may_be_shared.then_some(line);
-        if !self.recording {
-            return;
-        }
-        self.count_access(&access, counts);
-        if counts.is_miss() || may_be_shared {
-            self.attribute(&access, physical, &counts, cpu);
-        }
-    }
-
-    #[inline]
-    fn count_access(&mut self, access: &Access, counts: DataCounts) {
-        let (Some(data), Some(region)) = (&mut self.data, self.regions.open().last()) else { return };
-        let modes = data.regions.entry(region).or_default();
-        let sum = &mut modes[usize::from(!Guest::is_kernel(access.code))];
-        *sum += DataCounts { loads: u64::from(!access.store), stores: u64::from(access.store), ..counts };
-    }
-
-    /// Notes who missed what where.
-    fn attribute(&mut self, access: &Access, physical: u64, counts: &DataCounts, cpu: &mut dyn Cpu) {
-        let (Some(data), Some(region)) = (&mut self.data, self.regions.open().last()) else { return };
-        let at = self.cpus.current() as u32;
-        let line = physical >> data.caches.line_shift();
-        let bytes = 1 << data.caches.line_shift();
-        let from = physical % bytes / PIECE_BYTES * PIECE_BYTES;
-        let pieces =
-            (from..(physical % bytes + access.bytes.max(1)).min(bytes)).step_by(PIECE_BYTES as usize);
-        if !counts.is_miss() {
-            // It is told once what a piece is, and then only counted.
-            let Some(shared) = data.shared.get_mut(&line) else { return };
-            let known = |piece: u64| shared.contains_key(&(region, piece as u32, at));
-            if pieces.clone().all(known) {
-                for piece in pieces {
-                    if let Some(piece) = shared.get_mut(&(region, piece as u32, at)) {
-                        piece.loads += u64::from(!access.store);
-                        piece.stores += u64::from(access.store);
-                    }
-                }
-                return;
-            }
-        }
-        let stack = self.threads.running();
-        let place = data.place(access.address, stack.thread.task, &self.per_cpu.1, cpu);
-        if counts.is_miss() {
-            let functions = &self.planner.functions;
-            let function = Guest::is_kernel(access.code).then(|| functions.containing(access.code));
-            let path = data.path(stack.frames.iter().map(|(function, _)| *function));
-            *data.by_path.entry((region, path)).or_default() += *counts;
-            *data.by_place.entry((region, function, place)).or_default() += *counts;
-        }
-        if counts.transfers > 0 {
-            let (word, bit) = Data::filter_place(line);
-            data.filter[word] |= bit;
-            data.shared.entry(line).or_default();
-            data.cores[at as usize].shared = Some(line);
-        }
-        let Some(shared) = data.shared.get_mut(&line) else { return };
-        let start = physical % bytes;
-        for (number, piece) in pieces.enumerate() {
-            let entry = shared.entry((region, piece as u32, at)).or_insert(SharedPiece {
-                at: piece as u32,
-                cpu: at,
-                place: moved(place, piece as i64 - start as i64),
-                loads: 0,
-                stores: 0,
-                transfers: 0,
-            });
-            entry.loads += u64::from(!access.store);
-            entry.stores += u64::from(access.store);
-            entry.transfers += if number == 0 { counts.transfers } else { 0 };
-        }
-    }
-
-    /// The page table may be another one from here on.
-    pub(crate) fn look_at_page_table(&mut self, cpu: &mut dyn Cpu) {
-        if let Some(data) = &mut self.data {
-            let core = &mut data.cores[self.cpus.current()];
-            core.table = Guest::page_table(cpu);
-            core.page = NONE;
-            if data.space.is_none() && core.table != 0 {
-                data.space = Some(Guest::address_space(cpu));
-            }
-        }
-    }
 }

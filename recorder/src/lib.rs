@@ -25,6 +25,7 @@ const fn code() -> [u8; 16] {
     }
 }
 
+mod accesses;
 mod blocks;
 mod board;
 mod calls;

@@ -26,7 +26,7 @@ pub struct RecordDetail {
     #[arg(long)]
     pub weights: bool,
     /// Follow accesses to data through the model's caches and TLBs: misses by function, path and type, lines that several
-    /// CPUs write (docs/data.md); several times as slow
+    /// CPUs write (docs/data.md); takes longer
     #[arg(long)]
     pub data: bool,
     /// Write event tags of McRae's profiler that the guest puts to this port or memory window, or that the compiler placed

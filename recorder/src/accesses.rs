@@ -73,8 +73,10 @@ impl Recorder {
     #[inline]
     fn count_access(&mut self, access: &Access, counts: DataCounts) {
         let (Some(data), Some(region)) = (&mut self.data, self.regions.open().last()) else { return };
-        let modes = data.regions.entry(region).or_default();
-        let sum = &mut modes[usize::from(!Guest::is_kernel(access.code))];
+        if data.counted.0 != region {
+            data.put_away(region);
+        }
+        let sum = &mut data.counted.1[usize::from(!Guest::is_kernel(access.code))];
         *sum += DataCounts { loads: u64::from(!access.store), stores: u64::from(access.store), ..counts };
     }
 

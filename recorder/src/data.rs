@@ -59,6 +59,8 @@ pub struct Data {
     pub(crate) large: HashMap<u64, bool>,
     pub(crate) slabs: HashMap<u64, u32>,
     pub(crate) regions: BTreeMap<u32, [DataCounts; 2]>,
+    /// What was counted lately, in this region; not in `regions` yet.
+    pub(crate) counted: (u32, [DataCounts; 2]),
     pub(crate) paths: Vec<Vec<u32>>,
     pub(crate) path_numbers: HashMap<u64, u32>,
     pub(crate) by_path: HashMap<(u32, u32), DataCounts>,
@@ -79,6 +81,7 @@ impl Data {
             large: HashMap::new(),
             slabs: HashMap::new(),
             regions: BTreeMap::new(),
+            counted: (0, [DataCounts::default(); 2]),
             paths: Vec::new(),
             path_numbers: HashMap::new(),
             by_path: HashMap::new(),
@@ -252,8 +255,19 @@ impl Data {
         }
     }
 
+    /// Counts go to another region from here on.
+    #[cold]
+    pub(crate) fn put_away(&mut self, next: u32) {
+        let (region, counts) = std::mem::replace(&mut self.counted, (next, Default::default()));
+        if counts != [DataCounts::default(); 2] {
+            let sums = self.regions.entry(region).or_default();
+            sums.iter_mut().zip(counts).for_each(|(sum, more)| *sum += more);
+        }
+    }
+
     /// The file's contents.
     pub fn finish(&mut self) -> DataFile {
+        self.put_away(0);
         let by_path: BTreeMap<_, _> = std::mem::take(&mut self.by_path).into_iter().collect();
         let by_place: BTreeMap<_, _> = std::mem::take(&mut self.by_place).into_iter().collect();
         let mut shared: BTreeMap<(u32, u64), Vec<SharedPiece>> = BTreeMap::new();

@@ -1,5 +1,6 @@
-//! Finds the front-end models.
+//! Finds the front-end models and their parts.
 
 fn main() {
     kerntune_code::texts("machines");
+    kerntune_code::texts("machines/parts");
 }

@@ -14,6 +14,8 @@ pub struct BlockInfo {
     pub end: u64,
     /// Offsets of the instructions from `start`.
     pub offsets: Box<[u16]>,
+    /// Where the jump that ends it leads, if the instruction says so; else 0.
+    pub target: u64,
     /// How it ends.
     pub flow: Flow,
     /// Which exceptions of its last instruction count it.
@@ -70,6 +72,7 @@ impl Blocks {
             start: 0,
             last: 0,
             end: 0,
+            target: 0,
             offsets: Box::new([]),
             flow: Flow::Opaque,
             refusal: Refusal::NONE,
@@ -141,6 +144,7 @@ mod tests {
             start: 100,
             last: 107,
             end: 110,
+            target: 0,
             offsets: Box::new([0, 3, 7]),
             flow: Flow::Straight,
             refusal: Refusal::NONE,

@@ -11,8 +11,8 @@ pub struct Board {
     pub user: u64,
     /// Number of the last block that said it, see [`Recorder::running`](crate::Recorder::running).
     pub block: u64,
-    /// Address that follows the last completed block; 0 where going elsewhere is no branch. Kept only
-    /// where branches are followed.
+    /// Address that follows the last completed block; 0 where going elsewhere is no branch; see
+    /// [`not_taken`](crate::plan::not_taken). Kept only where branches are followed.
     pub next: u64,
     /// The call flag, see [`crate::plan`].
     pub call: u64,

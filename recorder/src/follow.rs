@@ -3,6 +3,7 @@
 use crate::board::Board;
 use crate::cpus::Own;
 use crate::data::Data;
+use crate::plan::not_taken;
 use crate::recorder::Recorder;
 use kerntune_isa::{Cpu, ExceptionFrame, Flow, Guest, Isa};
 use kerntune_layout::{BranchKind, FrontEnd, Mode, TakenBranch};
@@ -49,7 +50,7 @@ impl Recorder {
         })
     }
 
-    /// Control reaches block `id` from elsewhere than the block before it in memory.
+    /// Control reaches block `id` from elsewhere than the block before it in memory, or by a conditional branch.
     #[inline]
     pub fn on_jump(&mut self, board: &Board, id: u32) {
         let previous = board.block as u32;
@@ -59,6 +60,10 @@ impl Recorder {
         let Own { model, range_start, taken, .. } = &mut self.own;
         if let Some(model) = model {
             let mode = if user { Mode::User } else { Mode::Kernel };
+            if board.next == not_taken(target) {
+                model.not_taken(from.last, from.target, mode, from.space);
+                return;
+            }
             if *range_start != 0 && *range_start < from.end {
                 let run = (*range_start, from.end - 1);
                 fetch(model, &mut self.data, self.cpus.current(), run, mode, from.space);

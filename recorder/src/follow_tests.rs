@@ -49,6 +49,10 @@ struct Machine {
 
 impl Machine {
     fn new(edges: bool) -> Self {
+        Self::with_model(edges, None)
+    }
+
+    fn with_model(edges: bool, model: Option<String>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let spec = RecorderSpec {
             version: VERSION,
@@ -68,7 +72,7 @@ impl Machine {
             task: TaskOffsets { pid: 0, tgid: 4, comm: 8 },
             per_cpu: None,
             data: None,
-            model: None,
+            model,
         };
         let mut cpu = Registers::default();
         cpu.registers.insert(register("rsp"), STACK);
@@ -205,4 +209,31 @@ fn one_instruction_that_writes_elsewhere_is_a_block_like_others() {
     // The jump back to the store, and the timer is due after one instruction.
     machine.run(USER + 2, &code[2..5], 99);
     assert_eq!(machine.board.user, 5 + 1);
+}
+
+#[test]
+fn directions_are_told_of_whether_a_branch_is_taken_or_not() {
+    let config = kerntune_layout::FrontEndConfig::named("pa-risc-720+static").unwrap();
+    for (base, user) in [(USER, 1), (KERNEL, 0)] {
+        let mut machine = Machine::with_model(true, Some(config.to_toml()));
+        let wrong = |machine: &Machine| {
+            let counts = machine.recorder.own.model.as_ref().unwrap().second_level_counts().unwrap();
+            [counts.kernel, counts.user][user].direction_mispredictions
+        };
+        // `dec ecx; jnz base`, which is right to be guessed as taken, and a return.
+        let (head, tail) = ([0xff, 0xc9, 0x75, 0xfc], [0xc3]);
+        for _ in 0..3 {
+            machine.run(base, &head, 99);
+        }
+        assert_eq!((wrong(&machine), machine.recorder.own.taken[user]), (0, 2));
+        machine.run(base + 4, &tail, 99);
+        assert_eq!((wrong(&machine), machine.recorder.own.taken[user]), (1, 2));
+        // `jz` forward, not taken, then taken.
+        machine.run(base + 0x20, &[0x74, 0x02], 99);
+        machine.run(base + 0x22, &[0xeb, 0xfc], 99);
+        assert_eq!((wrong(&machine), machine.recorder.own.taken[user]), (1, 3));
+        machine.run(base + 0x20, &[0x74, 0x02], 99);
+        machine.run(base + 0x24, &tail, 99);
+        assert_eq!((wrong(&machine), machine.recorder.own.taken[user]), (2, 5));
+    }
 }

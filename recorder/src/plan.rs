@@ -49,7 +49,8 @@ pub enum Callback {
     Exception,
     /// The block (number), whose last instruction does not end every block, begins, and is counted.
     Announce,
-    /// Control reaches the block (number) from elsewhere than the block before it in memory.
+    /// Control reaches the block (number) from elsewhere than the block before it in memory, or by a conditional branch
+    /// where directions are guessed.
     Jump,
     /// A function's first instruction.
     Entry,
@@ -177,6 +178,8 @@ pub struct Planner {
     pub has_model: bool,
     /// Whether accesses to data are followed.
     pub data: bool,
+    /// Whether conditional branches that are not taken are told of, too.
+    pub directions: bool,
     /// Kernel addresses of inline points.
     pub points: HashMap<u64, u32>,
     pub tags: Option<TagWindow>,
@@ -232,6 +235,7 @@ impl Planner {
             capture,
             has_model,
             data: false,
+            directions: false,
             points: HashMap::new(),
             tags: None,
             jumps: Vec::new(),
@@ -431,7 +435,11 @@ impl Planner {
         let (Some(last), user) = (block.insns.last(), block.info.user) else { return };
         let at = block.insns.len() - 1;
         if self.follows_branches() {
-            let next = if block.info.flow == Flow::Opaque { 0 } else { last.end() };
+            let next = match block.info.flow {
+                Flow::Opaque => 0,
+                Flow::Branch(EdgeKind::Conditional) if self.directions => not_taken(last.end()),
+                _ => last.end(),
+            };
             out.push(Some(at), Action::Store { field: offset_of!(Board, next), value: next });
         }
         if block.ending == Ending::Halt && !user {
@@ -516,6 +524,13 @@ impl Planner {
             self.jumps.len() - 1
         }) as u32
     }
+}
+
+/// What [`Board::next`] says after a conditional branch where directions are guessed: no block begins there, so that
+/// [`Callback::Jump`] is called whether it is taken or not. Addresses of one half are turned into those of the other,
+/// where no branch leads.
+pub fn not_taken(next: u64) -> u64 {
+    !next
 }
 
 /// The list under way.

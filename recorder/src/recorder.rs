@@ -14,7 +14,7 @@ use crate::threads::Threads;
 use crate::user::Binaries;
 use crate::writer::TraceWriter;
 use crate::Failure;
-use kerntune_isa::{Cpu, Guest, Insn, Isa};
+use kerntune_isa::{Cpu, Ending, Guest, Insn, Isa};
 use kerntune_layout::{FrontEnd, FrontEndConfig};
 use kerntune_trace::{Event, Health, RecorderSpec, Weights, VERSION};
 use std::collections::HashMap;
@@ -85,6 +85,7 @@ impl Recorder {
         let data = data(spec, cpus)?;
         let mut planner = Planner::new(functions, binaries, capture, own.model.is_some());
         planner.data = data.is_some();
+        planner.directions = own.model.as_ref().is_some_and(FrontEnd::guesses_directions);
         planner.points = spec.points.iter().copied().zip(0..).collect();
         planner.tags = spec.tags;
         Ok(Self {
@@ -127,6 +128,10 @@ impl Recorder {
             start: first.address,
             last: last.address,
             end: last.end(),
+            target: match ending {
+                Ending::Jump { target } => target.unwrap_or(0),
+                _ => 0,
+            },
             offsets: insns.iter().map(|insn| (insn.address - first.address) as u16).collect(),
             flow,
             refusal: Guest::refusal(last, user),

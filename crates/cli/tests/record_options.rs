@@ -229,6 +229,24 @@ fn a_model_with_more_parts_counts_more_and_nothing_else_differently() {
     }
 }
 
+/// Directions are guessed of the same run: what else is counted stays, and a better predictor is wrong less often.
+#[test]
+fn directions_are_guessed_by_the_part_that_is_named() {
+    let kernel = support::base_kernel();
+    let (_, zen4) = record(&kernel, &["--model", "zen4"]);
+    let wrong = ["static", "gshare", "tage"].map(|part| {
+        let (summary, profile) = record(&kernel, &["--model", &format!("zen4+{part}")]);
+        assert_eq!(profile.tables.regions, zen4.tables.regions, "{part}");
+        assert_eq!(profile.tables.model_events.len(), 5 * zen4.tables.regions.len());
+        let regions = summary["regions"].as_array().unwrap();
+        regions
+            .iter()
+            .filter_map(|region| region["model_events"]["direction_misprediction"].as_f64())
+            .sum::<f64>()
+    });
+    assert!(wrong[0] > 2.0 * wrong[1] && wrong[1] > wrong[2] && wrong[2] > 0.0, "{wrong:?}");
+}
+
 #[test]
 fn tags_are_written_where_they_were_said() {
     let kernel = support::base_kernel();

@@ -65,7 +65,9 @@ pub fn texts(folder: &str) {
     let directory = crate::workspace(&crate_directory).join(folder);
     println!("cargo:rerun-if-changed={}", directory.display());
     let target = variable("OUT_DIR").join(folder).with_extension("rs");
-    fs::write(&target, listing(&directory))
+    let written = fs::create_dir_all(target.parent().unwrap_or(Path::new(".")));
+    written
+        .and_then(|()| fs::write(&target, listing(&directory)))
         .unwrap_or_else(|error| panic!("cannot write {}: {error}", target.display()));
 }
 

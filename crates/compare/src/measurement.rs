@@ -36,6 +36,7 @@ impl OperationCounters {
             (&mut self.events.btb_l2_hits, region.events.btb_l2_hits),
             (&mut self.events.btb_misses, region.events.btb_misses),
             (&mut self.events.mispredictions, region.events.mispredictions),
+            (&mut self.events.direction_mispredictions, region.events.direction_mispredictions),
         ] {
             *sum = sum.saturating_add(figure);
         }

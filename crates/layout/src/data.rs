@@ -233,7 +233,7 @@ impl DataCaches {
 
 impl Core {
     fn holds(&self, line: u64) -> bool {
-        self.l1d.has(line) || self.l2.as_ref().is_some_and(|l2| l2.has(line))
+        self.l1d.has(line, 0) || self.l2.as_ref().is_some_and(|l2| l2.has(line, 0))
     }
 
     fn forget(&mut self, line: u64) {

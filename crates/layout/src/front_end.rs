@@ -61,7 +61,7 @@ impl AddAssign for Counts {
 }
 
 /// The L1I and the iTLB of one core, both with true LRU replacement; and if the model has them, the L2 behind the
-/// L1I and what predicts the targets of branches.
+/// L1I and what predicts the targets and directions of branches.
 ///
 /// The model is the plain one: no prefetch unless it is asked for, no speculation, no data in the L2, no TLB flush at a
 /// context switch (entries are tagged, as with PCIDs). All kernel-mode fetches are taken to be
@@ -153,6 +153,20 @@ impl FrontEnd {
     pub fn branch(&mut self, branch: &TakenBranch, mode: Mode, space: u64) {
         if let Some(second_level) = &mut self.second_level {
             second_level.branch(branch, salt(space), mode);
+        }
+    }
+
+    /// Whether [`FrontEnd::not_taken`] makes a difference.
+    pub fn guesses_directions(&self) -> bool {
+        self.second_level.as_ref().is_some_and(|second_level| second_level.guesses_directions())
+    }
+
+    /// A conditional branch at `source` is not taken, which leads to `target` if it is; `space` as for
+    /// [`FrontEnd::fetch`].
+    #[inline]
+    pub fn not_taken(&mut self, source: u64, target: u64, mode: Mode, space: u64) {
+        if let Some(second_level) = &mut self.second_level {
+            second_level.not_taken(source, target, salt(space), mode);
         }
     }
 

@@ -1,5 +1,5 @@
-//! The front-end model: what an instruction stream costs in L1I and iTLB misses, and in L2 misses and branch targets
-//! not known in time if the model has these parts; function order:
+//! The front-end model: what an instruction stream costs in L1I and iTLB misses, and in L2 misses, branch targets
+//! not known in time and wrong guesses of directions if the model has these parts; function order:
 //! where functions should lie so that it costs less ([`order`], which has an introduction of its own); and where the
 //! blocks of a function should lie ([`blocks`]).
 //!
@@ -25,10 +25,12 @@
 pub mod blocks;
 mod config;
 mod data;
+mod direction;
 mod front_end;
 mod lru;
 mod mode;
 pub mod order;
+mod parts;
 mod second_level;
 
 pub use config::{
@@ -36,6 +38,7 @@ pub use config::{
     PrefetchConfig, TlbConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
 };
 pub use data::{DataCaches, DataCounts};
+pub use direction::DirectionConfig;
 pub use front_end::{Counts, FrontEnd, ModeCounts};
 pub use mode::Mode;
 pub use second_level::{BranchKind, SecondLevelCounts, SecondLevelEvent, SecondLevelModeCounts, TakenBranch};
@@ -110,6 +113,14 @@ pub enum Error {
         "no front-end model \"{name}\" is built in (there are: {known}); give the path of a .toml file for another"
     )]
     UnknownModel {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// No part of that name is built in.
+    #[error("no part \"{name}\" of front-end models is built in (there are: {known}); models and parts are named as in zen4+tage")]
+    UnknownPart {
         /// The name asked for.
         name: String,
         /// The names there are.

@@ -102,9 +102,9 @@ impl LruSets {
         self.tags[first..first + self.ways].contains(&tag)
     }
 
-    /// Whether a block without salt is there.
-    pub(crate) fn has(&self, block: u64) -> bool {
-        self.holds(block, tag(block, 0))
+    /// Whether a block is there.
+    pub(crate) fn has(&self, block: u64, salt: u64) -> bool {
+        self.holds(block, tag(block, salt))
     }
 
     /// Throws a block without salt out, if it is there.

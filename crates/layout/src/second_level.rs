@@ -1,7 +1,9 @@
-//! The second level: the second-level cache and the prediction of where branches lead. Only of
-//! models that have such parts, and asked only for lines that the L1I misses and for branches that are taken.
+//! The second level: the second-level cache and the prediction of where branches lead and whether they are taken. Only of
+//! models that have such parts, and asked only for lines that the L1I misses and for branches that are taken, and where
+//! directions are guessed for those that are not.
 
 use crate::config::{BranchConfig, BtbConfig, FrontEndConfig};
+use crate::direction::Direction;
 use crate::lru::LruSets;
 use crate::Mode;
 use serde::{Deserialize, Serialize};
@@ -18,16 +20,19 @@ pub enum SecondLevelEvent {
     BtbMiss,
     /// [`SecondLevelModeCounts::mispredictions`].
     Misprediction,
+    /// [`SecondLevelModeCounts::direction_mispredictions`].
+    DirectionMisprediction,
 }
 
 impl SecondLevelEvent {
-    /// The name in recordings and profiles, `l2_miss`; that of its cost in model files.
+    /// The name in recordings and profiles, `l2_miss`; that of its cost in model files, where both mispredictions have one.
     pub fn name(self) -> &'static str {
         match self {
             Self::L2Miss => "l2_miss",
             Self::BtbL2Hit => "btb_l2_hit",
             Self::BtbMiss => "btb_miss",
             Self::Misprediction => "misprediction",
+            Self::DirectionMisprediction => "direction_misprediction",
         }
     }
 }
@@ -44,6 +49,8 @@ pub struct SecondLevelModeCounts {
     /// Taken branches after which something else was fetched: conditional and indirect ones that no BTB had,
     /// indirect ones with a target that they did not have lately, returns to elsewhere than the return stack says.
     pub mispredictions: u64,
+    /// Conditional branches whose direction was guessed wrong.
+    pub direction_mispredictions: u64,
 }
 
 /// Events by mode. The difference of two readings is what happened between them.
@@ -63,6 +70,7 @@ impl SecondLevelModeCounts {
             SecondLevelEvent::BtbL2Hit => self.btb_l2_hits,
             SecondLevelEvent::BtbMiss => self.btb_misses,
             SecondLevelEvent::Misprediction => self.mispredictions,
+            SecondLevelEvent::DirectionMisprediction => self.direction_mispredictions,
         }
     }
 }
@@ -75,6 +83,7 @@ impl Sub for SecondLevelModeCounts {
             btb_l2_hits: self.btb_l2_hits - before.btb_l2_hits,
             btb_misses: self.btb_misses - before.btb_misses,
             mispredictions: self.mispredictions - before.mispredictions,
+            direction_mispredictions: self.direction_mispredictions - before.direction_mispredictions,
         }
     }
 }
@@ -94,6 +103,7 @@ impl Add for SecondLevelModeCounts {
             btb_l2_hits: self.btb_l2_hits + other.btb_l2_hits,
             btb_misses: self.btb_misses + other.btb_misses,
             mispredictions: self.mispredictions + other.mispredictions,
+            direction_mispredictions: self.direction_mispredictions + other.direction_mispredictions,
         }
     }
 }
@@ -140,6 +150,7 @@ pub struct TakenBranch {
 pub(crate) struct SecondLevel {
     l2: Option<LruSets>,
     targets: Option<Targets>,
+    direction: Option<Direction>,
     counts: SecondLevelCounts,
 }
 
@@ -149,9 +160,11 @@ impl SecondLevel {
         let line_bytes = config.l1i.line_bytes;
         let l2 = config.l2.map(|l2| LruSets::new(l2.size_bytes / line_bytes, l2.ways, line_bytes));
         let targets = config.branch.as_ref().map(Targets::new);
-        (l2.is_some() || targets.is_some()).then_some(Self {
+        let direction = config.direction.as_ref().map(Direction::new);
+        (l2.is_some() || targets.is_some() || direction.is_some()).then_some(Self {
             l2,
             targets,
+            direction,
             counts: SecondLevelCounts::default(),
         })
     }
@@ -172,15 +185,34 @@ impl SecondLevel {
 
     /// A branch is taken.
     pub(crate) fn branch(&mut self, branch: &TakenBranch, salt: u64, mode: Mode) {
-        let Some(targets) = &mut self.targets else { return };
-        let outcome = targets.predict(branch, salt);
+        let wrong_way = branch.kind == BranchKind::Conditional
+            && self
+                .direction
+                .as_mut()
+                .is_some_and(|direction| !direction.guess(branch.source, branch.target, true, salt));
+        let outcome = self.targets.as_mut().map_or(Outcome::InTime, |targets| targets.predict(branch, salt));
         let counts = self.counts.mode(mode);
         match outcome {
+            // What follows in memory was fetched, whether its target was known or not.
+            _ if wrong_way => counts.direction_mispredictions += 1,
             Outcome::InTime => {}
             Outcome::Late => counts.btb_l2_hits += 1,
             Outcome::Decoded => counts.btb_misses += 1,
             Outcome::Wrong => counts.mispredictions += 1,
         }
+    }
+
+    pub(crate) fn guesses_directions(&self) -> bool {
+        self.direction.is_some()
+    }
+
+    /// A conditional branch is not taken. If it was guessed to be, its target was fetched; but not where branch target
+    /// buffers are all that tells where branches are, and none knows it.
+    pub(crate) fn not_taken(&mut self, source: u64, target: u64, salt: u64, mode: Mode) {
+        let Some(direction) = &mut self.direction else { return };
+        let wrong = direction.guess(source, target, false, salt)
+            && self.targets.as_ref().is_none_or(|targets| targets.knows(source, salt));
+        self.counts.mode(mode).direction_mispredictions += u64::from(wrong);
     }
 
     pub(crate) fn counts(&self) -> SecondLevelCounts {
@@ -196,6 +228,7 @@ impl SecondLevel {
         l2.into_iter()
             .chain(late.map(|_| SecondLevelEvent::BtbL2Hit))
             .chain(branches.into_iter().flatten())
+            .chain(self.direction.as_ref().map(|_| SecondLevelEvent::DirectionMisprediction))
             .collect()
     }
 }
@@ -226,8 +259,8 @@ enum Outcome {
 /// indirect branches.
 ///
 /// Of an indirect branch any target that it had lately and that still has an entry is taken to be predicted: which
-/// one comes next, histories tell that nobody has published. Directions of conditional branches are taken to be
-/// predicted likewise, once the branch is known.
+/// one comes next, histories tell that nobody has published. Directions of conditional branches are [`Direction`]'s, or
+/// taken to be predicted likewise, once the branch is known.
 #[derive(Debug, Clone)]
 struct Targets {
     btb: LruSets,
@@ -245,6 +278,11 @@ impl Targets {
             returns: config.return_stack.map(ReturnStack::new),
             indirect: config.indirect.map(table),
         }
+    }
+
+    /// Whether a branch target buffer has the branch.
+    fn knows(&self, source: u64, salt: u64) -> bool {
+        self.btb.has(source, salt) || self.btb_l2.as_ref().is_some_and(|l2| l2.has(source, salt))
     }
 
     fn predict(&mut self, branch: &TakenBranch, salt: u64) -> Outcome {
@@ -323,8 +361,13 @@ mod tests {
         (fe.second_level_counts().unwrap() - before).kernel
     }
 
-    const IN_TIME: SecondLevelModeCounts =
-        SecondLevelModeCounts { l2_misses: 0, btb_l2_hits: 0, btb_misses: 0, mispredictions: 0 };
+    const IN_TIME: SecondLevelModeCounts = SecondLevelModeCounts {
+        l2_misses: 0,
+        btb_l2_hits: 0,
+        btb_misses: 0,
+        mispredictions: 0,
+        direction_mispredictions: 0,
+    };
     const LATE: SecondLevelModeCounts = SecondLevelModeCounts { btb_l2_hits: 1, ..IN_TIME };
     const DECODED: SecondLevelModeCounts = SecondLevelModeCounts { btb_misses: 1, ..IN_TIME };
     const WRONG: SecondLevelModeCounts = SecondLevelModeCounts { mispredictions: 1, ..IN_TIME };
@@ -410,6 +453,44 @@ mod tests {
             [TEXT, TEXT, TEXT + 64, TEXT].map(|target| through(&mut fe, target)),
             [WRONG, IN_TIME, WRONG, IN_TIME]
         );
+    }
+
+    /// A conditional branch that is taken or not: whether its direction was guessed wrong, and whether its target was.
+    fn way(fe: &mut FrontEnd, source: u64, target: u64, taken: bool) -> (u64, u64) {
+        let before = fe.second_level_counts().unwrap();
+        if taken {
+            take(fe, BranchKind::Conditional, source, target);
+        } else {
+            fe.not_taken(source, target, Mode::Kernel, 0);
+        }
+        let counts = (fe.second_level_counts().unwrap() - before).kernel;
+        (counts.direction_mispredictions, counts.mispredictions)
+    }
+
+    #[test]
+    fn directions_alone_are_guessed_of_every_conditional_branch() {
+        let mut fe = front_end("[direction]\nkind = \"static\"\n");
+        assert_eq!(fe.second_level_events(), [SecondLevelEvent::DirectionMisprediction]);
+        assert_eq!(way(&mut fe, TEXT + 64, TEXT, true), (0, 0));
+        assert_eq!(way(&mut fe, TEXT + 64, TEXT, false), (1, 0));
+        assert_eq!(way(&mut fe, TEXT, TEXT + 64, true), (1, 0));
+        assert_eq!(way(&mut fe, TEXT, TEXT + 64, false), (0, 0));
+        assert_eq!(take(&mut fe, BranchKind::Jump, TEXT, TEXT + 64), IN_TIME);
+    }
+
+    #[test]
+    fn a_wrong_direction_and_an_unknown_target_are_one_event() {
+        let mut fe =
+            front_end("[direction]\nkind = \"static\"\n[branch]\n[branch.btb]\nentries = 4\nways = 4\n");
+        // Guessed to be taken, but nobody knew that there is a branch.
+        assert_eq!(way(&mut fe, TEXT + 64, TEXT, true), (0, 1));
+        assert_eq!(way(&mut fe, TEXT + 64, TEXT, true), (0, 0));
+        assert_eq!(way(&mut fe, TEXT + 64, TEXT, false), (1, 0));
+        // Not known, and so not followed.
+        assert_eq!(way(&mut fe, TEXT + 128, TEXT, false), (0, 0));
+        // Guessed not to be taken: one event, and the target is known from now on.
+        assert_eq!(way(&mut fe, TEXT, TEXT + 64, true), (1, 0));
+        assert_eq!(take(&mut fe, BranchKind::Jump, TEXT, TEXT + 64), IN_TIME);
     }
 
     #[test]

@@ -29,6 +29,10 @@ const WORDS: &[&str] = &[
     "[branch.btb_l2]",
     "[branch.indirect]",
     "[cycles]",
+    "[direction]",
+    "kind = \"static\"",
+    "kind = \"tage\"",
+    "history = 64",
     "ways = 5",
     "entries = 6656",
     "size_bytes = 1310720",
@@ -42,11 +46,13 @@ const WORDS: &[&str] = &[
 
 /// One of the built-in files with some of its words replaced.
 fn broken() -> impl Strategy<Value = String> {
-    let names: Vec<&str> = FrontEndConfig::built_in().collect();
+    let names: Vec<String> = FrontEndConfig::built_in()
+        .flat_map(|name| ["", "+gshare", "+tage+next-line"].map(|parts| format!("{name}{parts}")))
+        .collect();
     let change = (any::<prop::sample::Index>(), prop::sample::select(WORDS), any::<bool>());
     (prop::sample::select(names), prop::collection::vec(change, 0..4)).prop_map(|(name, changes)| {
-        let text = FrontEndConfig::named_text(name).unwrap();
-        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let text = FrontEndConfig::named(&name).unwrap().to_toml();
+        let lines = text.lines();
         let mut words: Vec<&str> = lines.flat_map(|line| line.split(' ').chain(["\n"])).collect();
         for (at, word, insert) in changes {
             let at = at.index(words.len());
@@ -81,13 +87,14 @@ proptest! {
                 let branch = TakenBranch { source: start + at, after: start + at + 5, target: start, kind };
                 front_end.branch(&branch, Mode::User, at % 3);
             }
+            front_end.not_taken(start, start + at, Mode::User, at % 3);
         }
-        let taken = 200 * 6;
+        let branches = 200 * 7;
         let counted = front_end.second_level_counts().map_or(0, |counts| {
             let user = counts.user;
-            user.btb_l2_hits + user.btb_misses + user.mispredictions
+            user.btb_l2_hits + user.btb_misses + user.mispredictions + user.direction_mispredictions
         });
-        prop_assert!(counted <= taken, "each branch is one event at most: {}", counted);
+        prop_assert!(counted <= branches, "each branch is one event at most: {}", counted);
         prop_assert_eq!(config.branch.is_none() && config.l2.is_none(), front_end.second_level_counts().is_none());
     }
 }

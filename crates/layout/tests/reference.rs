@@ -76,6 +76,7 @@ fn config() -> impl Strategy<Value = FrontEndConfig> {
             prefetch,
             data: None,
             branch: None,
+            direction: None,
             itlb_large: large.map(|(ways, sets)| LargeTlbConfig { entries: ways * sets, ways: Some(ways) }),
         },
     )

@@ -127,6 +127,8 @@ kinds! {
         BtbMiss = "btb_miss",
         /// A taken branch after which something else was fetched.
         Misprediction = "misprediction",
+        /// A conditional branch whose direction was guessed wrong.
+        DirectionMisprediction = "direction_misprediction",
     }
 }
 

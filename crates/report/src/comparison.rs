@@ -124,8 +124,16 @@ fn legend(comparison: &Comparison, style: Style) -> String {
 pub(crate) fn model_name(comparison: &Comparison) -> String {
     match comparison.model.as_str() {
         "" => "see docs/measuring.md".into(),
-        model => format!("machines/{}.toml", printable(model)),
+        model => model_files(model),
     }
+}
+
+/// The files of a model and of its parts, of `zen4+tage` two.
+pub(crate) fn model_files(model: &str) -> String {
+    let model = printable(model).to_string();
+    let mut names = model.split('+');
+    let first = format!("machines/{}.toml", names.next().unwrap_or_default());
+    names.fold(first, |files, part| format!("{files} with machines/parts/{part}.toml"))
 }
 
 fn role(row: &Row) -> Role {

@@ -23,7 +23,8 @@ pub struct Model {
     pub costs: Option<Costs>,
 }
 
-/// Finds a model by the name of a built-in one or the path of a `.toml` file, and checks it. Without its caches of data.
+/// Finds a model by the name of a built-in one or the path of a `.toml` file, puts parts in that are named after it
+/// (`zen4+tage`, `mine.toml+next-line`), and checks it. Without its caches of data.
 pub fn find(name: &str) -> Result<Model> {
     read(name, false)
 }
@@ -37,13 +38,14 @@ pub fn find_with_data(name: &str) -> Result<Model> {
 }
 
 fn read(name: &str, data: bool) -> Result<Model> {
-    let text = if name.ends_with(".toml") {
-        let path = Path::new(name);
-        read_text("read front-end model", path)?
-    } else {
-        FrontEndConfig::named_text(name)?.to_string()
+    let mut config = match name.rsplit_once(".toml") {
+        Some((stem, parts)) if parts.is_empty() || parts.starts_with('+') => {
+            let file = format!("{stem}.toml");
+            let text = read_text("read front-end model", Path::new(&file))?;
+            FrontEndConfig::with_parts(&text, parts.split('+').skip(1))?
+        }
+        _ => FrontEndConfig::named(name)?,
     };
-    let mut config = FrontEndConfig::parse(&text)?;
     match (data, config.data) {
         (true, None) => return Err(Error::NoDataModel { model: config.name }),
         (true, Some(_)) => {}

@@ -257,7 +257,8 @@ pub enum Workload {
 /// A front-end model by name or file.
 #[derive(Debug, Clone, Args)]
 pub struct Model {
-    /// Front-end model for cache and TLB misses: a name (generic, skylake, zen4 …, docs/models.md) or a .toml file
+    /// Front-end model for cache and TLB misses: a name (generic, skylake, zen4 …) or a .toml file, and parts to put in
+    /// (zen4+tage+next-line, docs/models.md)
     /// [default: generic]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,

@@ -148,6 +148,14 @@ pub struct ModelEvents {
     pub btb_misses: u64,
     /// Taken branches after which something else was fetched.
     pub mispredictions: u64,
+    /// Conditional branches whose direction was guessed wrong.
+    #[serde(default, skip_serializing_if = "none")]
+    pub direction_mispredictions: u64,
+}
+
+/// Models of before directions were guessed have none.
+fn none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl ModelEvents {
@@ -170,6 +178,7 @@ impl ModelEvents {
             ModelEvent::BtbL2Hit => &mut self.btb_l2_hits,
             ModelEvent::BtbMiss => &mut self.btb_misses,
             ModelEvent::Misprediction => &mut self.mispredictions,
+            ModelEvent::DirectionMisprediction => &mut self.direction_mispredictions,
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The counted metrics, and the [`ModelEvents`](crate::ModelEvents) of models that have more parts, each times what the front-end
-//! model says that it costs: cycles of a front end that never waits for data and predicts every direction. Of models that
-//! have [`Costs`](crate::Costs).
+//! model says that it costs: cycles of a front end that never waits for data. Of models that have [`Costs`](crate::Costs).
 
 use super::{Better, Entry, Metric, OperationCounters, Sum};
 use serde::{Deserialize, Serialize};
@@ -44,7 +43,7 @@ pub struct EventCosts {
     /// A branch that no branch target buffer has.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub btb_misses: f64,
-    /// A branch that went elsewhere than fetching did.
+    /// A branch that went elsewhere than fetching did, or whether or not its direction was guessed.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub mispredictions: f64,
 }
@@ -67,6 +66,7 @@ impl Costs {
             (btb_l2_hits, counted.btb_l2_hits),
             (btb_misses, counted.btb_misses),
             (mispredictions, counted.mispredictions),
+            (mispredictions, counted.direction_mispredictions),
         ];
         behind.iter().fold(first, |sum, (cost, count)| sum + cost * *count as f64)
     }
@@ -79,7 +79,13 @@ mod tests {
 
     #[test]
     fn events_behind_the_first_level_cost_too() {
-        let events = ModelEvents { l2_misses: 3, btb_l2_hits: 7, btb_misses: 2, mispredictions: 5 };
+        let events = ModelEvents {
+            l2_misses: 3,
+            btb_l2_hits: 7,
+            btb_misses: 2,
+            mispredictions: 4,
+            direction_mispredictions: 1,
+        };
         let counts = [(Metric::PathLength, 100)].into();
         let counters = OperationCounters { counts, events, ..Default::default() };
         let plain = Costs { path_length: 0.25, ..Costs::default() };

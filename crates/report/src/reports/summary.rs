@@ -2,6 +2,7 @@
 
 use super::{entry, Entry, Report};
 use crate::columns::{Cell, Columns, Side};
+use crate::comparison::model_files;
 use crate::style::{printable, Role};
 use crate::unit::{readable, TimeUnit};
 use crate::view::{self, share, RegionRow, Times, View};
@@ -78,6 +79,7 @@ fn title(event: ModelEvent) -> &'static str {
         ModelEvent::BtbL2Hit => "late targets\n/op, model",
         ModelEvent::BtbMiss => "BTB misses\n/op, model",
         ModelEvent::Misprediction => "mispredicted\n/op, model",
+        ModelEvent::DirectionMisprediction => "directions\nwrong/op, model",
     }
 }
 
@@ -91,7 +93,7 @@ fn legend(profile: &Profile) -> Vec<String> {
     let mut lines =
         vec!["Path length, branches and misses are of kernel code, per operation between marks.".into()];
     if let (true, Some(model)) = (profile.manifest.capture.model, &profile.manifest.model) {
-        lines.push(format!("model  figures of a front-end model, machines/{}.toml", printable(model)));
+        lines.push(format!("model  figures of a front-end model, {}", model_files(model)));
     }
     lines
 }

@@ -16,14 +16,26 @@ impl Recorder {
         if function > self.planner.functions.unknown() {
             return self.on_user_entry(board, function, rest);
         }
+        match self.entered(board, function, rest)? {
+            Some(how) => {
+                self.threads.running().push(function, how);
+                self.emit(board, rest, Event::Enter { function, how })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// How a function of the kernel is entered, as the call flag says; `None` if that is no entry.
+    #[inline]
+    fn entered(&mut self, board: &mut Board, function: u32, rest: u64) -> Result<Option<How>, Failure> {
         let kind = self.planner.functions.kind(function);
         let stack = self.threads.running();
         if kind == FunctionKind::Label && board.call == 0 && (stack.in_user || !stack.kernel_is_empty()) {
             // The way through assembly code, on behalf of what is below.
-            return Ok(());
+            return Ok(None);
         }
         let call = std::mem::take(&mut board.call);
-        let how = match kind {
+        Ok(Some(match kind {
             FunctionKind::Label if call == 0 => How::Jump,
             FunctionKind::Label => How::Call,
             FunctionKind::Interrupt | FunctionKind::Exception => {
@@ -38,43 +50,82 @@ impl Recorder {
             FunctionKind::Syscall => {
                 stack.in_user = false;
                 let frames = stack.clear() as u32;
-                if frames != 0 {
-                    if self.recording {
-                        self.health.unwound_frames += u64::from(frames);
-                    }
-                    self.emit(board, rest, Event::Unwind { frames })?;
-                }
+                self.unwound(board, rest, frames)?;
                 How::Syscall
             }
             FunctionKind::Plain
             | FunctionKind::SwitchTo
             | FunctionKind::Thunk
+            | FunctionKind::ReturnThunk
             | FunctionKind::Exec
             | FunctionKind::Part(_) => {
                 if call != 0 {
                     How::Call
                 } else if stack.frames.last().is_some_and(|&(top, _)| top == function) {
-                    return Ok(()); // a loop back to the function's first instruction
+                    return Ok(None); // a loop back to the function's first instruction
                 } else {
                     How::Jump
                 }
             }
+        }))
+    }
+
+    /// Frames have ended without a return of their own.
+    fn unwound(&mut self, board: &Board, rest: u64, frames: u32) -> Result<(), Failure> {
+        if frames == 0 {
+            return Ok(());
+        }
+        if self.recording {
+            self.health.unwound_frames += u64::from(frames);
+        }
+        self.emit(board, rest, Event::Unwind { frames })
+    }
+
+    /// The same where the stack pointer says whether `function` was called: retpolines enter functions by `ret`.
+    ///
+    /// Where a function begins, its return address is on top of the stack. If that is the place where the return address of
+    /// an open function is, that function jumped here, and what was called since has ended.
+    pub fn on_entry_at(
+        &mut self,
+        board: &mut Board,
+        function: u32,
+        rest: u64,
+        cpu: &mut dyn Cpu,
+    ) -> Result<(), Failure> {
+        use FunctionKind::{Exception, Interrupt, Label, Syscall};
+        let (kind, mut place) = (self.planner.functions.kind(function), cpu.register(Guest::STACK_POINTER));
+        let how = if matches!(kind, Label | Interrupt | Exception | Syscall) {
+            if kind != Label {
+                place = 0;
+            }
+            let Some(how) = self.entered(board, function, rest)? else { return Ok(()) };
+            how
+        } else {
+            board.call = 0;
+            let stack = self.threads.running();
+            match stack.frames_above_place(place) {
+                Some(above) => {
+                    stack.frames.truncate(stack.frames.len() - above);
+                    let again = stack.frames.last().is_some_and(|&(top, _)| top == function);
+                    self.unwound(board, rest, above as u32)?;
+                    if again {
+                        return Ok(());
+                    }
+                    How::Jump
+                }
+                None => How::Call,
+            }
         };
-        self.threads.running().push(function, how);
+        self.threads.running().push_at(function, how, place);
         self.emit(board, rest, Event::Enter { function, how })
     }
 
     fn on_user_entry(&mut self, board: &mut Board, function: u32, rest: u64) -> Result<(), Failure> {
         let call = std::mem::take(&mut board.call);
         let stack = self.threads.running();
+        // If there are any: back in user code on a way that was not seen.
         let frames = stack.clear() as u32;
-        if frames != 0 {
-            // Back in user code on a way that was not seen.
-            if self.recording {
-                self.health.unwound_frames += u64::from(frames);
-            }
-            self.emit(board, rest, Event::Unwind { frames })?;
-        }
+        self.unwound(board, rest, frames)?;
         let stack = self.threads.running();
         let how = if call != 0 { How::Call } else { How::Jump };
         if how == How::Jump && stack.frames.last().is_some_and(|&(top, _)| top == function) {
@@ -93,6 +144,53 @@ impl Recorder {
         }
         let user = function > functions.unknown();
         let result = self.threads.running().ret(function, user);
+        self.returned(board, rest, result, user)
+    }
+
+    /// The same where the stack pointer says which function returns: retpolines jump by `ret`, and functions return by a jump
+    /// to a thunk.
+    ///
+    /// A return address that is not where it was when a function began is that of assembly code which moved it, or one of
+    /// the function's own, which calls a place in itself to train the CPU's return stack.
+    pub fn on_return_at(
+        &mut self,
+        board: &mut Board,
+        function: u32,
+        rest: u64,
+        cpu: &mut dyn Cpu,
+    ) -> Result<(), Failure> {
+        let functions = &self.planner.functions;
+        if functions.kind(function) == FunctionKind::Thunk {
+            return Ok(());
+        }
+        let place = cpu.register(Guest::STACK_POINTER);
+        let stack = self.threads.running();
+        let above = stack.frames_above_place(place).or_else(|| {
+            let &(top, how) = stack.frames.last()?;
+            let mut word = [0; 8];
+            let to = cpu.read(place, &mut word).then(|| u64::from_le_bytes(word));
+            match functions.kind(top) {
+                // A retpoline's `ret` may be a jump to a thunk, too.
+                _ if to.is_some_and(|to| functions.starting(to).is_some()) => None,
+                _ if to.is_some_and(|to| functions.containing(to) == top) => None,
+                FunctionKind::Label if how == How::Call => Some(0),
+                _ => {
+                    self.health.unmatched_returns += u64::from(self.recording);
+                    None
+                }
+            }
+        });
+        match above {
+            Some(above) => {
+                let result = stack.ret_above(above);
+                self.returned(board, rest, result, false)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Says what a return has popped.
+    fn returned(&mut self, board: &Board, rest: u64, result: Return, user: bool) -> Result<(), Failure> {
         if self.recording {
             self.health.foreign_returns += u64::from(result.foreign);
             let unmatched = u64::from(!result.popped);
@@ -174,8 +272,19 @@ impl Recorder {
         self.emit(board, rest, Event::Enter { function, how: How::Jump })
     }
 
-    /// `__switch_to_asm(prev, next)` runs; its entry has been seen.
-    pub fn on_switch(&mut self, board: &Board, rest: u64, cpu: &mut dyn Cpu) -> Result<(), Failure> {
+    /// `__switch_to_asm(prev, next)`, which is `function`, runs.
+    pub fn on_switch(
+        &mut self,
+        board: &mut Board,
+        function: u32,
+        rest: u64,
+        cpu: &mut dyn Cpu,
+    ) -> Result<(), Failure> {
+        match self.planner.stack_pointer {
+            true => self.on_entry_at(board, function, rest, cpu)?,
+            false => self.on_entry(board, function, rest)?,
+        }
+        self.booting = false;
         self.look_at_page_table(cpu);
         let [prev, next] = Guest::ARGUMENTS.map(|register| cpu.register(register));
         if let Some(thread) = self.identify(prev, cpu) {
@@ -265,12 +374,7 @@ impl Recorder {
         if replaced {
             board.call = 1;
             let frames = self.threads.running().clear_user() as u32;
-            if frames != 0 {
-                if self.recording {
-                    self.health.unwound_frames += u64::from(frames);
-                }
-                self.emit(board, rest, Event::Unwind { frames })?;
-            }
+            self.unwound(board, rest, frames)?;
         }
         Ok(())
     }

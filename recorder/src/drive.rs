@@ -172,10 +172,9 @@ impl Driver {
             Callback::Jump => recorder.on_jump(board, number),
             Callback::Rewrite => recorder.on_rewrite(board, counts, number, cpu),
             Callback::Clock => recorder.on_clock(board, number, cpu),
-            Callback::Switch => {
-                recorder.on_entry(board, number, rest)?;
-                recorder.on_switch(board, rest, cpu)?;
-            }
+            Callback::EntryAt => recorder.on_entry_at(board, number, rest, cpu)?,
+            Callback::ReturnAt => recorder.on_return_at(board, number, rest, cpu)?,
+            Callback::Switch => recorder.on_switch(board, number, rest, cpu)?,
             Callback::Probe => recorder.on_probe(board, number, rest, cpu)?,
             Callback::Exec => recorder.on_exec(),
             Callback::Halt => recorder.on_halt(board, rest),

@@ -70,6 +70,7 @@ impl Machine {
             points: vec![],
             tags: None,
             task: TaskOffsets { pid: 0, tgid: 4, comm: 8 },
+            stack_pointer: false,
             per_cpu: None,
             data: None,
             model,

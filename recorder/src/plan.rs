@@ -54,6 +54,8 @@ pub enum Callback {
     Jump,
     /// A function's first instruction.
     Entry,
+    /// The same where the stack pointer says whether it was called.
+    EntryAt,
     /// A traced function was left by a jump to code that is not traced, of the user's if the number
     /// is not 0.
     Left,
@@ -70,6 +72,8 @@ pub enum Callback {
     Exec,
     /// `ret` inside of the function.
     Return,
+    /// The same where the stack pointer says which function returns.
+    ReturnAt,
     /// `iretq`.
     InterruptReturn,
     /// `sysretq`.
@@ -94,7 +98,18 @@ impl Callback {
         leaves
             || matches!(
                 self,
-                Rewrite | Clock | Interrupt | Exception | Indirect | Switch | Probe | System | Mark | PortTag
+                Rewrite
+                    | Clock
+                    | Interrupt
+                    | Exception
+                    | EntryAt
+                    | ReturnAt
+                    | Indirect
+                    | Switch
+                    | Probe
+                    | System
+                    | Mark
+                    | PortTag
             )
     }
 }
@@ -180,6 +195,8 @@ pub struct Planner {
     pub data: bool,
     /// Whether conditional branches that are not taken are told of, too.
     pub directions: bool,
+    /// Whether the stack pointer says what is called and what returns.
+    pub stack_pointer: bool,
     /// Kernel addresses of inline points.
     pub points: HashMap<u64, u32>,
     pub tags: Option<TagWindow>,
@@ -236,6 +253,7 @@ impl Planner {
             has_model,
             data: false,
             directions: false,
+            stack_pointer: false,
             points: HashMap::new(),
             tags: None,
             jumps: Vec::new(),
@@ -252,6 +270,14 @@ impl Planner {
     /// [`Recorder::running`]: crate::recorder::Recorder::running
     pub fn follows_branches(&self) -> bool {
         self.has_model || self.capture.edges
+    }
+
+    /// What is called at a function's first instruction.
+    fn entry(&self) -> Callback {
+        match self.stack_pointer {
+            true => Callback::EntryAt,
+            false => Callback::Entry,
+        }
     }
 
     /// Whether the flag is needed for more than entries by call.
@@ -365,7 +391,7 @@ impl Planner {
         } else if !self.functions.covers(start) {
             let unknown = self.functions.unknown();
             if self.functions.traced(unknown) {
-                out.block_unless(call, 0, Callback::Entry, unknown);
+                out.block_unless(call, 0, self.entry(), unknown);
             }
         } else if entry.is_some() && self.landing(start) == Landing::Left {
             if self.functions.guarded(start) {
@@ -413,7 +439,9 @@ impl Planner {
                 }
                 match kind {
                     FunctionKind::SwitchTo => out.insn(at, Callback::Switch, function),
-                    _ if place.traced => out.insn(at, Callback::Entry, function),
+                    // Its instructions are those of the function that returns.
+                    FunctionKind::ReturnThunk if self.stack_pointer => {}
+                    _ if place.traced => out.insn(at, self.entry(), function),
                     _ => {}
                 }
                 if !user && self.functions.probe(function).is_some() {
@@ -475,7 +503,8 @@ impl Planner {
                 if selective {
                     out.say(at, u64::from(kind != FunctionKind::Thunk));
                 }
-                out.insn(at, Callback::Return, place.containing);
+                let callback = if self.stack_pointer { Callback::ReturnAt } else { Callback::Return };
+                out.insn(at, callback, place.containing);
             }
             // In C code `iretq` is a way to serialise (sync_core), not the end of an interrupt.
             Ending::InterruptReturn if !user && kind != FunctionKind::Plain => {

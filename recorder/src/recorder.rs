@@ -43,6 +43,8 @@ pub struct Recorder {
     pub(crate) trace: Option<TraceWriter>,
     pub(crate) tags: Option<TagWriter>,
     pub(crate) recording: bool,
+    /// Until the first switch to another thread.
+    pub(crate) booting: bool,
     pub(crate) edges: Edges,
     pub(crate) block_totals: Vec<u64>,
     /// Where the kernel keeps the offsets of what each CPU has one of, and the offsets once they were read.
@@ -81,10 +83,16 @@ impl Recorder {
         };
         let tags = spec.tags.is_some().then(|| TagWriter::create(&output)).transpose()?;
         let functions = Functions::new(&spec.functions)?;
+        if spec.stack_pointer && (functions.is_selection() || !spec.binaries.is_empty()) {
+            let why =
+                "the stack pointer says what is called where all kernel functions are traced, and no others";
+            return Err(Failure(why.into()));
+        }
         let binaries = Binaries::new(&spec.binaries, functions.unknown() + 1)?;
         let data = data(spec, cpus)?;
         let mut planner = Planner::new(functions, binaries, capture, own.model.is_some());
         planner.data = data.is_some();
+        planner.stack_pointer = spec.stack_pointer;
         planner.directions = own.model.as_ref().is_some_and(FrontEnd::guesses_directions);
         planner.points = spec.points.iter().copied().zip(0..).collect();
         planner.tags = spec.tags;
@@ -104,6 +112,7 @@ impl Recorder {
             trace,
             tags,
             recording: false,
+            booting: true,
             edges: Edges::new(if capture.edges { EDGE_BITS } else { 4 }),
             block_totals: Vec::new(),
             per_cpu: (spec.per_cpu, Vec::new()),
@@ -115,6 +124,15 @@ impl Recorder {
     /// A block was translated, whose first instruction is in that page of the host's memory: appends
     /// what is to happen when it runs.
     pub fn translate(&mut self, insns: &[Insn], host_page: u64, cpu: &mut dyn Cpu, hooks: &mut Vec<Hook>) {
+        let linked;
+        let insns = match self.runs_below_its_address(insns) {
+            true => {
+                let up = |insn: &Insn| Insn { address: insn.address + Guest::IMAGE_OFFSET, ..*insn };
+                linked = insns.iter().map(up).collect::<Vec<_>>();
+                &linked
+            }
+            false => insns,
+        };
         let (Some(first), Some(last)) = (insns.first(), insns.last()) else { return };
         let user = !Guest::is_kernel(first.address);
         let space = if user {
@@ -141,6 +159,17 @@ impl Recorder {
         let page = if user { self.planner.binaries.identify(first.address, cpu) } else { None };
         let Some(info) = self.blocks.get(id) else { return };
         self.planner.plan(&Block { id, info, insns, ending, page }, hooks);
+    }
+
+    /// Whether this is code of the kernel's image that runs at its physical address, as its first code does. QEMU's blocks do not
+    /// depend on where they are, and it uses them for the same code at the kernel's addresses later on: thunks, which all
+    /// code shares.
+    fn runs_below_its_address(&self, insns: &[Insn]) -> bool {
+        let covered = |insn: &Insn| {
+            let up = insn.address.checked_add(Guest::IMAGE_OFFSET);
+            up.is_some_and(|address| self.planner.functions.covers(address))
+        };
+        self.booting && self.planner.stack_pointer && insns.first().is_some_and(covered)
     }
 
     /// Appends an event that happens before the instruction with `rest` instructions to the end of

@@ -13,7 +13,7 @@ use kerntune_trace::{
     page_hash, BinarySpec, Capture, ChunkHeader, ChunkState, Decoder as Events, Event, FunctionKind,
     FunctionSpec, How, PageSpec, RecorderSpec, TaskOffsets, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES, VERSION,
 };
-use program::{assemble, bodies, Body, End, Op, DEVICE, TABLE, USER_TABLE};
+use program::{assemble, bodies, Body, End, Op, Thunks, DEVICE, RETPOLINE, TABLE, USER_TABLE};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 
@@ -63,6 +63,8 @@ struct Context {
     levels: Vec<Vec<u32>>,
     /// A function that is about to begin, by a call or not: an interrupt may come first.
     pending: Option<(u64, bool)>,
+    /// What an interrupt saves.
+    rax: u64,
 }
 
 struct Machine {
@@ -79,6 +81,8 @@ struct Machine {
     steps: u32,
     /// Instructions.
     executed: u64,
+    /// The last two functions of the kernel, if it has retpolines and return thunks.
+    thunks: Option<Thunks>,
 }
 
 /// The kernel's first functions: the system call's entry and the interrupt's.
@@ -87,24 +91,39 @@ const INTERRUPT: u32 = 1;
 
 impl Machine {
     fn new(kernel: &[Body], user: &[Body], directory: &std::path::Path, seed: u64, cpus: usize) -> Self {
+        Self::with_thunks(kernel, user, directory, seed, cpus, None)
+    }
+
+    fn with_thunks(
+        kernel: &[Body],
+        user: &[Body],
+        directory: &std::path::Path,
+        seed: u64,
+        cpus: usize,
+        thunks: Option<Thunks>,
+    ) -> Self {
         let mut code = BTreeMap::new();
         for (at, body) in kernel.iter().enumerate() {
             let at = KERNEL + at as u64 * STRIDE;
-            code.insert(at, assemble(body, KERNEL, at));
+            code.insert(at, assemble(body, KERNEL, at, thunks));
         }
         // `call 2; sysretq` and `call 3; iretq`
         for (at, end) in [(SYSCALL, &[0x48, 0x0f, 0x07][..]), (INTERRUPT, &[0x48, 0xcf])] {
             let place = KERNEL + u64::from(at) * STRIDE;
             let call = Body { ops: vec![Op::Call(u64::from(at) + 2)], end: End::Return, traced: true };
-            let mut bytes = assemble(&call, KERNEL, place);
+            let mut bytes = assemble(&call, KERNEL, place, None);
             bytes.pop();
             bytes.extend_from_slice(end);
             code.insert(place, bytes);
         }
+        if let Some(Thunks { indirect, returns }) = thunks {
+            code.insert(KERNEL + indirect * STRIDE, RETPOLINE.to_vec());
+            code.insert(KERNEL + returns * STRIDE, vec![0xc3]);
+        }
         let mut page = vec![0; 4096];
         for (at, body) in user.iter().enumerate() {
             let place = USER + at as u64 * STRIDE;
-            let bytes = assemble(body, USER, place);
+            let bytes = assemble(body, USER, place, None);
             page[at * STRIDE as usize..][..bytes.len()].copy_from_slice(&bytes);
             code.insert(place, bytes);
         }
@@ -114,6 +133,8 @@ impl Machine {
             kind: match at {
                 0 => FunctionKind::Syscall,
                 1 => FunctionKind::Interrupt,
+                _ if thunks.is_some_and(|thunks| thunks.indirect == at) => FunctionKind::Thunk,
+                _ if thunks.is_some_and(|thunks| thunks.returns == at) => FunctionKind::ReturnThunk,
                 _ => FunctionKind::Plain,
             },
             skip: !kernel[at as usize].traced,
@@ -142,10 +163,11 @@ impl Machine {
             output: directory.display().to_string(),
             capture: Capture { functions: true, edges: seed & 1 == 0, weights: false },
             functions: functions.collect(),
-            binaries: vec![binary],
+            binaries: if thunks.is_some() { vec![] } else { vec![binary] },
             points: vec![],
             tags: None,
             task: TaskOffsets { pid: 0, tgid: 4, comm: 8 },
+            stack_pointer: thunks.is_some(),
             per_cpu: None,
             data: None,
             model: None,
@@ -170,7 +192,15 @@ impl Machine {
             random: seed | 1,
             steps: 0,
             executed: 0,
+            thunks,
         }
+    }
+
+    /// Whether an address is in the thunk for indirect calls, or in that for returns.
+    fn in_thunk(&self, address: u64) -> (bool, bool) {
+        let within =
+            |function: u64| (KERNEL + function * STRIDE..KERNEL + (function + 1) * STRIDE).contains(&address);
+        self.thunks.map_or((false, false), |thunks| (within(thunks.indirect), within(thunks.returns)))
     }
 
     /// The number of the function that begins at an address, if it is traced.
@@ -256,7 +286,9 @@ impl Machine {
         for word in [0x2b, rsp, 0x202, if user { USER_CS } else { KERNEL_CS }, rip] {
             self.push(word);
         }
+        let rax = self.cpu.rax;
         self.enter_kernel(INTERRUPT);
+        self.contexts.last_mut().unwrap().rax = rax;
     }
 
     /// The program is about to begin, as if it were called.
@@ -304,6 +336,9 @@ impl Machine {
         if insn.bytes[..2] == [0x48, 0xb8] {
             self.cpu.rax = u64::from_le_bytes(insn.bytes[2..10].try_into().unwrap());
         }
+        if insn.bytes[..4] == RETPOLINE[6..10] {
+            self.cpu.memory.insert(self.cpu.rsp, self.cpu.rax);
+        }
         if insn.bytes[..2] == [0x0f, 0x05] {
             self.cpu.rcx = insn.end();
             self.cpu.user_rsp = self.cpu.rsp;
@@ -315,7 +350,9 @@ impl Machine {
             Ending::Call { target } => {
                 self.push(insn.end());
                 self.cpu.rip = target.unwrap_or(self.cpu.rax);
-                self.expect_entry(self.cpu.rip, true);
+                if !self.in_thunk(insn.address).0 {
+                    self.expect_entry(self.cpu.rip, true);
+                }
             }
             Ending::Jump { target } => {
                 let conditional = insn.bytes[0] == 0x0f;
@@ -330,7 +367,13 @@ impl Machine {
                     }
                     None => self.cpu.rax,
                 };
-                self.expect_jump(self.cpu.rip, conditional);
+                if !self.in_thunk(self.cpu.rip).1 {
+                    self.expect_jump(self.cpu.rip, conditional);
+                }
+            }
+            Ending::Return if self.in_thunk(insn.address).0 => {
+                self.cpu.rip = self.pop();
+                self.expect_jump(self.cpu.rip, false);
             }
             Ending::Return => {
                 self.cpu.rip = self.pop();
@@ -344,7 +387,7 @@ impl Machine {
                 self.cpu.rip = self.pop();
                 let words = [self.pop(), self.pop(), self.pop(), self.pop()];
                 self.cpu.rsp = words[2];
-                self.contexts.pop();
+                self.cpu.rax = self.contexts.pop().unwrap().rax;
             }
             _ => {}
         }
@@ -391,8 +434,12 @@ fn read(directory: &std::path::Path, kernel_functions: u32) -> (BTreeMap<u32, u6
 }
 
 fn run(kernel: &[Body], user: &[Body], seed: u64) -> BTreeMap<u32, u64> {
+    run_with(kernel, user, seed, None)
+}
+
+fn run_with(kernel: &[Body], user: &[Body], seed: u64, thunks: Option<Thunks>) -> BTreeMap<u32, u64> {
     let directory = tempfile::tempdir().unwrap();
-    let mut machine = Machine::new(kernel, user, directory.path(), seed, 1);
+    let mut machine = Machine::with_thunks(kernel, user, directory.path(), seed, 1, thunks);
     machine.start();
     while machine.step() {
         assert!(machine.steps < 200_000, "the program does not end");
@@ -579,5 +626,24 @@ proptest! {
         for (at, function) in places.into_iter().zip(chosen) {
             prop_assert_eq!(entries.get(&function), complete.get(&number(&user, at)));
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    /// A kernel with retpolines and return thunks is entered as often as the same one without.
+    #[test]
+    fn stacks_are_right_by_the_stack_pointer(
+        mut kernel in bodies(8, 2, false),
+        mut user in bodies(6, 0, true),
+        seed in any::<u64>(),
+    ) {
+        kernel.iter_mut().for_each(|body| body.traced = true);
+        user.iter_mut().for_each(|body| body.traced = false);
+        let thunk = Body { ops: vec![], end: End::Return, traced: true };
+        let count = kernel.len() as u64;
+        kernel.extend([thunk.clone(), thunk]);
+        let entries = run_with(&kernel, &user, seed, Some(Thunks { indirect: count, returns: count + 1 }));
+        prop_assert!(entries.keys().all(|&function| u64::from(function) <= count), "{:?}", entries);
     }
 }

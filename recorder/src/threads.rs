@@ -12,6 +12,8 @@ pub struct Stack {
     pub thread: Thread,
     /// Open frames, outermost first.
     pub frames: Vec<Frame>,
+    /// Where the return address of each frame is; of as many as there are, where the stack pointer says what is called.
+    places: Vec<u64>,
     /// For each open interrupt or exception frame, the call flag ([`crate::plan`]) when it came.
     pub interrupted_calls: Vec<u64>,
     /// How many of the frames are user frames.
@@ -62,6 +64,7 @@ impl Stack {
         Self {
             thread,
             frames: Vec::with_capacity(DEPTH),
+            places: Vec::new(),
             interrupted_calls: Vec::with_capacity(8),
             user: 0,
             root: false,
@@ -88,6 +91,32 @@ impl Stack {
     #[inline]
     pub fn push(&mut self, function: u32, how: How) {
         self.frames.push((function, how));
+    }
+
+    /// The same, with the place of its return address; 0 if it has none.
+    pub fn push_at(&mut self, function: u32, how: How, place: u64) {
+        self.places.resize(self.frames.len(), 0);
+        self.places.push(place);
+        self.frames.push((function, how));
+    }
+
+    /// How many frames lie above the topmost one whose return address is at `place`, within the current interrupt.
+    pub fn frames_above_place(&self, place: u64) -> Option<usize> {
+        for (above, (&(_, how), &at)) in self.frames.iter().zip(&self.places).rev().enumerate() {
+            if at == place {
+                return Some(above);
+            }
+            if matches!(how, How::Interrupt | How::Exception | How::Syscall) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// A `ret` of the function that has so many frames above it.
+    pub fn ret_above(&mut self, above: usize) -> Return {
+        self.frames.truncate(self.frames.len() - above);
+        self.pop_returned(above as u32, 0)
     }
 
     /// A user function is entered.
@@ -254,13 +283,15 @@ impl Stack {
             },
             None => return result,
         }
+        let Return { unwound, popped, .. } = self.pop_returned(result.unwound, floor);
+        Return { unwound, popped, ..result }
+    }
+
+    /// Pops what the return of the top frame ends, after so many above it.
+    fn pop_returned(&mut self, unwound: u32, floor: usize) -> Return {
         let (ended, by_call) = self.pop_call(floor);
-        result.popped = by_call;
-        if !by_call {
-            result.unwound += ended;
-        }
         self.user = self.user.min(self.frames.len());
-        result
+        Return { unwound: unwound + if by_call { 0 } else { ended }, popped: by_call, foreign: false }
     }
 
     /// Traced code jumped to code that is not traced: ends what its return would have ended.

@@ -122,6 +122,8 @@ impl From<kerntune_machine::Error> for Failure {
             | Error::NotOnKvm { .. }
             | Error::NotOnUml { .. }
             | Error::NoDriver { .. }
+            | Error::NoMitigations { .. }
+            | Error::MitigatedSelection
             | Error::NotOnEmulator { .. } => Self::new(Exit::Usage, error),
             Error::Recorder { .. } | Error::Recording { .. } | Error::Qemu { .. } => {
                 Self::new(Exit::Recording, error)

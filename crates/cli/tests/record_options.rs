@@ -229,6 +229,38 @@ fn a_model_with_more_parts_counts_more_and_nothing_else_differently() {
     }
 }
 
+#[test]
+fn mitigations_need_a_kernel_that_has_them_and_all_of_its_functions() {
+    let kernel = support::base_kernel();
+    let refused = |more: &[&str]| {
+        let run = ["record", "--kernel", &kernel, "--workload", "rr", "--mitigations", "zen2"];
+        let output = support::kerntune(run.iter().chain(more)).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let lacks = refused(&["--", "true"]);
+    assert!(
+        lacks.contains("CONFIG_CPU_MITIGATIONS") && lacks.contains("kernel/mitigations.config"),
+        "{lacks}"
+    );
+    let some = refused(&["--only", "tcp_*", "--", "true"]);
+    assert!(some.contains("leave out --only, --skip and --user"), "{some}");
+    let unknown = support::kerntune(["record", "--workload", "rr", "--mitigations", "z80"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("there are zen2 and skylake"));
+}
+
+/// What copies by `rep movsb` then executes an instruction for each byte.
+#[test]
+fn fast_strings_are_used_where_the_cpu_has_them() {
+    let kernel = support::base_kernel();
+    let path = |more: &[&str]| {
+        let (_, profile) = record(&kernel, more);
+        profile.tables.regions.iter().map(|region| region.kernel_instructions.0).sum::<u64>()
+    };
+    let (plain, fast) = (path(&[]), path(&["--fast-strings"]));
+    assert!(fast > plain + plain / 50, "{plain}, {fast} with fast strings");
+}
+
 /// Directions are guessed of the same run: what else is counted stays, and a better predictor is wrong less often.
 #[test]
 fn directions_are_guessed_by_the_part_that_is_named() {

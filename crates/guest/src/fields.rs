@@ -130,6 +130,10 @@ impl<'a> Fields<'a> {
         self.optional_string(source, key)
     }
 
+    pub fn boolean(&mut self, source: &mut Source, key: &str) -> Option<Located<bool>> {
+        self.typed(source, key, "true or false", Item::as_bool)
+    }
+
     pub fn integer(
         &mut self,
         source: &mut Source,

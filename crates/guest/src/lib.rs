@@ -61,5 +61,6 @@ pub use problem::Problem;
 pub use programs::{compile, compile_contain};
 pub use suite::{Suite, SuiteRow, Unit, AGGREGATE};
 pub use workload::{
-    Better, Command, Metric, Probe, Ready, Run, Service, Step, Workload, LIMIT_SECONDS, MAX_CPUS, RUNS,
+    vulnerable, Better, Command, Metric, Probe, Ready, Run, Service, Step, Workload, LIMIT_SECONDS, MAX_CPUS,
+    RUNS,
 };

@@ -2,7 +2,7 @@
 
 use crate::disk::Filesystem;
 use crate::fields::{Fields, Located, Source};
-use crate::workload::{Better, Command, Metric, Probe, Ready, Run, Service, Step};
+use crate::workload::{vulnerable, Better, Command, Metric, Probe, Ready, Run, Service, Step};
 use crate::{Problem, Workload, MAX_CPUS};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -103,6 +103,13 @@ impl Reader<'_> {
         let s = &mut self.source;
         let memory_mb = top.integer(s, "memory_mb", 64..=1 << 20).map_or(1024, |l| l.value as u32);
         let cpus = top.integer(s, "cpus", 1..=MAX_CPUS.into()).map_or(1, |l| l.value as u32);
+        let mitigations = top.optional_string(s, "mitigations");
+        if let Some(located) = &mitigations {
+            if let Err(message) = vulnerable(&located.value) {
+                s.problem(located.span.clone(), "mitigations", message);
+            }
+        }
+        let fast_strings = top.boolean(s, "fast_strings").is_some_and(|l| l.value);
         let time_limit_seconds =
             top.integer(s, "time_limit_seconds", 1..=7 * 24 * 3600).map_or(900, |l| l.value as u64);
         let network_cards = top.integer(s, "network_cards", 0..=8).map_or(0, |l| l.value as u32);
@@ -131,6 +138,8 @@ impl Reader<'_> {
             measured,
             memory_mb,
             cpus,
+            mitigations: mitigations.map(|l| l.value),
+            fast_strings,
             time_limit_seconds,
             network_cards,
             append,

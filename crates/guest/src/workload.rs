@@ -2,6 +2,7 @@
 
 use crate::disk::Disk;
 use crate::{Error, Result};
+use kerntune_isa::{Guest, Isa};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -42,6 +43,13 @@ pub struct Workload {
     pub memory_mb: u32,
     /// Of the guest, 1 to [`MAX_CPUS`].
     pub cpus: u32,
+    /// The CPU that needs mitigations and that the guest's passes for, by a name of [`Isa::VULNERABLE`](kerntune_isa::Isa);
+    /// `None` for one that needs none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mitigations: Option<String>,
+    /// Whether the CPU copies memory fast with one instruction.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fast_strings: bool,
     /// For the whole guest, wall clock.
     pub time_limit_seconds: u64,
     /// Network cards, all on one wire: `eth0`, `eth1`, …
@@ -54,6 +62,21 @@ pub struct Workload {
 
 /// CPUs of a guest at most: QEMU has room for the counters of so many.
 pub const MAX_CPUS: u32 = 16;
+
+/// Whether there is a vulnerable CPU of this name.
+///
+/// # Errors
+/// A sentence with the names there are.
+pub fn vulnerable(name: &str) -> Result<(), String> {
+    let mut known = Guest::VULNERABLE.iter().map(|cpu| cpu.name);
+    match known.any(|known| known == name) {
+        true => Ok(()),
+        false => {
+            let names: Vec<_> = Guest::VULNERABLE.iter().map(|cpu| cpu.name).collect();
+            Err(format!("\"{name}\" is no CPU that needs mitigations; there are {}", names.join(" and ")))
+        }
+    }
+}
 
 /// A program that stays in the background.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

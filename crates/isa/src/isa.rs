@@ -38,6 +38,13 @@ pub trait Isa {
     /// Where `struct task_struct` says whether a thread can run: `__state`, 4 bytes, 0 if it can. It is the first member
     /// after `struct thread_info`, which begins it.
     const TASK_STATE: u64;
+    /// Where a function's return address is when its first instruction runs, and when its `ret` does.
+    const STACK_POINTER: Register;
+    /// How far below its addresses the kernel's image lies in physical memory, where its first code runs before there are
+    /// page tables.
+    const IMAGE_OFFSET: u64;
+    /// CPUs that need mitigations, which the emulator can pass for.
+    const VULNERABLE: &'static [VulnerableCpu];
     /// Where user code goes on after a system call: from its first instruction on, and before its return.
     const SYSTEM_CALL_RETURN: Register;
     /// The port, where it is in a register, and the value of [`TagAccess::Port`].
@@ -96,6 +103,15 @@ pub trait Isa {
     /// # Errors
     /// What is wrong with the image, in words.
     fn image_release(image: &[u8]) -> Result<String, &'static str>;
+}
+
+/// A CPU that the kernel knows to be vulnerable by what it says of itself.
+#[derive(Debug)]
+pub struct VulnerableCpu {
+    /// What users call it.
+    pub name: &'static str,
+    /// Properties of QEMU's CPU `max` by which the kernel takes it for this one.
+    pub properties: &'static str,
 }
 
 /// The stub of one device interrupt.

@@ -239,6 +239,7 @@ mod tests {
             fragment::REQUIRED,
             fragment::DISK,
             fragment::PMEM,
+            fragment::MITIGATIONS,
             fragment::FTRACE,
             fragment::GCOV,
         ] {

@@ -12,6 +12,8 @@ pub const UML_REQUIRED: &str = include_str!("../../../kernel/uml-required.config
 pub const DISK: &str = include_str!("../../../kernel/disk.config");
 /// Persistent memory and DAX, on top of [`DISK`].
 pub const PMEM: &str = include_str!("../../../kernel/pmem.config");
+/// Mitigations of what CPUs are vulnerable to.
+pub const MITIGATIONS: &str = include_str!("../../../kernel/mitigations.config");
 /// Function tracer and function profiler.
 pub const FTRACE: &str = include_str!("../../../kernel/ftrace.config");
 /// Arc counters in every object.

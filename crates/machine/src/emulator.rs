@@ -2,22 +2,25 @@
 
 use crate::outcome::read_recording;
 use crate::recorder::{find_recorder, recorder_code, recorder_spec};
-use crate::request::RunRequest;
+use crate::request::{Demands, RunRequest};
 use crate::watch::Watched;
 use crate::{qemu, Error, Machine, Outcome, Result};
+use kerntune_isa::{Guest, Isa};
 use kerntune_kernel::Kernel;
 use kerntune_trace::{files, RECORDER_FAILED};
 use kerntune_work::{write_json, IoContext, JobEnd, Progress};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// All that TCG has, without what differs from run to run (`rdrand`, `rdseed`) and without the
-/// features for which the kernel copies with `rep movsb`: icount charges each byte of it as one
+/// All that TCG has, without what differs from run to run (`rdrand`, `rdseed`).
+const CPU: &str = "max,-rdrand,-rdseed";
+/// Without the features for which the kernel copies with `rep movsb`: icount charges each byte of it as one
 /// instruction, which no CPU with these features does.
-const CPU: &str = "max,-rdrand,-rdseed,-erms,-fsrm";
-/// What the guest kernel is told besides: the TSC as the clock (under icount it is exact), no mitigations (the emulated
-/// CPU needs none).
-const COMMAND_LINE: &str = "tsc=reliable clocksource=tsc mitigations=off";
+const NO_FAST_STRINGS: &str = ",-erms,-fsrm";
+/// What the guest kernel is told besides: the TSC as the clock (under icount it is exact).
+const COMMAND_LINE: &str = "tsc=reliable clocksource=tsc";
+/// The emulated CPU needs none, unless it is to pass for one that does.
+const NO_MITIGATIONS: &str = " mitigations=off";
 /// A network card that repeats; 10 µs is about what a packet takes to leave a real one.
 const CARD: &str = "ioeventfd=off,tx=timer,x-txtimer=10000";
 
@@ -36,13 +39,14 @@ impl Emulator {
     fn command(&self, kernel: &Kernel, request: &RunRequest, directory: &Path) -> Command {
         let mut command = qemu::program(None);
         qemu::bare(&mut command);
-        command.args(["-accel", "tcg", "-cpu", CPU, "-smp", &processors(request.demands.cpus)]);
+        let (cpu, command_line) = cpu(&request.demands);
+        command.args(["-accel", "tcg", "-cpu", &cpu, "-smp", &processors(request.demands.cpus)]);
         // One instruction is one nanosecond; idle time is skipped; the clock and all that QEMU
         // draws at random begin the same every time.
         command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm", "-seed", "1"]);
         // Without ioeventfd a device is driven on the emulation thread, when the guest says so, and
         // not by another thread whenever the host schedules it.
-        qemu::guest(&mut command, kernel, request, directory, COMMAND_LINE, ",ioeventfd=off");
+        qemu::guest(&mut command, kernel, request, directory, &command_line, ",ioeventfd=off");
         for card in 0..request.demands.network_cards {
             // Packets leave by a timer of virtual time: otherwise another thread sends them whenever the
             // host schedules it.
@@ -56,6 +60,16 @@ impl Emulator {
             command.args(["-plugin", &format!("file={recorder},spec={spec}")]);
         }
         command
+    }
+}
+
+/// The CPU for QEMU, and what the kernel is told because of it.
+fn cpu(demands: &Demands) -> (String, String) {
+    let fast = if demands.fast_strings { "" } else { NO_FAST_STRINGS };
+    let known = |name: &str| Guest::VULNERABLE.iter().find(|cpu| cpu.name == name);
+    match demands.mitigations.and_then(known) {
+        Some(vulnerable) => (format!("{CPU}{fast},{}", vulnerable.properties), COMMAND_LINE.into()),
+        None => (format!("{CPU}{fast}"), format!("{COMMAND_LINE}{NO_MITIGATIONS}")),
     }
 }
 
@@ -73,9 +87,9 @@ impl Machine for Emulator {
     fn identity(&self) -> Result<String> {
         Ok(kerntune_work::ContentHash::new("emulator/3")
             .field("qemu", qemu::version()?)
-            .field("cpu", CPU)
+            .field("cpu", format!("{CPU}{NO_FAST_STRINGS}"))
             .field("network card", CARD)
-            .field("command line", format!("{} {COMMAND_LINE}", qemu::COMMAND_LINE))
+            .field("command line", format!("{} {COMMAND_LINE}{NO_MITIGATIONS}", qemu::COMMAND_LINE))
             .field("recorder", recorder_code(&self.recorder)?)
             .finish())
     }
@@ -87,7 +101,7 @@ impl Machine for Emulator {
         }
         let directory = directory.canonicalize().at("open", directory)?;
         if let Some(capture) = &request.capture {
-            let spec = recorder_spec(kernel, capture, request.demands.cpus, &directory)?;
+            let spec = recorder_spec(kernel, capture, &request.demands, &directory)?;
             write_json(&directory.join(files::SPEC), &spec)?;
         }
         let command = self.command(kernel, request, &directory);

@@ -12,6 +12,17 @@ pub enum Error {
     /// The kernel's own files.
     #[error(transparent)]
     Kernel(#[from] kerntune_kernel::Error),
+    /// A kernel without mitigations on a CPU that needs them.
+    #[error("kernel {kernel} was built without mitigations (CONFIG_CPU_MITIGATIONS), so that it would do nothing for --mitigations {cpu}; leave out --kernel, or build one: kerntune kernel build --fragment kernel/mitigations.config")]
+    NoMitigations {
+        /// Its label.
+        kernel: String,
+        /// The CPU that was asked for.
+        cpu: String,
+    },
+    /// Some functions only, on a CPU that needs mitigations.
+    #[error("with --mitigations functions are followed by the stack pointer, which needs all of the kernel's and no user functions: leave out --only, --skip and --user")]
+    MitigatedSelection,
     /// The plugin was not built or not found.
     #[error("the recorder (libkerntune_recorder.so) is not beside the kerntune program in {looked}: run `make build`, or set KERNTUNE_RECORDER to its path")]
     NoRecorder {

@@ -72,6 +72,8 @@ fn able(request: &RunRequest) -> Result<()> {
         "record: the emulator does"
     } else if request.demands.disk.is_some() {
         "have a disk: use a workload without `disk`"
+    } else if request.demands.other_cpu() {
+        "pass for another CPU: leave out --mitigations and --fast-strings"
     } else {
         return Ok(());
     };

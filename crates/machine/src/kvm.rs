@@ -93,6 +93,8 @@ fn able<'a>(request: &RunRequest<'a>) -> Result<&'a Kernel> {
         "have network cards: use a workload without `network_cards`"
     } else if request.demands.cpus > 1 {
         "have several CPUs yet: use a workload without `cpus`"
+    } else if request.demands.other_cpu() {
+        "pass for another CPU: leave out --mitigations and --fast-strings, it has the host's"
     } else {
         return Ok(kernel);
     };

@@ -104,6 +104,22 @@ fn drivers(request: &RunRequest) -> Result<()> {
     Err(Error::NoDriver { kernel, kind, lacking: lacking.join(", ") })
 }
 
+/// That the kernel has mitigations for a CPU that needs them.
+fn mitigates(request: &RunRequest) -> Result<()> {
+    let (Some(cpu), Some(kernel)) = (request.demands.mitigations, request.kernel) else { return Ok(()) };
+    let config = kernel.config();
+    let config = fs::read_to_string(&config).at("read", &config)?;
+    // The name before 6.9 is the second.
+    let names = ["CONFIG_CPU_MITIGATIONS=y", "CONFIG_SPECULATION_MITIGATIONS=y"];
+    match config.lines().any(|line| names.contains(&line)) {
+        true => Ok(()),
+        false => {
+            let (kernel, cpu) = (kernel.manifest.label.clone(), cpu.to_owned());
+            Err(Error::NoMitigations { kernel, cpu })
+        }
+    }
+}
+
 /// Runs a guest to its end and unpacks its results below `guest` of the directory. `refused` looks first at how QEMU ended, with
 /// its last words.
 pub(crate) fn run(
@@ -114,6 +130,7 @@ pub(crate) fn run(
     refused: impl Fn(&JobEnd, &str) -> Result<()>,
 ) -> Result<(Watched, PathBuf)> {
     drivers(request)?;
+    mitigates(request)?;
     let disk = host_file(request, directory);
     if let (Some(path), Some(of)) = (&disk, request.demands.disk) {
         let file = fs::File::create(path).at("create", path)?;

@@ -1,7 +1,7 @@
 //! Where the recorder is, and what it is told.
 
 use crate::code::Code;
-use crate::request::CaptureRequest;
+use crate::request::{CaptureRequest, Demands};
 use crate::{data_types, function_kinds, probes, Error, Result};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_trace::{Capture, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};
@@ -47,13 +47,21 @@ pub(crate) fn recorder_code(path: &Path) -> Result<String> {
     code.filter(|code| !code.is_empty()).ok_or_else(|| Error::NotARecorder { path: path.to_owned() })
 }
 
-/// What the recorder is told for a kernel on so many CPUs.
+/// What the recorder is told for a kernel on such a machine.
+///
+/// # Errors
+/// [`Error::MitigatedSelection`] for a capture that mitigations do not allow; files of the kernel that cannot be read.
 pub fn recorder_spec(
     kernel: &Kernel,
     capture: &CaptureRequest,
-    cpus: u32,
+    demands: &Demands,
     output: &Path,
 ) -> Result<RecorderSpec> {
+    let cpus = demands.cpus;
+    let stack_pointer = demands.mitigations.is_some() && capture.functions;
+    if stack_pointer && (capture.skip.contains(&true) || !capture.binaries.is_empty()) {
+        return Err(Error::MitigatedSelection);
+    }
     let symbols = Symbols::load(&kernel.vmlinux())?;
     let task = &kernel.manifest.task;
     // Offsets in a structure of some kilobytes.
@@ -88,6 +96,7 @@ pub fn recorder_spec(
             tgid: offset(task.tgid_offset),
             comm: offset(task.comm_offset),
         },
+        stack_pointer,
         per_cpu: match (cpus > 1 && capture.functions) || capture.data {
             true => probes::per_cpu_offsets(&kernel.vmlinux())?,
             false => None,

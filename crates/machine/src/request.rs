@@ -44,6 +44,10 @@ pub struct Demands<'a> {
     pub memory_mb: u32,
     /// The guest's CPUs, at least one.
     pub cpus: u32,
+    /// The vulnerable CPU that they pass for ([`Workload::mitigations`]).
+    pub mitigations: Option<&'a str>,
+    /// Whether they copy memory fast with one instruction.
+    pub fast_strings: bool,
     /// Network cards of the guest, all on one wire.
     pub network_cards: u32,
     /// More for the kernel's command line.
@@ -61,6 +65,8 @@ impl Default for Demands<'_> {
         Self {
             memory_mb: 1024,
             cpus: 1,
+            mitigations: None,
+            fast_strings: false,
             network_cards: 0,
             append: "",
             disk: None,
@@ -76,6 +82,8 @@ impl<'a> Demands<'a> {
         Self {
             memory_mb: workload.memory_mb,
             cpus: workload.cpus,
+            mitigations: workload.mitigations.as_deref(),
+            fast_strings: workload.fast_strings,
             network_cards: workload.network_cards,
             append: &workload.append,
             disk: workload.disk.as_ref(),
@@ -90,6 +98,8 @@ impl<'a> Demands<'a> {
         let Self {
             memory_mb,
             cpus,
+            mitigations,
+            fast_strings,
             network_cards,
             append,
             disk,
@@ -101,10 +111,24 @@ impl<'a> Demands<'a> {
             .field("cpus", cpus.to_string())
             .field("network cards", network_cards.to_string())
             .field("append", append);
-        match disk {
+        // What only some runs have is named only there, so that the keys of the others stay.
+        let key = match disk {
             Some(disk) => key.field("disk", format!("{disk:?}")),
             None => key,
+        };
+        let key = match mitigations {
+            Some(cpu) => key.field("mitigations", cpu),
+            None => key,
+        };
+        match fast_strings {
+            true => key.field("fast strings", ""),
+            false => key,
         }
+    }
+
+    /// Whether the CPU is another one than that which every machine has.
+    pub(crate) fn other_cpu(&self) -> bool {
+        self.mitigations.is_some() || self.fast_strings
     }
 }
 

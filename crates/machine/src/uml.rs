@@ -64,6 +64,8 @@ fn able<'a>(request: &RunRequest<'a>) -> Result<&'a Kernel> {
         "have several CPUs: use a workload without `cpus`"
     } else if request.demands.disk.is_some() {
         "have a disk: use a workload without `disk`"
+    } else if request.demands.other_cpu() {
+        "pass for another CPU: leave out --mitigations and --fast-strings, it has the host's"
     } else {
         return Ok(kernel);
     };

@@ -2,7 +2,7 @@
 
 use crate::console::Console;
 use crate::{plan, run};
-use kerntune_machine::{recorder_spec, Error, Machine, Outcome, Result, RunRequest};
+use kerntune_machine::{recorder_spec, Demands, Error, Machine, Outcome, Result, RunRequest};
 use kerntune_recorder::{Driver, Failure};
 use kerntune_trace::files;
 use kerntune_work::{write_json, ContentHash, IoContext, Job, Progress};
@@ -71,7 +71,7 @@ impl Machine for Rehearsal {
         let directory = directory.canonicalize().at("open", directory)?;
         let mut driver = match &request.capture {
             Some(capture) => {
-                let spec = recorder_spec(kernel, capture, 1, &directory)?;
+                let spec = recorder_spec(kernel, capture, &Demands::default(), &directory)?;
                 write_json(&directory.join(files::SPEC), &spec)?;
                 Some(Driver::new(&spec).map_err(gave_up)?)
             }

@@ -25,6 +25,10 @@ pub struct RecorderSpec {
     pub tags: Option<TagWindow>,
     /// Where a thread's identity is in `struct task_struct`.
     pub task: TaskOffsets,
+    /// Functions are called and return as the stack pointer says, and not by what instructions are: the kernel has
+    /// retpolines and return thunks. All functions are traced then, and no user functions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stack_pointer: bool,
     /// Where the kernel keeps the offsets of what each CPU has one of (`__per_cpu_offset`), if locks are to be told apart.
     #[serde(default)]
     pub per_cpu: Option<u64>,
@@ -154,6 +158,8 @@ pub enum FunctionKind {
     SwitchTo,
     /// A retpoline thunk: its `ret` is a jump.
     Thunk,
+    /// What functions jump to instead of a `ret`: no function of its own.
+    ReturnThunk,
     /// Replaces the program that a thread runs: its user frames end with the system call.
     Exec,
 }

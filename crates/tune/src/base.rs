@@ -6,32 +6,34 @@ use kerntune_kernel::{fragment, BaseConfig, BuildRequest};
 /// What kernels are called that nobody named.
 pub const LABEL: &str = "base";
 
-/// The request with the drivers that the disks of these workloads take. The user's own lines come after them. A kernel that
-/// nobody named ([`LABEL`]) is listed under another name then: `base` is the one without.
-pub fn with_drivers<'a>(
+/// The request with what these workloads need: drivers of their disks, mitigations for their CPU. The user's own lines come
+/// after it. A kernel that nobody named ([`LABEL`]) is listed under another name then: `base` is the one without.
+pub fn with_needs<'a>(
     mut request: BuildRequest,
     workloads: impl IntoIterator<Item = &'a Workload>,
 ) -> BuildRequest {
     let ours = request.base == BaseConfig::Ours;
-    let disks: Vec<_> = workloads
-        .into_iter()
-        .filter_map(|workload| workload.disk.as_ref())
-        .filter(|disk| !ours || !disk.lacking(fragment::BASE).is_empty())
-        .collect();
-    if disks.is_empty() {
-        return request;
-    }
+    let workloads: Vec<_> = workloads.into_iter().collect();
+    let disks = workloads.iter().filter_map(|workload| workload.disk.as_ref());
+    let disks: Vec<_> = disks.filter(|disk| !ours || !disk.lacking(fragment::BASE).is_empty()).collect();
     let pmem =
         disks.iter().any(|disk| disk.kind == DiskKind::Pmem || disk.needs().contains(&"CONFIG_FS_DAX"));
-    let mut lines = fragment::lines(fragment::DISK);
-    if pmem {
-        lines.extend(fragment::lines(fragment::PMEM));
+    let mitigations = workloads.iter().any(|workload| workload.mitigations.is_some());
+    let needs = [
+        (!disks.is_empty() && !pmem, "disk", &[fragment::DISK][..]),
+        (pmem, "pmem", &[fragment::DISK, fragment::PMEM]),
+        (mitigations, "mitigations", &[fragment::MITIGATIONS]),
+    ];
+    let mut lines = Vec::new();
+    let named = request.label != LABEL;
+    for (_, name, fragments) in needs.into_iter().filter(|(needed, ..)| *needed) {
+        lines.extend(fragments.iter().flat_map(|text| fragment::lines(text)));
+        if !named {
+            request.label = format!("{}-{name}", request.label);
+        }
     }
     lines.append(&mut request.extra);
     request.extra = lines;
-    if request.label == LABEL {
-        request.label = format!("{LABEL}-{}", if pmem { "pmem" } else { "disk" });
-    }
     request
 }
 
@@ -48,7 +50,7 @@ mod tests {
     fn request(disk: &str, label: &str) -> BuildRequest {
         let mut request = BuildRequest::new("debian:6.12".parse().unwrap(), label);
         request.extra = vec!["CONFIG_XFS_FS=n".into()];
-        with_drivers(request, [&workload(disk)])
+        with_needs(request, [&workload(disk)])
     }
 
     #[test]
@@ -66,5 +68,8 @@ mod tests {
         assert_eq!(request(brd, "mine").label, "mine");
         let pmem = request("[disk]\nkind = \"pmem\"\nsize_mb = 64\nfilesystem = \"none\"", LABEL);
         assert!(pmem.extra.contains(&"CONFIG_FS_DAX=y".into()) && pmem.label == "base-pmem", "{pmem:?}");
+        let both = request(&format!("mitigations = \"zen2\"\n{brd}"), LABEL);
+        assert!(both.extra.contains(&"CONFIG_MITIGATION_RETPOLINE=y".into()), "{both:?}");
+        assert_eq!(both.label, "base-disk-mitigations");
     }
 }

@@ -1,6 +1,6 @@
 //! The experiments of a paper, carried out: a kernel tuned for each of its workloads, measured against its base.
 
-use crate::base::with_drivers;
+use crate::base::with_needs;
 use crate::compare::measure;
 use crate::engine::{State as StepState, StepName};
 use crate::model::Model;
@@ -76,7 +76,7 @@ fn carry_out(
 ) -> Result<State> {
     let PaperRequest { recipe, options, model, exclusions, .. } = *request;
     let workload = Workload::find(&experiment.workload, request.workloads)?;
-    let build = &with_drivers(request.build.clone(), [&workload]);
+    let build = &with_needs(request.build.clone(), [&workload]);
     let request =
         TuneRequest { build, workload: &workload, recipe, options, model, object_flags: &[], exclusions };
     if time_is_up

@@ -1,6 +1,6 @@
 //! A paper's study, carried out: kernels that differ by patches, the same workload on each.
 
-use crate::base::with_drivers;
+use crate::base::with_needs;
 use crate::compare::kernel_ref;
 use crate::record::{record, Capture, RecordRequest, Recorded, Repeat, MACHINE};
 use crate::{Error, Result, Session};
@@ -32,7 +32,7 @@ pub struct StudyRequest<'a> {
 pub fn study(session: &Session, request: &StudyRequest, told: &dyn Fn(&str, &str)) -> Result<StudyOutcome> {
     let StudyRequest { paper, study, workloads, build: request, .. } = *request;
     let workload = Workload::find(&study.workload, workloads)?;
-    let request = &with_drivers(request.clone(), [&workload]);
+    let request = &with_needs(request.clone(), [&workload]);
     let stock = build(session.work, request, session.progress)?;
     let mut made: Vec<(&Variant, Kernel, Recorded)> = Vec::new();
     for variant in &study.kernels {

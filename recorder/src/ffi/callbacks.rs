@@ -75,10 +75,8 @@ callbacks! {
     Indirect on_indirect => |mut now| {
         now.recorder.on_indirect(now.board, now.number, now.rest, &mut now.cpu)
     },
-    Switch on_switch => |mut now| {
-        now.recorder.on_entry(now.board, now.number, now.rest)?;
-        now.recorder.on_switch(now.board, now.rest, &mut now.cpu)
-    },
+    EntryAt on_entry_at => |mut now| now.recorder.on_entry_at(now.board, now.number, now.rest, &mut now.cpu),
+    Switch on_switch => |mut now| now.recorder.on_switch(now.board, now.number, now.rest, &mut now.cpu),
     Probe on_probe => |mut now| now.recorder.on_probe(now.board, now.number, now.rest, &mut now.cpu),
     System on_system => |mut now| {
         now.recorder.on_system(now.board, &mut now.cpu);
@@ -89,6 +87,7 @@ callbacks! {
         Ok(())
     },
     Return on_return => |now| now.recorder.on_return(now.board, now.number, now.rest),
+    ReturnAt on_return_at => |mut now| now.recorder.on_return_at(now.board, now.number, now.rest, &mut now.cpu),
     InterruptReturn on_interrupt_return => |mut now| {
         now.recorder.on_interrupt_return(now.board, now.rest, &mut now.cpu)
     },

@@ -175,11 +175,12 @@ impl Plugin {
                     }
                 }
                 Action::CallUnless { field, value, callback, number, rest } => {
+                    let flags = if callback.reads_cpu() { R_REGS } else { NO_REGS };
                     let (function, argument) = (callbacks::of(callback), pack(number, rest));
                     (api.qemu_plugin_register_vcpu_tb_exec_cond_cb)(
                         tb,
                         function,
-                        NO_REGS,
+                        flags,
                         NOT_EQUAL,
                         board(field),
                         value,

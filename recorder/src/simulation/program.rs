@@ -34,6 +34,18 @@ pub(super) enum End {
     JumpIf(u64),
 }
 
+/// The functions that stand for indirect calls and jumps, and for returns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Thunks {
+    /// Goes where `rax` says.
+    pub(super) indirect: u64,
+    /// Returns.
+    pub(super) returns: u64,
+}
+
+/// `call 1f; nop; 1: mov [rsp], rax; ret`, as `arch/x86/lib/retpoline.S` has it.
+pub(super) const RETPOLINE: [u8; 11] = [0xe8, 1, 0, 0, 0, 0x90, 0x48, 0x89, 0x04, 0x24, 0xc3];
+
 #[derive(Debug, Clone)]
 pub(super) struct Body {
     pub(super) ops: Vec<Op>,
@@ -42,7 +54,7 @@ pub(super) struct Body {
 }
 
 /// A body's code at `at`; numbers of functions are those of the same half, from `base`.
-pub(super) fn assemble(body: &Body, base: u64, at: u64) -> Vec<u8> {
+pub(super) fn assemble(body: &Body, base: u64, at: u64, thunks: Option<Thunks>) -> Vec<u8> {
     let mut code = Vec::new();
     let near = |code: &mut Vec<u8>, opcode: u8, to: u64| {
         let next = at + code.len() as u64 + 5;
@@ -60,17 +72,26 @@ pub(super) fn assemble(body: &Body, base: u64, at: u64) -> Vec<u8> {
             Op::Call(to) => near(&mut code, 0xe8, to),
             Op::CallIndirect(to) => {
                 rax(&mut code, to);
-                code.extend_from_slice(&[0xff, 0xd0]);
+                match thunks {
+                    Some(thunks) => near(&mut code, 0xe8, thunks.indirect),
+                    None => code.extend_from_slice(&[0xff, 0xd0]),
+                }
             }
             Op::Syscall => code.extend_from_slice(&[0x0f, 0x05]),
         }
     }
     match body.end {
-        End::Return => code.push(0xc3),
+        End::Return => match thunks {
+            Some(thunks) => near(&mut code, 0xe9, thunks.returns),
+            None => code.push(0xc3),
+        },
         End::Jump(to) => near(&mut code, 0xe9, to),
         End::JumpIndirect(to) => {
             rax(&mut code, to);
-            code.extend_from_slice(&[0xff, 0xe0]);
+            match thunks {
+                Some(thunks) => near(&mut code, 0xe9, thunks.indirect),
+                None => code.extend_from_slice(&[0xff, 0xe0]),
+            }
         }
         End::JumpTable(to) => {
             // `mov rax, to; jmp [rax * 8 + table]`, its displacement of 32 bits.

@@ -281,18 +281,33 @@ impl Model {
     }
 }
 
-/// The guest's CPUs.
+/// The guest's CPUs: how many, and of which kind.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Cpus {
     /// The guest has so many CPUs [default: the workload's `cpus`, or 1] (docs/cpus.md)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(kerntune_guest::MAX_CPUS)))]
     cpus: Option<u32>,
+    /// The guest's CPU passes for one that needs mitigations, and the kernel has them: zen2 or skylake
+    /// (docs/measuring.md)
+    #[arg(long, value_name = "CPU", value_parser = mitigations)]
+    mitigations: Option<String>,
+    /// The CPU copies memory fast with one instruction, and the kernel uses it (docs/measuring.md)
+    #[arg(long)]
+    fast_strings: bool,
+}
+
+fn mitigations(name: &str) -> Result<String, String> {
+    kerntune_guest::vulnerable(name).map(|()| name.to_owned())
 }
 
 impl Cpus {
-    /// Gives a workload's guest as many as were asked for.
+    /// Gives a workload's guest what was asked for.
     pub fn give(&self, workload: &mut kerntune_guest::Workload) {
         workload.cpus = self.cpus.unwrap_or(workload.cpus);
+        if self.mitigations.is_some() {
+            workload.mitigations.clone_from(&self.mitigations);
+        }
+        workload.fast_strings |= self.fast_strings;
     }
 }
 
@@ -340,7 +355,7 @@ pub struct Record {
     pub command: Vec<String>,
     /// Run COMMAND here and profile the kernel of this machine meanwhile (docs/live.md)
     #[arg(long, requires = "command", conflicts_with_all = ["kernel", "workload", "no_functions", "no_edges", "edges",
-          "only", "skip", "point", "user", "weights", "data", "tags", "model", "cpus"])]
+          "only", "skip", "point", "user", "weights", "data", "tags", "model", "cpus", "mitigations", "fast_strings"])]
     pub live: bool,
     #[command(flatten)]
     pub watch: Watch,

@@ -9,7 +9,7 @@ use kerntune_guest::Workload;
 use kerntune_kernel::Compiler;
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_tune::auto::{auto, Auto, AutoRequest, Measured, HARM};
-use kerntune_tune::base::{with_drivers, LABEL};
+use kerntune_tune::base::{with_needs, LABEL};
 use kerntune_tune::{Recipe, Session};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     let tuned_for: Vec<Workload> =
         options.workload.iter().map(|name| workload(name, &options.cpus)).collect::<Result<_, _>>()?;
     let held_out = held_out(options)?;
-    let build = with_drivers(build_request(&options.build, LABEL, Compiler::default())?, &tuned_for);
+    let build = with_needs(build_request(&options.build, LABEL, Compiler::default())?, &tuned_for);
     let model = options.model.find(false)?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;

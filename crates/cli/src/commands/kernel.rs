@@ -8,7 +8,7 @@ use kerntune_guest::read_text;
 use kerntune_kernel::{relink, BuildRequest, Compiler, FunctionOrder, Kernel, Rebuilt};
 use kerntune_optimize::layout::{prepare_order, prepare_sets, prove, Algorithm, DEFAULT_ALGORITHM, NAME};
 use kerntune_profile::Profile;
-use kerntune_tune::base::with_drivers;
+use kerntune_tune::base::with_needs;
 use kerntune_tune::package::verify;
 use kerntune_tune::selftest::{differences, selftest, Check, Difference, Outcome};
 use kerntune_tune::{model, Session};
@@ -37,7 +37,7 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
                 object_flags: object_flags.clone(),
                 ..build_request(build, label, Compiler::default())?
             };
-            let request = with_drivers(request, &workloads);
+            let request = with_needs(request, &workloads);
             let kernel = kerntune_kernel::build(&work, &request, output.progress())?;
             show(&kernel, format.json, output);
         }

@@ -30,7 +30,7 @@ use kerntune_guest::{read_text, Workload};
 use kerntune_kernel::{BaseConfig, BuildRequest, Compiler, Kernel, KernelManifest};
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_report::html::Provenance;
-use kerntune_tune::base::{with_drivers, LABEL};
+use kerntune_tune::base::{with_needs, LABEL};
 use kerntune_work::WorkDir;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ fn kernel_for<'a>(
         return Ok(kerntune_kernel::find(work, kernel)?);
     }
     let source = SOURCE.parse().map_err(Failure::usage)?;
-    let request = with_drivers(BuildRequest::new(source, LABEL), workloads);
+    let request = with_needs(BuildRequest::new(source, LABEL), workloads);
     let kernel = kerntune_kernel::build(work, &request, output.progress())?;
     output.note(&format!("kernel {} ({})", kernel.manifest.label, kernel.manifest.id));
     Ok(kernel)

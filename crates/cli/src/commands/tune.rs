@@ -7,7 +7,7 @@ use crate::output::Output;
 use kerntune_profile::{rfc3339, Profile};
 use kerntune_report::comparison;
 use kerntune_report::html::{self, HtmlInput, StepLine};
-use kerntune_tune::base::{with_drivers, LABEL};
+use kerntune_tune::base::{with_needs, LABEL};
 use kerntune_tune::{tune, Recipe, Session, State, StepName, StepState, TuneRequest, Tuned};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     let recipe: Recipe = options.recipe.parse().map_err(Failure::usage)?;
     let workload = workload(workload_name, &options.cpus)?;
     let build = build_request(&options.build, LABEL, recipe.default_compiler())?;
-    let build = with_drivers(build, [&workload]);
+    let build = with_needs(build, [&workload]);
     let model = options.model.find(false)?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;

@@ -73,7 +73,10 @@ pub fn kernel(options: &[&str], label: &str) -> String {
 
 /// The id of the kernel with function hooks, built if need be.
 pub fn ftrace_kernel() -> String {
-    kernel(&["--fragment", &fragment("ftrace"), "--keep-objects"], "ftrace")
+    kernel(
+        &["--fragment", &fragment("ftrace"), "--fragment", &fragment("mitigations"), "--keep-objects"],
+        "ftrace",
+    )
 }
 
 /// The id of the kernel with a regression and with data whose sharing is known (`planted/`).

@@ -18,7 +18,8 @@ pub fn kind(name: &str) -> Option<FunctionKind> {
         "entry_SYSCALL_64" | "entry_SYSENTER_compat" | "entry_SYSCALL_compat" => FunctionKind::Syscall,
         _ if begins("asm_sysvec_") => FunctionKind::Interrupt,
         _ if begins("asm_exc_") || begins("asm_int80") => FunctionKind::Exception,
-        _ if begins("__x86_indirect_thunk") || begins("__x86_indirect_call_thunk") => FunctionKind::Thunk,
+        _ if matches!(target_role(name), TargetRole::Indirect) => FunctionKind::Thunk,
+        _ if matches!(target_role(name), TargetRole::Return) => FunctionKind::ReturnThunk,
         _ => return None,
     })
 }
@@ -28,9 +29,10 @@ pub fn target_role(name: &str) -> TargetRole {
     let begins = |with: &str| name.starts_with(with);
     match name {
         "__fentry__" | "mcount" => TargetRole::Hook,
-        "zen_untrain_ret"
-        | "srso_return_thunk"
+        "srso_return_thunk"
         | "srso_alias_return_thunk"
+        | "srso_safe_ret"
+        | "srso_alias_safe_ret"
         | "retbleed_return_thunk"
         | "call_depth_return_thunk"
         | "its_return_thunk" => TargetRole::Return,

@@ -10,10 +10,11 @@ mod paging;
 mod registers;
 mod stubs;
 mod tags;
+mod vulnerable;
 
 use crate::{
     AddressSpace, Cpu, Ending, ExceptionFrame, Flow, Insn, InterruptStub, Isa, KbuildNames, Names, Refusal,
-    Register, TagAccess, TargetRole,
+    Register, TagAccess, TargetRole, VulnerableCpu,
 };
 use kerntune_trace::mark::Mark;
 use kerntune_trace::{FunctionKind, TagWindow};
@@ -33,6 +34,10 @@ impl Isa for X86_64 {
     const ARGUMENTS: [Register; 2] = [registers::RDI, registers::RSI];
     // `flags`, `syscall_work`, `status`, `cpu` of arch/x86/include/asm/thread_info.h, in kernels from 5.11 to 7.3.
     const TASK_STATE: u64 = 24;
+    const STACK_POINTER: Register = registers::RSP;
+    // `__START_KERNEL_map` of arch/x86/include/asm/page_64_types.h; the image is where it was linked for.
+    const IMAGE_OFFSET: u64 = 0xffff_ffff_8000_0000;
+    const VULNERABLE: &'static [VulnerableCpu] = vulnerable::CPUS;
     const SYSTEM_CALL_RETURN: Register = registers::RCX;
     const PORT_AND_TAG: [Register; 2] = [registers::RDX, registers::RAX];
 

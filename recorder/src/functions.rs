@@ -12,6 +12,7 @@ pub struct Functions {
     /// Of the few that have one, in their order.
     probes: Vec<(u32, Probe)>,
     selection: bool,
+    thunks: bool,
     end: u64,
 }
 
@@ -29,6 +30,7 @@ impl Functions {
             guarded: list.iter().map(|f| f.conditional).collect(),
             probes: (0..).zip(list).filter_map(|(at, f)| Some((at, f.probe?))).collect(),
             selection: list.iter().any(|f| f.skip),
+            thunks: list.iter().any(|f| matches!(f.kind, FunctionKind::Thunk | FunctionKind::ReturnThunk)),
             end: last.address + last.size.max(1),
         })
     }
@@ -52,6 +54,11 @@ impl Functions {
     /// Whether some functions are not traced.
     pub fn is_selection(&self) -> bool {
         self.selection
+    }
+
+    /// Whether all code shares some that stands for indirect calls or returns.
+    pub fn has_thunks(&self) -> bool {
+        self.thunks
     }
 
     /// Whether a function is traced. Code in no known function is if all functions are.

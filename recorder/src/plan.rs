@@ -484,7 +484,14 @@ impl Planner {
             Ending::Call { target } if place.traced || user || !selective => {
                 // A call to a label inside a function (return stack stuffing, finding the own
                 // address) is no call of a function.
-                let to_label = |t| !user && self.functions.covers(t) && self.functions.starting(t).is_none();
+                let to_label = |t| match self.functions.starting(t) {
+                    None => !user && self.functions.covers(t),
+                    // Nothing would take the flag.
+                    Some(function) => {
+                        let kind = self.functions.kind(function);
+                        !user && self.stack_pointer && kind == FunctionKind::ReturnThunk
+                    }
+                };
                 if !target.is_some_and(to_label) {
                     out.say(at, 1);
                 }

@@ -169,7 +169,7 @@ impl Recorder {
             let up = insn.address.checked_add(Guest::IMAGE_OFFSET);
             up.is_some_and(|address| self.planner.functions.covers(address))
         };
-        self.booting && self.planner.stack_pointer && insns.first().is_some_and(covered)
+        self.booting && self.planner.functions.has_thunks() && insns.first().is_some_and(covered)
     }
 
     /// Appends an event that happens before the instruction with `rest` instructions to the end of

@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::request::{CaptureRequest, Demands};
 use crate::{data_types, function_kinds, probes, Error, Result};
 use kerntune_kernel::{Kernel, Symbols};
-use kerntune_trace::{Capture, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};
+use kerntune_trace::{Capture, FunctionKind, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};
 use kerntune_work::IoContext;
 use object::{Object, ObjectSection};
 use std::collections::HashSet;
@@ -58,11 +58,14 @@ pub fn recorder_spec(
     output: &Path,
 ) -> Result<RecorderSpec> {
     let cpus = demands.cpus;
-    let stack_pointer = demands.mitigations.is_some() && capture.functions;
-    if stack_pointer && (capture.skip.contains(&true) || !capture.binaries.is_empty()) {
+    let all_and_no_others = !capture.skip.contains(&true) && capture.binaries.is_empty();
+    if demands.mitigations.is_some() && capture.functions && !all_and_no_others {
         return Err(Error::MitigatedSelection);
     }
     let symbols = Symbols::load(&kernel.vmlinux())?;
+    let kinds = function_kinds::kinds(symbols.functions());
+    let is_thunk = |kind: &FunctionKind| matches!(kind, FunctionKind::Thunk | FunctionKind::ReturnThunk);
+    let stack_pointer = capture.functions && all_and_no_others && kinds.iter().any(is_thunk);
     let task = &kernel.manifest.task;
     // Offsets in a structure of some kilobytes.
     let offset = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
@@ -73,7 +76,7 @@ pub fn recorder_spec(
             .conditional_targets(symbols.functions()),
         false => HashSet::new(),
     };
-    let functions = symbols.functions().iter().zip(function_kinds::kinds(symbols.functions())).enumerate();
+    let functions = symbols.functions().iter().zip(kinds).enumerate();
     Ok(RecorderSpec {
         version: VERSION,
         output: output.display().to_string(),

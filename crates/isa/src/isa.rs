@@ -43,6 +43,8 @@ pub trait Isa {
     /// How far below its addresses the kernel's image lies in physical memory, where its first code runs before there are
     /// page tables.
     const IMAGE_OFFSET: u64;
+    /// What the kernel would measure when it boots, and takes if it is there.
+    const MEASURED: Measured;
     /// CPUs that need mitigations, which the emulator can pass for.
     const VULNERABLE: &'static [VulnerableCpu];
     /// Where user code goes on after a system call: from its first instruction on, and before its return.
@@ -103,6 +105,17 @@ pub trait Isa {
     /// # Errors
     /// What is wrong with the image, in words.
     fn image_release(image: &[u8]) -> Result<String, &'static str>;
+}
+
+/// Something that a kernel measures while it boots, unless a variable of its says it.
+#[derive(Debug)]
+pub struct Measured {
+    /// The function that looks for it.
+    pub stop: &'static str,
+    /// The variable, of four bytes: how often per tick.
+    pub variable: &'static str,
+    /// How often per second, on QEMU's machine.
+    pub hertz: u32,
 }
 
 /// A CPU that the kernel knows to be vulnerable by what it says of itself.

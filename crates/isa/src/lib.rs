@@ -22,7 +22,7 @@ mod x86_64;
 
 pub use cpu::{AddressSpace, Cpu, ExceptionFrame, Register};
 pub use insn::{Ending, Flow, Insn, Refusal, TagAccess, TargetRole};
-pub use isa::{InterruptStub, Isa, VulnerableCpu};
+pub use isa::{InterruptStub, Isa, Measured, VulnerableCpu};
 pub use names::{KbuildNames, Names};
 pub use x86_64::X86_64;
 

@@ -1,5 +1,6 @@
 //! QEMU with TCG, made to repeat.
 
+use crate::apic_timer;
 use crate::outcome::read_recording;
 use crate::recorder::{find_recorder, recorder_code, recorder_spec};
 use crate::request::{Demands, RunRequest};
@@ -85,7 +86,7 @@ impl Machine for Emulator {
 
     /// QEMU's version, the recorder's code, the options.
     fn identity(&self) -> Result<String> {
-        Ok(kerntune_work::ContentHash::new("emulator/3")
+        Ok(kerntune_work::ContentHash::new("emulator/4")
             .field("qemu", qemu::version()?)
             .field("cpu", format!("{CPU}{NO_FAST_STRINGS}"))
             .field("network card", CARD)
@@ -104,8 +105,10 @@ impl Machine for Emulator {
             let spec = recorder_spec(kernel, capture, &request.demands, &directory)?;
             write_json(&directory.join(files::SPEC), &spec)?;
         }
-        let command = self.command(kernel, request, &directory);
-        let (watched, guest_files) = qemu::run(command, request, &directory, progress, recorder_failed)?;
+        let mut command = self.command(kernel, request, &directory);
+        let answer = apic_timer::answer(kernel, &mut command)?;
+        let (watched, guest_files) =
+            qemu::run(command, answer, request, &directory, progress, recorder_failed)?;
         let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;
         let Watched { started, phases, .. } = watched;
         let wall_seconds = started.elapsed().as_secs_f64();

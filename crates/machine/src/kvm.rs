@@ -68,14 +68,20 @@ impl Machine for Kvm {
             demands.boot_limit_seconds = BOOT_SECONDS;
         }
         let request = RunRequest { demands, ..request.clone() };
-        let (watched, guest_files) =
-            qemu::run(self.command(kernel, &request, &directory), &request, &directory, progress, no_kvm)
-                .map_err(|error| match error {
-                    Error::NoBoot { seconds, .. } => {
-                        Error::NoKvm { message: format!("a kernel says nothing for {seconds} s") }
-                    }
-                    error => error,
-                })?;
+        let (watched, guest_files) = qemu::run(
+            self.command(kernel, &request, &directory),
+            None,
+            &request,
+            &directory,
+            progress,
+            no_kvm,
+        )
+        .map_err(|error| match error {
+            Error::NoBoot { seconds, .. } => {
+                Error::NoKvm { message: format!("a kernel says nothing for {seconds} s") }
+            }
+            error => error,
+        })?;
         let Watched { started, phases, .. } = watched;
         let wall_seconds = started.elapsed().as_secs_f64();
         Ok(Outcome { directory, guest_files, recording: None, wall_seconds, phases })

@@ -1,5 +1,6 @@
 //! QEMU as a program: what a guest has on every machine that is one.
 
+use crate::apic_timer::{self, Answer};
 use crate::request::RunRequest;
 use crate::watch::{watch, Watched};
 use crate::{cpu, results, Error, Result};
@@ -121,9 +122,10 @@ fn mitigates(request: &RunRequest) -> Result<()> {
 }
 
 /// Runs a guest to its end and unpacks its results below `guest` of the directory. `refused` looks first at how QEMU ended, with
-/// its last words.
+/// its last words. `answer` is given to it while it boots.
 pub(crate) fn run(
     command: Command,
+    answer: Option<Answer>,
     request: &RunRequest,
     directory: &Path,
     progress: &dyn Progress,
@@ -138,10 +140,16 @@ pub(crate) fn run(
     }
     let mut said = Vec::new();
     let limits = request.limits();
-    let watched = watch(Job::new(command), &limits, &directory.join("console.log"), progress, |line| {
+    let (job, giving) = match answer.map(Answer::give) {
+        Some((stdin, giving)) => (Job::new(command).stdin(stdin.into()), Some(giving)),
+        None => (Job::new(command), None),
+    };
+    let watched = watch(job, &limits, &directory.join("console.log"), progress, |line| {
         said.push(line.to_string());
         true
-    })?;
+    });
+    giving.map_or(Ok(()), apic_timer::given)?;
+    let watched = watched?;
     if let Some(path) = disk {
         fs::remove_file(&path).at("remove", &path)?;
     }

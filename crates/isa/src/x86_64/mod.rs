@@ -13,8 +13,8 @@ mod tags;
 mod vulnerable;
 
 use crate::{
-    AddressSpace, Cpu, Ending, ExceptionFrame, Flow, Insn, InterruptStub, Isa, KbuildNames, Names, Refusal,
-    Register, TagAccess, TargetRole, VulnerableCpu,
+    AddressSpace, Cpu, Ending, ExceptionFrame, Flow, Insn, InterruptStub, Isa, KbuildNames, Measured, Names,
+    Refusal, Register, TagAccess, TargetRole, VulnerableCpu,
 };
 use kerntune_trace::mark::Mark;
 use kerntune_trace::{FunctionKind, TagWindow};
@@ -37,6 +37,9 @@ impl Isa for X86_64 {
     const STACK_POINTER: Register = registers::RSP;
     // `__START_KERNEL_map` of arch/x86/include/asm/page_64_types.h; the image is where it was linked for.
     const IMAGE_OFFSET: u64 = 0xffff_ffff_8000_0000;
+    // arch/x86/kernel/apic/apic.c, Linux 5.3 and later; QEMU's hw/intc/apic.c counts nanoseconds.
+    const MEASURED: Measured =
+        Measured { stop: "setup_boot_APIC_clock", variable: "lapic_timer_period", hertz: 1_000_000_000 };
     const VULNERABLE: &'static [VulnerableCpu] = vulnerable::CPUS;
     const SYSTEM_CALL_RETURN: Register = registers::RCX;
     const PORT_AND_TAG: [Register; 2] = [registers::RDX, registers::RAX];

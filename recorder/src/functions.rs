@@ -30,7 +30,7 @@ impl Functions {
             guarded: list.iter().map(|f| f.conditional).collect(),
             probes: (0..).zip(list).filter_map(|(at, f)| Some((at, f.probe?))).collect(),
             selection: list.iter().any(|f| f.skip),
-            thunks: list.iter().any(|f| matches!(f.kind, FunctionKind::Thunk | FunctionKind::ReturnThunk)),
+            thunks: list.iter().any(|f| f.kind == FunctionKind::Thunk),
             end: last.address + last.size.max(1),
         })
     }
@@ -56,7 +56,8 @@ impl Functions {
         self.selection
     }
 
-    /// Whether all code shares some that stands for indirect calls or returns.
+    /// Whether all code shares some that stands for indirect calls. Kernels without have a thunk for returns, too, which nothing
+    /// goes to.
     pub fn has_thunks(&self) -> bool {
         self.thunks
     }

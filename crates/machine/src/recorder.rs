@@ -64,8 +64,7 @@ pub fn recorder_spec(
     }
     let symbols = Symbols::load(&kernel.vmlinux())?;
     let kinds = function_kinds::kinds(symbols.functions());
-    let is_thunk = |kind: &FunctionKind| matches!(kind, FunctionKind::Thunk | FunctionKind::ReturnThunk);
-    let stack_pointer = capture.functions && all_and_no_others && kinds.iter().any(is_thunk);
+    let stack_pointer = capture.functions && all_and_no_others && kinds.contains(&FunctionKind::Thunk);
     let task = &kernel.manifest.task;
     // Offsets in a structure of some kilobytes.
     let offset = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);

@@ -7,7 +7,7 @@
 //! that a slow minute of the host (on a shared machine the same run takes 6 s or 10 s) slows all alike. Each
 //! core of the host runs rounds of its own.
 //!
-//! Usage: `recording_cost [ROUNDS] [SCALE] [ROW,ROW…] [CPUS]`: only these rows and the plain ones, in a guest with so many
+//! Usage: `recording_cost [ROUNDS] [SCALE] [ROW;ROW…] [CPUS]`: only these rows and the plain ones, in a guest with so many
 //! CPUs (1); the work directory is `KERNTUNE_DIR` or `.kerntune`.
 
 #[path = "support/cpu.rs"]
@@ -21,7 +21,7 @@ use std::error::Error;
 use std::process::{Command, Stdio};
 
 const PLAIN: &str = "plain emulation";
-const ROWS: [&str; 9] = [
+const ROWS: [&str; 10] = [
     PLAIN,
     "plain emulation (A/A)",
     "counters only",
@@ -30,6 +30,7 @@ const ROWS: [&str; 9] = [
     "functions and edges",
     "functions, edges and model",
     "functions, edges and model zen4",
+    "functions, edges and model zen4+tage",
     "functions, edges, model and data",
 ];
 
@@ -48,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cpus: u32 = arguments.next().map_or(Ok(1), |text| text.parse())?;
     let rows: Vec<&str> = ROWS
         .into_iter()
-        .filter(|row| wanted.is_empty() || *row == PLAIN || wanted.split(',').any(|name| name == *row))
+        .filter(|row| wanted.is_empty() || *row == PLAIN || wanted.split(';').any(|name| name == *row))
         .collect();
     // Built here, so that the rows' own processes only find them.
     prepare(&work, &scale)?;
@@ -139,8 +140,8 @@ fn one(work: &WorkDir, row: &str, scale: &str, cpus: u32) -> Result<f64, Box<dyn
         }
         "functions" => Some(functions()),
         "functions and edges" => Some(CaptureRequest { edges: true, ..functions() }),
-        "functions, edges and model" | "functions, edges and model zen4" => {
-            let name = if row.ends_with("zen4") { "zen4" } else { "generic" };
+        _ if row.starts_with("functions, edges and model") => {
+            let name = row.rsplit(' ').next().filter(|name| *name != "model").unwrap_or("generic");
             let model = Some(kerntune_tune::model::find(name)?.text);
             Some(CaptureRequest { edges: true, model, ..functions() })
         }

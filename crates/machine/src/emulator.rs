@@ -1,6 +1,6 @@
 //! QEMU with TCG, made to repeat.
 
-use crate::apic_timer;
+use crate::calibration;
 use crate::outcome::read_recording;
 use crate::recorder::{find_recorder, recorder_code, recorder_spec};
 use crate::request::{Demands, RunRequest};
@@ -37,10 +37,11 @@ impl Emulator {
         Ok(Self { recorder: find_recorder()? })
     }
 
-    fn command(&self, kernel: &Kernel, request: &RunRequest, directory: &Path) -> Command {
+    fn command(&self, kernel: &Kernel, request: &RunRequest, directory: &Path) -> Result<Command> {
         let mut command = qemu::program(None);
         qemu::bare(&mut command);
-        let (cpu, command_line) = cpu(&request.demands);
+        let (cpu, mut command_line) = cpu(&request.demands);
+        command_line += &calibration::command_line(kernel, request.demands.cpus)?;
         command.args(["-accel", "tcg", "-cpu", &cpu, "-smp", &processors(request.demands.cpus)]);
         // One instruction is one nanosecond; idle time is skipped; the clock and all that QEMU
         // draws at random begin the same every time.
@@ -60,7 +61,7 @@ impl Emulator {
             let (recorder, spec) = (qemu::escape(&self.recorder), qemu::escape(&spec));
             command.args(["-plugin", &format!("file={recorder},spec={spec}")]);
         }
-        command
+        Ok(command)
     }
 }
 
@@ -105,8 +106,8 @@ impl Machine for Emulator {
             let spec = recorder_spec(kernel, capture, &request.demands, &directory)?;
             write_json(&directory.join(files::SPEC), &spec)?;
         }
-        let mut command = self.command(kernel, request, &directory);
-        let answer = apic_timer::answer(kernel, &mut command)?;
+        let mut command = self.command(kernel, request, &directory)?;
+        let answer = calibration::answer(kernel, &mut command)?;
         let (watched, guest_files) =
             qemu::run(command, answer, request, &directory, progress, recorder_failed)?;
         let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;

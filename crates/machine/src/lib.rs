@@ -23,7 +23,7 @@
 /// Names the code of this crate and of those below it, for keys of results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
-mod apic_timer;
+mod calibration;
 mod choose;
 mod code;
 mod console;

@@ -1,6 +1,6 @@
 //! QEMU as a program: what a guest has on every machine that is one.
 
-use crate::apic_timer::{self, Answer};
+use crate::calibration::{self, Answer};
 use crate::request::RunRequest;
 use crate::watch::{watch, Watched};
 use crate::{cpu, results, Error, Result};
@@ -148,7 +148,7 @@ pub(crate) fn run(
         said.push(line.to_string());
         true
     });
-    giving.map_or(Ok(()), apic_timer::given)?;
+    giving.map_or(Ok(()), calibration::given)?;
     let watched = watched?;
     if let Some(path) = disk {
         fs::remove_file(&path).at("remove", &path)?;

@@ -1,7 +1,8 @@
-//! What the kernel would measure when it boots, told to it instead: how fast the timer of the APIC is.
+//! What the kernel would measure when it boots, told to it instead: how fast the timer of the APIC is, and of several CPUs
+//! how long loops take that wait.
 //!
-//! A kernel that is not told waits for two tenths of a second, in loops of `pause` each of which leaves QEMU's translated code:
-//! four fifths of what a short run takes. Hypervisors tell their guests; QEMU has no way to do so without KVM. So the kernel is
+//! The latter it takes from its command line. Of the timer, a kernel that is not told waits for two tenths of a second, in
+//! loops of `pause` each of which leaves QEMU's translated code: four fifths of what a short run takes. Hypervisors tell their guests; QEMU has no way to do so without KVM. So the kernel is
 //! stopped where it would begin to measure, by QEMU's server for gdb, and finds the answer in the variable in which it looks for
 //! one first. It is stopped at an instruction, and no virtual time passes meanwhile.
 //!
@@ -45,18 +46,30 @@ pub(crate) fn answer(kernel: &Kernel, command: &mut Command) -> Result<Option<An
     Ok(Some(Answer { stdin: theirs.into(), ours, told }))
 }
 
-fn told(kernel: &Kernel) -> Result<Option<Told>> {
-    let Measured { stop, variable, hertz } = Guest::MEASURED;
-    let functions = kernel.symbols()?;
-    let stop = functions.functions().iter().find(|function| function.name == stop);
-    let variable = kernel.variables()?.into_iter().find(|(_, size, name)| name == variable && *size == 4);
+/// What the kernel is told on its command line for each CPU after the first, which knows it from its clock.
+///
+/// # Errors
+/// A configuration that cannot be read.
+pub(crate) fn command_line(kernel: &Kernel, cpus: u32) -> Result<String> {
+    let period = period(kernel)?.filter(|_| cpus > 1);
+    Ok(period.map(|period| format!(" lpj={period}")).unwrap_or_default())
+}
+
+/// Nanoseconds, which is what the timer and the TSC count, of a tick.
+fn period(kernel: &Kernel) -> Result<Option<u32>> {
     let path = kernel.config();
     let config = fs::read_to_string(&path).at("read", &path)?;
     let ticks = config.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok());
-    Ok(match (stop, variable, ticks) {
-        (Some(stop), Some((variable, ..)), Some(ticks @ 1..)) => {
-            Some(Told { stop: stop.address, variable, value: hertz / ticks })
-        }
+    Ok(ticks.and_then(|ticks: u32| Guest::MEASURED.hertz.checked_div(ticks)))
+}
+
+fn told(kernel: &Kernel) -> Result<Option<Told>> {
+    let Measured { stop, variable, hertz: _ } = Guest::MEASURED;
+    let functions = kernel.symbols()?;
+    let stop = functions.functions().iter().find(|function| function.name == stop);
+    let variable = kernel.variables()?.into_iter().find(|(_, size, name)| name == variable && *size == 4);
+    Ok(match (stop, variable, period(kernel)?) {
+        (Some(stop), Some((variable, ..)), Some(value)) => Some(Told { stop: stop.address, variable, value }),
         _ => None,
     })
 }

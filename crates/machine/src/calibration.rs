@@ -123,9 +123,11 @@ impl Conversation {
     fn ask(&mut self, packet: &str, expected: &str) -> io::Result<()> {
         self.send(packet)?;
         let answer = self.packet()?;
-        match answer.starts_with(expected.as_bytes()) {
-            true => Ok(()),
-            false => {
+        match answer.first() {
+            _ if answer.starts_with(expected.as_bytes()) => Ok(()),
+            // The kernel died on the way there, and its console says of what.
+            Some(b'W' | b'X') => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => {
                 let answer = String::from_utf8_lossy(&answer).into_owned();
                 let what = format!("it answers {answer:?} to {packet:?}, and not {expected:?}");
                 Err(io::Error::new(io::ErrorKind::InvalidData, what))
@@ -212,7 +214,9 @@ mod tests {
         assert!(error.to_string().contains("answers \"E22\" to \"c\""), "{error}");
         let failed = std::thread::spawn(move || Err(error));
         assert!(matches!(given(failed), Err(Error::Qemu { .. })));
-        let (result, _) = talk(&["OK"]);
-        assert!(given(std::thread::spawn(move || result)).is_ok());
+        for answers in [&["OK"][..], &["OK", "W00"]] {
+            let (result, _) = talk(answers);
+            assert!(given(std::thread::spawn(move || result)).is_ok(), "{answers:?}");
+        }
     }
 }

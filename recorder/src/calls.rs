@@ -340,13 +340,31 @@ impl Recorder {
         match self.threads.running().resume() {
             Some(call) => {
                 board.call = call;
-                self.emit(board, rest, Event::Resume)
+                self.emit(board, rest, Event::Resume)?;
+                match self.planner.stack_pointer {
+                    true => self.on_finished_return(board, rest, cpu),
+                    false => Ok(()),
+                }
             }
             None => {
                 let traced = !self.planner.binaries.is_empty();
                 let address = if traced { Guest::interrupt_return(cpu) } else { 0 };
                 self.back_to_user(board, address, rest)
             }
+        }
+    }
+
+    /// The kernel finishes a return that an interrupt came into, so that nobody can have a say in where it leads
+    /// (`handle_interrupted_saferet`): the return address just below the stack to come has been used.
+    fn on_finished_return(&mut self, board: &Board, rest: u64, cpu: &mut dyn Cpu) -> Result<(), Failure> {
+        let Some(stack) = Guest::interrupt_return_stack(cpu) else { return Ok(()) };
+        let running = self.threads.running();
+        match running.frames_above_place(stack.wrapping_sub(8)) {
+            Some(above) => {
+                let result = running.ret_above(above);
+                self.returned(board, rest, result, false)
+            }
+            None => Ok(()),
         }
     }
 

@@ -91,6 +91,8 @@ pub trait Isa {
     fn interrupted_user(cpu: &mut dyn Cpu) -> Option<u64>;
     /// Where the return from an interrupt that is about to run leads; 0 if that cannot be read.
     fn interrupt_return(cpu: &mut dyn Cpu) -> u64;
+    /// What the stack pointer will be after that return; `None` if that cannot be read.
+    fn interrupt_return_stack(cpu: &mut dyn Cpu) -> Option<u64>;
 
     /// The part that a function of this name plays for the stacks, if it plays one.
     fn function_kind(name: &str) -> Option<FunctionKind>;

@@ -38,6 +38,13 @@ pub fn interrupted_user(cpu: &mut dyn Cpu) -> Option<u64> {
     }
 }
 
+/// The stack pointer after `iretq`: above instruction pointer, code segment and flags.
+pub fn interrupt_return_stack(cpu: &mut dyn Cpu) -> Option<u64> {
+    let stack = cpu.register(RSP);
+    let mut word = [0; 8];
+    cpu.read(stack.wrapping_add(24), &mut word).then(|| u64::from_le_bytes(word))
+}
+
 /// Where `iretq` leads; 0 if the stack cannot be read.
 pub fn interrupt_return(cpu: &mut dyn Cpu) -> u64 {
     let stack = cpu.register(RSP);

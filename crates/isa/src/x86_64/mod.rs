@@ -105,6 +105,9 @@ impl Isa for X86_64 {
     fn interrupt_return(cpu: &mut dyn Cpu) -> u64 {
         frames::interrupt_return(cpu)
     }
+    fn interrupt_return_stack(cpu: &mut dyn Cpu) -> Option<u64> {
+        frames::interrupt_return_stack(cpu)
+    }
 
     fn function_kind(name: &str) -> Option<FunctionKind> {
         entry::kind(name)

@@ -2,9 +2,10 @@
 //! how long loops take that wait.
 //!
 //! The latter it takes from its command line. Of the timer, a kernel that is not told waits for two tenths of a second, in
-//! loops of `pause` each of which leaves QEMU's translated code: four fifths of what a short run takes. Hypervisors tell their guests; QEMU has no way to do so without KVM. So the kernel is
-//! stopped where it would begin to measure, by QEMU's server for gdb, and finds the answer in the variable in which it looks for
-//! one first. It is stopped at an instruction, and no virtual time passes meanwhile.
+//! loops of `pause` each of which leaves QEMU's translated code: four fifths of what a short run takes. Hypervisors tell their
+//! guests; QEMU has no way to do so without KVM. So the kernel is stopped where it would begin to measure, by QEMU's server for
+//! gdb, and finds the answer in the variable in which it looks for one first. It is stopped at an instruction, and no virtual
+//! time passes meanwhile.
 //!
 //! The protocol is that of gdb's manual, "Remote Serial Protocol", and runs over QEMU's standard input, one end of a socket.
 
@@ -30,7 +31,7 @@ struct Told {
 /// The answer on its way to one run.
 pub(crate) struct Answer {
     /// QEMU's standard input.
-    pub stdin: OwnedFd,
+    stdin: OwnedFd,
     ours: UnixStream,
     told: Told,
 }
@@ -51,8 +52,10 @@ pub(crate) fn answer(kernel: &Kernel, command: &mut Command) -> Result<Option<An
 /// # Errors
 /// A configuration that cannot be read.
 pub(crate) fn command_line(kernel: &Kernel, cpus: u32) -> Result<String> {
-    let period = period(kernel)?.filter(|_| cpus > 1);
-    Ok(period.map(|period| format!(" lpj={period}")).unwrap_or_default())
+    if cpus == 1 {
+        return Ok(String::new());
+    }
+    Ok(period(kernel)?.map(|period| format!(" lpj={period}")).unwrap_or_default())
 }
 
 /// Nanoseconds, which is what the timer and the TSC count, of a tick.

@@ -1,5 +1,5 @@
 //! TAGE: of several tagged tables, each chosen by a longer history than the one before, the longest that knows a branch
-//! guesses. After Seznec and Michaud (JILP 8, 2006), whose section numbers are given below.
+//! guesses. After Seznec and Michaud (JILP 8, 2006).
 
 use super::counter::TwoBits;
 
@@ -28,7 +28,7 @@ impl Entry {
     }
 }
 
-/// The last outcomes of a length that changes never, folded into a few bits: a circular shift register (section 3.2).
+/// The last outcomes of a length that changes never, folded into a few bits: a circular shift register.
 #[derive(Debug, Clone, Copy)]
 struct Folded {
     bits: u64,
@@ -85,9 +85,9 @@ pub(crate) struct Tage {
     newest: usize,
     /// The lowest bits of the addresses of the last branches.
     path: u64,
-    /// Whether new entries are trusted: from 8 on the next longest that knows the branch is asked instead (3.1).
+    /// Whether new entries are trusted: from 8 on the next longest that knows the branch is asked instead.
     distrust_new: u8,
-    /// Branches until the next time that all entries become less useful (3.2.2).
+    /// Branches until the next time that all entries become less useful.
     until_aged: u32,
     /// Whether the high bits of usefulness go then.
     age_high: bool,
@@ -168,7 +168,7 @@ impl Tage {
         } else {
             self.base[base].learn(taken);
         }
-        // A guess of the longest was wrong: a longer history might tell (3.2.1).
+        // A guess of the longest was wrong: a longer history might tell.
         if first != taken {
             self.allocate(provider.map_or(0, |(at, _)| at + 1), branch, taken);
         }

@@ -1,6 +1,7 @@
 //! What is known of each translated block.
 
 use kerntune_isa::{Flow, Refusal};
+use kerntune_trace::counts::EdgeKind;
 use std::collections::HashMap;
 
 /// One translated block.
@@ -57,9 +58,48 @@ impl BlockInfo {
     }
 }
 
+/// What is asked of a block each time that a branch leaves it, in a byte: what is known of all of them fits into no cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WayOut(u8);
+
+impl WayOut {
+    const BRANCH: u8 = 1;
+    const RETURN: u8 = 2;
+    const USER: u8 = 4;
+
+    fn of(block: &BlockInfo) -> Self {
+        let way = match block.flow {
+            Flow::Branch(EdgeKind::Return) => Self::BRANCH | Self::RETURN,
+            Flow::Branch(_) => Self::BRANCH,
+            _ => 0,
+        };
+        Self(way | if block.user { Self::USER } else { 0 })
+    }
+
+    /// Whether it ends with a branch.
+    #[inline]
+    pub fn is_branch(self) -> bool {
+        self.0 & Self::BRANCH != 0
+    }
+
+    /// Whether that is a return.
+    #[inline]
+    pub fn is_return(self) -> bool {
+        self.0 & Self::RETURN != 0
+    }
+
+    /// Whether it is user code.
+    #[inline]
+    pub fn is_user(self) -> bool {
+        self.0 & Self::USER != 0
+    }
+}
+
 /// All blocks, by number. Number 0 is "none".
 pub struct Blocks {
     list: Vec<BlockInfo>,
+    /// Of each block.
+    ways_out: Vec<WayOut>,
     by_key: HashMap<(u64, u16, u64), u32>,
     /// The kernel block that was translated last among those that have an instruction at an address and
     /// an end that is every block's.
@@ -79,7 +119,7 @@ impl Blocks {
             user: true,
             space: 0,
         };
-        Self { list: vec![none], by_key: HashMap::new(), ending: HashMap::new() }
+        Self { ways_out: vec![WayOut::of(&none)], list: vec![none], by_key: HashMap::new(), ending: HashMap::new() }
     }
 
     /// The number of a block, new or known.
@@ -91,10 +131,14 @@ impl Blocks {
             let addresses = block.offsets.iter().map(|&offset| block.start + u64::from(offset));
             self.ending.extend(addresses.map(|address| (address, id)));
         }
-        match self.list.get_mut(id as usize) {
+        let way_out = WayOut::of(&block);
+        match (self.list.get_mut(id as usize), self.ways_out.get_mut(id as usize)) {
             // The kernel patches itself: same place, same length, other code.
-            Some(known) => *known = block,
-            None => self.list.push(block),
+            (Some(known), Some(way)) => (*known, *way) = (block, way_out),
+            _ => {
+                self.list.push(block);
+                self.ways_out.push(way_out);
+            }
         }
         id
     }
@@ -125,6 +169,12 @@ impl Blocks {
     #[inline]
     pub fn get(&self, id: u32) -> Option<&BlockInfo> {
         self.list.get(id as usize)
+    }
+
+    /// How a block is left, by number.
+    #[inline]
+    pub fn way_out(&self, id: u32) -> Option<WayOut> {
+        self.ways_out.get(id as usize).copied()
     }
 
     /// How many numbers are in use.

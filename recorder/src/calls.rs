@@ -16,6 +16,11 @@ impl Recorder {
         if function > self.planner.functions.unknown() {
             return self.on_user_entry(board, function, rest);
         }
+        if board.call != 0 && self.planner.functions.kind(function) == FunctionKind::Plain {
+            board.call = 0;
+            self.threads.running().push(function, How::Call);
+            return self.emit(board, rest, Event::Enter { function, how: How::Call });
+        }
         match self.entered(board, function, rest)? {
             Some(how) => {
                 self.threads.running().push(function, how);
@@ -139,8 +144,8 @@ impl Recorder {
     #[inline]
     pub fn on_return(&mut self, board: &Board, function: u32, rest: u64) -> Result<(), Failure> {
         let functions = &self.planner.functions;
-        if functions.kind(function) == FunctionKind::Thunk {
-            return Ok(());
+        if !functions.is_selection() && self.threads.running().ret_called(function) {
+            return self.emit(board, rest, Event::Exit);
         }
         let user = function > functions.unknown();
         let result = self.threads.running().ret(function, user);
@@ -155,14 +160,10 @@ impl Recorder {
     pub fn on_return_at(
         &mut self,
         board: &mut Board,
-        function: u32,
         rest: u64,
         cpu: &mut dyn Cpu,
     ) -> Result<(), Failure> {
         let functions = &self.planner.functions;
-        if functions.kind(function) == FunctionKind::Thunk {
-            return Ok(());
-        }
         let place = cpu.register(Guest::STACK_POINTER);
         let stack = self.threads.running();
         let above = stack.frames_above_place(place).or_else(|| {

@@ -173,7 +173,7 @@ impl Driver {
             Callback::Rewrite => recorder.on_rewrite(board, counts, number, cpu),
             Callback::Clock => recorder.on_clock(board, number, cpu),
             Callback::EntryAt => recorder.on_entry_at(board, number, rest, cpu)?,
-            Callback::ReturnAt => recorder.on_return_at(board, number, rest, cpu)?,
+            Callback::ReturnAt => recorder.on_return_at(board, rest, cpu)?,
             Callback::Switch => recorder.on_switch(board, number, rest, cpu)?,
             Callback::Probe => recorder.on_probe(board, number, rest, cpu)?,
             Callback::Exec => recorder.on_exec(),

@@ -54,33 +54,40 @@ impl Recorder {
     #[inline]
     pub fn on_jump(&mut self, board: &Board, id: u32) {
         let previous = board.block as u32;
-        let (Some(from), Some(to)) = (self.blocks.get(previous), self.blocks.get(id)) else { return };
+        let Some(way) = self.blocks.way_out(previous) else { return };
+        if self.own.model.is_some() && !self.fetches(board, previous, id) {
+            return;
+        }
+        if board.next != 0 && way.is_branch() {
+            self.own.taken[usize::from(way.is_user())] += 1;
+            if self.recording && self.planner.capture.edges && !way.is_user() {
+                self.edges.count(previous, id, way.is_return());
+            }
+        }
+    }
+
+    /// Tells the model of code that ran straight on up to block `id`, which control reaches from `previous`, and of the branch
+    /// that led there. Whether there was more to it than a conditional branch that was not taken.
+    #[inline(never)]
+    fn fetches(&mut self, board: &Board, previous: u32, id: u32) -> bool {
+        let (Some(from), Some(to)) = (self.blocks.get(previous), self.blocks.get(id)) else { return false };
+        let Own { model: Some(model), range_start, .. } = &mut self.own else { return true };
         let target = to.start;
-        let user = from.user;
-        let Own { model, range_start, taken, .. } = &mut self.own;
-        if let Some(model) = model {
-            let mode = if user { Mode::User } else { Mode::Kernel };
-            if board.next == not_taken(target) {
-                model.not_taken(from.last, from.target, mode, from.space);
-                return;
-            }
-            if *range_start != 0 && *range_start < from.end {
-                let run = (*range_start, from.end - 1);
-                fetch(model, &mut self.data, self.cpus.current(), run, mode, from.space);
-            }
-            *range_start = target;
+        let mode = if from.user { Mode::User } else { Mode::Kernel };
+        if board.next == not_taken(target) {
+            model.not_taken(from.last, from.target, mode, from.space);
+            return false;
         }
+        if *range_start != 0 && *range_start < from.end {
+            let run = (*range_start, from.end - 1);
+            fetch(model, &mut self.data, self.cpus.current(), run, mode, from.space);
+        }
+        *range_start = target;
         if let (true, Flow::Branch(kind)) = (board.next != 0, from.flow) {
-            taken[usize::from(user)] += 1;
-            if let Some(model) = model {
-                let branch =
-                    TakenBranch { source: from.last, after: from.end, target, kind: branch_kind(kind) };
-                model.branch(&branch, if user { Mode::User } else { Mode::Kernel }, from.space);
-            }
-            if self.recording && self.planner.capture.edges && !user {
-                self.edges.count(previous, id);
-            }
+            let branch = TakenBranch { source: from.last, after: from.end, target, kind: branch_kind(kind) };
+            model.branch(&branch, mode, from.space);
         }
+        true
     }
 
     /// The first block of an interrupt or exception begins; nothing of it is counted yet.

@@ -510,8 +510,11 @@ impl Planner {
                 if selective {
                     out.say(at, u64::from(kind != FunctionKind::Thunk));
                 }
-                let callback = if self.stack_pointer { Callback::ReturnAt } else { Callback::Return };
-                out.insn(at, callback, place.containing);
+                // A thunk's is a jump.
+                if kind != FunctionKind::Thunk {
+                    let callback = if self.stack_pointer { Callback::ReturnAt } else { Callback::Return };
+                    out.insn(at, callback, place.containing);
+                }
             }
             // In C code `iretq` is a way to serialise (sync_core), not the end of an interrupt.
             Ending::InterruptReturn if !user && kind != FunctionKind::Plain => {

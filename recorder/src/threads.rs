@@ -267,6 +267,19 @@ impl Threads {
 }
 
 impl Stack {
+    /// Ends the top frame if it is one of the kernel's `function`, which was called, and nothing is waited for: what nearly all
+    /// returns are. [`Self::ret`] is for all.
+    #[inline]
+    pub fn ret_called(&mut self, function: u32) -> bool {
+        let is_plain = self.frames.last() == Some(&(function, How::Call))
+            && self.frames.len() > self.user
+            && self.waits.is_empty();
+        if is_plain {
+            self.frames.pop();
+        }
+        is_plain
+    }
+
     /// A `ret` inside `function`, of user code or the kernel's.
     #[inline]
     pub fn ret(&mut self, function: u32, user: bool) -> Return {

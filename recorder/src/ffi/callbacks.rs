@@ -87,7 +87,7 @@ callbacks! {
         Ok(())
     },
     Return on_return => |now| now.recorder.on_return(now.board, now.number, now.rest),
-    ReturnAt on_return_at => |mut now| now.recorder.on_return_at(now.board, now.number, now.rest, &mut now.cpu),
+    ReturnAt on_return_at => |mut now| now.recorder.on_return_at(now.board, now.rest, &mut now.cpu),
     InterruptReturn on_interrupt_return => |mut now| {
         now.recorder.on_interrupt_return(now.board, now.rest, &mut now.cpu)
     },

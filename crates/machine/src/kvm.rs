@@ -4,7 +4,7 @@
 
 use crate::request::RunRequest;
 use crate::watch::Watched;
-use crate::{qemu, Error, Machine, Outcome, Result};
+use crate::{calibration, qemu, Error, Machine, Outcome, Result};
 use kerntune_kernel::Kernel;
 use kerntune_work::{IoContext, JobEnd, Progress};
 use std::path::Path;
@@ -68,9 +68,14 @@ impl Machine for Kvm {
             demands.boot_limit_seconds = BOOT_SECONDS;
         }
         let request = RunRequest { demands, ..request.clone() };
+        let mut command = self.command(kernel, &request, &directory);
+        let answer = match self.accelerator {
+            "tcg" => calibration::answer(kernel, &mut command)?,
+            _ => None,
+        };
         let (watched, guest_files) = qemu::run(
-            self.command(kernel, &request, &directory),
-            None,
+            command,
+            answer,
             &request,
             &directory,
             progress,

@@ -46,7 +46,7 @@ fn figures(mut summary: Value) -> Value {
 fn a_disk_in_virtual_time_repeats_and_its_requests_are_seen_from_end_to_end() {
     let directory = tempfile::tempdir().unwrap();
     let disk = format!("kind = \"null_blk\"\nsize_mb = 64\nlatency_us = {LATENCY_US}");
-    let (kernel, file) = (support::disk_kernel(), described(&directory, &disk));
+    let (kernel, file) = (support::ftrace_kernel(), described(&directory, &disk));
     let record = || json(["record", "--kernel", &kernel, "--workload", &file, "--json"]);
     let (one, two) = (record(), record());
     let profile = one["profile"].as_str().unwrap().to_string();

@@ -43,8 +43,7 @@ impl Run {
 
 impl Bench {
     pub fn new() -> Self {
-        let fragment = support::checkout().join("kernel/ftrace.config");
-        let id = support::kernel(&["--fragment", fragment.to_str().unwrap(), "--keep-objects"], "ftrace");
+        let id = support::ftrace_kernel();
         let work = WorkDir::open(support::work_dir()).unwrap();
         let kernel = kerntune_kernel::find(&work, &id).unwrap();
         let symbols = kernel.symbols().unwrap();

@@ -71,12 +71,13 @@ pub fn kernel(options: &[&str], label: &str) -> String {
     json(arguments)["id"].as_str().unwrap().to_string()
 }
 
-/// The id of the kernel with function hooks, built if need be.
+/// The id of the kernel with function hooks, mitigations and a disk, built if need be.
 pub fn ftrace_kernel() -> String {
-    kernel(
-        &["--fragment", &fragment("ftrace"), "--fragment", &fragment("mitigations"), "--keep-objects"],
-        "ftrace",
-    )
+    let disk = checkout().join("crates/cli/tests/disk.config").display().to_string();
+    let fragments = [fragment("ftrace"), fragment("mitigations"), disk];
+    let mut options: Vec<&str> = fragments.iter().flat_map(|path| ["--fragment", path]).collect();
+    options.push("--keep-objects");
+    kernel(&options, "ftrace")
 }
 
 /// The id of the kernel with a regression and with data whose sharing is known (`planted/`).
@@ -84,11 +85,6 @@ pub fn planted_kernel() -> String {
     let patch =
         |name: &str| checkout().join(format!("crates/cli/tests/planted/{name}.patch")).display().to_string();
     kernel(&["--patch", &patch("tcp_sendmsg"), "--patch", &patch("sharing")], "planted")
-}
-
-/// The id of the kernel with the drivers of disks.
-pub fn disk_kernel() -> String {
-    kernel(&["--fragment", &fragment("disk")], "base-disk")
 }
 
 /// A config fragment of ours.

@@ -119,7 +119,12 @@ impl Blocks {
             user: true,
             space: 0,
         };
-        Self { ways_out: vec![WayOut::of(&none)], list: vec![none], by_key: HashMap::new(), ending: HashMap::new() }
+        Self {
+            ways_out: vec![WayOut::of(&none)],
+            list: vec![none],
+            by_key: HashMap::new(),
+            ending: HashMap::new(),
+        }
     }
 
     /// The number of a block, new or known.

@@ -157,12 +157,7 @@ impl Recorder {
     ///
     /// A return address that is not where it was when a function began is that of assembly code which moved it, or one of
     /// the function's own, which calls a place in itself to train the CPU's return stack.
-    pub fn on_return_at(
-        &mut self,
-        board: &mut Board,
-        rest: u64,
-        cpu: &mut dyn Cpu,
-    ) -> Result<(), Failure> {
+    pub fn on_return_at(&mut self, board: &mut Board, rest: u64, cpu: &mut dyn Cpu) -> Result<(), Failure> {
         let functions = &self.planner.functions;
         let place = cpu.register(Guest::STACK_POINTER);
         let stack = self.threads.running();

@@ -58,6 +58,7 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {
         Command::Explain(options) => commands::explain::run(global, options, output),
         Command::Bench(command) => commands::bench::run(global, command, output),
         Command::Compare(options) => commands::compare::run(global, options, output),
+        Command::Try(options) => commands::trial::run(global, options, output),
         Command::Time(options) => commands::time::run(global, options, output),
         Command::Tune(options) => commands::tune::run(global, options, output),
     }

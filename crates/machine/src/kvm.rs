@@ -73,20 +73,13 @@ impl Machine for Kvm {
             "tcg" => calibration::answer(kernel, &mut command)?,
             _ => None,
         };
-        let (watched, guest_files) = qemu::run(
-            command,
-            answer,
-            &request,
-            &directory,
-            progress,
-            no_kvm,
-        )
-        .map_err(|error| match error {
-            Error::NoBoot { seconds, .. } => {
-                Error::NoKvm { message: format!("a kernel says nothing for {seconds} s") }
-            }
-            error => error,
-        })?;
+        let (watched, guest_files) = qemu::run(command, answer, &request, &directory, progress, no_kvm)
+            .map_err(|error| match error {
+                Error::NoBoot { seconds, .. } => {
+                    Error::NoKvm { message: format!("a kernel says nothing for {seconds} s") }
+                }
+                error => error,
+            })?;
         let Watched { started, phases, .. } = watched;
         let wall_seconds = started.elapsed().as_secs_f64();
         Ok(Outcome { directory, guest_files, recording: None, wall_seconds, phases })

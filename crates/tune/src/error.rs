@@ -105,6 +105,22 @@ pub enum Error {
         /// Which recipes there are.
         known: String,
     },
+    /// A file of changes that is none.
+    #[error("{0}")]
+    Changes(String),
+    /// Two changes that each tune the kernel.
+    #[error("two of these changes have a recipe, and a kernel is tuned by one: give one of them the recipe that does both, as gcc-pgo+layout")]
+    TwoRecipes,
+    /// A figure that the workload does not have.
+    #[error("there is no {metric} of {operation}; there are the operations {}", known.join(", "))]
+    NoFigure {
+        /// The operation.
+        operation: String,
+        /// The metric's title.
+        metric: String,
+        /// The operations that there are.
+        known: Vec<String>,
+    },
     /// A modifier by itself.
     #[error("a recipe begins with something that it modifies; this is a bug of kerntune")]
     NothingToModify,

@@ -14,6 +14,7 @@
 //! - [`quality`](quality::check): a profile and a kernel → whether the one is fit for the other,
 //! - [`package`](package::package): a kernel → a Debian package with what the work directory knows of it,
 //! - [`paper`](paper::paper): a paper's experiments → its tables with ours beside them,
+//! - [`trial`](trial::trial): changes to a kernel and what runs in it → what each brings, alone and together,
 //! - [`tune`](tune()): all of it, by a [`Recipe`].
 
 /// Names the code of this crate and of those below it, for keys of results.
@@ -55,6 +56,7 @@ mod sound;
 mod steps;
 pub mod study;
 pub mod train;
+pub mod trial;
 mod tune;
 pub mod watch;
 

@@ -9,6 +9,7 @@ mod record;
 mod store;
 mod tags;
 mod time;
+mod trial;
 
 pub use crate::global::{Global, Json};
 use bench::positive_percent;
@@ -21,6 +22,7 @@ pub use record::{RecordDetail, TagPlace};
 pub use store::{Check, Gc};
 pub use tags::Tags;
 pub use time::Time;
+pub use trial::Try;
 
 use crate::kernel_words::{config_line, label};
 use crate::{export, import, report};
@@ -87,6 +89,8 @@ pub enum Command {
     Package(Package),
     /// Repeat a paper's experiment on today's kernel and print its tables with ours beside them
     Paper(Paper),
+    /// Try changes alone, together and all but one: configuration, patches, command line, sysctl, recipes (docs/try.md)
+    Try(Try),
     /// Why one kernel does a workload in fewer instructions than another, function by function
     Explain(Explain),
     /// Write manual pages and completions below a directory
@@ -101,7 +105,7 @@ pub struct Doctor {
 }
 
 /// The longest time that work may take, minutes.
-const MOST_MINUTES: u64 = 100_000;
+pub(crate) const MOST_MINUTES: u64 = 100_000;
 
 /// The kernel source, if none is named.
 pub const SOURCE: &str = "debian:6.12";

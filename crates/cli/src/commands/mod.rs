@@ -18,6 +18,7 @@ pub mod record;
 pub mod store;
 pub mod tags;
 pub mod time;
+pub mod trial;
 pub mod tune;
 pub mod workload;
 

@@ -8,4 +8,5 @@ mod paper;
 mod replay;
 mod sound;
 mod support;
+mod trial;
 mod tune;

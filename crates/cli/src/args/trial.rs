@@ -1,0 +1,58 @@
+//! `kerntune try`.
+
+use super::{Build, Cpus, Json, Model, MOST_MINUTES};
+use clap::Args;
+use kerntune_compare::{Metric, TOTAL};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct Try {
+    /// The changes, a .toml file (docs/try.md)
+    #[arg(value_name = "CHANGES")]
+    pub changes: PathBuf,
+    /// What runs: a name or a .toml file
+    #[arg(long)]
+    pub workload: String,
+    #[command(flatten)]
+    pub build: Build,
+    /// By which figure changes are judged: path-length, taken-branches, l1i-misses, itlb-misses or model-cycles
+    #[arg(long, default_value = "path-length", value_name = "METRIC", value_parser = metric)]
+    pub by: Metric,
+    /// Of which operation of the workload [default: all together]
+    #[arg(long, default_value = TOTAL, hide_default_value = true, value_name = "OPERATION")]
+    pub operation: String,
+    /// Begin nothing new after so many minutes
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(0..=MOST_MINUTES))]
+    pub budget: Option<u64>,
+    /// Write what is kept into this directory: config fragment, command line, sysctl.conf, patches
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub model: Model,
+    #[command(flatten)]
+    pub cpus: Cpus,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+/// A metric by its name.
+fn metric(name: &str) -> Result<Metric, String> {
+    let named = |metric: &&Metric| metric.title().to_lowercase().replace(' ', "-") == name;
+    Metric::all().iter().find(named).copied().ok_or_else(|| {
+        let known: Vec<_> =
+            Metric::all().iter().map(|metric| metric.title().to_lowercase().replace(' ', "-")).collect();
+        format!("there is no such metric; there are {}", known.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_have_the_names_of_the_help() {
+        let names = ["path-length", "taken-branches", "l1i-misses", "itlb-misses", "model-cycles"];
+        assert_eq!(names.map(|name| metric(name).is_ok()), [true; 5]);
+        assert!(metric("speed").unwrap_err().contains("path-length"));
+    }
+}

@@ -1,0 +1,172 @@
+//! `kerntune try`.
+
+use super::{build_request, work, workload};
+use crate::args::{Global, Try};
+use crate::exit::{Exit, Failure};
+use crate::files::check_input;
+use crate::output::Output;
+use kerntune_compare::number::figure;
+use kerntune_compare::{Metric, TOTAL};
+use kerntune_guest::read_text;
+use kerntune_kernel::Compiler;
+use kerntune_tune::base::{with_needs, LABEL};
+use kerntune_tune::trial::{keep, parse, trial, Change, Trial, TrialRequest, Tried};
+use kerntune_tune::Session;
+use std::path::Path;
+use std::time::Duration;
+
+pub fn run(global: &Global, options: &Try, output: &Output) -> Result<Exit, Failure> {
+    check_input("CHANGES", &options.changes)?;
+    let changes = parse(&read_text("read", &options.changes)?, &options.changes)?;
+    let workload = workload(&options.workload, &options.cpus)?;
+    workload.require_run("measured")?;
+    let build = with_needs(build_request(&options.build, LABEL, Compiler::default())?, [&workload]);
+    let model = options.model.find(false)?;
+    let work = work(global)?;
+    let session = Session::new(&work, output.progress())?;
+    let request = TrialRequest {
+        build: &build,
+        workload: &workload,
+        changes: &changes,
+        model: &model,
+        metric: options.by,
+        operation: &options.operation,
+        budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
+    };
+    let found = trial(&session, &request, &|names| output.note(&format!("trying {}", names.join(", "))))?;
+    if let Some(directory) = &options.output {
+        let kept = |change: &&Change| found.kept.contains(&change.name);
+        keep(directory, &changes.iter().filter(kept).collect::<Vec<_>>())?;
+    }
+    match options.format.json {
+        true => output.json(&found),
+        false => print(&found, options.output.as_deref(), output),
+    }
+    Ok(Exit::Ok)
+}
+
+/// A difference in per cent of the base figure.
+fn percent(found: &Trial, difference: Option<f64>) -> String {
+    match difference {
+        None => "-".into(),
+        Some(_) if found.base_figure == 0.0 => "-".into(),
+        Some(by) => format!("{:+.3}", 100.0 * by / found.base_figure),
+    }
+}
+
+fn signed(difference: Option<f64>) -> String {
+    match difference {
+        None => "-".into(),
+        Some(by) if by < 0.0 => format!("-{}", figure(-by)),
+        Some(by) => format!("+{}", figure(by)),
+    }
+}
+
+/// The set of one change.
+fn alone<'a>(found: &'a Trial, change: &str) -> Option<&'a Tried> {
+    found.tried.iter().find(|tried| tried.changes == [change])
+}
+
+fn print(found: &Trial, directory: Option<&Path>, output: &Output) {
+    let of = match found.operation.as_str() {
+        TOTAL => format!("all of {}", found.workload),
+        operation => format!("{operation} of {}", found.workload),
+    };
+    let model = if found.metric.is_model() { " (model)" } else { "" };
+    output.print(&match &found.kept[..] {
+        [] => format!(
+            "Of {} changes none is worth keeping, by {}{model} of {of}.\n",
+            found.judged.len(),
+            found.metric.title()
+        ),
+        kept => format!(
+            "Keep {}: {} % of the {}{model} of {of}.\n",
+            kept.join(", "),
+            percent(found, found.kept_difference),
+            found.metric.title()
+        ),
+    });
+    output.print(&format!(
+        "base      {} {} ({}); A/A {}; less than {} is not told from nothing\n",
+        figure(found.base_figure),
+        found.unit,
+        found.base,
+        signed(Some(found.aa)),
+        figure(found.noise),
+    ));
+    let others: Vec<Metric> =
+        [Metric::PathLength, Metric::TakenBranches, Metric::L1iMisses, Metric::ModelCycles]
+            .into_iter()
+            .filter(|metric| *metric != found.metric)
+            .collect();
+    let mut heads = vec!["CHANGE", "#ALONE", "#ALONE %", "#LAST %", "#INTERPLAY %"];
+    let titles: Vec<String> = others
+        .iter()
+        .map(|metric| {
+            format!("#{}{} %", metric.title().to_uppercase(), if metric.is_model() { " (MODEL)" } else { "" })
+        })
+        .collect();
+    heads.extend(titles.iter().map(String::as_str));
+    heads.push("VERDICT");
+    output.table(
+        &heads,
+        found.judged.iter().map(|line| {
+            let mut cells = vec![
+                line.change.clone(),
+                signed(line.alone),
+                percent(found, line.alone),
+                percent(found, line.last),
+                line.interplay.map_or(String::new(), |by| percent(found, Some(by))),
+            ];
+            let set = alone(found, &line.change);
+            cells.extend(others.iter().map(|metric| {
+                let of = set.and_then(|set| set.figures.iter().find(|figure| figure.metric == *metric));
+                of.and_then(|of| of.change_percent).map_or("-".into(), |change| format!("{change:+.2}"))
+            }));
+            cells.push(line.verdict.to_string());
+            cells
+        }),
+    );
+    if let (Some(sum), Some(joint)) = (found.sum, found.joint) {
+        let by = joint - sum;
+        let said = match by {
+            _ if by.abs() <= found.noise => "they add up".into(),
+            _ if by > 0.0 => format!("together they bring {} less than each alone", figure(by)),
+            _ => format!("together they bring {} more than each alone", figure(-by)),
+        };
+        output.print(&format!(
+            "\nall together  {} ({} %); sum of each alone {} ({} %): {said}",
+            signed(Some(joint)),
+            percent(found, Some(joint)),
+            signed(Some(sum)),
+            percent(found, Some(sum)),
+        ));
+    }
+    for pair in &found.pairs {
+        output.print(&format!(
+            "{} and {} do not add up: {} together, {} each alone",
+            pair.changes[0],
+            pair.changes[1],
+            signed(Some(pair.joint)),
+            signed(Some(pair.sum)),
+        ));
+    }
+    for tried in &found.tried {
+        let names = tried.changes.join(", ");
+        if let Some(because) = &tried.because {
+            output.print(&format!("not usable  {names}: {because}"));
+        }
+        for (operation, change) in &tried.harmed {
+            if tried.changes.len() == 1 || tried.changes == found.kept {
+                output.print(&format!("longer      {operation} with {names}: {change:+.2} %"));
+            }
+        }
+    }
+    output.print(
+        "\nalone  against the base kernel; last: with all changes against all others; interplay: last less alone, where that is\n       \
+         more than what is told from nothing. Path length and taken branches are exact; what says model is computed by one.",
+    );
+    if let Some(directory) = directory {
+        output.print(&format!("\nwritten to {}", directory.display()));
+    }
+}

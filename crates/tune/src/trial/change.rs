@@ -1,0 +1,215 @@
+//! Changes that are to be tried, as a file lists them.
+
+use crate::Error;
+use kerntune_guest::Workload;
+use kerntune_kernel::BuildRequest;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// A file of changes as it may look: what error messages show.
+const EXAMPLE: &str = "[[change]]\nname = \"no-audit\"\nconfig = [\"CONFIG_AUDIT=n\"]";
+
+/// Most changes of a file: each is a kernel or a run of its own, and a set of them is a word of 64 bits.
+pub const MOST: usize = 32;
+
+/// One change to a kernel, to its command line, or to what runs in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// What it is called: letters, digits, `-` and `_`.
+    pub name: String,
+    /// What it is for, for people.
+    #[serde(default)]
+    pub about: String,
+    /// Lines for the configuration. One that does not take is an error.
+    #[serde(default)]
+    pub config: Vec<String>,
+    /// Patches for the source (`-p1`), in order; beside the file if not absolute.
+    #[serde(default)]
+    pub patches: Vec<PathBuf>,
+    /// Compiler flags for the whole kernel.
+    #[serde(default)]
+    pub kcflags: Vec<String>,
+    /// Words for the kernel's command line.
+    #[serde(default)]
+    pub command_line: String,
+    /// Knobs below `/proc/sys`, set before the workload's own setup: `"net.ipv4.tcp_autocorking" = "0"`.
+    #[serde(default)]
+    pub sysctl: BTreeMap<String, String>,
+    /// Environment of the workload's programs.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Commands that run before the workload's own setup.
+    #[serde(default)]
+    pub setup: Vec<Vec<String>>,
+    /// A recipe by which the kernel is tuned for the workload.
+    #[serde(default)]
+    pub recipe: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    change: Vec<Change>,
+}
+
+/// Reads a file of changes from its text; `path` says where patches are, and what messages call it.
+///
+/// # Errors
+/// [`Error::Changes`]: where, what is wrong, what to write instead.
+pub fn parse(text: &str, path: &Path) -> crate::Result<Vec<Change>> {
+    read(text, path).map_err(Error::Changes)
+}
+
+fn read(text: &str, path: &Path) -> Result<Vec<Change>, String> {
+    let at = path.display();
+    let File { change: mut changes } = toml::from_str(text).map_err(|e| {
+        format!("{at}: {}\na file of changes looks like this:\n{EXAMPLE}", e.to_string().trim_end())
+    })?;
+    if changes.is_empty() || changes.len() > MOST {
+        return Err(format!("{at} has {} changes; 1 to {MOST} can be tried at a time", changes.len()));
+    }
+    let mut names = BTreeSet::new();
+    let beside = path.parent().unwrap_or(Path::new("."));
+    for change in &mut changes {
+        let name = &change.name;
+        let refused = |why: String| Err(format!("{at}: change \"{name}\" {why}"));
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        if name.is_empty() || name.len() > 40 || !name.chars().all(plain) {
+            return refused("has a name that is not 1 to 40 letters, digits, `-` and `_`".into());
+        }
+        if !names.insert(name.clone()) {
+            return refused("is there twice: give each a name of its own".into());
+        }
+        if change.is_empty() {
+            return refused(
+                "changes nothing: give it config, patches, kcflags, command_line, sysctl, env, setup or recipe".into(),
+            );
+        }
+        if change.command_line.contains(|c: char| c.is_control()) {
+            return refused("has a control character in command_line".into());
+        }
+        let words = |word: &str| {
+            word.contains(|c: char| c.is_control() || c == '=') || word.trim() != word || word.is_empty()
+        };
+        if let Some(knob) = change.sysctl.keys().find(|knob| words(knob)) {
+            return refused(format!(
+                "has the knob \"{knob}\" in sysctl, which is none; name one as sysctl does: vm.swappiness"
+            ));
+        }
+        if let Some(line) = change.config.iter().find(|line| !is_config_line(line)) {
+            return refused(format!(
+                "has the line \"{line}\" in config, which is none; write CONFIG_NAME=y, =n or =VALUE"
+            ));
+        }
+        if change.setup.iter().any(Vec::is_empty) {
+            return refused("has an empty command in setup".into());
+        }
+        for patch in &mut change.patches {
+            *patch = beside.join(&*patch);
+            if let Err(error) = std::fs::File::open(&*patch) {
+                let name = &change.name;
+                return Err(format!("{at}: change \"{name}\": cannot read {}: {error}", patch.display()));
+            }
+        }
+    }
+    Ok(changes)
+}
+
+fn is_config_line(line: &str) -> bool {
+    let name = line.strip_prefix("CONFIG_").and_then(|rest| rest.split_once('='));
+    name.is_some_and(|(name, value)| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        !name.is_empty() && name.chars().all(plain) && !value.is_empty() && !value.contains(['\n', '\0'])
+    })
+}
+
+impl Change {
+    fn is_empty(&self) -> bool {
+        // Every field is named here, so that a new one is not forgotten.
+        let Self { name: _, about: _, config, patches, kcflags, command_line, sysctl, env, setup, recipe } =
+            self;
+        config.is_empty()
+            && patches.is_empty()
+            && kcflags.is_empty()
+            && command_line.trim().is_empty()
+            && sysctl.is_empty()
+            && env.is_empty()
+            && setup.is_empty()
+            && recipe.is_none()
+    }
+
+    /// Whether the kernel itself becomes another one.
+    pub fn is_of_kernel(&self) -> bool {
+        !(self.config.is_empty() && self.patches.is_empty() && self.kcflags.is_empty())
+            || self.recipe.is_some()
+    }
+
+    /// What it does to what a kernel is built from.
+    pub(super) fn apply_to_build(&self, request: &mut BuildRequest) {
+        request.extra.extend_from_slice(&self.config);
+        request.patches.extend_from_slice(&self.patches);
+        request.kcflags.extend_from_slice(&self.kcflags);
+    }
+
+    /// What it does to what runs in the kernel. Several changes keep their order: the last word counts.
+    pub(super) fn apply_to_workload(&self, workload: &mut Workload) {
+        let line = self.command_line.trim();
+        if !line.is_empty() {
+            workload.append = format!("{} {line}", workload.append).trim().to_owned();
+        }
+        workload.env.extend(self.env.clone());
+        let knob = |(knob, value): (&String, &String)| {
+            ["busybox", "sysctl", "-w", &format!("{knob}={value}")].map(String::from).to_vec()
+        };
+        let first: Vec<_> = self.sysctl.iter().map(knob).chain(self.setup.clone()).collect();
+        workload.setup.splice(0..0, first);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<Change>, String> {
+        parse(text, Path::new("/nowhere/changes.toml")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_change_is_what_the_file_says() {
+        let text = "[[change]]\nname = \"a\"\nconfig = [\"CONFIG_HZ_100=y\"]\ncommand_line = \"nohz=off\"\n\
+                    sysctl = { \"vm.swappiness\" = \"0\" }\nsetup = [[\"true\"]]\n";
+        let changes = read(text).unwrap();
+        let mut request = BuildRequest::new("debian:6.12".parse().unwrap(), "base");
+        changes[0].apply_to_build(&mut request);
+        assert_eq!(request.extra, ["CONFIG_HZ_100=y"]);
+        let mut workload = Workload::find("rr", &[]).unwrap();
+        let before = workload.setup.clone();
+        changes[0].apply_to_workload(&mut workload);
+        assert_eq!(workload.append, "nohz=off");
+        assert_eq!(workload.setup[..2], [vec!["busybox", "sysctl", "-w", "vm.swappiness=0"], vec!["true"]]);
+        assert_eq!(workload.setup[2..], before);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, said) in [
+            ("", "missing field `change`"),
+            ("change = []", "has 0 changes"),
+            ("[[change]]\nname = \"a b\"\nkcflags = [\"-O3\"]", "\"a b\" has a name"),
+            ("[[change]]\nname = \"a\"", "changes nothing"),
+            ("[[change]]\nname = \"a\"\nconfg = []", "unknown field `confg`"),
+            ("[[change]]\nname = \"a\"\nconfig = [\"HZ=100\"]", "\"HZ=100\" in config"),
+            ("[[change]]\nname = \"a\"\nsysctl = { \"a=b\" = \"1\" }", "the knob \"a=b\""),
+            ("[[change]]\nname = \"a\"\npatches = [\"no.patch\"]", "cannot read /nowhere/no.patch"),
+            (
+                "[[change]]\nname = \"a\"\nrecipe = \"layout\"\n[[change]]\nname = \"a\"\nrecipe = \"layout\"",
+                "is there twice",
+            ),
+        ] {
+            let message = read(text).unwrap_err();
+            assert!(message.contains(said) && message.contains("/nowhere/changes.toml"), "{text}: {message}");
+        }
+    }
+}

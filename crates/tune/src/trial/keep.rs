@@ -1,0 +1,100 @@
+//! What was kept, as files that a build and a machine take.
+
+use super::Change;
+use crate::Result;
+use kerntune_work::{write_atomic, IoContext};
+use std::fs;
+use std::path::Path;
+
+/// Writes into `directory`, which is made if need be: `fragment.config`, `command-line`, `sysctl.conf`, `environment`,
+/// `kcflags`, `recipe`, and `patches/` with their `series`, whichever there is something for. A file of before that has nothing to
+/// say any more is removed.
+///
+/// # Errors
+/// What cannot be written, or a patch that cannot be read.
+pub fn keep(directory: &Path, changes: &[&Change]) -> Result<()> {
+    let patches = directory.join("patches");
+    fs::create_dir_all(directory).at("create", directory)?;
+    let lines = |of: &dyn Fn(&Change) -> Vec<String>| -> String {
+        changes.iter().flat_map(|change| of(change)).map(|line| line + "\n").collect()
+    };
+    let knobs =
+        |change: &Change| change.sysctl.iter().map(|(knob, value)| format!("{knob} = {value}")).collect();
+    let line = |change: &Change| Some(change.command_line.trim().to_owned()).filter(|line| !line.is_empty());
+    let variables =
+        |change: &Change| change.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    for (name, text) in [
+        ("fragment.config", lines(&|change| change.config.clone())),
+        ("kcflags", lines(&|change| change.kcflags.clone())),
+        ("command-line", lines(&|change| line(change).into_iter().collect())),
+        ("sysctl.conf", lines(&knobs)),
+        ("environment", lines(&variables)),
+        ("recipe", lines(&|change| change.recipe.iter().cloned().collect())),
+    ] {
+        let path = directory.join(name);
+        match text.is_empty() {
+            false => write_atomic(&path, text.as_bytes())?,
+            true => remove(&path)?,
+        }
+    }
+    if let Err(error) = fs::remove_dir_all(&patches) {
+        if error.kind() != std::io::ErrorKind::NotFound {
+            return Ok(Err(error).at("remove", &patches)?);
+        }
+    }
+    let of_source =
+        changes.iter().flat_map(|change| change.patches.iter().map(|patch| (&change.name, patch)));
+    let mut series = String::new();
+    for ((name, patch), number) in of_source.zip(1..) {
+        fs::create_dir_all(&patches).at("create", &patches)?;
+        let file = format!("{number:04}-{name}.patch");
+        let bytes = fs::read(patch).at("read", patch)?;
+        write_atomic(&patches.join(&file), &bytes)?;
+        series += &(file + "\n");
+    }
+    if !series.is_empty() {
+        write_atomic(&patches.join("series"), series.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Ok(Err(error).at("remove", path)?),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_can_be_given_to_a_build() {
+        let dir = tempfile::tempdir().unwrap();
+        let patch = dir.path().join("x.patch");
+        fs::write(&patch, "--- a\n").unwrap();
+        let one = Change {
+            name: "one".into(),
+            config: vec!["CONFIG_A=y".into()],
+            patches: vec![patch],
+            ..Change::default()
+        };
+        let two = Change {
+            name: "two".into(),
+            command_line: " nohz=off ".into(),
+            sysctl: [("vm.swappiness".into(), "0".into())].into(),
+            ..Change::default()
+        };
+        let out = dir.path().join("out");
+        keep(&out, &[&one, &two]).unwrap();
+        let read = |name: &str| fs::read_to_string(out.join(name)).ok();
+        assert_eq!(read("fragment.config").as_deref(), Some("CONFIG_A=y\n"));
+        assert_eq!(read("command-line").as_deref(), Some("nohz=off\n"));
+        assert_eq!(read("sysctl.conf").as_deref(), Some("vm.swappiness = 0\n"));
+        assert_eq!(read("patches/series").as_deref(), Some("0001-one.patch\n"));
+        assert_eq!(read("patches/0001-one.patch").as_deref(), Some("--- a\n"));
+        keep(&out, &[&two]).unwrap();
+        assert_eq!((read("fragment.config"), read("patches/series")), (None, None));
+    }
+}

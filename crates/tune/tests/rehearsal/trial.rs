@@ -1,0 +1,187 @@
+//! `try`: changes alone, all but one, and together, on the stand-in kernel.
+
+use crate::support::{build_request, Bench};
+use kerntune_compare::{Metric, TOTAL};
+use kerntune_kernel::BuildRequest;
+use kerntune_tune::trial::{keep, parse, trial, Change, Trial, TrialRequest, Verdict};
+use kerntune_tune::{Error, Session};
+use std::cell::Cell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Work that two switches avoid, each by itself.
+const PACKET: (&str, &str, &str) = (
+    "net/packet.c",
+    "#include <linux/kernel.h>\n",
+    "#include <linux/kernel.h>\n\nenum { FAST_A = 0 };\n\n\
+     static noinline void slow(void)\n{\n\tu32 left = 10;\n\n\tdo\n\t\tasm volatile(\"\" : \"+r\"(left));\n\twhile (--left);\n}\n\nenum { FAST_B = 0 };\n",
+);
+const DELIVER: (&str, &str, &str) = (
+    "net/packet.c",
+    "\tdelivered[socket]++;\n",
+    "\tif (!FAST_A && !FAST_B)\n\t\tslow();\n\tdelivered[socket]++;\n",
+);
+/// Three layers that only pass on.
+const LAYERS: (&str, &str, &str) = (
+    "net/checksum.c",
+    "u16 checksum(",
+    "static noinline u32 layer3(u32 sum)\n{\n\tasm volatile(\"\" : \"+r\"(sum));\n\treturn sum;\n}\n\n\
+     static noinline u32 layer2(u32 sum)\n{\n\tsum = layer3(sum);\n\tasm volatile(\"\" : \"+r\"(sum));\n\treturn sum;\n}\n\n\
+     static noinline u32 layer1(u32 sum)\n{\n\tsum = layer2(sum);\n\tasm volatile(\"\" : \"+r\"(sum));\n\treturn sum;\n}\n\n\
+     u16 checksum(",
+);
+const CALL: (&str, &str, &str) = ("net/checksum.c", "\tif (count)\n", "\tsum = layer1(sum);\n\tif (count)\n");
+
+/// A tree of source that is edited, each time for a patch.
+struct Tree {
+    dir: PathBuf,
+}
+
+impl Tree {
+    /// Of the stand-in kernel's files that are edited.
+    fn new(dir: PathBuf) -> Self {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rehearsal/kernel");
+        for side in ["a/net", "b/net"] {
+            fs::create_dir_all(dir.join(side)).unwrap();
+            for file in ["packet.c", "checksum.c"] {
+                fs::copy(source.join("net").join(file), dir.join(side).join(file)).unwrap();
+            }
+        }
+        Self { dir }
+    }
+
+    /// The patch that makes these edits after those of before. With `kept` false the tree is as before afterwards.
+    fn patch(&self, name: &str, edits: &[(&str, &str, &str)], kept: bool) -> PathBuf {
+        for (file, before, after) in edits {
+            let path = self.dir.join("b").join(file);
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(text.contains(before), "{file}: {before}");
+            fs::write(&path, text.replacen(before, after, 1)).unwrap();
+        }
+        let diff = Command::new("diff").current_dir(&self.dir).args(["-ru", "a", "b"]).output().unwrap();
+        let patch = self.dir.join(format!("{name}.patch"));
+        fs::write(&patch, diff.stdout).unwrap();
+        let (from, to) = if kept { ("b", "a") } else { ("a", "b") };
+        for file in ["net/packet.c", "net/checksum.c"] {
+            fs::copy(self.dir.join(from).join(file), self.dir.join(to).join(file)).unwrap();
+        }
+        patch
+    }
+}
+
+fn change(name: &str, patch: &Path) -> Change {
+    Change { name: name.into(), patches: vec![patch.into()], ..Change::default() }
+}
+
+fn run(bench: &Bench, session: &Session, build: &BuildRequest, changes: &[Change]) -> Trial {
+    let request = TrialRequest {
+        build,
+        workload: &bench.workload,
+        changes,
+        model: &bench.model,
+        metric: Metric::PathLength,
+        operation: TOTAL,
+        budget: None,
+    };
+    trial(session, &request, &|_| {}).unwrap()
+}
+
+#[test]
+fn what_changes_bring_is_measured_alone_and_together() {
+    let bench = Bench::new();
+    let work = bench.work("work");
+    let session = bench.session(&work);
+    let tree = Tree::new(bench.path("tree"));
+    let add_layers = tree.patch("add-layers", &[LAYERS, CALL], false);
+    let mut build = build_request("base");
+    build.patches = vec![tree.patch("planted", &[PACKET, DELIVER, LAYERS, CALL], true)];
+    let flip = |name, switch: &str| {
+        let (before, after) = (format!("{switch} = 0"), format!("{switch} = 1"));
+        change(name, &tree.patch(name, &[("net/packet.c", &before, &after)], false))
+    };
+    let (a, b) = (flip("avoid-a", "FAST_A"), flip("avoid-b", "FAST_B"));
+    let (file, without, with) = CALL;
+    let layers = change("no-layers", &tree.patch("no-layers", &[(file, with, without)], false));
+    let broken =
+        change("broken", &tree.patch("broken", &[("net/packet.c", "FAST_A = 0", "FAST_A = \"")], false));
+    let changes = [a, b, layers, broken];
+    let found = run(&bench, &session, &build, &changes);
+    assert_eq!((found.aa, found.time_was_up), (0.0, false));
+    let of = |name: &str| found.judged.iter().find(|line| line.change == name).unwrap();
+    let alone = |name: &str| of(name).alone.unwrap_or_else(|| panic!("{name}: {:#?}", found.tried));
+
+    // One that is no kernel spoils what it is part of, and nothing else.
+    assert_eq!((of("broken").alone, of("broken").verdict), (None, Verdict::NotUsable));
+    assert_eq!((found.sum, found.joint), (None, None));
+    let because =
+        found.tried.iter().find(|tried| tried.changes == ["broken"]).unwrap().because.clone().unwrap();
+    assert!(because.contains("packet.c") || because.contains("make"), "{because}");
+
+    // What each of two avoids is gained once.
+    assert_eq!(alone("avoid-a"), alone("avoid-b"));
+    assert!(alone("avoid-a") < -found.noise && alone("no-layers") < -found.noise, "{found:?}");
+    let verdicts = ["avoid-a", "avoid-b"].map(|name| of(name).verdict);
+    assert!(verdicts.contains(&Verdict::Kept) && verdicts.contains(&Verdict::Covered), "{verdicts:?}");
+    assert_eq!(of("no-layers").verdict, Verdict::Kept);
+    assert_eq!(
+        found.kept_difference,
+        Some(alone("avoid-a") + alone("no-layers")),
+        "what is apart adds up exactly"
+    );
+
+    // Without the one that is broken all together can be had, and that two do the same is said.
+    let found = run(&bench, &session, &build, &changes[..3]);
+    let (sum, joint) = (found.sum.unwrap(), found.joint.unwrap());
+    assert_eq!(joint - sum, -alone("avoid-a"), "{found:?}");
+    let [pair] = &found.pairs[..] else { panic!("{:?}", found.pairs) };
+    assert_eq!(pair.changes, ["avoid-a", "avoid-b"]);
+    assert_eq!(found.judged[2].interplay, None);
+
+    // Three layers cost what their removal brings, to the instruction.
+    let added = run(&bench, &session, &build_request("base"), &[change("layers", &add_layers)]);
+    assert_eq!(added.judged[0].alone, Some(-alone("no-layers")));
+    assert_eq!((added.judged[0].verdict, added.kept.len()), (Verdict::Worse, 0));
+
+    let out = bench.path("kept");
+    let kept: Vec<&Change> = changes.iter().filter(|change| found.kept.contains(&change.name)).collect();
+    keep(&out, &kept).unwrap();
+    assert_eq!(fs::read_to_string(out.join("patches/series")).unwrap().lines().count(), 2);
+}
+
+#[test]
+fn a_trial_that_was_stopped_goes_on_where_it_was() {
+    let bench = Bench::new();
+    let work = bench.work("work");
+    let session = bench.session(&work);
+    let tree = Tree::new(bench.path("tree"));
+    let patch = tree.patch("layers", &[LAYERS, CALL], false);
+    let (build, changes) = (build_request("base"), [change("layers", &patch)]);
+    let request = |budget| TrialRequest {
+        build: &build,
+        workload: &bench.workload,
+        changes: &changes,
+        model: &bench.model,
+        metric: Metric::PathLength,
+        operation: "packet_rr",
+        budget,
+    };
+    let begun = Cell::new(0);
+    let tell = |_: &[&str]| begun.set(begun.get() + 1);
+    let stopped = trial(&session, &request(Some(Duration::ZERO)), &tell).unwrap();
+    assert_eq!((stopped.time_was_up, stopped.judged[0].alone, begun.get()), (true, None, 0));
+    let whole = trial(&session, &request(None), &tell).unwrap();
+    assert_eq!((whole.time_was_up, begun.get()), (false, 1));
+    assert!(whole.judged[0].alone.unwrap() > 0.0 && whole.unit.ends_with("/op"), "{whole:?}");
+
+    let nothing = TrialRequest { operation: "nothing", ..request(None) };
+    assert!(matches!(trial(&session, &nothing, &tell), Err(Error::NoFigure { .. })));
+    let two =
+        "[[change]]\nname = \"a\"\nrecipe = \"gcc-pgo\"\n[[change]]\nname = \"b\"\nrecipe = \"magic\"\n";
+    let two = parse(two, Path::new("two.toml")).unwrap();
+    assert!(matches!(
+        trial(&session, &TrialRequest { changes: &two, ..request(None) }, &tell),
+        Err(Error::UnknownRecipe { .. })
+    ));
+}

@@ -160,6 +160,12 @@ fn wrong_words_are_usage_errors() {
         (&["time", "base", "-o", "x", "--until-width=-1%"], &["--until-width", "above 0"]),
         (&["time", "base", "-o", "x", "--cpu", "9999"], &["no CPU 9999"]),
         (&["record", "--kernel", "base", "--workload", "rr", "--", ""], &["COMMAND", "empty"]),
+        (&["try", "/nowhere.toml", "--workload", "rr"], &["CHANGES", "/nowhere.toml"]),
+        (
+            &["try", "Cargo.toml", "--workload", "rr"],
+            &["Cargo.toml", "a file of changes looks like this", "[[change]]"],
+        ),
+        (&["try", "x.toml", "--workload", "rr", "--by", "speed"], &["--by", "path-length"]),
     ] {
         fails(&mut kerntune(arguments), 2, words);
     }

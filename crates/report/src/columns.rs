@@ -144,6 +144,34 @@ impl Columns {
     }
 }
 
+/// A table as texts, for whoever shows it.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    pub heads: Vec<(String, Side)>,
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub fn new<T: Into<String>>(heads: impl IntoIterator<Item = (T, Side)>) -> Self {
+        Self { heads: heads.into_iter().map(|(head, side)| (head.into(), side)).collect(), rows: Vec::new() }
+    }
+
+    /// A cell for each column.
+    pub fn row(&mut self, cells: Vec<String>) {
+        debug_assert_eq!(cells.len(), self.heads.len());
+        self.rows.push(cells);
+    }
+
+    /// The table in aligned columns.
+    pub fn columns(&self) -> Columns {
+        let mut columns = Columns::with(self.heads.iter().map(|(head, side)| (head.as_str(), *side)));
+        for row in &self.rows {
+            columns.row_of(row.iter().map(|cell| cell.as_str().into()).collect());
+        }
+        columns
+    }
+}
+
 fn length(text: &str) -> usize {
     text.chars().count()
 }

@@ -11,6 +11,7 @@
 //! - [`graph`]: gprof's call graph; text and JSON.
 //! - [`subsystems`]: time by part of the kernel; text and JSON.
 //! - [`diff`]: two profiles side by side; text and JSON.
+//! - [`mod@characterise`]: what a workload is like, and how alike two are; text, JSON and HTML.
 //! - [`names`]: a function by its name.
 //! - [`html`]: all of it on one self-contained page.
 //!
@@ -30,6 +31,7 @@
 
 pub mod bench;
 mod call_graph;
+pub mod characterise;
 mod columns;
 pub mod comparison;
 mod counted;

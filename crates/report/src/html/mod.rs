@@ -1,6 +1,7 @@
 //! One self-contained page: nothing is loaded from anywhere, it reads without scripts, in the
 //! dark and on paper.
 
+mod character;
 mod chart;
 mod comparison;
 mod functions;
@@ -10,6 +11,7 @@ pub mod profile;
 mod runs;
 mod study;
 
+pub(crate) use character::{character_page, Section};
 pub(crate) use study::{study_page, StudyText};
 
 use crate::Result;

@@ -64,7 +64,7 @@ struct Found {
 }
 
 /// The kind of lock that a function waits for or spins on (kernel/locking/), by its name.
-fn kind(name: &str) -> Option<&'static str> {
+pub(crate) fn kind(name: &str) -> Option<&'static str> {
     let name = name.split('.').next().unwrap_or(name);
     Some(match name {
         "native_queued_spin_lock_slowpath" | "queued_spin_lock_slowpath" => "spinlock",

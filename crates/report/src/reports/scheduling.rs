@@ -65,7 +65,7 @@ struct Found {
 }
 
 /// Why a function of the scheduler moves a thread (kernel/sched/core.c and fair.c).
-fn reason(function: Option<&str>) -> &'static str {
+pub(crate) fn reason(function: Option<&str>) -> &'static str {
     let name = function.unwrap_or_default();
     let name = name.split('.').next().unwrap_or(name);
     match name {

@@ -1,0 +1,147 @@
+//! Profiles beside each other: main figures and similarities, a column for each.
+
+use super::event::Basis;
+use super::facts::Character;
+use super::similarity::Similarity;
+use super::split::Group;
+use crate::columns::{Side, Table};
+use crate::html::Section;
+use kerntune_compare::number::{figure, fixed};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A main figure: its name in JSON, its title, and how it is got.
+type Main = (&'static str, &'static str, fn(&Character) -> Option<f64>);
+
+const MAIN: [Main; 23] = [
+    ("operations", "operations", |of| of.operations.map(|count| count as f64)),
+    ("user_percent", "user code, % of elapsed", |of| of_elapsed(of, Group::User)),
+    ("kernel_percent", "kernel, % of elapsed", |of| of_elapsed(of, Group::Kernel)),
+    ("interrupt_percent", "hard interrupts, % of elapsed", |of| of_elapsed(of, Group::Interrupt)),
+    ("softirq_percent", "softirqs, % of elapsed", |of| of_elapsed(of, Group::Softirq)),
+    ("idle_percent", "idle, % of elapsed", |of| of_elapsed(of, Group::Idle)),
+    ("lock_percent", "waiting for locks, % of busy", |of| of.functions.then_some(of.locks.percent_busy)),
+    ("kernel_path_length", "kernel instructions per operation", |of| {
+        of.figure("instructions", "kernel")?.per_operation
+    }),
+    ("user_path_length", "user instructions per operation", |of| {
+        of.figure("instructions", "user")?.per_operation
+    }),
+    ("kernel_cpi", "kernel CPI (model)", |of| cpi(of, "kernel")),
+    ("user_cpi", "user CPI (model)", |of| cpi(of, "user")),
+    ("kernel_l1i_misses", "kernel L1I misses per 1,000 instructions (model)", |of| {
+        Some(of.figure("l1i_misses", "kernel")?.per_thousand)
+    }),
+    ("kernel_itlb_misses", "kernel iTLB misses per 1,000 instructions (model)", |of| {
+        Some(of.figure("itlb_misses", "kernel")?.per_thousand)
+    }),
+    ("syscalls", "system calls a second", |of| a_second(of, of.syscalls.count())),
+    ("switches", "context switches a second", |of| a_second(of, of.entries.then_some(of.switches.all.count))),
+    ("interrupts", "interrupts a second", |of| a_second(of, of.interrupts())),
+    ("page_faults", "page faults a second", |of| item(of, "page_faults")),
+    ("bios", "block I/Os a second", |of| item(of, "bios")),
+    ("packets_received", "packets received a second", |of| item(of, "packets_received")),
+    ("wakeups", "wake-ups a second", |of| item(of, "wakeups")),
+    ("forks", "processes and threads made a second", |of| item(of, "forks")),
+    ("syscalls_per_operation", "system calls per operation", |of| {
+        Some(of.syscalls.count()? as f64 / of.operations? as f64)
+    }),
+    ("switches_per_operation", "context switches per operation", |of| {
+        of.switches.all.per_operation.filter(|_| of.entries)
+    }),
+];
+
+/// A similarity's title, and how it is got.
+type Alike = (&'static str, fn(&Similarity) -> Option<f64>);
+
+const ALIKE: [Alike; 4] = [
+    ("similarity by kernel function, %", |of| of.functions),
+    ("similarity by system call, %", |of| of.syscalls),
+    ("similarity by part of the kernel, %", |of| of.subsystems),
+    ("similarity by user, kernel, interrupt, softirq, idle, %", |of| of.split),
+];
+
+fn of_elapsed(of: &Character, group: Group) -> Option<f64> {
+    let known = of.entries || group == Group::Idle;
+    (known && of.elapsed_ns > 0).then(|| 100.0 * of.group_ns(group) as f64 / of.elapsed_ns as f64)
+}
+
+fn cpi(of: &Character, mode: &str) -> Option<f64> {
+    of.cycles.iter().find(|row| row.mode == mode).map(|row| row.per_instruction)
+}
+
+fn a_second(of: &Character, count: Option<u64>) -> Option<f64> {
+    count.filter(|_| of.passed_ns > 0).map(|count| count as f64 * 1e9 / of.passed_ns as f64)
+}
+
+fn item(of: &Character, item: &str) -> Option<f64> {
+    of.item(item)?.per_second
+}
+
+/// A profile beside the first, or the first itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Column {
+    pub profile: String,
+    pub region: Option<String>,
+    pub workload: String,
+    pub kernel: String,
+    pub recorded: String,
+    pub basis: Basis,
+    /// Main figures; none where the profile does not have it.
+    pub figures: BTreeMap<&'static str, Option<f64>>,
+    /// To the first.
+    pub similarity: Similarity,
+}
+
+impl Column {
+    pub fn new(of: &Character, similarity: Similarity) -> Self {
+        Self {
+            profile: of.profile.clone(),
+            region: of.region.clone(),
+            workload: of.workload.clone(),
+            kernel: of.kernel.label.clone(),
+            recorded: of.recorded.clone(),
+            basis: of.basis,
+            figures: MAIN.iter().map(|(name, _, get)| (*name, get(of))).collect(),
+            similarity,
+        }
+    }
+
+    fn head(&self) -> String {
+        let id: String = self.profile.chars().take(8).collect();
+        let region = self.region.as_ref().map_or(String::new(), |region| format!("\n{region}"));
+        format!("{}{region}\n{id}", self.workload)
+    }
+}
+
+/// The columns as a table; nothing of one alone.
+pub(crate) fn section(columns: &[Column]) -> Option<Section> {
+    if columns.len() < 2 {
+        return None;
+    }
+    let heads = columns.iter().map(|column| (column.head(), Side::Right));
+    let mut table = Table::new(heads.chain([("figure".to_owned(), Side::Left)]));
+    let mut line = |title: &str, cells: Vec<Option<String>>| {
+        let mut cells: Vec<String> = cells.into_iter().map(|cell| cell.unwrap_or("-".into())).collect();
+        cells.push(title.into());
+        table.row(cells);
+    };
+    for (name, title, _) in MAIN {
+        let figures: Vec<Option<f64>> =
+            columns.iter().map(|column| column.figures.get(name).copied().flatten()).collect();
+        if figures.iter().any(Option::is_some) {
+            line(title, figures.into_iter().map(|value| value.map(figure)).collect());
+        }
+    }
+    for (title, get) in ALIKE {
+        let cells = columns.iter().map(|column| get(&column.similarity).map(|percent| fixed(percent, 1)));
+        line(title, cells.collect());
+    }
+    let mut section = Section::new("beside", "Beside each other");
+    section.about.push(
+        "Similarity: how much of the time goes the same way as in the first profile; 100 is all of it."
+            .into(),
+    );
+    section.table = Some(table);
+    Some(section)
+}

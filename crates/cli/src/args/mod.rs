@@ -1,6 +1,7 @@
 //! The command line.
 
 mod bench;
+mod characterise;
 mod counters;
 mod live;
 mod package;
@@ -14,6 +15,7 @@ mod trial;
 pub use crate::global::{Global, Json};
 use bench::positive_percent;
 pub use bench::{Bench, BenchCompare, BenchCorrelate, BenchRun, IntervalMethod, Machine, RowCorrection};
+pub use characterise::Characterise;
 pub use counters::Counters;
 pub use live::{Dump, Live, Watch};
 pub use package::Package;
@@ -68,6 +70,9 @@ pub enum Command {
     Profile(Profile),
     /// Show what a profile says
     Report(report::Options),
+    /// Say what a workload is like, on one page: what dominates it, what it does per operation and second, beside others
+    /// (docs/characterise.md)
+    Characterise(Characterise),
     /// Write a profile in another tool's format
     #[command(subcommand)]
     Export(export::Format),

@@ -3,6 +3,7 @@
 pub mod auto;
 pub mod bench;
 mod bisect;
+pub mod characterise;
 pub mod command_line;
 pub mod compare;
 mod counters;

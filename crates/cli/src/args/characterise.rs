@@ -1,0 +1,24 @@
+//! `kerntune characterise`.
+
+use crate::global::Json;
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct Characterise {
+    /// Beginning of an id, directory, or `latest`
+    #[arg(default_value = "latest")]
+    pub profile: String,
+    /// Only what happened in the regions of this name; figures are then per operation, too
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+    /// Put this profile beside it, and say how alike they are: another workload, or a dump of another time. PROFILE has
+    /// --region as well, PROFILE:NAME regions of that name, and PROFILE: is all of it. May be repeated
+    #[arg(long, value_name = "PROFILE[:NAME]")]
+    pub beside: Vec<String>,
+    /// Write it as a self-contained page instead
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: Json,
+}

@@ -1,0 +1,285 @@
+//! `kerntune characterise` of real recordings: its figures are those of the guest's own /proc, its parts sum to the whole, and what
+//! cannot be said of a profile is not said.
+
+mod support;
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+use std::sync::OnceLock;
+use support::{base_kernel, checkout, fails, json, kerntune, run, work_dir, workload};
+
+/// The id of a new profile.
+fn record(workload: &str, options: &[&str]) -> String {
+    let kernel = base_kernel();
+    let line = ["record", "--kernel", &kernel, "--workload", workload, "--json"];
+    json(line.iter().chain(options))["profile"].as_str().unwrap().to_owned()
+}
+
+/// A profile of `rr`, for all tests.
+fn rr() -> &'static str {
+    static PROFILE: OnceLock<String> = OnceLock::new();
+    PROFILE.get_or_init(|| record("rr", &[]))
+}
+
+fn characterise(profile: &str, options: &[&str]) -> Value {
+    json(["characterise", profile, "--json"].iter().chain(options))
+}
+
+fn at(json: &Value, field: &str) -> u64 {
+    json[field].as_u64().unwrap_or_else(|| panic!("{field}: {json}"))
+}
+
+fn row<'a>(rows: &'a Value, field: &str, name: &str) -> &'a Value {
+    let found = rows.as_array().unwrap().iter().find(|row| row[field] == name);
+    found.unwrap_or_else(|| panic!("no {name} in {rows}"))
+}
+
+fn counts(rows: &Value) -> u64 {
+    rows.as_array().unwrap().iter().map(|row| at(row, "count")).sum()
+}
+
+/// What must hold of any exact profile.
+fn holds(json: &Value) {
+    let split = json["split"].as_array().unwrap();
+    let sum: i64 = split.iter().map(|share| share["ns"].as_i64().unwrap()).sum();
+    assert_eq!(u64::try_from(sum).unwrap(), at(json, "elapsed_ns"), "{split:?}");
+    assert!(split.iter().all(|share| share["part"] != "no_path"), "{split:?}");
+    let syscalls = &json["syscalls"];
+    assert_eq!(syscalls["entries"], syscalls["dispatched"], "{syscalls}");
+    assert_eq!(counts(&syscalls["calls"]), at(syscalls, "dispatched"));
+    assert!((2..=5).contains(&json["words"].as_array().unwrap().len()), "{}", json["words"]);
+}
+
+#[test]
+fn parts_sum_to_the_whole_and_system_calls_to_entries() {
+    let whole = characterise(rr(), &[]);
+    holds(&whole);
+    assert_eq!(whole["operations"], Value::Null, "of several kinds");
+    let summary = json(["report", rr(), "--json"]);
+    for region in summary["regions"].as_array().unwrap() {
+        let name = region["name"].as_str().unwrap();
+        let json = characterise(rr(), &["--region", name]);
+        holds(&json);
+        assert_eq!(json["operations"], region["operations"], "{name}");
+        let figure = |figure: &str, mode: &str| {
+            let rows = json["path"].as_array().unwrap();
+            let row = rows.iter().find(|row| row["figure"] == figure && row["mode"] == mode).unwrap();
+            row["per_operation"].as_f64().unwrap()
+        };
+        assert_eq!(figure("instructions", "kernel"), region["path_length"].as_f64().unwrap(), "{name}");
+        assert_eq!(figure("instructions", "user"), region["user_path_length"].as_f64().unwrap(), "{name}");
+        assert_eq!(figure("l1i_misses", "kernel"), region["l1i_misses"].as_f64().unwrap(), "{name}");
+        let cycles = row(&json["cycles"], "mode", "kernel");
+        assert!(cycles["per_instruction"].as_f64().unwrap() > 0.1, "{cycles}");
+        for (report, field) in [("interrupts", "interrupts"), ("interrupts", "exceptions")] {
+            let report = support::json(["report", rr(), report, "--region", name, "--json"]);
+            assert_eq!(counts(&json[field]), counts(&report[field]), "{name}");
+        }
+        let switches = support::json(["report", rr(), "switches", "--region", name, "--json"]);
+        assert_eq!(json["switches"]["all"]["count"], switches["count"], "{name}");
+    }
+    let getpid = characterise(rr(), &["--region", "getpid"]);
+    let call = row(&getpid["syscalls"]["calls"], "name", "getpid");
+    assert_eq!(call["count"], getpid["operations"], "one system call each");
+    // A round trip over TCP: a segment there and one back.
+    let tcp = characterise(rr(), &["--region", "tcp_rr"]);
+    let segments = row(&tcp["work"], "item", "tcp_segments_sent");
+    assert!(at(segments, "count") >= 2 * at(&tcp, "operations"), "{segments}");
+    assert_eq!(row(&tcp["work"], "item", "tcp_segments_received")["count"], segments["count"]);
+}
+
+#[test]
+fn a_workload_is_like_itself_and_unlike_another() {
+    let both = characterise(
+        rr(),
+        &["--region", "tcp_rr", "--beside", rr(), "--beside", &format!("{}:getpid", rr())],
+    );
+    let similarity = |at: usize, by: &str| both["beside"][at]["similarity"][by].as_f64().unwrap();
+    for by in ["functions", "syscalls", "subsystems", "split"] {
+        assert_eq!([similarity(0, by), similarity(1, by)], [100.0; 2], "{by}");
+    }
+    assert_eq!(similarity(2, "syscalls"), 0.0);
+    assert!(similarity(2, "functions") < 20.0, "{}", both["beside"][2]);
+    let udp = characterise(rr(), &["--region", "tcp_rr", "--beside", &format!("{}:udp_rr", rr())]);
+    let more = udp["beside"][1]["similarity"]["functions"].as_f64().unwrap();
+    assert!(more > similarity(2, "functions"), "{more}");
+    let text = run(["characterise", rr(), "--beside", &format!("{}:", rr())]);
+    assert!(text.contains("Beside each other") && text.contains("100.0"), "{text}");
+}
+
+#[test]
+fn the_page_is_written_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("page.html");
+    let out = run(["characterise", rr(), "--region", "tcp_rr", "-o", page.to_str().unwrap()]);
+    assert_eq!(out, "");
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("<h1>rr, region tcp_rr") && page.ends_with("</html>\n"), "{page}");
+}
+
+#[test]
+fn what_is_asked_for_and_not_there_is_said() {
+    fails(
+        &mut kerntune(["characterise", rr(), "--region", "nothing"]),
+        2,
+        &["no region \"nothing\"", "tcp_rr"],
+    );
+    fails(&mut kerntune(["characterise", "zzzz"]), 2, &["zzzz"]);
+    let beside = |other: &str| kerntune(["characterise", rr(), "--beside", other]);
+    fails(&mut beside("zzzz"), 2, &["--beside zzzz", "kerntune profile list"]);
+    fails(&mut beside(&format!("{}:nothing", rr())), 2, &["--beside", "no region \"nothing\""]);
+    let mut command = kerntune(["characterise", rr(), "-o", "/nowhere/page.html"]);
+    fails(&mut command, 2, &["--output", "/nowhere"]);
+    // Without functions instructions tell user code from the kernel's, and nothing else is known.
+    let plain = record("rr", &["--no-functions"]);
+    let json = characterise(&plain, &["--region", "tcp_rr"]);
+    let parts: Vec<&str> =
+        json["split"].as_array().unwrap().iter().map(|share| share["part"].as_str().unwrap()).collect();
+    assert_eq!(parts, ["user", "kernel", "idle"], "{json}");
+    let text = run(["characterise", &plain]);
+    assert!(text.contains("record without --no-functions") && !text.contains("Context switches"), "{text}");
+    // Where only some functions are traced no call means nothing, and entries are counted all the same.
+    let some = record("rr", &["--only", "net/", "--edges"]);
+    let json = characterise(&some, &["--region", "tcp_rr"]);
+    assert!(row(&json["work"], "item", "page_faults")["count"].is_null());
+    assert!(at(row(&json["work"], "item", "tcp_segments_sent"), "count") > 0);
+    let sum: i64 = json["split"].as_array().unwrap().iter().map(|share| share["ns"].as_i64().unwrap()).sum();
+    assert_eq!(sum as u64, at(&json, "elapsed_ns"));
+}
+
+/// The program of `characterise/witness.c` as a workload, with the rest of a workload's text.
+fn witness(directory: &tempfile::TempDir, argument: &str, rest: &str) -> String {
+    let source = checkout().join("crates/cli/tests/characterise/witness.c");
+    let program = directory.path().join("witness");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-static"]);
+    gcc.arg("-I").arg(checkout().join("guest")).arg(source).arg("-o").arg(&program);
+    assert!(gcc.status().unwrap().success(), "{gcc:?}");
+    let program = program.display().to_string();
+    let command =
+        if argument.is_empty() { format!("[{program:?}]") } else { format!("[{program:?}, {argument:?}]") };
+    let text = format!(
+        "description = \"x\"\nmemory_mb = 512\n{rest}\n[training]\n[[training.step]]\ncommand = {command}\n\
+         [measured]\n[[measured.step]]\ncommand = {command}\n"
+    );
+    workload(directory, &text)
+}
+
+/// What the guest read of a file of /proc, before and after.
+fn read(profile: &str, file: &str) -> [String; 2] {
+    let log = work_dir().join("profiles").join(profile).join("run/guest/measured-1-witness.log");
+    let text = fs::read_to_string(log).unwrap();
+    ["before", "after"].map(|when| {
+        let head = format!("==== {when} {file}\n");
+        let rest = text.split_once(&head).unwrap_or_else(|| panic!("no {head} in {text}")).1;
+        rest.split("\n==== ").next().unwrap().to_owned()
+    })
+}
+
+/// The numbers of the line that begins with this word.
+fn numbers(text: &str, word: &str) -> Vec<u64> {
+    let line = text.lines().find(|line| line.split_whitespace().next() == Some(word));
+    let line = line.unwrap_or_else(|| panic!("no {word} in {text}"));
+    line.split_whitespace().skip(1).map_while(|number| number.parse().ok()).collect()
+}
+
+/// The sum of the numbers of the line, after less before.
+fn more(texts: &[String; 2], word: &str) -> u64 {
+    let [before, after] = [0, 1].map(|at| numbers(&texts[at], word).iter().sum::<u64>());
+    after - before
+}
+
+/// What the guest's kernel counted between two readings of /proc lies between what the profile has of the work in between and
+/// of all, the readings included; where the readings did nothing of the kind, it is the same number.
+fn agree(profile: &str, disk: bool) {
+    let [work, all] = ["work", "all"].map(|region| characterise(profile, &["--region", region]));
+    holds(&work);
+    let (stat, vmstat, softirqs) =
+        (read(profile, "stat"), read(profile, "vmstat"), read(profile, "softirqs"));
+    let interrupts = read(profile, "interrupts");
+    // The first number of the line is the sum of the others.
+    let sum = |at: usize| numbers(&stat[at], "intr")[0];
+    let item = |json: &Value, item: &str| at(row(&json["work"], "item", item), "count");
+    let timer =
+        |json: &Value| at(row(&json["interrupts"], "name", "asm_sysvec_apic_timer_interrupt"), "count");
+    let mut pairs: Vec<(String, u64, [u64; 2])> = vec![
+        (
+            "interrupts, /proc/stat".into(),
+            sum(1) - sum(0),
+            [counts(&work["interrupts"]), counts(&all["interrupts"])],
+        ),
+        ("the timer's, /proc/interrupts".into(), more(&interrupts, "LOC:"), [timer(&work), timer(&all)]),
+        (
+            "context switches, /proc/stat".into(),
+            more(&stat, "ctxt"),
+            [&work, &all].map(|json| at(&json["switches"]["all"], "count")),
+        ),
+        ("forks, /proc/stat".into(), more(&stat, "processes"), [&work, &all].map(|json| item(json, "forks"))),
+        (
+            "page faults, /proc/vmstat".into(),
+            more(&vmstat, "pgfault"),
+            [&work, &all].map(|json| item(json, "page_faults")),
+        ),
+    ];
+    for (word, name) in [
+        ("TIMER:", "softirq_timer"),
+        ("NET_RX:", "softirq_net_rx"),
+        ("NET_TX:", "softirq_net_tx"),
+        ("BLOCK:", "softirq_block"),
+        ("TASKLET:", "softirq_tasklet"),
+        ("SCHED:", "softirq_sched"),
+        ("HRTIMER:", "softirq_hrtimer"),
+        ("RCU:", "softirq_rcu"),
+    ] {
+        let ours = [&work, &all].map(|json| item(json, name));
+        pairs.push((format!("softirq {word} /proc/softirqs"), more(&softirqs, word), ours));
+    }
+    if disk {
+        // Reads and writes that were completed (Documentation/admin-guide/iostats.rst), of all disks.
+        let done = |text: &str| -> u64 {
+            let fields = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            fields
+                .filter(|words| words.len() > 7)
+                .map(|words| [3, 7].map(|at| words[at].parse::<u64>().unwrap()).iter().sum::<u64>())
+                .sum()
+        };
+        let [before, after] = read(profile, "diskstats").map(|text| done(&text));
+        let ours = [&work, &all].map(|json| item(json, "block_requests"));
+        assert!(after - before >= 100, "{before} {after}");
+        pairs.push(("block requests, /proc/diskstats".into(), after - before, ours));
+    }
+    let mut equal = BTreeMap::new();
+    for (what, guest, [least, most]) in &pairs {
+        println!("{what:36} guest {guest:6}  work {least:6}  with the readings {most:6}");
+        assert!(
+            least <= guest && guest <= most,
+            "{what}: the guest says {guest}, the profile {least} to {most}"
+        );
+        // The readings take a fraction of the work.
+        assert!(most - least <= 2, "{what}: {least} to {most}");
+        equal.insert(what.as_str(), guest == least);
+    }
+    assert!(equal.values().filter(|equal| **equal).count() * 2 > equal.len(), "{equal:?}");
+    assert!(at(&work["switches"]["all"], "count") >= 400 && item(&work, "page_faults") >= 64);
+}
+
+#[test]
+fn counts_are_those_of_the_guests_own_proc() {
+    let directory = tempfile::tempdir_in(work_dir()).unwrap();
+    let workload = witness(&directory, "", "");
+    agree(&record(&workload, &[]), false);
+    let several = record(&workload, &["--cpus", "2"]);
+    agree(&several, false);
+    let json = characterise(&several, &["--region", "work"]);
+    assert_eq!(at(&json, "cpus"), 2);
+    assert!(at(&json["scheduling"]["waits"], "count") > 0 && json["locks"]["waits"].is_u64(), "{json}");
+}
+
+#[test]
+fn block_requests_are_those_of_the_guests_own_diskstats() {
+    let directory = tempfile::tempdir_in(work_dir()).unwrap();
+    let disk = "[disk]\nkind = \"virtio\"\nsize_mb = 8\nfilesystem = \"none\"\n";
+    agree(&record(&witness(&directory, "/dev/kt-disk", disk), &[]), true);
+}

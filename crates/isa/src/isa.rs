@@ -96,6 +96,9 @@ pub trait Isa {
 
     /// The part that a function of this name plays for the stacks, if it plays one.
     fn function_kind(name: &str) -> Option<FunctionKind>;
+    /// What names of functions begin with that are system calls, before the name that users know; the first found is the one
+    /// that the kernel's entry code calls.
+    const SYSTEM_CALLS: &'static [&'static str];
     /// Whether a function of this name is what all device interrupts share, reached from a stub for each of them.
     fn is_common_interrupt(name: &str) -> bool;
     /// Whether a label of this name stands for the stubs of device interrupts.

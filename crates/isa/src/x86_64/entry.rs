@@ -8,6 +8,10 @@ use kerntune_trace::FunctionKind;
 /// What all device interrupts have in common, reached by a jump from a stub for each vector.
 pub const COMMON_ENTRIES: [&str; 2] = ["asm_common_interrupt", "asm_spurious_interrupt"];
 
+/// What names of system calls' functions begin with: those that take registers (`arch/x86/include/asm/syscall_wrapper.h`), those
+/// that take arguments (`include/linux/syscalls.h`), which are all that User-Mode Linux has, and those of 32 bits.
+pub const SYSTEM_CALLS: [&str; 5] = ["__x64_sys_", "__do_sys_", "__se_sys_", "sys_", "__ia32_sys_"];
+
 /// The part that a function of this name plays.
 pub fn kind(name: &str) -> Option<FunctionKind> {
     let begins = |with: &str| name.starts_with(with);

@@ -112,6 +112,7 @@ impl Isa for X86_64 {
     fn function_kind(name: &str) -> Option<FunctionKind> {
         entry::kind(name)
     }
+    const SYSTEM_CALLS: &'static [&'static str] = &entry::SYSTEM_CALLS;
     fn is_common_interrupt(name: &str) -> bool {
         entry::COMMON_ENTRIES.contains(&name)
     }

@@ -180,11 +180,7 @@ impl<'a> Listing<'a> {
     /// that the compiler moved away (`.cold`) are never called and count as no function.
     pub fn never_called(&self, set: &str) -> Result<(Vec<&'a Symbol>, usize)> {
         let part = |symbol: &Symbol| symbol.name.split('.').any(|part| part == "cold");
-        let of_set = |symbol: &&Symbol| {
-            let by_file = || symbol.file.as_deref().is_some_and(|file| is_below(file, set));
-            let chosen = if set.contains('/') { by_file() } else { matches(set, &symbol.name) || by_file() };
-            chosen && symbol.size > 0 && !part(symbol)
-        };
+        let of_set = |symbol: &&Symbol| is_of_set(symbol, set) && symbol.size > 0 && !part(symbol);
         let all: Vec<&Symbol> = self.profile.tables.symbols.iter().filter(of_set).collect();
         if all.is_empty() {
             return Err(Error::NoFunction { pattern: set.into() });
@@ -228,6 +224,12 @@ impl<'a> Listing<'a> {
             false => format!("\n{}", notes.iter().map(line).collect::<String>()),
         }
     }
+}
+
+/// Whether a function has this name, or matches the pattern, or is in such a file or directory.
+pub(crate) fn is_of_set(symbol: &Symbol, set: &str) -> bool {
+    let by_name = !set.contains('/') && matches(set, &symbol.name);
+    by_name || symbol.file.as_deref().is_some_and(|file| is_below(file, set))
 }
 
 /// Whether a file is in a directory, is the file named, or matches the pattern.

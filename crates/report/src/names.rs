@@ -57,6 +57,16 @@ pub fn function(tables: &Tables, wanted: &str) -> Result<FunctionIndex, NameErro
     }
 }
 
+/// A function's name, with its binary if it is none of the kernel's.
+pub(crate) fn label(tables: &Tables, function: FunctionIndex) -> String {
+    let name = printable(tables.name(function));
+    let symbol = tables.symbols.get(function.get() as usize);
+    match symbol.and_then(|symbol| symbol.module.as_deref()) {
+        Some(module) => format!("{name} [{}]", printable(module.rsplit('/').next().unwrap_or(module))),
+        None => name,
+    }
+}
+
 fn several(name: &str, symbols: &[&Symbol]) -> Result<FunctionIndex, NameError> {
     let with = |place: &str| symbols.iter().filter(|symbol| is_at(symbol, place)).count();
     let which = |symbol: &&Symbol| {

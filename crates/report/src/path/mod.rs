@@ -13,6 +13,7 @@ pub use json::{json, SCHEMA};
 pub use pick::{typical, worst, Picked};
 pub use text::text;
 
+use crate::names;
 use crate::style::printable;
 use kerntune_analyze::path::{fold, unfolded, Line, Path, ThreadPath};
 use kerntune_profile::{FunctionIndex, Profile};
@@ -44,14 +45,8 @@ impl Shown<'_> {
         }
     }
 
-    /// A function's name, with its binary if it is none of the kernel's.
     fn function(&self, function: FunctionIndex) -> String {
-        let name = printable(self.profile.tables.name(function));
-        let symbol = self.profile.tables.symbols.get(function.get() as usize);
-        match symbol.and_then(|symbol| symbol.module.as_deref()) {
-            Some(module) => format!("{name} [{}]", printable(module.rsplit('/').next().unwrap_or(module))),
-            None => name,
-        }
+        names::label(&self.profile.tables, function)
     }
 
     fn region(&self, region: u32) -> String {

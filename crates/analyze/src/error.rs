@@ -92,6 +92,12 @@ pub enum Error {
         /// The number, from 0, of the chunk in which the sum becomes too large.
         chunk: usize,
     },
+    /// A call is not where it was found before.
+    #[error("a call that begins in chunk {chunk} of the trace is not there when it is read again: something writes to the trace; run it again when that has ended")]
+    Changed {
+        /// The chunk's number, from 0.
+        chunk: usize,
+    },
     /// A chunk's error, with the time that the chunk covers.
     #[error("{source} (chunk {chunk} covers the virtual time from {begin_ns} to {end_ns} ns)")]
     InTime {

@@ -35,6 +35,7 @@ pub const CODE: &str = env!("KERNTUNE_CODE");
 
 mod accounts;
 mod accumulators;
+pub mod anatomy;
 mod cpu_rows;
 mod data_rows;
 mod error;

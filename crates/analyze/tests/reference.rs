@@ -7,16 +7,14 @@ mod support;
 use kerntune_analyze::graph::{AutoCut, CallGraph, Changes, Propagation, Tie};
 use kerntune_analyze::{analyze, Analysis, Input};
 use kerntune_profile::{bucket_of, FunctionIndex, Nanoseconds, PathKind, PathNode, SwitchKind, Tables};
-use kerntune_trace::{Event, How, Recording, Waker, Weights};
+use kerntune_trace::{Event, How, Recording, Weights};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use support::lanes::assert_lanes;
-use support::{symbols, Step, Writer, KERNEL_FUNCTIONS};
+use support::plans::{any_plan, is_user, write, THREADS, USER_FUNCTIONS};
+use support::{symbols, Step, KERNEL_FUNCTIONS};
 
-const FUNCTIONS: u32 = 6;
-const USER_FUNCTIONS: u32 = 3;
-const THREADS: usize = 3;
 const NONE: u32 = u32::MAX;
 
 struct Frame {
@@ -78,10 +76,6 @@ struct Reference {
     /// Idle periods that nothing has ended yet: region and length.
     halts: Vec<(u32, u64)>,
     sums: Sums,
-}
-
-fn is_user(function: u32) -> bool {
-    function > KERNEL_FUNCTIONS
 }
 
 impl Reference {
@@ -354,85 +348,6 @@ fn sums_of(t: &Tables) -> Sums {
             sums
         }),
     }
-}
-
-/// Makes something well-formed of three random numbers.
-fn step(w: &mut Writer, delta: u64, choice: u8, argument: u32, cuts: bool) {
-    let depth = w.stacks[w.running].len() as u32;
-    let top = w.stacks[w.running].last().copied();
-    let in_user = w.user && top.is_none_or(|(function, _)| is_user(function));
-    let function = argument % FUNCTIONS;
-    let entered = w.stacks[w.running].iter().any(|(_, h)| matches!(h, How::Interrupt | How::Exception));
-    let enter = |how| Event::Enter { function, how };
-    w.weights = Weights {
-        taken_branches: u64::from(argument >> 8) % 5,
-        l1i_misses: u64::from(argument >> 16) % 3,
-        itlb_misses: u64::from(argument >> 24) % 2,
-    };
-    let event = match choice {
-        0..=14 if in_user && w.running != 0 => {
-            Event::Enter { function: KERNEL_FUNCTIONS + 1 + argument % USER_FUNCTIONS, how: How::Call }
-        }
-        0..=29 => enter(How::Call),
-        30..=35 if depth > 0 => enter(How::Jump),
-        36..=43 => enter(How::Interrupt),
-        44..=47 => enter(How::Exception),
-        48..=51 if depth == 0 || in_user => enter(How::Syscall),
-        52..=79 if depth > 0 => Event::Exit,
-        80..=85 if entered => Event::Resume,
-        86..=88 => Event::Leave,
-        89..=90 => Event::Unwind { frames: argument % (depth + 1) },
-        91..=97 => Event::Switch { thread: argument % THREADS as u32 },
-        98..=99 => Event::Idle { ns: u64::from(argument % 7) * u64::from(argument) },
-        100..=104 if w.open_regions() < 3 => {
-            w.begin(delta, ["a", "b"][argument as usize % 2]);
-            return;
-        }
-        105..=108 if w.open_regions() > 0 => {
-            w.end(delta);
-            return;
-        }
-        109..=115 => {
-            if cuts {
-                w.cut();
-            }
-            return;
-        }
-        116..=117 if w.open_regions() > 0 => Event::Point { point: argument % 2 },
-        120..=127 if w.recording.cpus > 1 => {
-            Event::Cpu { cpu: argument % w.recording.cpus, halts: argument & 0x100 != 0 }
-        }
-        128..=129 if w.recording.cpus > 1 => {
-            Event::Delay { waker: Waker::Thread(argument % THREADS as u32), ns: delta * 100 }
-        }
-        _ => Event::Operation,
-    };
-    w.at(delta, event);
-}
-
-/// What a trace is made of, whether it begins in a region, whether it is wide, and of how many CPUs.
-type Plan = (Vec<(u64, u8, u32)>, bool, bool, u32);
-
-fn write((steps, in_region, wide, cpus): &Plan, cuts: bool) -> Writer {
-    let mut w = if *wide { Writer::wide(THREADS) } else { Writer::new(THREADS) };
-    (1..*cpus).for_each(|_| {
-        w.another_cpu();
-    });
-    if *in_region {
-        w.begin(3, "first");
-    }
-    for (delta, choice, argument) in steps {
-        step(&mut w, *delta, *choice, *argument, cuts);
-    }
-    while w.open_regions() > 0 {
-        w.end(1);
-    }
-    w
-}
-
-fn any_plan() -> impl Strategy<Value = Plan> {
-    let steps = prop::collection::vec((0u64..40, 0u8..130, any::<u32>()), 0..400);
-    (steps, any::<bool>(), any::<bool>(), 1u32..4)
 }
 
 fn run(bytes: &[u8], recording: &Recording, threads: usize) -> Analysis {

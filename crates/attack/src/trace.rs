@@ -1,5 +1,6 @@
 //! Traces: the bytes of a chunk, whole files, and McRae's dumps.
 
+use kerntune_analyze::anatomy::{anatomy, Request};
 use kerntune_analyze::path::{collect, Selection, Span};
 use kerntune_analyze::{analyze, Analysis, Input, TraceFile};
 use kerntune_convert::mcrae::{replay, Decoder as StreamDecoder, Dump, Form, Names, Order, Records};
@@ -145,11 +146,11 @@ pub fn whole(bytes: &[u8]) {
     };
     let symbols: Vec<Symbol> = (0..FUNCTIONS).map(symbol).collect();
     let source = trace.as_slice();
+    let go = &mut |_| ControlFlow::Continue(());
     for partial in [false, true] {
         let points = [("p".to_string(), FunctionIndex(1))];
         let input =
             Input { partial, threads: 1, points: &points, ..Input::new(&source, &recording, &symbols) };
-        let go = &mut |_| ControlFlow::Continue(());
         let one = analyze(&input, go);
         let three = analyze(&Input { threads: 3, ..input }, go);
         match (one, three) {
@@ -168,6 +169,15 @@ pub fn whole(bytes: &[u8]) {
             FUNCTIONS as usize,
             &Selection { span: Span::Window { begin_ns: 0, end_ns: end }, ..Selection::default() },
         );
+        let until: Vec<bool> = (0..FUNCTIONS).map(|function| function == 2).collect();
+        for partial in [false, true] {
+            let (function, functions) = (FunctionIndex(1), FUNCTIONS as usize);
+            let request = Request { function, functions, regions: &[true], until: &until, partial };
+            if let Ok(found) = anatomy(&trace, &request, go) {
+                let net: u64 = found.nodes.iter().map(|node| node.all.whole.net_ns).sum();
+                assert_eq!(net, found.all.ns.sum);
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 pub mod lanes;
+pub mod plans;
 
 use kerntune_profile::{Address, FunctionIndex, Symbol};
 use kerntune_trace::{

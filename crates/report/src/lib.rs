@@ -8,6 +8,7 @@
 //! - [`paper`]: a paper's tables with ours beside them; text ([`markdown`] for a repository's documentation).
 //! - [`study`]: the same of a paper that changes its kernel by hand; text, Markdown, HTML.
 //! - [`path`]: what ran when, call by call (McRae's Figure 4), text and JSON.
+//! - [`anatomy`]: what the calls of one function do, and before what; text and JSON.
 //! - [`graph`]: gprof's call graph; text and JSON.
 //! - [`subsystems`]: time by part of the kernel; text and JSON.
 //! - [`diff`]: two profiles side by side; text and JSON.
@@ -29,6 +30,7 @@
 //! # Ok::<(), kerntune_report::Error>(())
 //! ```
 
+pub mod anatomy;
 pub mod bench;
 mod call_graph;
 pub mod characterise;
@@ -91,6 +93,18 @@ pub enum Error {
         function: String,
         /// The regions that were looked at; all if none.
         region: Option<String>,
+    },
+    /// No call to look at.
+    #[error("no call of {function} was seen from its entry to its exit{}: {cut} began or ended where nothing was recorded, {elsewhere} ended in other regions", .region.as_ref().map_or(String::new(), |name| format!(" in region {name}")))]
+    NoneWhole {
+        /// The function.
+        function: String,
+        /// The regions that were looked at; all if none.
+        region: Option<String>,
+        /// Calls of which some was not recorded.
+        cut: u64,
+        /// Calls in other regions.
+        elsewhere: u64,
     },
     /// A profile without blocks.
     #[error("the profile has no executed blocks of the kernel: record again without --no-edges")]

@@ -1,4 +1,4 @@
-//! `kerntune report PROFILE path` on a profile with a small trace beside it.
+//! `kerntune report PROFILE path` and `kerntune anatomy` on a profile with a small trace beside it.
 
 use kerntune_profile::{
     Address, FunctionIndex, FunctionStats, KernelId, Manifest, Nanoseconds, Profile, Symbol, Tables,
@@ -215,4 +215,107 @@ fn calls_are_found_and_what_is_not_there_is_said() {
     fs::remove_dir_all(dir.path().join("run")).unwrap();
     let output = path(dir.path(), &["--worst", "tcp_sendmsg"]);
     assert!(!output.status.success() && said(&output).contains("has no trace"), "{}", said(&output));
+}
+
+fn anatomy(dir: &Path, options: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kerntune"));
+    let (work, profile) = (dir.join("work"), format!("{}/", dir.display()));
+    command.arg("--dir").arg(work).arg("anatomy").args(["--profile", &profile]).args(options);
+    command.output().unwrap()
+}
+
+/// A copy of the profile with something changed.
+fn changed(dir: &Path, change: impl Fn(&mut Profile)) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    let mut profile = Profile::load(dir).unwrap();
+    change(&mut profile);
+    fs::create_dir(copy.path().join("run")).unwrap();
+    for file in [files::TRACE, files::RECORDING] {
+        fs::copy(dir.join("run").join(file), copy.path().join("run").join(file)).unwrap();
+    }
+    profile.save(copy.path()).unwrap();
+    copy
+}
+
+#[test]
+fn an_operation_of_a_trace() {
+    let dir = tempfile::tempdir().unwrap();
+    write_with(dir.path(), true);
+    let json = |options: &[&str]| -> serde_json::Value {
+        let output = anatomy(dir.path(), &[options, &["--json"]].concat());
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)))
+    };
+    let all = json(&["tcp_sendmsg", "--until", "lock_sock_nested"]);
+    assert_eq!((&all["schema"], &all["calls_whole"]), (&"kerntune-anatomy/1".into(), &2.into()));
+    assert_eq!((&all["all"]["ns"]["sum"], &all["worst"]["begin_ns"]), (&80.into(), &1_050.into()));
+    let before = &all["before"];
+    assert_eq!(
+        (&before["reach"], &before["do_not"], &before["spreads"]["ns"]["sum"]),
+        (&1.into(), &1.into(), &5.into())
+    );
+    // The worst call is the one that `report path` shows at that time.
+    let path = path(dir.path(), &["--function", "tcp_sendmsg", "--at", "1050", "--json"]).stdout;
+    let path: serde_json::Value = serde_json::from_slice(&path).unwrap();
+    assert_eq!(path["threads"][0]["entries"][0]["total_ns"], all["worst"]["ns"]);
+    let text = said(&anatomy(dir.path(), &["tcp_sendmsg", "--region", "all"]));
+    assert!(text.starts_with("Anatomy of tcp_sendmsg\n\nRegion               = all\n"), "{text}");
+    // Against itself nothing differs.
+    let itself = format!("{}/", dir.path().display());
+    let both = json(&["tcp_sendmsg", "--against", &itself]);
+    let rows = both["against"]["functions"].as_array().unwrap();
+    assert!(rows.len() == 2 && rows.iter().all(|row| row["self_ns"][0] == row["self_ns"][1]), "{both}");
+    let text = said(&anatomy(dir.path(), &["tcp_sendmsg", "--against", &itself]));
+    assert!(text.contains("rest\n") && text.contains("total\n"), "{text}");
+}
+
+#[test]
+fn an_anatomy_of_what_is_not_there_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    write_with(dir.path(), true);
+    let fails = |dir: &Path, options: &[&str], status: i32, words: &str| {
+        let output = anatomy(dir, options);
+        assert_eq!(output.status.code(), Some(status), "{options:?}: {}", said(&output));
+        assert!(said(&output).contains(words), "{options:?}: {}", said(&output));
+        assert!(output.stdout.is_empty(), "{options:?}: {}", said(&output));
+    };
+    for (options, words) in [
+        (&[][..], "<OPERATION>"),
+        (&["tcp_sendmesg"], "did you mean tcp_sendmsg"),
+        (&[""], "no function \"\""),
+        (&["cleanup"], "cleanup@0x1002, cleanup@0x1003"),
+        (&["cleanup@0x1002"], "no call of cleanup was seen from its entry to its exit"),
+        (&["tcp_sendmsg", "--region", "udp_rr"], "no region \"udp_rr\"; it has all"),
+        (&["tcp_sendmsg", "--until", "lock_sock_neste"], "did you mean lock_sock_nested"),
+        (&["tcp_sendmsg", "--until", "net/"], "no function matches \"net/\""),
+        (&["tcp_sendmsg", "--min", "101"], "0 to 100"),
+        (&["tcp_sendmsg", "--against", "nobody"], "no profile \"nobody\""),
+    ] {
+        fails(dir.path(), options, 2, words);
+    }
+    let empty = changed(dir.path(), |profile| profile.tables = Tables::default());
+    fails(empty.path(), &["tcp_sendmsg"], 2, "no function \"tcp_sendmsg\"");
+    let sampled = changed(dir.path(), |profile| {
+        profile.manifest.sampled = Some(kerntune_profile::Sampled {
+            source: "perf: cpu-clock".into(),
+            samples: 1,
+            sample_ns: Nanoseconds(1),
+            cpus: 1,
+            wall_ns: Nanoseconds(1),
+            period: "p".into(),
+            bias: None,
+            filter: None,
+            calls: None,
+            bound_bytes: 0,
+        });
+    });
+    fails(sampled.path(), &["tcp_sendmsg"], 2, "was sampled, so it has no single calls");
+    let damaged = changed(dir.path(), |_| {});
+    let trace = damaged.path().join("run").join(files::TRACE);
+    let mut bytes = fs::read(&trace).unwrap();
+    let last = bytes.len() - 3;
+    bytes[last] ^= 0xff;
+    fs::write(&trace, bytes).unwrap();
+    fails(damaged.path(), &["tcp_sendmsg"], 6, "the trace is damaged in chunk 0");
+    fs::remove_dir_all(dir.path().join("run")).unwrap();
+    fails(dir.path(), &["tcp_sendmsg"], 2, "has no trace");
 }

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod anatomy;
 mod bench;
 mod characterise;
 mod counters;
@@ -13,6 +14,7 @@ mod time;
 mod trial;
 
 pub use crate::global::{Global, Json};
+pub use anatomy::Anatomy;
 use bench::positive_percent;
 pub use bench::{Bench, BenchCompare, BenchCorrelate, BenchRun, IntervalMethod, Machine, RowCorrection};
 pub use characterise::Characterise;
@@ -98,6 +100,8 @@ pub enum Command {
     Try(Try),
     /// Why one kernel does a workload in fewer instructions than another, function by function
     Explain(Explain),
+    /// What a system call, an interrupt or any function does: the tree of its calls, and what it does before a boundary
+    Anatomy(Anatomy),
     /// Write manual pages and completions below a directory
     #[command(name = "command-line", hide = true)]
     Manuals { directory: PathBuf },

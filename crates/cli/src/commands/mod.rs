@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod anatomy;
 pub mod auto;
 pub mod bench;
 mod bisect;

@@ -1,0 +1,77 @@
+//! `kerntune anatomy`.
+
+use crate::args::{Anatomy, Global};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::subject::Subject;
+use kerntune_analyze::anatomy::{self, anatomy};
+use kerntune_analyze::TraceFile;
+use kerntune_profile::Profile;
+use kerntune_report::anatomy::{json, text, text_against, Question, Shown};
+use kerntune_trace::Recording;
+use kerntune_tune::run_files::RunFiles;
+use kerntune_tune::watch;
+use kerntune_work::interrupt;
+
+/// Least share of the time, in per cent, of what has a line of its own in text.
+const MIN_PERCENT: f64 = 1.0;
+
+/// What was found in one profile.
+struct Found {
+    profile: Profile,
+    recording: Recording,
+    question: Question,
+    anatomy: anatomy::Anatomy,
+}
+
+pub fn run(global: &Global, options: &Anatomy, output: &Output) -> Result<Exit, Failure> {
+    let one = Subject::open(global, &options.profile)?;
+    let other = options.against.as_deref().map(|name| Subject::open(global, name)).transpose()?;
+    let one = look(one, options, output)?;
+    let other = other.map(|other| look(other, options, output)).transpose()?;
+    let (one, other) = (shown(&one, options), other.as_ref().map(|other| shown(other, options)));
+    output.print(&match (options.format.json, &other) {
+        (true, other) => json(&one, other.as_ref())?,
+        (false, Some(other)) => text_against([&one, other], output.style())?,
+        (false, None) => text(&one, output.style())?,
+    });
+    Ok(Exit::Ok)
+}
+
+/// Reads a profile's trace.
+fn look(of: Subject, options: &Anatomy, output: &Output) -> Result<Found, Failure> {
+    let Subject { directory, profile, .. } = of;
+    if profile.manifest.sampled.is_some() {
+        return Err(Failure::usage(format!(
+            "{} was sampled, so it has no single calls to look at: record the workload with `kerntune record`, or see \
+             `kerntune report {} graph`",
+            directory.display(),
+            profile.manifest.id
+        )));
+    }
+    let files = RunFiles::open(&directory)?;
+    let (region, until) = (options.region.as_deref(), options.until.as_deref());
+    let question = Question::new(&profile, &options.operation, region, until)?;
+    let trace = TraceFile::open(&files.trace, &files.recording).map_err(Failure::recording)?;
+    output.progress().begin("reading the trace", Some(files.recording.events));
+    let read = anatomy(&trace, &question.request(), &mut |events| watch::at(output.progress(), events));
+    output.progress().end();
+    interrupt::check()?;
+    let anatomy = read.map_err(Failure::recording)?;
+    Ok(Found { profile, recording: files.recording, question, anatomy })
+}
+
+fn shown<'a>(found: &'a Found, options: &'a Anatomy) -> Shown<'a> {
+    let least = if options.format.json { 0.0 } else { MIN_PERCENT };
+    Shown {
+        profile: &found.profile,
+        recording: &found.recording,
+        anatomy: &found.anatomy,
+        function: found.question.function,
+        region: options.region.as_deref(),
+        until: options.until.as_deref(),
+        depth: options.depth,
+        top: options.top,
+        min_percent: options.min.unwrap_or(least),
+    }
+}

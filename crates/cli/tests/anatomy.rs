@@ -1,0 +1,146 @@
+//! `kerntune anatomy` on a recording of the base kernel: its figures are those of the profile's tables and of single paths.
+
+mod support;
+
+use serde_json::Value;
+use std::sync::OnceLock;
+use support::{fails, json, kerntune, run};
+
+/// A recording of `rr`.
+fn profile() -> &'static str {
+    static PROFILE: OnceLock<String> = OnceLock::new();
+    PROFILE.get_or_init(|| {
+        let kernel = support::base_kernel();
+        let summary = json(["record", "--kernel", &kernel, "--workload", "rr", "--json"]);
+        summary["profile"].as_str().unwrap().to_owned()
+    })
+}
+
+fn anatomy(options: &[&str]) -> Value {
+    json([&["anatomy"], options, &["--profile", profile(), "--json"]].concat())
+}
+
+fn at(value: &Value, field: &str) -> u64 {
+    value[field].as_u64().unwrap_or_else(|| panic!("{field} of {value}"))
+}
+
+/// Sum of a field of a part of rows.
+fn sum(rows: &Value, part: &str, field: &str) -> u64 {
+    rows.as_array().unwrap().iter().map(|row| at(&row[part], field)).sum()
+}
+
+#[test]
+fn figures_are_those_of_the_table_of_functions() {
+    for region in [None, Some("tcp_rr"), Some("read_cached")] {
+        let within = region.map_or(vec![], |name| vec!["--region", name]);
+        let functions = json([&["report", profile(), "functions", "--json"][..], &within].concat());
+        let rows = functions["functions"].as_array().unwrap();
+        let mut compared = 0;
+        // None of them calls itself.
+        for name in
+            ["tcp_sendmsg", "vfs_read", "__x64_sys_read", "schedule", "asm_sysvec_apic_timer_interrupt"]
+        {
+            let Some(row) = rows.iter().find(|row| row["name"] == name && at(row, "ended") > 0) else {
+                continue;
+            };
+            let found = anatomy(&[&[name], &within[..]].concat());
+            // So the mean is the same fraction.
+            assert_eq!(
+                (at(&found, "calls_whole"), at(&found["all"]["ns"], "sum")),
+                (at(row, "ended"), at(row, "elapsed_ns")),
+                "{name}"
+            );
+            assert_eq!(sum(&found["tree"], "all", "self_ns"), at(row, "elapsed_ns"), "{name}");
+            assert_eq!(sum(&found["tree"], "all", "calls"), at(&found["all"]["calls"], "sum"), "{name}");
+            assert_eq!(at(&found["tree"][0]["all"], "self_ns"), at(row, "ended_net_ns"), "{name}");
+            compared += 1;
+        }
+        assert!(compared >= 2, "{compared} in {region:?}");
+    }
+}
+
+#[test]
+fn what_is_before_a_boundary_and_what_is_after_are_all() {
+    for until in ["tcp_write_xmit", "net/ipv4/", "tcp_*"] {
+        let found = anatomy(&["tcp_sendmsg", "--region", "tcp_rr", "--until", until]);
+        let before = &found["before"];
+        assert_eq!((at(before, "reach"), at(before, "do_not")), (at(&found, "calls_whole"), 0), "{until}");
+        let times = at(&before["spreads"]["ns"], "sum") + at(&before["after_ns"], "sum");
+        assert_eq!(times, at(&found["all"]["ns"], "sum"), "{until}");
+        assert_eq!(sum(&found["tree"], "before", "self_ns"), at(&before["spreads"]["ns"], "sum"), "{until}");
+        assert_eq!(sum(&found["tree"], "before", "calls"), at(&before["spreads"]["calls"], "sum"), "{until}");
+        let stages = before["typical"]["stages"].as_array().unwrap();
+        let of_stages: u64 = stages.iter().map(|stage| at(stage, "self_ns")).sum();
+        assert_eq!(of_stages, at(&before["typical"]["before"], "ns"), "{until}");
+        assert_eq!(stages.iter().filter(|stage| stage["kind"] == "boundary").count(), 1);
+    }
+    let text = run(["anatomy", "read", "--profile", profile(), "--until", "schedule"]);
+    assert!(text.starts_with("Anatomy of __x64_sys_read (fs/read_write.c)\n"), "{text}");
+    assert!(text.contains("Before schedule, which ") && text.contains("Done more than once"), "{text}");
+}
+
+/// Calls that a single path shows, without those of interrupts.
+fn of_path(entries: &Value, depth: u64, counts: &mut (u64, u64)) {
+    for entry in entries.as_array().unwrap() {
+        if ["call", "jump", "exception", "syscall"].contains(&entry["kind"].as_str().unwrap()) {
+            *counts = (counts.0 + 1, counts.1.max(depth + 1));
+            of_path(&entry["children"], depth + 1, counts);
+        }
+    }
+}
+
+#[test]
+fn single_calls_are_those_of_single_paths() {
+    for name in ["tcp_sendmsg", "vfs_read", "__x64_sys_execve", "handle_mm_fault"] {
+        let found = anatomy(&[name]);
+        for one in ["typical", "worst"] {
+            let call = &found[one];
+            let (begin, pid) = (at(call, "begin_ns").to_string(), at(call, "pid").to_string());
+            let path = [
+                "report",
+                profile(),
+                "path",
+                "--function",
+                name,
+                "--at",
+                &begin,
+                "--thread",
+                &pid,
+                "--no-fold",
+                "--json",
+            ];
+            let path = json(path);
+            let entries = &path["threads"][0]["entries"];
+            let mut counts = (0, 0);
+            of_path(entries, 0, &mut counts);
+            assert_eq!(counts, (at(call, "calls"), at(call, "depth")), "{one} {name}");
+            assert_eq!(at(&entries[0], "total_ns"), at(call, "ns"), "{one} {name}");
+            assert_eq!(sum(&found["tree"], one, "self_ns"), at(call, "ns"), "{one} {name}");
+            assert_eq!(sum(&found["tree"], one, "calls"), at(call, "calls"), "{one} {name}");
+        }
+    }
+}
+
+#[test]
+fn a_kernel_against_itself_has_no_difference() {
+    let both = anatomy(&["tcp_sendmsg", "--against", profile()]);
+    let against = &both["against"];
+    assert_eq!(against["rest_ns"], serde_json::json!([0, 0]));
+    for row in against["functions"].as_array().unwrap() {
+        assert_eq!((&row["self_ns"][0], &row["only"]), (&row["self_ns"][1], &Value::Null), "{row}");
+    }
+    let text = run(["anatomy", "tcp_sendmsg", "--profile", profile(), "--against", profile()]);
+    assert!(text.contains("  rest\n"), "{text}");
+}
+
+#[test]
+fn system_calls_and_interrupts_are_operations() {
+    assert_eq!(anatomy(&["getpid"])["function"], "__x64_sys_getpid");
+    assert_eq!(anatomy(&["asm_sysvec_apic_timer_interrupt"])["function"], "asm_sysvec_apic_timer_interrupt");
+    let nowhere = ["anatomy", "tcp_sendmsg", "--profile", profile(), "--region", "getpid"];
+    fails(
+        &mut kerntune(nowhere),
+        2,
+        &["no call of tcp_sendmsg was seen", "in region getpid", "ended in other regions"],
+    );
+}

@@ -37,7 +37,7 @@ impl Set {
     }
 
     /// How many there are.
-    pub fn len(self) -> usize {
+    pub fn count(self) -> usize {
         self.0.count_ones() as usize
     }
 }
@@ -97,7 +97,7 @@ pub fn choose<E>(
             Some(_) => Verdict::NoGain,
         });
     }
-    while kept.len() > 1 {
+    while kept.count() > 1 {
         let together = figure(kept)?;
         let mut least: Option<(f64, usize)> = None;
         for place in kept.places() {
@@ -149,13 +149,13 @@ mod tests {
     fn of_two_that_do_the_same_one_is_kept() {
         let (set, verdicts) =
             kept(3, |set| Some(f64::from(set.has(0) || set.has(1)) * 3.0 + f64::from(set.has(2))));
-        assert_eq!(set.len(), 2);
+        assert_eq!(set.count(), 2);
         assert!(set.has(2) && verdicts.contains(&Verdict::Covered), "{verdicts:?}");
     }
 
     #[test]
     fn changes_that_cannot_go_together_are_taken_apart() {
-        let (set, verdicts) = kept(2, |set| (set.len() < 2).then(|| if set.has(0) { 1.0 } else { 2.0 }));
+        let (set, verdicts) = kept(2, |set| (set.count() < 2).then(|| if set.has(0) { 1.0 } else { 2.0 }));
         assert_eq!((set, verdicts[0], verdicts[1]), (Set(0b10), Verdict::Covered, Verdict::Kept));
         let (set, verdicts) = kept(2, |set| (!set.has(0)).then_some(2.0));
         assert_eq!((set, verdicts[0]), (Set(0b10), Verdict::NotUsable));
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn sets_are_sets() {
-        assert_eq!([0, 1, 3, 64].map(|count| Set::first(count).len()), [0, 1, 3, 64]);
+        assert_eq!([0, 1, 3, 64].map(|count| Set::first(count).count()), [0, 1, 3, 64]);
         assert_eq!(Set::first(3).without(1).places().collect::<Vec<_>>(), [0, 2]);
     }
 }

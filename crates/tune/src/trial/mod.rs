@@ -194,7 +194,7 @@ pub fn trial(session: &Session, request: &TrialRequest, tell: &Tell) -> Result<T
     let count = changes.len();
     let all = Set::first(count);
     let difference = |set: Set| -> Result<Option<f64>> {
-        Ok(if set.len() == 0 { Some(0.0) } else { bench.of(set)?.difference })
+        Ok(if set.count() == 0 { Some(0.0) } else { bench.of(set)?.difference })
     };
     // Each alone before any together: whoever stops it early knows that.
     let alone: Vec<_> = (0..count).map(|place| difference(Set::one(place))).collect::<Result<_>>()?;
@@ -212,7 +212,7 @@ pub fn trial(session: &Session, request: &TrialRequest, tell: &Tell) -> Result<T
         &(0..count).filter(|&place| interplay(place).is_some()).collect::<Vec<_>>(),
         noise,
         &alone,
-        |set| difference(set),
+        &difference,
     )?;
     let figure = |set: Set| -> Result<Option<f64>> { Ok(difference(set)?.map(|by| base_figure + by)) };
     let (kept, verdicts) = judge::choose(count, base_figure, noise, figure)?;

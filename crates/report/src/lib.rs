@@ -109,6 +109,14 @@ pub enum Error {
     /// A profile without blocks.
     #[error("the profile has no executed blocks of the kernel: record again without --no-edges")]
     NoBlocks,
+    /// A profile that was carried to another kernel: counts of branches alone are of that one.
+    #[error("profile {profile} is profile {from} carried to another kernel: its branches are that kernel's, its times and operations are not; look at {from}")]
+    Carried {
+        /// The profile.
+        profile: String,
+        /// The one that was recorded.
+        from: String,
+    },
     /// A set of functions with nothing in it.
     #[error("no function matches \"{pattern}\": give a name, a pattern with * and ?, or a directory of the source (net/ipv4)")]
     NoFunction {

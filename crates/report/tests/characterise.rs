@@ -332,6 +332,15 @@ fn an_import_with_calls_alone_has_no_zeros_for_what_it_does_not_know() {
 }
 
 #[test]
+fn a_profile_that_was_carried_is_refused() {
+    let mut profile = profile();
+    let carried = kerntune_profile::Carried { profile: "recorded".into(), ..Default::default() };
+    profile.manifest.carried = Some(carried);
+    let error = characterise(&wanted(&profile, None), &[]).unwrap_err().to_string();
+    assert!(error.contains("profile recorded carried to another kernel"), "{error}");
+}
+
+#[test]
 fn names_steer_neither_terminal_nor_page() {
     let mut profile = profile();
     let nasty = "</td><script>\u{1b}[2J";

@@ -9,7 +9,7 @@ use super::syscalls::{syscalls, Syscalls};
 use crate::footprint;
 use crate::groups::Grouping;
 use crate::view::{scope, share};
-use crate::{health, sampled, Result};
+use crate::{health, sampled, Error, Result};
 use kerntune_compare::Costs;
 use kerntune_profile::{Counted, How, KernelId, Profile};
 use serde::Serialize;
@@ -106,9 +106,13 @@ impl Character {
     /// `region` restricts it to the regions of that name and those within them; `costs` are those of the profile's model.
     ///
     /// # Errors
-    /// A region that the profile does not have.
+    /// A region that the profile does not have; a profile that was carried to another kernel.
     pub fn of(profile: &Profile, region: Option<&str>, costs: Option<Costs>) -> Result<Self> {
         let manifest = &profile.manifest;
+        if let Some(carried) = &manifest.carried {
+            let (profile, from) = (manifest.id.clone(), carried.profile.clone());
+            return Err(Error::Carried { profile, from });
+        }
         let scope = scope(profile, region)?;
         let totals = scope.totals(profile);
         let rates = Rates::new(profile, &scope, &totals);

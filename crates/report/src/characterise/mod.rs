@@ -70,7 +70,7 @@ pub struct Characterisation {
 /// Gathers what `wanted` is like, and how alike those beside it are.
 ///
 /// # Errors
-/// A region that a profile does not have.
+/// A region that a profile does not have; a profile that was carried to another kernel.
 pub fn characterise(wanted: &Wanted, beside: &[Wanted]) -> Result<Characterisation> {
     let gather = |wanted: &Wanted| -> Result<(Character, Spent)> {
         let character = Character::of(wanted.profile, wanted.region, wanted.costs)?;

@@ -150,6 +150,21 @@ pub struct Build {
     pub jobs: Option<NonZeroUsize>,
 }
 
+impl Build {
+    /// Whether nothing was asked for that makes another kernel.
+    pub fn is_default(&self) -> bool {
+        // Every field is named here, so that a new one is not forgotten.
+        let Self { source, patch, config, fragment, set, compiler, kcflags, jobs: _ } = self;
+        source.to_string() == SOURCE
+            && patch.is_empty()
+            && config.is_none()
+            && fragment.is_empty()
+            && set.is_empty()
+            && compiler.is_none()
+            && kcflags.is_empty()
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Kernel {
     /// Build a kernel; the same inputs are never built twice

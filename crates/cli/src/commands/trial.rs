@@ -15,12 +15,17 @@ use kerntune_tune::Session;
 use std::path::Path;
 use std::time::Duration;
 
+/// What a base kernel is called that is built with options of its own.
+const CHANGED: &str = "try-base";
+
 pub fn run(global: &Global, options: &Try, output: &Output) -> Result<Exit, Failure> {
     check_input("CHANGES", &options.changes)?;
     let changes = parse(&read_text("read", &options.changes)?, &options.changes)?;
     let workload = workload(&options.workload, &options.cpus)?;
     workload.require_run("measured")?;
-    let build = with_needs(build_request(&options.build, LABEL, Compiler::default())?, [&workload]);
+    // Another kernel than the one that all take by its label is not called so.
+    let label = if options.build.is_default() { LABEL } else { CHANGED };
+    let build = with_needs(build_request(&options.build, label, Compiler::default())?, [&workload]);
     let model = options.model.find(false)?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;

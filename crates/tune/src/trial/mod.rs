@@ -403,7 +403,7 @@ fn label(base: &str, changes: &[&Change]) -> String {
     let of_kernel: Vec<&str> =
         changes.iter().filter(|change| change.is_of_kernel()).map(|change| change.name.as_str()).collect();
     match &of_kernel[..] {
-        [one] => format!("{base}-try-{one}"),
-        several => format!("{base}-try-{}-changes", several.len()),
+        [one] => format!("{base}-with-{one}"),
+        several => format!("{base}-with-{}-changes", several.len()),
     }
 }

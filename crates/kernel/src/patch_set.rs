@@ -42,8 +42,11 @@ const GCOV_VALUES: &[PatchSet] = &[
     },
 ];
 
-const UML: &[PatchSet] =
-    &[PatchSet { name: "uml", series: "6.12", files: files!("6.12/uml": "0001-gcov-early.patch") }];
+const UML: &[PatchSet] = &[PatchSet {
+    name: "uml",
+    series: "6.12",
+    files: files!("6.12/uml": "0001-gcov-early.patch", "0002-amx.patch"),
+}];
 
 /// The kernels of the study of namei (`papers/mckusick.toml`).
 const NAMEI: &[PatchSet] = &[

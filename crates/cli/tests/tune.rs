@@ -148,6 +148,19 @@ fn redis_gets_faster_in_every_metric() {
     }
 }
 
+/// With several processes a run takes another path if it begins a moment later. A word that nobody reads is no change.
+#[test]
+fn what_changes_nothing_is_not_judged_where_runs_differ_by_chance() {
+    let directory = tempfile::tempdir().unwrap();
+    let changes = directory.path().join("changes.toml");
+    std::fs::write(&changes, "[[change]]\nname = \"nothing\"\ncommand_line = \"kt.nothing=1\"\n").unwrap();
+    let tried = json(["try", changes.to_str().unwrap(), "--workload", "redis", "--runs", "3", "--json"]);
+    let number = |field: &str| tried[field].as_f64().unwrap_or_else(|| panic!("{field}: {tried}"));
+    assert_eq!((number("runs"), number("aa")), (3.0, 0.0));
+    assert!(number("spread") > 0.0 && number("noise") > number("spread"), "{tried}");
+    assert_eq!(tried["judged"][0]["verdict"], "no-gain", "{tried}");
+}
+
 #[test]
 fn a_killed_recording_is_taken_up_again() {
     let kernel = support::work_dir().join("kernels").join(support::base_kernel()).display().to_string();

@@ -50,7 +50,7 @@ pub use level::{Level, Place};
 pub use mann_whitney::MannWhitney;
 pub use prediction::{FigureCorrelation, PredictedRow, Prediction, Recipe, FIGURES, PREDICTION_SCHEMA};
 pub use rank::RankCorrelation;
-pub use ratio::{Interval, Method, Ratio};
+pub use ratio::{student_quantile, Interval, Method, Ratio};
 pub use results::{Better, Figures, Kernel, Results, ResultsRow, Skipped, Value, RESULTS_SCHEMA};
 pub use rng::Rng;
 pub use sample::{common_level, mean, median, std_dev, Sample};

@@ -229,6 +229,19 @@ pub(crate) fn order_statistic(sorted: &[f64], share: f64) -> Option<f64> {
     rank.checked_sub(1).and_then(|at| sorted.get(at)).copied()
 }
 
+/// Student's t with so many degrees of freedom: what it is below with this probability.
+///
+/// ```
+/// // Student's table: 99.5 %, 7 degrees of freedom.
+/// assert!((kerntune_stats::student_quantile(0.995, 7.0) - 3.4995).abs() < 1e-3);
+/// ```
+///
+/// # Panics
+/// If `degrees` is not positive.
+pub fn student_quantile(probability: f64, degrees: f64) -> f64 {
+    student(degrees).inverse_cdf(probability)
+}
+
 fn student(degrees: f64) -> StudentsT {
     StudentsT::new(0.0, 1.0, degrees).expect("degrees of freedom are positive and finite")
 }

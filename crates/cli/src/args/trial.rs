@@ -3,6 +3,7 @@
 use super::{Build, Cpus, Json, Model, MOST_MINUTES};
 use clap::Args;
 use kerntune_compare::{Metric, TOTAL};
+use kerntune_tune::trial::{LOOKS, MOST_RUNS};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -21,6 +22,10 @@ pub struct Try {
     /// Of which operation of the workload [default: all together]
     #[arg(long, default_value = TOTAL, hide_default_value = true, value_name = "OPERATION")]
     pub operation: String,
+    /// Runs of each set where the figure depends on when a run begins; where it does not, one
+    #[arg(long, default_value_t = 8, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(i64::from(LOOKS)..=i64::from(MOST_RUNS)))]
+    pub runs: u32,
     /// Begin nothing new after so many minutes
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(0..=MOST_MINUTES))]
     pub budget: Option<u64>,

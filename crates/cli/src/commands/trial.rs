@@ -36,6 +36,7 @@ pub fn run(global: &Global, options: &Try, output: &Output) -> Result<Exit, Fail
         model: &model,
         metric: options.by,
         operation: &options.operation,
+        runs: options.runs,
         budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
     };
     let found = trial(&session, &request, &|names| output.note(&format!("trying {}", names.join(", "))))?;
@@ -57,6 +58,14 @@ fn percent(found: &Trial, difference: Option<f64>) -> String {
         Some(_) if found.base_figure == 0.0 => "-".into(),
         Some(by) => format!("{:+.3}", 100.0 * by / found.base_figure),
     }
+}
+
+/// A figure in per cent of the base figure.
+fn share(found: &Trial, value: f64) -> String {
+    if found.base_figure == 0.0 {
+        return "-".into();
+    }
+    format!("{:.3}", 100.0 * value / found.base_figure)
 }
 
 fn signed(difference: Option<f64>) -> String {
@@ -91,13 +100,24 @@ fn print(found: &Trial, directory: Option<&Path>, output: &Output) {
             found.metric.title()
         ),
     });
+    let noise = format!(
+        "less than {} ({} %) is not told from nothing",
+        figure(found.noise),
+        share(found, found.noise)
+    );
     output.print(&format!(
-        "base      {} {} ({}); A/A {}; less than {} is not told from nothing\n",
+        "base      {} {} ({}); A/A {}; {}\n",
         figure(found.base_figure),
         found.unit,
         found.base,
         signed(Some(found.aa)),
-        figure(found.noise),
+        match found.runs {
+            1 => noise,
+            runs => format!(
+                "the figure depends on when a run begins (standard deviation {} %):\n          means of {runs} runs, {noise}",
+                share(found, found.spread)
+            ),
+        }
     ));
     let others: Vec<Metric> =
         [Metric::PathLength, Metric::TakenBranches, Metric::L1iMisses, Metric::ModelCycles]

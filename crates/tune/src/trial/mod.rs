@@ -2,14 +2,20 @@
 //!
 //! On the exact machine a change is worth what it takes from the path, to the instruction. What several are worth together is
 //! measured and not added up: `joint - sum` says by how much they get in each other's way, or help each other.
+//!
+//! That the machine repeats does not say that a figure is the change's: where several processes wait for each other, a run that
+//! begins a moment later takes another path. So the base kernel runs at several moments first (`moment`), and where its figure
+//! depends on them, each set runs as often, means are compared, and the noise is that of the means.
 
 mod change;
 mod judge;
 mod keep;
+mod moment;
 
 pub use change::{parse, Change, MOST};
 pub use judge::{Set, Verdict};
 pub use keep::keep;
+pub use moment::MOST_RUNS;
 
 use crate::compare::{from_recordings, measure};
 use crate::model::Model;
@@ -36,6 +42,9 @@ pub const SCHEMA: &str = "kerntune-try/1";
 /// falls into this operation or the next one.
 const DEAF: f64 = 1e-4;
 
+/// Moments at which the base kernel runs to see whether its figure depends on them.
+pub const LOOKS: u32 = 3;
+
 /// What to try, on what.
 #[derive(Debug)]
 pub struct TrialRequest<'a> {
@@ -51,6 +60,8 @@ pub struct TrialRequest<'a> {
     pub metric: Metric,
     /// Of which operation; [`TOTAL`] for all.
     pub operation: &'a str,
+    /// Runs of each set where the figure depends on when they begin: [`LOOKS`] at least.
+    pub runs: u32,
     /// After this time nothing new is begun.
     pub budget: Option<Duration>,
 }
@@ -66,7 +77,7 @@ pub struct Figure {
     pub model: bool,
     /// Of the base kernel.
     pub base: f64,
-    /// With the changes.
+    /// With the changes. Both are means if there are several runs.
     pub with: f64,
     /// In percent; none where the base figure is 0.
     pub change_percent: Option<f64>,
@@ -79,7 +90,7 @@ pub struct Tried {
     pub changes: Vec<String>,
     /// The kernel's id; none if it could not be had.
     pub kernel: Option<String>,
-    /// The profile of the measured run.
+    /// The profile of the measured run, the first of several.
     pub profile: Option<PathBuf>,
     /// Every metric of the operation that is judged.
     pub figures: Vec<Figure>,
@@ -138,7 +149,12 @@ pub struct Trial {
     pub base_figure: f64,
     /// The base kernel's second run less its first.
     pub aa: f64,
-    /// What is not told from nothing: the A/A difference and [a ten-thousandth](DEAF) of the figure.
+    /// Runs of each set, begun at other moments: 1 where that makes no difference.
+    pub runs: u32,
+    /// Standard deviation of the base kernel's figure among its runs.
+    pub spread: f64,
+    /// What is not told from nothing: the A/A difference, and [a ten-thousandth](DEAF) of the figure or, of several runs, what
+    /// two means differ by at most in 99 of 100 cases (Student's t).
     pub noise: f64,
     /// One for each change, in their order.
     pub judged: Vec<Judged>,
@@ -171,20 +187,49 @@ pub fn trial(session: &Session, request: &TrialRequest, tell: &Tell) -> Result<T
         change.recipe.as_deref().map(str::parse::<Recipe>).transpose()?;
     }
     let base = build(session.work, asked, session.progress)?;
-    let before = measure(session, &base, workload, model, 0)?;
     let again = measure(session, &base, workload, model, 1)?;
+    let run = |moment| measure(session, &base, &moment::later(workload, moment), model, 0);
+    let mut before = (0..LOOKS).map(run).collect::<Result<Vec<Recorded>>>()?;
     let answers = selftest(session, &base)?;
-    let own = from_recordings([&base, &base], [&before, &again, &before], workload, model)?;
-    let row = own.row(operation, metric).ok_or_else(|| no_row(&own, operation, metric))?;
-    let (base_figure, aa, unit) = (row.base, row.base_again - row.base, row.unit.clone());
-    let noise = aa.abs() + base_figure * DEAF;
+    let figures = |before: &[Recorded]| -> Result<Vec<Comparison>> {
+        before
+            .iter()
+            .map(|run| from_recordings([&base, &base], [run, &again, run], workload, model))
+            .collect()
+    };
+    let mut own = figures(&before)?;
+    let row = |own: &Comparison| match own.row(operation, metric) {
+        Some(row) => Ok((row.base, row.base_again, row.unit.clone())),
+        None => Err(no_row(own, operation, metric)),
+    };
+    let values = |own: &[Comparison]| own.iter().map(|own| Ok(row(own)?.0)).collect::<Result<Vec<f64>>>();
+    let (first, second, unit) = row(&own[0])?;
+    let aa = second - first;
+    let mut seen = values(&own)?;
+    let runs = match moment::range(&seen) <= first * DEAF {
+        true => 1,
+        false => request.runs.max(LOOKS),
+    };
+    if runs > LOOKS {
+        before.extend((LOOKS..runs).map(run).collect::<Result<Vec<Recorded>>>()?);
+        own = figures(&before)?;
+        seen = values(&own)?;
+    }
+    let spread = kerntune_stats::std_dev(&seen);
+    let (base_figure, noise) = match runs {
+        1 => (first, aa.abs() + first * DEAF),
+        _ => (kerntune_stats::mean(&seen), aa.abs() + moment::noise(&seen, runs)),
+    };
+    // Interplay is of four figures, a difference of two.
+    let noise_of_four = if runs == 1 { noise } else { noise * 2f64.sqrt() };
     let bench = Bench {
         session,
         request,
         tell,
         base: &base,
         before: &before,
-        again: &again,
+        own: &own,
+        runs,
         answers: &answers,
         started: Instant::now(),
         tried: RefCell::default(),
@@ -206,11 +251,11 @@ pub fn trial(session: &Session, request: &TrialRequest, tell: &Tell) -> Result<T
     }
     let interplay = |place: usize| -> Option<f64> {
         let by: f64 = last[place]? - alone[place]?;
-        (by.abs() > noise).then_some(by)
+        (by.abs() > noise_of_four).then_some(by)
     };
     let pairs = pairs(
         &(0..count).filter(|&place| interplay(place).is_some()).collect::<Vec<_>>(),
-        noise,
+        noise_of_four,
         &alone,
         &difference,
     )?;
@@ -243,6 +288,8 @@ pub fn trial(session: &Session, request: &TrialRequest, tell: &Tell) -> Result<T
         unit,
         base_figure,
         aa,
+        runs,
+        spread,
         noise,
         judged,
         sum: alone.iter().copied().sum(),
@@ -286,8 +333,11 @@ struct Bench<'a> {
     request: &'a TrialRequest<'a>,
     tell: &'a Tell<'a>,
     base: &'a Kernel,
-    before: &'a Recorded,
-    again: &'a Recorded,
+    /// The base kernel's runs, and what they are beside themselves.
+    before: &'a [Recorded],
+    own: &'a [Comparison],
+    /// Runs of each set.
+    runs: u32,
     answers: &'a SelfTest,
     started: Instant,
     tried: RefCell<BTreeMap<Set, Rc<Tried>>>,
@@ -327,7 +377,7 @@ impl Bench<'_> {
     }
 
     fn measure(&self, changes: &[&Change], tried: &mut Tried) -> Result<()> {
-        let Self { session, base, before, again, .. } = *self;
+        let Self { session, base, before, runs, .. } = *self;
         let TrialRequest { model, metric, operation, .. } = *self.request;
         let (mut request, mut workload) = (self.request.build.clone(), self.request.workload.clone());
         for change in changes {
@@ -342,7 +392,7 @@ impl Bench<'_> {
         if changes.iter().any(|change| change.is_of_kernel()) {
             request.label = label(&request.label, changes);
         }
-        let (kernel, recorded) = match recipe {
+        let (kernel, first) = match recipe {
             None => {
                 let kernel = build(session.work, &request, session.progress)?;
                 let recorded = measure(session, &kernel, &workload, model, 0)?;
@@ -372,30 +422,42 @@ impl Bench<'_> {
         if kernel.manifest.id != base.manifest.id {
             agree(self.answers, &selftest(session, &kernel)?, label)?;
         }
-        let comparison = from_recordings([base, &kernel], [before, again, &recorded], &workload, model)?;
-        tried.profile = Some(recorded.path);
-        let row = comparison.row(operation, metric).ok_or_else(|| no_row(&comparison, operation, metric))?;
-        tried.difference = Some(row.tuned - row.base);
-        tried.figures = comparison.rows.iter().filter(|row| row.operation == operation).map(figure).collect();
-        tried.harmed = comparison
-            .operations()
-            .filter_map(|name| Some((name, comparison.row(name, Metric::PathLength)?.change_percent?)))
-            .filter(|(_, change)| *change > crate::auto::HARM)
-            .map(|(name, change)| (name.to_owned(), change))
-            .collect();
+        tried.profile = Some(first.path.clone());
+        let mut with = vec![first];
+        for moment in 1..runs {
+            with.push(measure(session, &kernel, &moment::later(&workload, moment), model, 0)?);
+        }
+        let comparisons = before
+            .iter()
+            .zip(&with)
+            .map(|(before, with)| from_recordings([base, &kernel], [before, before, with], &workload, model))
+            .collect::<Result<Vec<Comparison>>>()?;
+        let [first, ..] = &comparisons[..] else { return Ok(()) };
+        let judged = mean(&comparisons, operation, metric).ok_or_else(|| no_row(first, operation, metric))?;
+        tried.difference = Some(judged.with - judged.base);
+        tried.figures = Metric::all().iter().filter_map(|of| mean(&comparisons, operation, *of)).collect();
+        let harmed = |name: &str| -> Option<f64> {
+            let path = mean(&comparisons, name, Metric::PathLength)?;
+            let change = path.change_percent?;
+            let own = self.own.iter().filter_map(|own| Some(own.row(name, Metric::PathLength)?.base));
+            let noise = 100.0 * moment::noise(&own.collect::<Vec<f64>>(), runs) / path.base;
+            (change > crate::auto::HARM.max(noise)).then_some(change)
+        };
+        let name = |name: &str| Some((name.to_owned(), harmed(name)?));
+        tried.harmed = first.operations().filter_map(name).collect();
         Ok(())
     }
 }
 
-fn figure(row: &Row) -> Figure {
-    Figure {
-        metric: row.metric,
-        unit: row.unit.clone(),
-        model: row.model,
-        base: row.base,
-        with: row.tuned,
-        change_percent: row.change_percent,
-    }
+/// A figure of several runs: means. None where one does not have it.
+fn mean(comparisons: &[Comparison], operation: &str, metric: Metric) -> Option<Figure> {
+    let rows: Vec<&Row> =
+        comparisons.iter().map(|of| of.row(operation, metric)).collect::<Option<Vec<&Row>>>()?;
+    let mean =
+        |of: fn(&Row) -> f64| kerntune_stats::mean(&rows.iter().map(|row| of(row)).collect::<Vec<f64>>());
+    let (first, base, with) = (rows.first()?, mean(|row| row.base), mean(|row| row.tuned));
+    let change_percent = (base != 0.0).then(|| 100.0 * (with / base - 1.0));
+    Some(Figure { metric, unit: first.unit.clone(), model: first.model, base, with, change_percent })
 }
 
 /// What to list a kernel under that has these changes.

@@ -83,6 +83,7 @@ fn run(bench: &Bench, session: &Session, build: &BuildRequest, changes: &[Change
         model: &bench.model,
         metric: Metric::PathLength,
         operation: TOTAL,
+        runs: 8,
         budget: None,
     };
     trial(session, &request, &|_| {}).unwrap()
@@ -108,7 +109,7 @@ fn what_changes_bring_is_measured_alone_and_together() {
         change("broken", &tree.patch("broken", &[("net/packet.c", "FAST_A = 0", "FAST_A = \"")], false));
     let changes = [a, b, layers, broken];
     let found = run(&bench, &session, &build, &changes);
-    assert_eq!((found.aa, found.time_was_up), (0.0, false));
+    assert_eq!((found.aa, found.runs, found.spread, found.time_was_up), (0.0, 1, 0.0, false));
     let of = |name: &str| found.judged.iter().find(|line| line.change == name).unwrap();
     let alone = |name: &str| of(name).alone.unwrap_or_else(|| panic!("{name}: {:#?}", found.tried));
 
@@ -165,6 +166,7 @@ fn a_trial_that_was_stopped_goes_on_where_it_was() {
         model: &bench.model,
         metric: Metric::PathLength,
         operation: "packet_rr",
+        runs: 8,
         budget,
     };
     let begun = Cell::new(0);

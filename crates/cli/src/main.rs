@@ -50,6 +50,7 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {
         Command::Profile(command) => commands::profile::run(global, command, output),
         Command::Report(options) => options.run(global, output),
         Command::Characterise(options) => commands::characterise::run(global, options, output),
+        Command::Advise(options) => commands::advise::run(global, options, output),
         Command::Export(format) => format.run(global, output),
         Command::Import(format) => format.run(global, output),
         Command::Tags(options) => commands::tags::run(options, output),

@@ -30,6 +30,7 @@
 //! # Ok::<(), kerntune_report::Error>(())
 //! ```
 
+pub mod advise;
 pub mod anatomy;
 pub mod bench;
 mod call_graph;
@@ -116,6 +117,14 @@ pub enum Error {
         profile: String,
         /// The one that was recorded.
         from: String,
+    },
+    /// A rule that is none.
+    #[error("rule {rule}: {why}")]
+    Rule {
+        /// Its name.
+        rule: String,
+        /// Where, and what is wrong.
+        why: String,
     },
     /// A set of functions with nothing in it.
     #[error("no function matches \"{pattern}\": give a name, a pattern with * and ?, or a directory of the source (net/ipv4)")]

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod advise;
 mod anatomy;
 mod bench;
 mod characterise;
@@ -14,6 +15,7 @@ mod time;
 mod trial;
 
 pub use crate::global::{Global, Json};
+pub use advise::Advise;
 pub use anatomy::Anatomy;
 use bench::positive_percent;
 pub use bench::{Bench, BenchCompare, BenchCorrelate, BenchRun, IntervalMethod, Machine, RowCorrection};
@@ -75,6 +77,9 @@ pub enum Command {
     /// Say what a workload is like, on one page: what dominates it, what it does per operation and second, beside others
     /// (docs/characterise.md)
     Characterise(Characterise),
+    /// Say what may help a workload: rules that apply to its profile, each with evidence, risk and source, and the changes as a
+    /// file for `try` (docs/advise.md)
+    Advise(Advise),
     /// Write a profile in another tool's format
     #[command(subcommand)]
     Export(export::Format),

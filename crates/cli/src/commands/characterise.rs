@@ -63,7 +63,7 @@ fn wanted<'a>(profile: &'a Profile, region: Option<&'a str>) -> Wanted<'a> {
 
 /// What events of the model cost that a profile was recorded with; none of models that are not built in: a file may have changed
 /// since.
-fn costs(manifest: &Manifest) -> Option<Costs> {
+pub fn costs(manifest: &Manifest) -> Option<Costs> {
     let name = manifest.model.as_deref().filter(|name| !name.contains(['/', '.']))?;
     model::find(name).ok()?.costs
 }

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod advise;
 pub mod anatomy;
 pub mod auto;
 pub mod bench;

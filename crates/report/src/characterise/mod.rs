@@ -22,13 +22,13 @@
 
 mod beside;
 mod counters;
-mod event;
-mod facts;
+pub(crate) mod event;
+pub(crate) mod facts;
 mod path;
 mod scheduler;
 mod sections;
 mod similarity;
-mod split;
+pub(crate) mod split;
 mod syscalls;
 mod words;
 

@@ -1,0 +1,117 @@
+//! `kerntune advise`.
+
+use super::characterise::costs;
+use crate::args::{Advise, Global};
+use crate::exit::{Exit, Failure};
+use crate::files::OutputFile;
+use crate::global::work;
+use crate::output::Output;
+use kerntune_guest::read_text;
+use kerntune_profile::{find, Manifest, Profile};
+use kerntune_report::advise::{advise, built_in, Rule};
+use kerntune_report::characterise::Wanted;
+use kerntune_work::{IoContext, WorkDir};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub fn run(global: &Global, options: &Advise, output: &Output) -> Result<Exit, Failure> {
+    let file = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
+    let rules = rules(options.rules.as_deref())?;
+    let work = work(global)?;
+    let profile = Profile::load(&find(&work, &options.profile)?.path)?;
+    let costs = costs(&profile.manifest);
+    let wanted = Wanted { profile: &profile, region: options.region.as_deref(), costs };
+    let config = config(&work, &profile.manifest)?;
+    let advice = advise(&wanted, config.as_deref(), &rules)?;
+    match options.format.json {
+        true => output.print(&advice.json()?),
+        false => output.print(&advice.text(output.style(), options.all)),
+    }
+    if let Some(file) = &file {
+        match advice.changes() {
+            Some(changes) => {
+                file.write(changes.as_bytes())?;
+                let (path, workload) = (file.path().display(), &profile.manifest.workload);
+                output.note(&format!("wrote {path}; go on with: kerntune try {path} --workload {workload}"));
+            }
+            None => output.note(&format!("no change is proposed: {} is not written", file.path().display())),
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// The rules that are built in, and those of a directory in their place and beside them, by name.
+fn rules(directory: Option<&Path>) -> Result<Vec<Rule>, Failure> {
+    let mut rules = built_in();
+    let Some(directory) = directory else { return Ok(rules) };
+    let listed = fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let mut files: Vec<PathBuf> =
+        listed.at("list", directory)?.iter().map(fs::DirEntry::path).filter(|path| is_rule(path)).collect();
+    files.sort();
+    if files.is_empty() {
+        return Err(Failure::usage(format!("--rules {}: there is no .toml file in it", directory.display())));
+    }
+    for file in &files {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        let rule = Rule::parse(&name, &read_text("read", file)?)
+            .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
+        rules.retain(|known| known.name() != rule.name());
+        rules.push(rule);
+    }
+    rules.sort_by(|a, b| a.name().cmp(b.name()));
+    Ok(rules)
+}
+
+fn is_rule(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "toml")
+}
+
+/// The configuration of the kernel that was recorded; none if that kernel is not here (it was not built here, or is removed).
+fn config(work: &WorkDir, manifest: &Manifest) -> Result<Option<String>, Failure> {
+    let Ok(kernel) = kerntune_kernel::find(work, &manifest.kernel.id) else { return Ok(None) };
+    Ok(Some(read_text("read", &kernel.config())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kerntune_profile::{KernelId, Tables};
+
+    /// Whatever holds: each change of a rule is one that `try` takes.
+    #[test]
+    fn every_change_that_is_built_in_can_be_tried() {
+        let directory = tempfile::tempdir().unwrap();
+        for rule in built_in() {
+            let name = rule.name().to_owned();
+            let path =
+                Path::new(env!("CARGO_MANIFEST_DIR")).join("../../advice").join(format!("{name}.toml"));
+            let text = fs::read_to_string(path).unwrap();
+            let Some((_, change)) = text.split_once("\n[change]\n") else { continue };
+            // One that always holds, and guards nothing.
+            let head = "about = \"a\"\nwhy = \"w\"\nrisk = \"r\"\nsource = \"s\"\n[[when]]\nconfig = [\"CONFIG_X=y\"]\n";
+            let rule = Rule::parse(&name, &format!("{head}[change]\n{change}")).unwrap();
+            let manifest = Manifest::new("p", KernelId::default(), "w", "emulator");
+            let profile = Profile { manifest, tables: Tables::default() };
+            let wanted = Wanted { profile: &profile, region: None, costs: None };
+            let changes = advise(&wanted, Some("CONFIG_X=y\n"), &[rule]).unwrap().changes().unwrap();
+            let parsed = kerntune_tune::trial::parse(&changes, &directory.path().join("changes.toml"));
+            assert_eq!(parsed.unwrap()[0].name, name, "{changes}");
+        }
+    }
+
+    #[test]
+    fn rules_of_a_directory_take_the_place_of_those_built_in() {
+        let directory = tempfile::tempdir().unwrap();
+        let empty = rules(Some(directory.path())).unwrap_err();
+        assert!(empty.message.contains("no .toml file"), "{}", empty.message);
+        let text = "about = \"ours\"\nwhy = \"w\"\nrisk = \"r\"\nsource = \"s\"\n[[when]]\nfact = \"cpus\"\nat_least = 1\n";
+        fs::write(directory.path().join("timer-rate.toml"), text).unwrap();
+        fs::write(directory.path().join("zzz.toml"), text).unwrap();
+        let all = rules(Some(directory.path())).unwrap();
+        assert_eq!(all.len(), built_in().len() + 1);
+        assert!(all.windows(2).all(|pair| pair[0].name() < pair[1].name()));
+        fs::write(directory.path().join("bad.toml"), "about = 1").unwrap();
+        let bad = rules(Some(directory.path())).unwrap_err().message;
+        assert!(bad.contains("bad.toml") && bad.contains("rule bad"), "{bad}");
+    }
+}

@@ -1,0 +1,201 @@
+//! Rules: when a change may be worth something, and what the change is. One TOML file each (`advice/`, `docs/advise.md`).
+
+use super::facts;
+use crate::{Error, Result};
+use serde::Deserialize;
+use toml::Table;
+
+/// The rules that are built in: names and texts.
+const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/advice.rs"));
+
+/// A rule as its file has it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// The file's name without `.toml`.
+    #[serde(skip)]
+    pub(crate) name: String,
+    /// What to do, for people.
+    pub(crate) about: String,
+    /// What that saves.
+    pub(crate) why: String,
+    /// What it costs or endangers.
+    pub(crate) risk: String,
+    /// Where that is from.
+    pub(crate) source: String,
+    /// It protects something: it is named with what it costs, and never proposed as a change.
+    #[serde(default)]
+    pub(crate) hardening: bool,
+    /// What has to hold, all of it.
+    pub(crate) when: Vec<When>,
+    /// A change as `kerntune try` takes it, without its name; nothing if it is not a kernel's or a machine's setting.
+    #[serde(default)]
+    pub(crate) change: Table,
+}
+
+/// One condition. It is of functions, of the kernel's configuration, or of a fact.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct When {
+    /// Patterns of functions with `*` and `?`: all that match, together.
+    #[serde(default)]
+    pub functions: Vec<String>,
+    /// Their own time, per cent of the busy time: at least so much.
+    pub percent: Option<f64>,
+    /// Calls of them in a second: at least so many.
+    pub calls_per_second: Option<f64>,
+    /// None of them was called.
+    #[serde(default)]
+    pub never: bool,
+    /// Lines that the kernel's configuration has, all of them: `CONFIG_X=y`, `CONFIG_X=n`.
+    #[serde(default)]
+    pub config: Vec<String>,
+    /// A figure of the whole, by its name.
+    pub fact: Option<String>,
+    pub at_least: Option<f64>,
+    pub at_most: Option<f64>,
+}
+
+/// The rules that come with kerntune, by name.
+///
+/// ```
+/// assert!(kerntune_report::advise::built_in().iter().all(|rule| !rule.name().is_empty()));
+/// ```
+///
+/// # Panics
+/// If a file that is built in is none, which a test sees.
+pub fn built_in() -> Vec<Rule> {
+    let read = |(name, text): &(&str, &str)| {
+        Rule::parse(name, text).unwrap_or_else(|error| panic!("a rule that is built in: {error}"))
+    };
+    BUILT_IN.iter().map(read).collect()
+}
+
+impl Rule {
+    /// Reads the rule of this name.
+    ///
+    /// ```
+    /// use kerntune_report::advise::Rule;
+    /// let text = "about = \"Do less\"\nwhy = \"less is to be done\"\nrisk = \"none\"\nsource = \"here\"\n\
+    ///             [[when]]\nfact = \"kernel-percent\"\nat_least = 5\n";
+    /// assert_eq!(Rule::parse("do-less", text)?.name(), "do-less");
+    /// assert!(Rule::parse("do-less", "about = 1").is_err());
+    /// # Ok::<(), kerntune_report::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Rule`]: which rule, where, what is wrong.
+    pub fn parse(name: &str, text: &str) -> Result<Self> {
+        let refused = |why: String| Error::Rule { rule: name.into(), why };
+        let rule: Rule =
+            toml::from_str(text).map_err(|error| refused(error.to_string().trim_end().into()))?;
+        for (key, text) in
+            [("about", &rule.about), ("why", &rule.why), ("risk", &rule.risk), ("source", &rule.source)]
+        {
+            if text.trim().is_empty() || text.contains(char::is_control) {
+                return Err(refused(format!("{key} has to be one line of text")));
+            }
+        }
+        if rule.when.is_empty() {
+            return Err(refused("it has no [[when]]: say what has to hold".into()));
+        }
+        for (when, number) in rule.when.iter().zip(1..) {
+            when.check().map_err(|why| refused(format!("[[when]] number {number} {why}")))?;
+        }
+        if let Some(key) = ["name", "about"].into_iter().find(|key| rule.change.contains_key(*key)) {
+            return Err(refused(format!("[change] has {key}, which the rule itself says")));
+        }
+        if rule.hardening && rule.change.is_empty() {
+            return Err(refused("it is of hardening: [change] has to say how its price is measured".into()));
+        }
+        Ok(Rule { name: name.into(), ..rule })
+    }
+
+    /// What the rule is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl When {
+    fn check(&self) -> Result<(), String> {
+        let Self { functions, percent, calls_per_second, never, config, fact, at_least, at_most } = self;
+        let of_functions =
+            usize::from(percent.is_some()) + usize::from(calls_per_second.is_some()) + usize::from(*never);
+        let of_facts = usize::from(at_least.is_some()) + usize::from(at_most.is_some());
+        let numbers = [percent, calls_per_second, at_least, at_most];
+        if numbers.into_iter().flatten().any(|number| !number.is_finite() || *number < 0.0) {
+            return Err("has a number that is negative or none".into());
+        }
+        match (!functions.is_empty(), !config.is_empty(), fact) {
+            (true, false, None) if of_functions == 1 && of_facts == 0 => {
+                match functions.iter().find(|pattern| pattern.is_empty()) {
+                    Some(_) => Err("has an empty pattern in functions".into()),
+                    None => Ok(()),
+                }
+            }
+            (false, true, None) if of_functions + of_facts == 0 => match config.iter().find(|line| !is_line(line)) {
+                Some(line) => Err(format!("has \"{line}\" in config, which is no CONFIG_NAME=VALUE")),
+                None => Ok(()),
+            },
+            (false, false, Some(fact)) if of_functions == 0 && of_facts >= 1 => match facts::is_known(fact) {
+                true => Ok(()),
+                false => Err(format!("has the fact \"{fact}\", which is none: there are {}", facts::names())),
+            },
+            _ => Err("is none: give `functions` with one of percent, calls_per_second and never; or `config`; or `fact` \
+                      with at_least or at_most"
+                .into()),
+        }
+    }
+}
+
+fn is_line(line: &str) -> bool {
+    let parts = line.strip_prefix("CONFIG_").and_then(|rest| rest.split_once('='));
+    parts.is_some_and(|(name, value)| {
+        !name.is_empty() && !value.is_empty() && !line.contains(char::is_whitespace)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "about = \"a\"\nwhy = \"w\"\nrisk = \"r\"\nsource = \"s\"\n";
+
+    #[test]
+    fn those_that_are_built_in_are_rules() {
+        let rules = built_in();
+        assert!(rules.len() >= 30, "{}", rules.len());
+        // A change that lowers a guard is never proposed.
+        let guards = ["mitigations=", "INIT_STACK", "init_on", "usercopy", "STACKPROTECTOR", "randomize"];
+        for rule in &rules {
+            let lowers = guards.iter().any(|guard| rule.change.to_string().contains(guard));
+            assert_eq!(lowers, rule.hardening, "{}", rule.name);
+        }
+    }
+
+    #[test]
+    fn what_is_no_rule_is_refused_with_a_reason() {
+        let refused = |text: &str| Rule::parse("x", text).unwrap_err().to_string();
+        for (rest, why) in [
+            ("", "missing field `when`"),
+            ("when = []\n", "no [[when]]"),
+            ("[[when]]\nfunctions = [\"a\"]\n", "number 1 is none"),
+            ("[[when]]\nfunctions = [\"a\"]\npercent = 1\nnever = true\n", "is none"),
+            ("[[when]]\nfunctions = [\"\"]\npercent = 1\n", "empty pattern"),
+            ("[[when]]\nfact = \"x\"\nat_least = 1\n", "there are kernel-percent"),
+            ("[[when]]\nfact = \"cpus\"\nat_least = -1\n", "negative"),
+            ("[[when]]\nconfig = [\"X=y\"]\n", "no CONFIG_NAME=VALUE"),
+            ("[[when]]\nconfig = [\"CONFIG_X=y\"]\nnever = true\n", "is none"),
+            ("[[when]]\nconfig = [\"CONFIG_X=y\"]\n[change]\nname = \"y\"\n", "[change] has name"),
+            ("hardening = true\n[[when]]\nconfig = [\"CONFIG_X=y\"]\n", "how its price"),
+            ("colour = 1\n[[when]]\nconfig = [\"CONFIG_X=y\"]\n", "unknown field `colour`"),
+        ] {
+            let said = refused(&format!("{HEAD}{rest}"));
+            assert!(said.contains(why) && said.contains("rule x"), "{rest}: {said}");
+        }
+        assert!(
+            refused("about = \"\"\nwhy = \"w\"\nrisk = \"r\"\nsource = \"s\"\nwhen = []").contains("about")
+        );
+    }
+}

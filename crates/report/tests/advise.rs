@@ -1,0 +1,131 @@
+//! Advice on a made-up machine's profile: each kind of condition, what decides where something is not known, and the changes.
+
+mod sample;
+mod synthetic;
+
+use kerntune_profile::{Manifest, Profile, Tables};
+use kerntune_report::advise::{advise, built_in, Advice, Rule};
+use kerntune_report::characterise::Wanted;
+use kerntune_report::Style;
+use serde_json::Value;
+
+const HEAD: &str = "about = \"Do it\"\nwhy = \"w\"\nrisk = \"r\"\nsource = \"s\"\n";
+const CONFIG: &str = "#\n# Linux\n#\nCONFIG_HZ=250\nCONFIG_A=y\n# CONFIG_B is not set\nCONFIG_NAME=\"x\"\n";
+
+fn profile() -> Profile {
+    let mut profile = synthetic::run(200).profile;
+    profile.manifest.exact = true;
+    profile
+}
+
+fn rule(name: &str, conditions: &[&str], rest: &str) -> Rule {
+    let when: String = conditions.iter().map(|text| format!("[[when]]\n{text}\n")).collect();
+    let guard = if rest.contains("mitigations") { "hardening = true\n" } else { "" };
+    Rule::parse(name, &format!("{HEAD}{guard}{when}{rest}")).unwrap()
+}
+
+fn of(profile: &Profile, region: Option<&str>, config: Option<&str>, rules: &[Rule]) -> Advice {
+    advise(&Wanted { profile, region, costs: None }, config, rules).unwrap()
+}
+
+/// Where each rule ended up, and what is said of it.
+fn said(profile: &Profile, config: Option<&str>, conditions: &[&str]) -> (&'static str, String) {
+    let advice = of(profile, None, config, &[rule("x", conditions, "")]);
+    let json: Value = serde_json::from_str(&advice.json().unwrap()).unwrap();
+    let one = |field: &str| json[field].as_array().unwrap().first().cloned();
+    if let Some(applied) = one("applies") {
+        return ("applies", applied["evidence"].to_string());
+    }
+    match (one("does_not_apply"), one("not_known")) {
+        (Some(passed), None) => ("does not", passed["because"].as_str().unwrap().into()),
+        (None, Some(passed)) => ("not known", passed["because"].as_str().unwrap().into()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn each_kind_of_condition_holds_and_fails() {
+    let profile = profile();
+    for (condition, state, words) in [
+        ("functions = [\"tcp_*\"]\npercent = 0.1", "applies", "% of the busy time"),
+        ("functions = [\"tcp_*\"]\npercent = 99.9", "does not", "99.9 % asked for"),
+        ("functions = [\"tcp_*\"]\ncalls_per_second = 1", "applies", "calls, "),
+        ("functions = [\"tcp_*\"]\ncalls_per_second = 1e15", "does not", "calls a second asked for"),
+        ("functions = [\"no_such_*\"]\ncalls_per_second = 0", "does not", "no function no_such_* ran"),
+        ("functions = [\"no_such_*\"]\nnever = true", "applies", "none of no_such_* ran"),
+        ("functions = [\"tcp_recv*\"]\nnever = true", "does not", "tcp_recvmsg ran"),
+        (
+            "config = [\"CONFIG_A=y\", \"CONFIG_B=n\", \"CONFIG_C=n\", \"CONFIG_HZ=250\"]",
+            "applies",
+            "CONFIG_HZ=250",
+        ),
+        ("config = [\"CONFIG_A=y\", \"CONFIG_B=y\"]", "does not", "CONFIG_B=n"),
+        ("fact = \"kernel-percent\"\nat_least = 1", "applies", "is kernel code"),
+        ("fact = \"kernel-percent\"\nat_least = 1\nat_most = 2", "does not", "at most 2"),
+        ("fact = \"cpus\"\nat_least = 2", "does not", "1.00 CPUs"),
+    ] {
+        let (found, text) = said(&profile, Some(CONFIG), &[condition]);
+        assert!(found == state && text.contains(words), "{condition}: {found}: {text}");
+    }
+}
+
+#[test]
+fn what_is_not_known_is_said_unless_something_else_decides() {
+    let profile = profile();
+    let config = "config = [\"CONFIG_A=y\"]";
+    assert_eq!(said(&profile, None, &[config]).0, "not known");
+    // Whatever the configuration is, this rule does not apply.
+    let (found, text) = said(&profile, None, &[config, "fact = \"cpus\"\nat_least = 2"]);
+    assert!(found == "does not" && text.contains("CPUs"), "{found} {text}");
+    assert_eq!(said(&profile, None, &[config, "fact = \"cpus\"\nat_least = 1"]).0, "not known");
+    assert_eq!(said(&profile, None, &["fact = \"migrations-per-second\"\nat_least = 1"]).0, "not known");
+    // A profile without anything: no rule claims anything.
+    let manifest =
+        Manifest { capture: Default::default(), ..Manifest::new("p", Default::default(), "w", "emulator") };
+    let mut empty = Profile { manifest, tables: Tables::default() };
+    empty.manifest.capture.functions = false;
+    let advice = of(&empty, None, None, &built_in());
+    let json: Value = serde_json::from_str(&advice.json().unwrap()).unwrap();
+    assert_eq!(
+        (advice.proposals(), advice.changes(), json["applies"].as_array().unwrap().len()),
+        (0, None, 0)
+    );
+}
+
+#[test]
+fn changes_are_proposed_but_for_what_protects() {
+    let profile = profile();
+    let always = "fact = \"cpus\"\nat_least = 1";
+    let at_stake = "functions = [\"tcp_*\"]\npercent = 0.1";
+    let rules = [
+        rule("a-guard", &[always, at_stake], "[change]\ncommand_line = \"mitigations=off\"\n"),
+        rule("b-note", &[always], ""),
+        rule("c-knob", &[always], "[change]\nsysctl = { \"net.a\" = \"0\", \"net.b\" = \"1\" }\n"),
+        rule("d-option", &[always, at_stake], "[change]\nconfig = [\"CONFIG_A=n\"]\n"),
+    ];
+    let advice = of(&profile, Some("tcp_rr"), Some(CONFIG), &rules);
+    assert_eq!(advice.proposals(), 2);
+    let changes: toml::Table = advice.changes().unwrap().parse().unwrap();
+    let changes = changes["change"].as_array().unwrap();
+    let names: Vec<_> = changes.iter().map(|change| change["name"].as_str().unwrap()).collect();
+    // What is at stake with comes first.
+    assert_eq!(names, ["d-option", "c-knob"]);
+    assert_eq!(changes[1]["sysctl"]["net.b"].as_str(), Some("1"));
+    let text = advice.text(Style::PLAIN, false);
+    for words in [
+        "4 of 4 rules apply to made-up, region tcp_rr",
+        "2 can be tried as changes",
+        "a-guard (protects)  Do it",
+        "measure  command_line: mitigations=off",
+        "change   sysctl: net.a=0, net.b=1",
+        "change   config: CONFIG_A=n",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(
+        text.rfind("a-guard").unwrap() > text.rfind("b-note").unwrap(),
+        "what protects comes last: {text}"
+    );
+    let error = advise(&Wanted { profile: &profile, region: Some("nothing"), costs: None }, None, &rules);
+    assert!(error.unwrap_err().to_string().contains("no region \"nothing\""));
+}

@@ -93,8 +93,10 @@ const LARGE: &str = "save /init large";
 /// What a CPU keeps until it has a batch of it: pages of the files that dumps are written to are worked off by a load.
 const BATCHED: [&str; 3] = ["folio_batch_move_lru", "lru_add", "folios_put_refs"];
 
-/// What is called where a file's time is of another tick than now: how often depends on where ticks fall.
-const BY_TICK: [&str; 3] = ["generic_update_time", "inode_update_timestamps", "__mark_inode_dirty"];
+/// What is called where a file's time is of another tick than now, and by a tick that finds a program in user mode: how often depends on
+/// where ticks fall.
+const BY_TICK: [&str; 4] =
+    ["generic_update_time", "inode_update_timestamps", "__mark_inode_dirty", "account_user_time"];
 
 #[test]
 fn dumps_add_up_to_what_was_never_interrupted() {

@@ -1,6 +1,6 @@
 //! What rules can ask of a profile, and whether a condition holds.
 
-use super::rule::When;
+use super::when::When;
 use crate::characterise::facts::Character;
 use crate::characterise::split::{is_user, Group};
 use crate::sampled;

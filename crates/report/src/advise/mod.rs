@@ -17,6 +17,7 @@
 
 mod facts;
 mod rule;
+mod when;
 
 pub use rule::{built_in, Rule};
 

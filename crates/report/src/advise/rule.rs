@@ -1,6 +1,7 @@
 //! Rules: when a change may be worth something, and what the change is. One TOML file each (`advice/`, `docs/advise.md`).
 
 use super::facts;
+use super::when::When;
 use crate::{Error, Result};
 use serde::Deserialize;
 use toml::Table;
@@ -31,29 +32,6 @@ pub struct Rule {
     /// A change as `kerntune try` takes it, without its name; nothing if it is not a kernel's or a machine's setting.
     #[serde(default)]
     pub(crate) change: Table,
-}
-
-/// One condition. It is of functions, of the kernel's configuration, or of a fact.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct When {
-    /// Patterns of functions with `*` and `?`: all that match, together.
-    #[serde(default)]
-    pub functions: Vec<String>,
-    /// Their own time, per cent of the busy time: at least so much.
-    pub percent: Option<f64>,
-    /// Calls of them in a second: at least so many.
-    pub calls_per_second: Option<f64>,
-    /// None of them was called.
-    #[serde(default)]
-    pub never: bool,
-    /// Lines that the kernel's configuration has, all of them: `CONFIG_X=y`, `CONFIG_X=n`.
-    #[serde(default)]
-    pub config: Vec<String>,
-    /// A figure of the whole, by its name.
-    pub fact: Option<String>,
-    pub at_least: Option<f64>,
-    pub at_most: Option<f64>,
 }
 
 /// The rules that come with kerntune, by name.
@@ -100,7 +78,7 @@ impl Rule {
             return Err(refused("it has no [[when]]: say what has to hold".into()));
         }
         for (when, number) in rule.when.iter().zip(1..) {
-            when.check().map_err(|why| refused(format!("[[when]] number {number} {why}")))?;
+            check(when).map_err(|why| refused(format!("[[when]] number {number} {why}")))?;
         }
         if let Some(key) = ["name", "about"].into_iter().find(|key| rule.change.contains_key(*key)) {
             return Err(refused(format!("[change] has {key}, which the rule itself says")));
@@ -117,17 +95,17 @@ impl Rule {
     }
 }
 
-impl When {
-    fn check(&self) -> Result<(), String> {
-        let Self { functions, percent, calls_per_second, never, config, fact, at_least, at_most } = self;
-        let of_functions =
-            usize::from(percent.is_some()) + usize::from(calls_per_second.is_some()) + usize::from(*never);
-        let of_facts = usize::from(at_least.is_some()) + usize::from(at_most.is_some());
-        let numbers = [percent, calls_per_second, at_least, at_most];
-        if numbers.into_iter().flatten().any(|number| !number.is_finite() || *number < 0.0) {
-            return Err("has a number that is negative or none".into());
-        }
-        match (!functions.is_empty(), !config.is_empty(), fact) {
+/// What is wrong with a condition.
+fn check(when: &When) -> Result<(), String> {
+    let When { functions, percent, calls_per_second, never, config, fact, at_least, at_most } = when;
+    let of_functions =
+        usize::from(percent.is_some()) + usize::from(calls_per_second.is_some()) + usize::from(*never);
+    let of_facts = usize::from(at_least.is_some()) + usize::from(at_most.is_some());
+    let numbers = [percent, calls_per_second, at_least, at_most];
+    if numbers.into_iter().flatten().any(|number| !number.is_finite() || *number < 0.0) {
+        return Err("has a number that is negative or none".into());
+    }
+    match (!functions.is_empty(), !config.is_empty(), fact) {
             (true, false, None) if of_functions == 1 && of_facts == 0 => {
                 match functions.iter().find(|pattern| pattern.is_empty()) {
                     Some(_) => Err("has an empty pattern in functions".into()),
@@ -146,7 +124,6 @@ impl When {
                       with at_least or at_most"
                 .into()),
         }
-    }
 }
 
 fn is_line(line: &str) -> bool {

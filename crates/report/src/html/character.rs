@@ -67,7 +67,7 @@ fn table(of: &Table) -> Markup {
             thead {
                 tr {
                     @for (at, (head, _)) in of.heads.iter().enumerate() {
-                        th.text[is_text(at)] scope="col" { (head.replace('\n', " ")) }
+                        th.text[is_text(at)].number[!is_text(at)] scope="col" { (head.replace('\n', " ")) }
                     }
                 }
             }

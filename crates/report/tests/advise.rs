@@ -79,6 +79,12 @@ fn what_is_not_known_is_said_unless_something_else_decides() {
     assert!(found == "does not" && text.contains("CPUs"), "{found} {text}");
     assert_eq!(said(&profile, None, &[config, "fact = \"cpus\"\nat_least = 1"]).0, "not known");
     assert_eq!(said(&profile, None, &["fact = \"migrations-per-second\"\nat_least = 1"]).0, "not known");
+    // Where only some functions were traced, one that is not there may have run.
+    let mut some = profile.clone();
+    some.tables.symbols.last_mut().unwrap().name = "[not traced]".into();
+    assert_eq!(said(&some, None, &["functions = [\"no_such_*\"]\nnever = true"]).0, "not known");
+    assert_eq!(said(&some, None, &["functions = [\"no_such_*\"]\npercent = 1"]).0, "not known");
+    assert_eq!(said(&some, None, &["functions = [\"tcp_*\"]\npercent = 0.1"]).0, "applies");
     // A profile without anything: no rule claims anything.
     let manifest =
         Manifest { capture: Default::default(), ..Manifest::new("p", Default::default(), "w", "emulator") };

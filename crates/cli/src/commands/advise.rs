@@ -7,6 +7,7 @@ use crate::files::OutputFile;
 use crate::global::work;
 use crate::output::Output;
 use kerntune_guest::read_text;
+use kerntune_kernel::Error;
 use kerntune_profile::{find, Manifest, Profile};
 use kerntune_report::advise::{advise, built_in, Rule};
 use kerntune_report::characterise::Wanted;
@@ -66,10 +67,18 @@ fn is_rule(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "toml")
 }
 
-/// The configuration of the kernel that was recorded; none if that kernel is not here (it was not built here, or is removed).
+/// The configuration of the kernel that was recorded; none if that very kernel is not here (it was not built here, or is removed).
+///
+/// # Errors
+/// A kernel that is here and damaged.
 fn config(work: &WorkDir, manifest: &Manifest) -> Result<Option<String>, Failure> {
-    let Ok(kernel) = kerntune_kernel::find(work, &manifest.kernel.id) else { return Ok(None) };
-    Ok(Some(read_text("read", &kernel.config())?))
+    let id = &manifest.kernel.id;
+    match kerntune_kernel::find(work, id) {
+        // A name can be the beginning of another's id.
+        Ok(kernel) if kernel.manifest.id == *id => Ok(Some(read_text("read", &kernel.config())?)),
+        Ok(_) | Err(Error::UnknownKernel { .. } | Error::AmbiguousKernel { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(test)]

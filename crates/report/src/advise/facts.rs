@@ -1,6 +1,7 @@
 //! What rules can ask of a profile, and whether a condition holds.
 
 use super::when::When;
+use crate::characterise::counters::NOT_TRACED;
 use crate::characterise::facts::Character;
 use crate::characterise::split::{is_user, Group};
 use crate::sampled;
@@ -57,6 +58,9 @@ fn entered(of: &Character, is_it: impl Fn(&str) -> bool, exceptions: bool) -> Op
     Some(those.iter().filter_map(|event| event.per_second).sum())
 }
 
+/// Why nothing is said of functions that were not chosen.
+const UNTRACED: &str = "only some functions were traced (--only, --skip)";
+
 /// Whether there is such a fact.
 pub(crate) fn is_known(name: &str) -> bool {
     FACTS.iter().any(|(known, ..)| *known == name)
@@ -93,6 +97,8 @@ pub(crate) struct Facts<'a> {
     ran: HashSet<String>,
     config: Option<BTreeMap<&'a str, &'a str>>,
     sampled: bool,
+    /// Whether only some functions were traced: one that is not there may have run.
+    selected: bool,
 }
 
 impl<'a> Facts<'a> {
@@ -107,18 +113,23 @@ impl<'a> Facts<'a> {
                 functions.push(Function { name: symbol.name.clone(), calls, net_ns: totals.net_ns.get() });
             }
         }
+        let selected = tables.symbols.iter().any(|symbol| symbol.name == NOT_TRACED);
         let everywhere = tables.totals(|_| true).into_iter();
         let ran = everywhere.filter(|totals| totals.calls > 0 || totals.net_ns.get() > 0);
         let ran =
             ran.filter_map(|totals| Some(of_kernel(totals.function.get() as usize)?.name.clone())).collect();
-        Self { character, functions, ran, config: config.map(lines), sampled: sampled::is(profile) }
+        Self { character, functions, ran, config: config.map(lines), sampled: sampled::is(profile), selected }
     }
 
     /// Whether a condition holds.
     pub fn ask(&self, when: &When) -> Answer {
         match &when.fact {
             Some(name) => self.fact(name, when),
-            None if when.config.is_empty() => self.functions(when),
+            None if when.config.is_empty() => match self.functions(when) {
+                Answer::Fails(_) if self.selected && !when.never => Answer::Unknown(UNTRACED.into()),
+                Answer::Holds { .. } if self.selected && when.never => Answer::Unknown(UNTRACED.into()),
+                answer => answer,
+            },
             None => self.config(&when.config),
         }
     }

@@ -128,7 +128,7 @@ impl<'a> Symbols<'a> {
 }
 
 /// Name of the symbol for code in no function where functions were chosen (`record --only`).
-const NOT_TRACED: &str = "[not traced]";
+pub(crate) const NOT_TRACED: &str = "[not traced]";
 
 /// Whether a symbol is a whole function or a copy of one, and no part that others call from within it.
 fn is_whole(name: &str) -> bool {

@@ -21,7 +21,7 @@
 //! ```
 
 mod beside;
-mod counters;
+pub(crate) mod counters;
 pub(crate) mod event;
 pub(crate) mod facts;
 mod path;

@@ -211,8 +211,9 @@ pub fn trial(session: &Session, request: &TrialRequest, tell: &Tell) -> Result<T
         false => request.runs.max(LOOKS),
     };
     if runs > LOOKS {
-        before.extend((LOOKS..runs).map(run).collect::<Result<Vec<Recorded>>>()?);
-        own = figures(&before)?;
+        let more = (LOOKS..runs).map(run).collect::<Result<Vec<Recorded>>>()?;
+        own.extend(figures(&more)?);
+        before.extend(more);
         seen = values(&own)?;
     }
     let spread = kerntune_stats::std_dev(&seen);

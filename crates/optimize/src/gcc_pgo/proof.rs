@@ -105,7 +105,7 @@ pub fn prove(base: &Kernel, profile: &PreparedProfile, tuned: &Kernel, build_log
     let text = fs::read(build_log).at("read build log", build_log)?;
     let build_path = tuned.manifest.build_path.to_string_lossy();
     let log = BuildLog::parse(&String::from_utf8_lossy(&text), &build_path);
-    let counts = profile.counts()?;
+    let counts = compiled_with(profile.counts()?, tuned);
     let matched = Matched::of(&counts, &log);
     let (base_symbols, tuned_symbols) = (Symbols::load(&base.vmlinux())?, Symbols::load(&tuned.vmlinux())?);
     let values = match &profile.values {
@@ -136,6 +136,15 @@ pub fn prove(base: &Kernel, profile: &PreparedProfile, tuned: &Kernel, build_log
         sections: tuned.build_dir().map(|dir| SectionEvidence::of(&dir, &counts)).transpose()?,
         values,
     })
+}
+
+/// The counts of objects that were compiled with the profile: of one that was excluded nothing can be expected.
+fn compiled_with(counts: Vec<ObjectCounts>, tuned: &Kernel) -> Vec<ObjectCounts> {
+    let excluded = |object: &ObjectCounts| {
+        let flags = tuned.manifest.object_flags.iter().filter(|flags| flags.applies_to(&object.object));
+        flags.flat_map(|flags| &flags.leave_out).any(|flag| flag.starts_with("-fprofile-use"))
+    };
+    counts.into_iter().filter(|object| !excluded(object)).collect()
 }
 
 /// The counts that GCC took and those that it did not.

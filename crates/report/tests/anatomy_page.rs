@@ -115,6 +115,7 @@ fn trace(symbols: &'static Symbols, calls: &[&str]) -> Trace {
         cpus: Vec::new(),
     };
     let recording = Recording {
+        ran: Vec::new(),
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: symbols.len() as u32 - 1,

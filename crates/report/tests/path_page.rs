@@ -147,6 +147,7 @@ fn trace() -> (Vec<u8>, Recording) {
         cpus: Vec::new(),
     };
     let recording = Recording {
+        ran: Vec::new(),
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: function("[unknown code]"),

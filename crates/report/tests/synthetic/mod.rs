@@ -551,6 +551,7 @@ impl Machine {
             cpus: Vec::new(),
         };
         let recording = Recording {
+            ran: Vec::new(),
             version: VERSION,
             capture: kerntune_trace::Capture { functions: true, edges: false, weights: false },
             kernel_functions: CODE.len() as u32,

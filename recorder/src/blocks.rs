@@ -182,6 +182,11 @@ impl Blocks {
         self.ways_out.get(id as usize).copied()
     }
 
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &BlockInfo> {
+        self.list.iter()
+    }
+
     /// How many numbers are in use.
     pub fn len(&self) -> usize {
         self.list.len()

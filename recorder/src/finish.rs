@@ -38,6 +38,7 @@ impl Recorder {
             version: VERSION,
             capture: self.planner.capture,
             kernel_functions: self.planner.functions.unknown(),
+            ran: self.ran(),
             cpus: self.cpus.count() as u32,
             per_cpu: std::mem::take(&mut self.per_cpu.1),
             regions: std::mem::take(&mut self.regions.list),
@@ -48,6 +49,20 @@ impl Recorder {
             notes: std::mem::take(&mut self.notes),
         };
         write(&self.output.join(files::RECORDING), &serde_json::to_vec_pretty(&recording)?)
+    }
+
+    /// Kernel functions that a block was translated of.
+    fn ran(&self) -> Vec<u32> {
+        let functions = &self.planner.functions;
+        let mut ran = vec![false; functions.unknown() as usize];
+        for info in self.blocks.iter().filter(|info| !info.user) {
+            for function in functions.within(info.start..info.end) {
+                if let Some(ran) = ran.get_mut(function as usize) {
+                    *ran = true;
+                }
+            }
+        }
+        (0..).zip(ran).filter_map(|(function, ran)| ran.then_some(function)).collect()
     }
 
     /// Blocks and edges by address. The same code in blocks of different cut adds up.

@@ -1,6 +1,7 @@
 //! The kernel's functions by address.
 
 use kerntune_trace::{FunctionKind, FunctionSpec, Probe};
+use std::ops::Range;
 
 /// Finds functions by address. The index one past the last stands for kernel code that is in no
 /// known function: loaded modules, BPF, ftrace trampolines.
@@ -93,6 +94,13 @@ impl Functions {
         }
     }
 
+    /// The functions that code in a range of addresses belongs to.
+    pub fn within(&self, range: Range<u64>) -> impl Iterator<Item = u32> + '_ {
+        let later = self.addresses.partition_point(|&start| start <= range.start);
+        let starts = self.addresses[later..].iter().take_while(move |start| **start < range.end);
+        [range.start].into_iter().chain(starts.copied()).map(|address| self.containing(address))
+    }
+
     /// The function whose first instruction is at `address`; split-off parts are none.
     pub fn starting(&self, address: u64) -> Option<u32> {
         let index = self.addresses.binary_search(&address).ok()?;
@@ -135,6 +143,10 @@ mod tests {
         let traced = |address| functions.traced(functions.containing(address));
         assert_eq!([0x100, 0x20f, 0x305, 0x400, 0x999].map(traced), [true, false, true, true, false]);
         assert_eq!(functions.starting(0x300), None);
+        let within = |range| functions.within(range).collect::<Vec<_>>();
+        assert_eq!(within(0x104..0x110), [0]);
+        assert_eq!(within(0x2f0..0x401), [1, 3, 3], "the part is its owner's");
+        assert_eq!(within(0x10..0x20), [4], "in no known function");
         let all = Functions::new(&[spec(0x100, FunctionKind::Plain, false)]).unwrap();
         assert!(all.traced(all.unknown()) && !all.is_selection());
     }

@@ -263,6 +263,7 @@ pub fn json_manifests() -> Vec<Vec<u8>> {
         cpus: Vec::new(),
     };
     let recording = Recording {
+        ran: Vec::new(),
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: 8,

@@ -91,6 +91,7 @@ fn trace(pieces: &[&[u8]], wide: bool) -> (Vec<u8>, Recording) {
         cpus: Vec::new(),
     };
     let recording = Recording {
+        ran: Vec::new(),
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: wide },
         kernel_functions: FUNCTIONS - 4,

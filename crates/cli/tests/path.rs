@@ -65,6 +65,7 @@ fn write_with(dir: &Path, in_region: bool) {
     writer.chunk(header, &raw).unwrap();
     let (trace, chunks) = writer.finish().unwrap();
     let recording = Recording {
+        ran: Vec::new(),
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: NAMES.len() as u32,

@@ -46,6 +46,7 @@ fn trace(chunks: &[(ChunkState, &[(u64, Event)])]) -> (Vec<u8>, Recording) {
     let (bytes, chunks) = writer.finish().unwrap();
     let thread = |pid, comm: &str| Thread { task: 1, pid, tgid: pid, comm: comm.into() };
     let recording = Recording {
+        ran: Vec::new(),
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: 5,

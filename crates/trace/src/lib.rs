@@ -30,6 +30,7 @@ pub mod encode;
 mod event;
 mod file;
 pub mod mark;
+mod numbers;
 mod recording;
 mod spec;
 

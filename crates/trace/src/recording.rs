@@ -14,6 +14,10 @@ pub struct Recording {
     /// Functions below this number are the kernel's, the number itself stands for kernel code in no
     /// known function, and those above are user code's.
     pub kernel_functions: u32,
+    /// Kernel functions of which any code ran since the machine was switched on, inside of regions or not: an emulator
+    /// translates what is about to run and nothing else. Rising.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "crate::numbers")]
+    pub ran: Vec<u32>,
     /// How many virtual CPUs there were.
     pub cpus: u32,
     /// What to add to the address of a variable that each CPU has one of (`__per_cpu_offset`), by CPU; empty where it was

@@ -29,6 +29,7 @@ fn known() -> Known {
         cpus: Vec::new(),
     };
     let recording = Recording {
+        ran: Vec::new(),
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: FUNCTIONS - 3,

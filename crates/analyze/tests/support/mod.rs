@@ -87,6 +87,7 @@ impl<W: Write> Writer<W> {
             halted_ns: vec![0],
             steps: Vec::new(),
             recording: Recording {
+                ran: Vec::new(),
                 version: VERSION,
                 capture: Capture { functions: true, edges: false, weights: wide },
                 kernel_functions: KERNEL_FUNCTIONS,

@@ -153,6 +153,7 @@ pub fn replay_records<W: Write, I: Iterator<Item = io::Result<Record>>>(
         ..Health::default()
     };
     let recording = Recording {
+        ran: Vec::new(),
         version: kerntune_trace::VERSION,
         capture: kerntune_trace::Capture { functions: true, edges: false, weights: false },
         kernel_functions: kinds.functions.len() as u32,

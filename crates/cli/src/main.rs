@@ -61,6 +61,7 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {
         Command::Anatomy(options) => commands::anatomy::run(global, options, output),
         Command::Bench(command) => commands::bench::run(global, command, output),
         Command::Compare(options) => commands::compare::run(global, options, output),
+        Command::Trim(options) => commands::trim::run(global, options, output),
         Command::Try(options) => commands::trial::run(global, options, output),
         Command::Time(options) => commands::time::run(global, options, output),
         Command::Tune(options) => commands::tune::run(global, options, output),

@@ -20,6 +20,8 @@ pub struct Names {
 /// What Kbuild calls things, in a build directory.
 #[derive(Debug)]
 pub struct KbuildNames {
+    /// The directory below `arch/` that is compiled (`SRCARCH`).
+    pub source: &'static str,
     /// The image that is booted, as a target of make.
     pub image: &'static str,
     /// Where make puts it.

@@ -46,6 +46,14 @@ impl Arch {
         }
     }
 
+    /// The directory below `arch/` of the source that is compiled for it.
+    pub fn source_directory(self) -> &'static str {
+        match self {
+            Arch::X86_64 => KBUILD.source,
+            Arch::Um => "um",
+        }
+    }
+
     /// What goes on make's command line. Kbuild takes the host's architecture where nothing is said.
     pub(crate) fn make_args(self) -> &'static [&'static str] {
         match self {

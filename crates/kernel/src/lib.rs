@@ -53,6 +53,7 @@ mod module;
 mod object_cache;
 mod object_flags;
 mod objects;
+mod options;
 mod order;
 mod package;
 #[doc(hidden)]
@@ -88,6 +89,7 @@ pub use manifest::{KernelManifest, SourceRecord, SCHEMA};
 pub use mix::Mixer;
 pub use module::{module, module_for, Headers, ModuleSource};
 pub use object_flags::ObjectFlags;
+pub use options::{configured, Configured, Gates, Kconfig};
 pub use order::FunctionOrder;
 pub use package::{package, Extra, Package, PackageManifest, PackageRequest, ProfileFiles, PACKAGE_SCHEMA};
 pub use patch_set::PatchSet;

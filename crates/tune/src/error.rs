@@ -212,6 +212,14 @@ pub enum Error {
         /// Names near to it, as the end of the message; empty if there are none.
         hint: String,
     },
+    /// Nothing that could be left out of a kernel.
+    #[error("nothing is trimmed from kernel {kernel}: {why}")]
+    NothingToTrim {
+        /// Its label.
+        kernel: String,
+        /// What is missing.
+        why: String,
+    },
     /// A run during which no region was opened.
     #[error("the run `{run}` of workload `{workload}` marked no region, so nothing was recorded: give its steps a `region`, or mark operations in the program (guest/kt_mark.h)")]
     NothingRecorded {

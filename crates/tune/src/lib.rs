@@ -15,6 +15,7 @@
 //! - [`package`](package::package): a kernel → a Debian package with what the work directory knows of it,
 //! - [`paper`](paper::paper): a paper's experiments → its tables with ours beside them,
 //! - [`trial`](trial::trial): changes to a kernel and what runs in it → what each brings, alone and together,
+//! - [`trim`](trim::trim()): options of which some workloads run nothing → a kernel without them,
 //! - [`tune`](tune()): all of it, by a [`Recipe`].
 
 /// Names the code of this crate and of those below it, for keys of results.
@@ -57,6 +58,7 @@ mod steps;
 pub mod study;
 pub mod train;
 pub mod trial;
+pub mod trim;
 mod tune;
 pub mod watch;
 

@@ -29,24 +29,32 @@ impl RunFiles {
     /// with `--no-functions`.
     pub fn open(profile: &Path) -> Result<Self> {
         let none = || Error::NoTrace { profile: profile.to_owned() };
-        let run = profile.join(RUN);
-        let path = run.join(files::RECORDING);
-        let bytes = match fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(none()),
-            other => other.at("read", &path)?,
-        };
         // The trace checks itself, chunk by chunk: what a damaged one costs is that chunk.
-        checked(profile, &[&format!("{RUN}/{}", files::RECORDING)])?;
-        let recording: Recording = serde_json::from_slice(&bytes)
-            .map_err(|source| kerntune_work::Error::Json { path: path.clone(), source })?;
+        let recording = recording(profile)?;
         if !recording.capture.functions {
             return Err(none());
         }
-        let path = run.join(files::TRACE);
+        let path = profile.join(RUN).join(files::TRACE);
         let trace = match File::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(none()),
             other => other.at("open", &path)?,
         };
         Ok(Self { trace, recording })
     }
+}
+
+/// What the recorder said of the run of the profile in `profile`.
+///
+/// # Errors
+/// [`Error::NoTrace`] if there was no recorder.
+pub fn recording(profile: &Path) -> Result<Recording> {
+    let path = profile.join(RUN).join(files::RECORDING);
+    let bytes = match fs::read(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(Error::NoTrace { profile: profile.to_owned() })
+        }
+        other => other.at("read", &path)?,
+    };
+    checked(profile, &[&format!("{RUN}/{}", files::RECORDING)])?;
+    Ok(serde_json::from_slice(&bytes).map_err(|source| kerntune_work::Error::Json { path, source })?)
 }

@@ -13,6 +13,7 @@ mod store;
 mod tags;
 mod time;
 mod trial;
+mod trim;
 
 pub use crate::global::{Global, Json};
 pub use advise::Advise;
@@ -29,6 +30,7 @@ pub use store::{Check, Gc};
 pub use tags::Tags;
 pub use time::Time;
 pub use trial::Try;
+pub use trim::Trim;
 
 use crate::kernel_words::{config_line, label};
 use crate::{export, import, report};
@@ -103,6 +105,8 @@ pub enum Command {
     Paper(Paper),
     /// Try changes alone, together and all but one: configuration, patches, command line, sysctl, recipes (docs/try.md)
     Try(Try),
+    /// Switch off options of a kernel of which some workloads run nothing, build it without, check and measure it (docs/trim.md)
+    Trim(Trim),
     /// Why one kernel does a workload in fewer instructions than another, function by function
     Explain(Explain),
     /// What a system call, an interrupt or any function does: the tree of its calls, and what it does before a boundary

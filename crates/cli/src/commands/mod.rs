@@ -22,6 +22,7 @@ pub mod store;
 pub mod tags;
 pub mod time;
 pub mod trial;
+pub mod trim;
 pub mod tune;
 pub mod workload;
 

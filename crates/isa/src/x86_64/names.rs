@@ -15,6 +15,7 @@ pub const NAMES: Names = Names {
 /// What Kbuild calls things: part of what decides a kernel (`crates/kernel/tests/code_version.rs`).
 pub const KBUILD: KbuildNames = KbuildNames {
     image: "bzImage",
+    source: "x86",
     image_path: "arch/x86/boot/bzImage",
     link_script: "arch/x86/kernel/vmlinux.lds",
     offsets_command: "arch/x86/kernel/.asm-offsets.s.cmd",

@@ -9,4 +9,5 @@ mod replay;
 mod sound;
 mod support;
 mod trial;
+mod trim;
 mod tune;

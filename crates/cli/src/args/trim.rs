@@ -1,0 +1,40 @@
+//! `kerntune trim`.
+
+use super::{Build, Cpus, Json, Model, MOST_MINUTES};
+use clap::Args;
+use kerntune_tune::trial::{LOOKS, MOST_RUNS};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct Trim {
+    /// What the kernel is for: a name or a .toml file; may be repeated
+    #[arg(long, required = true)]
+    pub workload: Vec<String>,
+    #[command(flatten)]
+    pub build: Build,
+    /// Keep this option whatever runs: its name, with * for any part of it, or a file of them, one a line (@FILE); may be repeated
+    #[arg(long, value_name = "OPTION")]
+    pub keep: Vec<String>,
+    /// Only say what would go
+    #[arg(long)]
+    pub plan: bool,
+    /// List every option, not the largest alone
+    #[arg(long)]
+    pub all: bool,
+    /// Runs of each kernel where figures depend on when a run begins; where they do not, one
+    #[arg(long, default_value_t = 8, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(i64::from(LOOKS)..=i64::from(MOST_RUNS)))]
+    pub runs: u32,
+    /// Begin nothing new after so many minutes
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(0..=MOST_MINUTES))]
+    pub budget: Option<u64>,
+    /// Write the options that are off to this file, a config fragment
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub model: Model,
+    #[command(flatten)]
+    pub cpus: Cpus,
+    #[command(flatten)]
+    pub format: Json,
+}

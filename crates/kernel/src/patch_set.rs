@@ -76,8 +76,15 @@ const MCRAE: &[PatchSet] = &[
     },
 ];
 
+/// The kernel of Chen's wake-ups (`papers/chen.toml`).
+const WAKE: &[PatchSet] = &[PatchSet {
+    name: "wake-previous",
+    series: "6.12",
+    files: files!("6.12/wake": "0001-previous-cpu.patch"),
+}];
+
 /// All that there are.
-const ALL: [&[PatchSet]; 4] = [GCOV_VALUES, UML, NAMEI, MCRAE];
+const ALL: [&[PatchSet]; 5] = [GCOV_VALUES, UML, NAMEI, MCRAE, WAKE];
 
 impl PatchSet {
     /// The set of that name for a kernel of this version; None if there is none for it.

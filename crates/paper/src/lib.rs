@@ -4,7 +4,8 @@
 //! Start from [`Paper::named`] (those of `papers/`) or [`Paper::parse`], which says for each row of the paper's tables
 //! what of a workload answers to it. [`Measured::new`] joins an [`Experiment`] with the [`Comparison`] of two kernels,
 //! one tuned for its workload; [`Outcome`] is all of the paper, and `kerntune paper --json`. A paper that changes its kernel
-//! by hand is a [`Study`]: [`Cost`] says what an abstraction cost in a recording of each kernel, [`StudyOutcome`] is all.
+//! by hand is a [`Study`]: [`Cost`] says what an abstraction cost in a recording of each kernel, [`StudyOutcome`] is all. One
+//! that looks at a kernel and finds something is a [`Survey`], whose findings [`SurveyOutcome`] holds against our figures.
 //!
 //! An improvement is what the papers call so: 100 · (base / optimised − 1) of a time, 100 · (optimised / base − 1) of
 //! a rate. Our figures are counts per operation, where less is better, so that theirs is 100 · (base / tuned − 1): of
@@ -17,12 +18,20 @@ mod outcome;
 mod paper;
 mod study;
 mod study_outcome;
+mod survey;
+mod survey_outcome;
 
 pub use calls::Calls;
 pub use outcome::{Figure, Line, Measured, Ours, Outcome, Part, State, Summary, SCHEMA};
 pub use paper::{names, Better, Experiment, Paper, Row, SelfOrChild, Source};
 pub use study::{change_percent, Abstraction, Cost, CostError, Quantity, Study, StudyRow, Table, Variant};
 pub use study_outcome::{StudyKernel, StudyLine, StudyOutcome, StudyTable};
+pub use survey::{
+    Before, Counted, Finding, Measure, Place, Shows, Survey, SurveyFigure, SurveyRow, SurveyTable,
+};
+pub use survey_outcome::{
+    Seen, SurveyFinding, SurveyLine, SurveyOutcome, SurveyPart, SurveyRun, SurveyText, SURVEY_SCHEMA,
+};
 
 /// What can be wrong with a paper's file.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! A paper: its experiments and the figures of its tables (`papers/*.toml`).
 
-use crate::{Error, Result, Study};
+use crate::{Error, Result, Study, Survey};
 use serde::{Deserialize, Serialize};
 
 /// The papers that are built in: names and texts.
@@ -33,6 +33,8 @@ pub struct Paper {
     pub experiments: Vec<Experiment>,
     /// What it changed by hand.
     pub study: Option<Study>,
+    /// What it looked at.
+    pub survey: Option<Survey>,
 }
 
 /// A table of the paper: one kernel was tuned for it.
@@ -193,13 +195,23 @@ impl Paper {
         if let Some((table, row, why)) = paper.study.as_ref().and_then(Study::wrong) {
             return said(table, row, why);
         }
-        match (&paper.study, paper.experiments.is_empty(), paper.recipe.is_empty()) {
-            (None, false, false) | (Some(_), true, true) => {}
-            (None, ..) => {
-                return said(String::new(), String::new(), "a paper has a recipe and experiments, or a study")
+        if let Some((table, row, why)) = paper.survey.as_ref().and_then(Survey::wrong) {
+            return said(table, row, why);
+        }
+        let looks = paper.study.is_some() != paper.survey.is_some();
+        match (looks, paper.experiments.is_empty(), paper.recipe.is_empty()) {
+            (false, false, false) if paper.study.is_none() => {}
+            (true, true, true) => {}
+            (true, ..) => {
+                return said(
+                    String::new(),
+                    String::new(),
+                    "a study or a survey has no recipe and no experiments",
+                )
             }
-            (Some(_), ..) => {
-                return said(String::new(), String::new(), "a study has no recipe and no experiments")
+            (false, ..) => {
+                let why = "a paper has a recipe and experiments, or a study, or a survey";
+                return said(String::new(), String::new(), why);
             }
         }
         for experiment in &paper.experiments {
@@ -272,6 +284,6 @@ mod tests {
             let error = parse(row).unwrap_err().to_string();
             assert!(error.contains(words) && error.contains("x.toml"), "{row}: {error}");
         }
-        assert!(Paper::named("hp").unwrap_err().to_string().contains("hpux, mckusick, yuan"));
+        assert!(Paper::named("hp").unwrap_err().to_string().contains("chen, hpux, mckusick, mcrae, yuan"));
     }
 }

@@ -7,6 +7,7 @@
 //!   [`kerntune_stats::Comparison::to_json`]).
 //! - [`paper`]: a paper's tables with ours beside them; text ([`markdown`] for a repository's documentation).
 //! - [`study`]: the same of a paper that changes its kernel by hand; text, Markdown, HTML.
+//! - [`survey`]: what becomes of the findings of a paper that looks at a kernel; text, Markdown, HTML.
 //! - [`path`]: what ran when, call by call (McRae's Figure 4), text and JSON.
 //! - [`anatomy`]: what the calls of one function do, and before what; text and JSON.
 //! - [`graph`]: gprof's call graph; text and JSON.
@@ -55,6 +56,7 @@ pub mod study;
 mod style;
 mod subcommand;
 pub mod subsystems;
+pub mod survey;
 mod tally;
 mod unit;
 mod view;

@@ -14,6 +14,7 @@
 //! - [`quality`](quality::check): a profile and a kernel → whether the one is fit for the other,
 //! - [`package`](package::package): a kernel → a Debian package with what the work directory knows of it,
 //! - [`paper`](paper::paper): a paper's experiments → its tables with ours beside them,
+//! - [`survey`](survey::survey()): what a paper measured and found → what becomes of it here,
 //! - [`trial`](trial::trial): changes to a kernel and what runs in it → what each brings, alone and together,
 //! - [`trim`](trim::trim()): options of which some workloads run nothing → a kernel without them,
 //! - [`tune`](tune()): all of it, by a [`Recipe`].
@@ -56,6 +57,7 @@ mod session;
 mod sound;
 mod steps;
 pub mod study;
+pub mod survey;
 pub mod train;
 pub mod trial;
 pub mod trim;

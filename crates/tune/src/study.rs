@@ -74,7 +74,12 @@ pub fn study(session: &Session, request: &StudyRequest, told: &dyn Fn(&str, &str
 }
 
 /// The request for a kernel with a set of our patches.
-fn patched(session: &Session, of: &BuildRequest, set: &str, stock: &Kernel) -> Result<BuildRequest> {
+pub(crate) fn patched(
+    session: &Session,
+    of: &BuildRequest,
+    set: &str,
+    stock: &Kernel,
+) -> Result<BuildRequest> {
     let version = &stock.manifest.version;
     let no_patches = || Error::NoPatches { set: set.into(), version: version.clone() };
     let ours = PatchSet::named(set, version).ok_or_else(no_patches)?.write(session.work)?;

@@ -11,7 +11,7 @@ use std::path::PathBuf;
     "model", "exclude", "output",
 ]))]
 pub struct Paper {
-    /// hpux, yuan or mckusick; without it: list them
+    /// chen, hpux, mckusick, mcrae or yuan; without it: list them
     pub name: Option<String>,
     #[command(flatten)]
     pub build: Build,

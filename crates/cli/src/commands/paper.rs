@@ -5,13 +5,18 @@ use crate::args::{Global, Paper as Options};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
 use crate::output::Output;
-use kerntune_paper::{names, Paper, Study};
-use kerntune_profile::rfc3339;
-use kerntune_report::{html, markdown, paper as report, study as study_report};
+use crate::report::typical_path;
+use kerntune_paper::{names, Paper, Shows, Study, Survey, SurveyFigure, SurveyText};
+use kerntune_profile::{rfc3339, Profile};
+use kerntune_report::{
+    functions, html, markdown, paper as report, study as study_report, survey as survey_report,
+};
+use kerntune_report::{Report, Style};
 use kerntune_tune::paper::{paper, PaperRequest};
 use kerntune_tune::study::{study, StudyRequest};
+use kerntune_tune::survey::{survey, SurveyRequest, Surveyed};
 use kerntune_tune::{Recipe, Session};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, Failure> {
@@ -19,6 +24,9 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
     let of = Paper::named(name).map_err(Failure::usage)?;
     if let Some(study) = &of.study {
         return run_study(global, options, &of, study, output);
+    }
+    if let Some(survey) = &of.survey {
+        return run_survey(global, options, &of, survey, output);
     }
     for workload in &options.only {
         if !of.experiments.iter().any(|experiment| experiment.workload == *workload) {
@@ -118,11 +126,105 @@ fn run_study(
     Ok(Exit::Ok)
 }
 
+/// A paper that looks at a kernel.
+fn run_survey(
+    global: &Global,
+    options: &Options,
+    of: &Paper,
+    wanted: &Survey,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let of_recipes = [
+        ("--recipe", options.recipe.is_some()),
+        ("--budget", options.budget.is_some()),
+        ("--exclude", !options.exclude.exclude.is_empty()),
+        ("--values", options.of_recipe.values),
+    ];
+    if let Some((option, _)) = of_recipes.iter().find(|(_, given)| *given) {
+        return Err(Failure::usage(format!(
+            "{option} is for papers that tune kernels by a recipe; {} looks at one kernel",
+            of.name
+        )));
+    }
+    let known = workloads(of);
+    if let Some(other) = options.only.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(Failure::usage(format!(
+            "--only {other}: the paper {} has the workloads {}",
+            of.name,
+            known.join(", ")
+        )));
+    }
+    let build = build_request(&options.build, "base", Default::default())?;
+    let (model, data_model) = (options.model.find(false)?, options.model.find(true)?);
+    let page = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
+    let work = work(global)?;
+    let session = Session::new(&work, output.progress())?;
+    let request = SurveyRequest {
+        paper: of,
+        survey: wanted,
+        workloads: &[PathBuf::from("workloads")],
+        build: &build,
+        model: &model,
+        data_model: &data_model,
+        only: &options.only,
+    };
+    let Surveyed { mut outcome, profiles } = survey(&session, &request, &|what| output.note(what))?;
+    for figure in &wanted.figures {
+        let text = match profiles.get(&figure.at) {
+            Some(directory) => shown(figure, directory)?,
+            None => "Not made: its workload was not recorded.\n".into(),
+        };
+        let (title, about, at) = (figure.title.clone(), figure.about.clone(), figure.at.clone());
+        outcome.figures.push(SurveyText { title, about, at, text });
+    }
+    if let Some(file) = &page {
+        let commands = [command_line()];
+        let written = format!("kerntune {}, {}", env!("CARGO_PKG_VERSION"), rfc3339(SystemTime::now()));
+        let page = match file.path().extension() {
+            Some(extension) if extension == "md" => survey_report::markdown(&outcome, &commands, &written),
+            _ => survey_report::page(&outcome, &commands, &written),
+        };
+        file.write(page.as_bytes())?;
+    }
+    match options.format.json {
+        true => output.json(&outcome),
+        false => output.print(&survey_report::table(&outcome, output.style())),
+    }
+    Ok(Exit::Ok)
+}
+
+/// A figure's report.
+fn shown(figure: &SurveyFigure, directory: &Path) -> Result<String, Failure> {
+    let profile = Profile::load(directory)?;
+    let region = figure.at.region.as_deref();
+    match &figure.shows {
+        Shows::Functions => {
+            let (top, region) = (Some(figure.top), region.map(String::from));
+            Ok(functions::Options { top, region, ..Default::default() }.text(&profile, Style::PLAIN)?)
+        }
+        Shows::Path(name) => {
+            let text = typical_path(directory, &profile, name, region)?;
+            let lines: Vec<&str> = text.lines().collect();
+            let rest = lines.len().saturating_sub(figure.top);
+            let more = if rest > 0 { format!("… {rest} more lines\n") } else { String::new() };
+            let shown: String = lines.iter().take(figure.top).map(|line| format!("{line}\n")).collect();
+            Ok(shown + &more)
+        }
+    }
+}
+
 /// Each workload of the paper's tables once.
 fn workloads(paper: &Paper) -> Vec<&str> {
     let study = paper.study.iter().map(|study| study.workload.as_str());
-    let mut names: Vec<&str> =
-        paper.experiments.iter().map(|experiment| experiment.workload.as_str()).chain(study).collect();
+    let places = paper.survey.iter().flat_map(|survey| survey.places());
+    let surveyed = places.map(|place| place.workload.as_str());
+    let mut names: Vec<&str> = paper
+        .experiments
+        .iter()
+        .map(|experiment| experiment.workload.as_str())
+        .chain(study)
+        .chain(surveyed)
+        .collect();
     names.dedup();
     names
 }

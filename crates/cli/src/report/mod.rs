@@ -15,6 +15,8 @@ type Entry = Subcommand<dyn Run<Subject>>;
 
 include!(concat!(env!("OUT_DIR"), "/report.rs"));
 
+pub use path::typical_path;
+
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = false)]
 pub struct Options {

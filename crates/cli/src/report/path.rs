@@ -13,6 +13,7 @@ use kerntune_compare::number::grouped;
 use kerntune_profile::{Profile, Tables};
 use kerntune_report::names;
 use kerntune_report::path::{json, text, typical, worst, Picked, Shown};
+use kerntune_report::Style;
 use kerntune_trace::{files, RecorderSpec, Recording};
 use kerntune_tune::run_files::{RunFiles, POINTS, RUN};
 use std::path::Path;
@@ -64,6 +65,29 @@ pub struct Options {
     no_fold: bool,
     #[command(flatten)]
     format: Json,
+}
+
+/// A call of that function that took as long as the median, in the regions of a name, as text without colour.
+///
+/// # Errors
+/// A function or region that the profile does not have; a trace that is not there or damaged.
+pub fn typical_path(
+    directory: &Path,
+    profile: &Profile,
+    function: &str,
+    region: Option<&str>,
+) -> Result<String, Failure> {
+    let files = RunFiles::open(directory)?;
+    let picked = typical(profile, names::function(&profile.tables, function).map_err(Failure::usage)?, region)?;
+    let selection =
+        Selection { span: Span::Call(picked.start), thread: None, all: false, depth: None, limit: 1_000_000 };
+    let trace = TraceFile::open(&files.trace, &files.recording).map_err(Failure::recording)?;
+    let path = collect(&trace, profile.tables.symbols.len(), &selection)?;
+    let points = points(directory, &profile.tables);
+    let title = format!("{function}: {}", picked.why);
+    let shown =
+        Shown { profile, recording: &files.recording, path: &path, points: &points, title: &title, fold: true };
+    Ok(text(&shown, Style::PLAIN))
 }
 
 impl Run<Subject> for Options {

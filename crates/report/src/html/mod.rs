@@ -10,9 +10,11 @@ pub mod paper;
 pub mod profile;
 mod runs;
 mod study;
+mod survey;
 
 pub(crate) use character::{character_page, Section};
 pub(crate) use study::{study_page, StudyText};
+pub(crate) use survey::{survey_page, SurveyRows};
 
 use crate::Result;
 use kerntune_compare::{Comparison, Outcome, Verdict};

@@ -1,0 +1,85 @@
+//! A survey's findings, tables and figures as a page.
+
+use super::{footer, scroll, CSS, SCRIPT};
+use kerntune_paper::SurveyOutcome;
+use maud::{html, Markup, PreEscaped};
+
+/// A table of the page, made by [`crate::survey`].
+pub(crate) struct SurveyRows {
+    pub title: String,
+    pub about: String,
+    /// Heads, and whether the column is of numbers.
+    pub heads: Vec<(&'static str, bool)>,
+    pub rows: Vec<[String; 5]>,
+}
+
+/// `commands` repeat it; `written` says who wrote the page and when.
+pub(crate) fn survey_page(
+    outcome: &SurveyOutcome,
+    headline: &str,
+    runs: &[String],
+    tables: &[SurveyRows],
+    legend: &[(&'static str, &'static str)],
+    commands: &[String],
+    written: &str,
+) -> String {
+    let body = html! {
+        body {
+            header {
+                h1 { (outcome.title) }
+                p.quiet {
+                    (outcome.authors) ", " (outcome.published) ". The paper measured on " (outcome.paper_machine) "."
+                }
+                div.lead {
+                    p { (headline) }
+                    p { (outcome.about) }
+                }
+            }
+            main {
+                @for of in tables {
+                    section {
+                        h2 { (of.title) }
+                        @if !of.about.is_empty() { p.quiet { (of.about) } }
+                        (scroll(&of.title, &table(of)))
+                    }
+                }
+                @for of in &outcome.figures {
+                    section {
+                        h2 { (of.title) }
+                        @if !of.about.is_empty() { p.quiet { (of.about) } }
+                        (scroll(&of.title, &html! { pre { (of.text) } }))
+                    }
+                }
+                section {
+                    h2 { "Recordings" }
+                    @for run in runs { p.quiet { (run) } }
+                }
+                dl.legend { @for (word, says) in legend { dt { (word) } dd { (says) } } }
+                @if let Some(commands) = super::runs::commands(commands) { (commands) }
+            }
+            (footer(written))
+            script { (PreEscaped(SCRIPT)) }
+        }
+    };
+    super::page(&outcome.title, None, &[CSS], &body)
+}
+
+fn table(of: &SurveyRows) -> Markup {
+    let is_text = |at: usize| of.heads.get(at).is_some_and(|(_, number)| !number);
+    html! {
+        table.long {
+            thead {
+                tr {
+                    @for (at, (head, _)) in of.heads.iter().enumerate() {
+                        th.text[is_text(at)].number[!is_text(at)] scope="col" { (head) }
+                    }
+                }
+            }
+            tbody {
+                @for row in &of.rows {
+                    tr { @for (at, cell) in row.iter().enumerate() { td.text[is_text(at)] { (cell) } } }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! A survey's tables and findings, the paper's beside ours: as text, as Markdown and as a page.
+
+use crate::columns::{Cell, Columns, Side};
+use crate::comparison::describe;
+use crate::html::{survey_page, SurveyRows};
+use crate::markdown::plain;
+use crate::style::{printable, Role};
+use crate::Style;
+use kerntune_compare::number::figure;
+use kerntune_paper::{Place, Seen, SurveyFinding, SurveyLine, SurveyOutcome, SurveyRun};
+
+/// How figures are made, for readers.
+const LEGEND: [(&str, &str); 3] = [
+    (
+        "ours",
+        "of the exact machine, where an instruction takes a nanosecond: counts, and no time of a real CPU",
+    ),
+    (
+        "per call",
+        "from entry to exit, callees and interrupts included; the paper's times are those of its own machine",
+    ),
+    (
+        "finding",
+        "reproduced or contradicted by a figure that is named; one that cannot be seen here says why",
+    ),
+];
+
+/// What came of it in a sentence.
+fn headline(outcome: &SurveyOutcome) -> String {
+    let count = |seen| outcome.count(seen);
+    let not_made = match count(Seen::NotMade) {
+        0 => String::new(),
+        some => format!(", {some} not made"),
+    };
+    format!(
+        "Of {} findings {} are reproduced, {} contradicted, {} cannot be seen here{not_made}.",
+        outcome.findings.len(),
+        count(Seen::Reproduced),
+        count(Seen::Contradicted),
+        count(Seen::CannotBeSeen)
+    )
+}
+
+fn word(seen: Seen) -> &'static str {
+    match seen {
+        Seen::Reproduced => "reproduced",
+        Seen::Contradicted => "contradicted",
+        Seen::CannotBeSeen => "cannot be seen here",
+        Seen::NotMade => "not made",
+    }
+}
+
+/// `rr, region fork_exec, 4 CPUs`.
+fn place(place: Option<&Place>) -> String {
+    let Some(Place { workload, region, cpus, patches, data: _ }) = place else { return String::new() };
+    let region = region.as_ref().map_or(String::new(), |name| format!(" {name}"));
+    let cpus = cpus.map_or(String::new(), |cpus| format!(", {cpus} CPUs"));
+    let patches = patches.as_ref().map_or(String::new(), |set| format!(", {set}"));
+    format!("{workload}{region}{cpus}{patches}")
+}
+
+/// `12.3 % of busy, at least 30`.
+fn evidence(finding: &SurveyFinding) -> String {
+    let Some(value) = finding.value else { return String::new() };
+    let [least, most] = finding.bounds.map(|bound| bound.map(figure));
+    let least = least.map_or(String::new(), |bound| format!(", at least {bound}"));
+    let most = most.map_or(String::new(), |bound| format!(", at most {bound}"));
+    format!("{} {}{least}{most}", figure(value), finding.unit)
+}
+
+fn finding(of: &SurveyFinding) -> [String; 5] {
+    [of.says.clone(), word(of.seen).into(), evidence(of), place(of.at.as_ref()), of.here.clone()]
+}
+
+fn row(of: &SurveyLine) -> [String; 5] {
+    let value = of.value.map_or(String::new(), figure);
+    let unit = if of.value.is_some() { of.unit.to_string() } else { of.none.clone() };
+    [of.name.clone(), of.paper.clone(), value, unit, place(of.at.as_ref())]
+}
+
+fn run(of: &SurveyRun) -> String {
+    let what = match (&of.kernel, &of.profile, &of.because) {
+        (Some(kernel), Some(profile), _) => format!("{}; profile {profile}", describe(kernel)),
+        (.., Some(because)) => format!("not recorded: {because}"),
+        _ => String::new(),
+    };
+    let whole = Place { region: None, ..of.place.clone() };
+    format!("{}: {what}", place(Some(&whole)))
+}
+
+/// Each recording once.
+fn runs(outcome: &SurveyOutcome) -> Vec<String> {
+    let mut lines: Vec<String> = outcome.runs.iter().map(run).collect();
+    lines.dedup();
+    lines
+}
+
+const TABLE: [(&str, Side); 5] = [
+    ("", Side::Left),
+    ("paper", Side::Right),
+    ("ours", Side::Right),
+    ("unit of ours", Side::Left),
+    ("where", Side::Left),
+];
+const FINDINGS: [(&str, Side); 5] = [
+    ("the paper says", Side::Left),
+    ("here", Side::Left),
+    ("figure", Side::Left),
+    ("where", Side::Left),
+    ("what is looked at", Side::Left),
+];
+
+/// What came of it, findings, tables, figures, legend.
+pub fn table(outcome: &SurveyOutcome, style: Style) -> String {
+    let mut out = style.paint(Role::Head, &printable(&headline(outcome))) + "\n\n";
+    let mut line = |text: &str| {
+        out.push_str(&printable(text));
+        out.push('\n');
+    };
+    line(&format!("paper  {}: {}, {}", outcome.authors, outcome.title, outcome.published));
+    line(&format!("       measured on {}", outcome.paper_machine));
+    for run in runs(outcome) {
+        line(&format!("ours   {run}"));
+    }
+    let head = |text: &str| format!("\n{}\n", style.paint(Role::Head, &printable(text)));
+    out.push_str(&head("Findings"));
+    for of in &outcome.findings {
+        let [says, here, evidence, place, about] = finding(of);
+        out.push_str(&printable(&format!("{here:<20}{says}\n")).to_string());
+        let mut detail = |text: &str| {
+            if !text.is_empty() {
+                out.push_str(&style.paint(Role::Faint, &printable(&format!("{:20}{text}", ""))));
+                out.push('\n');
+            }
+        };
+        detail(&match (evidence.is_empty(), place.is_empty()) {
+            (true, _) => String::new(),
+            (false, true) => evidence,
+            (false, false) => format!("{evidence} ({place})"),
+        });
+        detail(&about);
+    }
+    for of in &outcome.tables {
+        out.push_str(&head(&of.title));
+        let mut table = Columns::with(TABLE);
+        for line in &of.rows {
+            let cells = row(line).into_iter().enumerate();
+            let role = |at| if at == 0 { Role::Head } else { Role::Plain };
+            table.row_of(cells.map(|(at, text)| Cell(printable(&text), role(at))).collect());
+        }
+        out.push_str(&table.render(style));
+        if !of.about.is_empty() {
+            out.push_str(&style.paint(Role::Faint, &printable(&of.about)));
+            out.push('\n');
+        }
+    }
+    for of in &outcome.figures {
+        out.push_str(&head(&of.title));
+        out.push_str(&of.text);
+        if !of.about.is_empty() {
+            out.push_str(&style.paint(Role::Faint, &printable(&of.about)));
+            out.push('\n');
+        }
+    }
+    out.push('\n');
+    for (word, says) in LEGEND {
+        out.push_str(&style.paint(Role::Faint, &format!("{word:<10}{says}")));
+        out.push('\n');
+    }
+    out
+}
+
+/// The same as Markdown, for a repository's documentation. `commands` repeat it; `written` says who wrote the page and when.
+pub fn markdown(outcome: &SurveyOutcome, commands: &[String], written: &str) -> String {
+    let mut page = format!(
+        "# {}\n\n{}\n\n{}, {}, measured on {}. {}\n\n",
+        plain(&outcome.title),
+        plain(&headline(outcome)),
+        plain(&outcome.authors),
+        plain(&outcome.published),
+        plain(&outcome.paper_machine),
+        plain(&outcome.about),
+    );
+    for run in runs(outcome) {
+        page += &format!("- {}\n", plain(&run));
+    }
+    page += "\n## Findings\n\n";
+    page += &rows(&FINDINGS, outcome.findings.iter().map(finding));
+    for of in &outcome.tables {
+        page += &format!("\n## {}\n\n", plain(&of.title));
+        if !of.about.is_empty() {
+            page += &format!("{}\n\n", plain(&of.about));
+        }
+        page += &rows(&TABLE, of.rows.iter().map(row));
+    }
+    for of in &outcome.figures {
+        page += &format!("\n## {}\n\n", plain(&of.title));
+        if !of.about.is_empty() {
+            page += &format!("{}\n\n", plain(&of.about));
+        }
+        for line in of.text.lines() {
+            page += format!("    {line}").trim_end();
+            page.push('\n');
+        }
+    }
+    page += "\n## How\n\n";
+    for (word, says) in LEGEND {
+        page += &format!("- **{}**: {}\n", plain(word), plain(says));
+    }
+    page.push('\n');
+    for command in commands {
+        page += &format!("    {command}\n");
+    }
+    page + &format!("\nWritten by {}.\n", plain(written))
+}
+
+fn rows(heads: &[(&str, Side); 5], rows: impl Iterator<Item = [String; 5]>) -> String {
+    let names: Vec<&str> = heads.iter().map(|(name, _)| *name).collect();
+    let rule = heads.iter().map(|(_, side)| if matches!(side, Side::Right) { "---:" } else { "---" });
+    let mut text = format!("| {} |\n|{}|\n", names.join(" | "), rule.collect::<Vec<_>>().join("|"));
+    for row in rows {
+        text += &format!("| {} |\n", row.map(|cell| plain(&cell).to_string()).join(" | "));
+    }
+    text
+}
+
+/// The same as a page by itself.
+pub fn page(outcome: &SurveyOutcome, commands: &[String], written: &str) -> String {
+    let heads = |heads: &[(&'static str, Side); 5]| {
+        heads.iter().map(|(name, side)| (*name, matches!(side, Side::Right))).collect()
+    };
+    let findings = SurveyRows {
+        title: "Findings".into(),
+        about: String::new(),
+        heads: heads(&FINDINGS),
+        rows: outcome.findings.iter().map(finding).collect(),
+    };
+    let tables = outcome.tables.iter().map(|of| SurveyRows {
+        title: of.title.clone(),
+        about: of.about.clone(),
+        heads: heads(&TABLE),
+        rows: of.rows.iter().map(row).collect(),
+    });
+    survey_page(
+        outcome,
+        &headline(outcome),
+        &runs(outcome),
+        &std::iter::once(findings).chain(tables).collect::<Vec<_>>(),
+        &LEGEND,
+        commands,
+        written,
+    )
+}

@@ -72,6 +72,10 @@ impl Driver {
     pub fn translate(&mut self, insns: &[Insn], page: u64, cpu: &mut dyn Cpu) -> Block {
         let mut hooks = Vec::new();
         self.recorder.translate(insns, page, cpu, &mut hooks);
+        if self.recorder.awaits_programs() {
+            let mut counts: Vec<&mut [u64]> = self.counts.iter_mut().map(Vec::as_mut_slice).collect();
+            self.recorder.programs_begin(&mut counts);
+        }
         // Those of one place stay in their order.
         hooks.sort_by_key(|hook| hook.at);
         Block { hooks }

@@ -38,7 +38,8 @@ impl Recorder {
             version: VERSION,
             capture: self.planner.capture,
             kernel_functions: self.planner.functions.unknown(),
-            ran: self.ran(),
+            ran: self.ran(|_| true),
+            ran_since_boot: self.ran_since_boot(counts),
             cpus: self.cpus.count() as u32,
             per_cpu: std::mem::take(&mut self.per_cpu.1),
             regions: std::mem::take(&mut self.regions.list),
@@ -51,11 +52,12 @@ impl Recorder {
         write(&self.output.join(files::RECORDING), &serde_json::to_vec_pretty(&recording)?)
     }
 
-    /// Kernel functions that a block was translated of.
-    fn ran(&self) -> Vec<u32> {
+    /// Kernel functions of which one of these blocks was translated.
+    fn ran(&self, is_meant: impl Fn(usize) -> bool) -> Vec<u32> {
         let functions = &self.planner.functions;
         let mut ran = vec![false; functions.unknown() as usize];
-        for info in self.blocks.iter().filter(|info| !info.user) {
+        let blocks = self.blocks.iter().enumerate().filter(|(id, info)| !info.user && is_meant(*id));
+        for (_, info) in blocks {
             for function in functions.within(info.start..info.end) {
                 if let Some(ran) = ran.get_mut(function as usize) {
                     *ran = true;
@@ -63,6 +65,18 @@ impl Recorder {
             }
         }
         (0..).zip(ran).filter_map(|(function, ran)| ran.then_some(function)).collect()
+    }
+
+    /// The same of blocks that ran since the first program began, as far as blocks are counted.
+    fn ran_since_boot(&mut self, counts: &[&mut [u64]]) -> Vec<u32> {
+        if !self.planner.capture.edges {
+            return Vec::new();
+        }
+        self.note_used(counts);
+        let counters = counts.first().map_or(0, |counts| counts.len());
+        let used = self.used.as_deref().unwrap_or_default();
+        // One for which there was no counter may have run.
+        self.ran(|id| id >= counters || used.get(id).copied().unwrap_or(false))
     }
 
     /// Blocks and edges by address. The same code in blocks of different cut adds up.

@@ -90,6 +90,7 @@ impl Recorder {
                 let name = string(cpu);
                 if self.regions.depth() == 0 {
                     self.recording = true;
+                    self.note_used(counts);
                     for counts in counts.iter_mut() {
                         let used = self.blocks.len().min(counts.len());
                         counts[..used].fill(0);

@@ -16,7 +16,7 @@ use crate::writer::TraceWriter;
 use crate::Failure;
 use kerntune_isa::{Cpu, Ending, Guest, Insn, Isa};
 use kerntune_layout::{FrontEnd, FrontEndConfig};
-use kerntune_trace::{Event, Health, RecorderSpec, Weights, VERSION};
+use kerntune_trace::{Event, FunctionKind, Health, RecorderSpec, Weights, VERSION};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -45,8 +45,12 @@ pub struct Recorder {
     pub(crate) recording: bool,
     /// Until the first switch to another thread.
     pub(crate) booting: bool,
+    /// Whether a system call was entered.
+    programs: bool,
     pub(crate) edges: Edges,
     pub(crate) block_totals: Vec<u64>,
+    /// Of each block, whether it ran since the first program began; nothing before that.
+    pub(crate) used: Option<Vec<bool>>,
     /// Where the kernel keeps the offsets of what each CPU has one of, and the offsets once they were read.
     pub(crate) per_cpu: (Option<u64>, Vec<u64>),
     pub(crate) health: Health,
@@ -113,8 +117,10 @@ impl Recorder {
             tags,
             recording: false,
             booting: true,
+            programs: false,
             edges: Edges::new(if capture.edges { EDGE_BITS } else { 4 }),
             block_totals: Vec::new(),
+            used: None,
             per_cpu: (spec.per_cpu, Vec::new()),
             health: Health::default(),
             notes: Vec::new(),
@@ -135,6 +141,9 @@ impl Recorder {
         };
         let (Some(first), Some(last)) = (insns.first(), insns.last()) else { return };
         let user = !Guest::is_kernel(first.address);
+        // Not by its address: what boots the machine runs at low ones, too.
+        let function = self.planner.functions.starting(first.address);
+        self.programs |= function.map(|of| self.planner.functions.kind(of)) == Some(FunctionKind::Syscall);
         let space = if user {
             let next = self.pages.len() as u64 + 1;
             *self.pages.entry(host_page).or_insert(next)
@@ -159,6 +168,30 @@ impl Recorder {
         let page = if user { self.planner.binaries.identify(first.address, cpu) } else { None };
         let Some(info) = self.blocks.get(id) else { return };
         self.planner.plan(&Block { id, info, insns, ending, page }, hooks);
+    }
+
+    /// Whether a program asks for something for the first time, and [`Self::programs_begin`] is to be called.
+    pub fn awaits_programs(&self) -> bool {
+        self.used.is_none() && self.programs
+    }
+
+    /// The first program runs: what counts say from here on is not the boot's.
+    pub fn programs_begin(&mut self, counts: &mut [&mut [u64]]) {
+        self.used = Some(Vec::new());
+        for counts in counts {
+            counts.fill(0);
+        }
+    }
+
+    /// Notes which blocks ran since counts were cleared.
+    pub(crate) fn note_used(&mut self, counts: &[&mut [u64]]) {
+        let Some(used) = &mut self.used else { return };
+        used.resize(self.blocks.len(), false);
+        for counts in counts {
+            for (used, count) in used.iter_mut().zip(counts.iter()) {
+                *used |= *count > 0;
+            }
+        }
     }
 
     /// Whether this is code of the kernel's image that runs at its physical address, as its first code does. QEMU's blocks do not

@@ -20,6 +20,7 @@
 //! # use kerntune_trace::{Capture, Health, Recording, VERSION};
 //! # let recording = Recording {
 //! #     ran: Vec::new(),
+//! #     ran_since_boot: Vec::new(),
 //! #     version: VERSION, capture: Capture { functions: false, edges: false, weights: false },
 //! #     kernel_functions: 0, cpus: 1, per_cpu: vec![], regions: vec![], threads: vec![], chunks: vec![], events: 0, health: Health::default(), notes: vec![],
 //! # };

@@ -264,6 +264,7 @@ pub fn json_manifests() -> Vec<Vec<u8>> {
     };
     let recording = Recording {
         ran: Vec::new(),
+        ran_since_boot: Vec::new(),
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: 8,

@@ -92,6 +92,7 @@ fn trace(pieces: &[&[u8]], wide: bool) -> (Vec<u8>, Recording) {
     };
     let recording = Recording {
         ran: Vec::new(),
+        ran_since_boot: Vec::new(),
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: wide },
         kernel_functions: FUNCTIONS - 4,

@@ -1,4 +1,4 @@
-//! The study of namei on real kernels: what is not measured here is in docs/results/mckusick.md.
+//! Papers that change or look at a kernel, on real kernels: what is not measured here is in docs/results.
 
 mod support;
 
@@ -61,4 +61,45 @@ fn caches_of_names_do_what_they_did_in_4_2bsd() {
     }
     let mut recipe = support::kerntune(["paper", "mckusick", "--recipe", "gcc-pgo"]);
     support::fails(&mut recipe, 2, &["--recipe", "patches"]);
+}
+
+/// Of the workloads that other tests record, and without the others.
+#[test]
+fn what_a_paper_found_is_looked_for_and_what_was_not_run_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("page.md").display().to_string();
+    let only = ["--only", "rr", "--only", "kbx"];
+    let found = support::json(["paper", "mcrae", "-o", &page, "--json"].iter().chain(&only));
+    assert_eq!(found["schema"], "kerntune-survey/1");
+    let finding = |words: &str| {
+        let findings = found["findings"].as_array().unwrap();
+        findings.iter().find(|of| of["says"].as_str().unwrap().contains(words)).unwrap().clone()
+    };
+    // What the CPU is busy with does not depend on the machine: sender and receiver share it, and copy.
+    let saturates = finding("saturates the CPU");
+    assert_eq!((&saturates["seen"], &saturates["unit"]), (&"reproduced".into(), &"% of time".into()));
+    let copying = finding("copying (bcopy)")["value"].as_f64().unwrap();
+    assert!((5.0..95.0).contains(&copying), "{copying} % is copying");
+    // No packet that stays in the machine is summed.
+    assert_eq!(finding("in_cksum")["seen"], "contradicted");
+    assert_eq!(finding("Reads of the disc")["seen"], "not-made");
+    assert_eq!(finding("non-profiled kernel")["seen"], "cannot-be-seen");
+    // A figure of the table is that of the profile's own report.
+    let rows = found["tables"][0]["rows"].as_array().unwrap();
+    let fault = rows.iter().find(|row| row["name"] == "vm_fault").unwrap();
+    let run = found["runs"].as_array().unwrap().iter().find(|run| run["region"] == "fork_exec").unwrap();
+    let profile = run["profile"].as_str().unwrap();
+    let report = support::json(["report", profile, "functions", "--region", "fork_exec", "--json"]);
+    let functions = report["functions"].as_array().unwrap();
+    let of = functions.iter().find(|row| row["name"] == "handle_mm_fault").unwrap();
+    let per_call = of["elapsed_ns"].as_f64().unwrap() / of["ended"].as_f64().unwrap();
+    assert!((fault["value"].as_f64().unwrap() - per_call).abs() < 1e-6, "{fault} {of}");
+    // The figures are there, and the page is what it says.
+    assert!(found["figures"][0]["text"].as_str().unwrap().contains("% net"), "{}", found["figures"][0]);
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.contains("## Findings") && page.contains("| cannot be seen here |"), "{page}");
+    let mut other = support::kerntune(["paper", "mcrae", "--recipe", "gcc-pgo"]);
+    support::fails(&mut other, 2, &["--recipe", "looks at one kernel"]);
+    let mut unknown = support::kerntune(["paper", "mcrae", "--only", "redis"]);
+    support::fails(&mut unknown, 2, &["--only redis", "rr"]);
 }

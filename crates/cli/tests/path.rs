@@ -66,6 +66,7 @@ fn write_with(dir: &Path, in_region: bool) {
     let (trace, chunks) = writer.finish().unwrap();
     let recording = Recording {
         ran: Vec::new(),
+        ran_since_boot: Vec::new(),
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: NAMES.len() as u32,

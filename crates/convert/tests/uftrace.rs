@@ -47,6 +47,7 @@ fn trace(chunks: &[(ChunkState, &[(u64, Event)])]) -> (Vec<u8>, Recording) {
     let thread = |pid, comm: &str| Thread { task: 1, pid, tgid: pid, comm: comm.into() };
     let recording = Recording {
         ran: Vec::new(),
+        ran_since_boot: Vec::new(),
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: 5,

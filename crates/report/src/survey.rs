@@ -126,7 +126,7 @@ pub fn table(outcome: &SurveyOutcome, style: Style) -> String {
     out.push_str(&head("Findings"));
     for of in &outcome.findings {
         let [says, here, evidence, place, about] = finding(of);
-        out.push_str(&printable(&format!("{here:<20}{says}\n")).to_string());
+        out.push_str(&format!("{here:<20}{}\n", printable(&says)));
         let mut detail = |text: &str| {
             if !text.is_empty() {
                 out.push_str(&style.paint(Role::Faint, &printable(&format!("{:20}{text}", ""))));

@@ -116,6 +116,7 @@ fn trace(symbols: &'static Symbols, calls: &[&str]) -> Trace {
     };
     let recording = Recording {
         ran: Vec::new(),
+        ran_since_boot: Vec::new(),
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: symbols.len() as u32 - 1,

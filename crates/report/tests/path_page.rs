@@ -148,6 +148,7 @@ fn trace() -> (Vec<u8>, Recording) {
     };
     let recording = Recording {
         ran: Vec::new(),
+        ran_since_boot: Vec::new(),
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: function("[unknown code]"),

@@ -18,6 +18,9 @@ pub struct Recording {
     /// translates what is about to run and nothing else. Rising.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "crate::numbers")]
     pub ran: Vec<u32>,
+    /// The same since the first program began. Only where blocks are counted ([`Capture::edges`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "crate::numbers")]
+    pub ran_since_boot: Vec<u32>,
     /// How many virtual CPUs there were.
     pub cpus: u32,
     /// What to add to the address of a variable that each CPU has one of (`__per_cpu_offset`), by CPU; empty where it was

@@ -275,6 +275,10 @@ extern "C" fn on_translation(_: u64, tb: *mut c_void) {
             plugin.register(tb, hook);
         }
         (plugin.insns, plugin.hooks) = (insns, hooks);
+        if plugin.recorder.awaits_programs() && !plugin.board.is_null() {
+            let (_, counts, recorder, _) = plugin.parts();
+            recorder.programs_begin(&mut [counts]);
+        }
         Ok(())
     });
 }

@@ -30,6 +30,7 @@ fn known() -> Known {
     };
     let recording = Recording {
         ran: Vec::new(),
+        ran_since_boot: Vec::new(),
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: FUNCTIONS - 3,

@@ -59,6 +59,7 @@ fn trace(chunks: &[Made]) -> (Vec<u8>, Recording) {
     let thread = |pid| Thread { task: u64::from(pid), pid, tgid: pid, comm: format!("t{pid}") };
     let recording = Recording {
         ran: Vec::new(),
+        ran_since_boot: Vec::new(),
         version: VERSION,
         capture: Capture { functions: true, edges: false, weights: false },
         kernel_functions: 10,

@@ -220,6 +220,7 @@ impl Sim {
         let thread = |i| Thread { task: 0x1000 + i, pid: i as u32, tgid: i as u32, comm: format!("t{i}") };
         let recording = Recording {
             ran: Vec::new(),
+            ran_since_boot: Vec::new(),
             version: VERSION,
             capture: Capture { functions: true, edges: false, weights: false },
             kernel_functions: KERNEL,

@@ -88,6 +88,7 @@ impl<W: Write> Writer<W> {
             steps: Vec::new(),
             recording: Recording {
                 ran: Vec::new(),
+                ran_since_boot: Vec::new(),
                 version: VERSION,
                 capture: Capture { functions: true, edges: false, weights: wide },
                 kernel_functions: KERNEL_FUNCTIONS,

@@ -15,6 +15,10 @@ pub struct Trim {
     /// Keep this option whatever runs: its name, with * for any part of it, or a file of them, one a line (@FILE); may be repeated
     #[arg(long, value_name = "OPTION")]
     pub keep: Vec<String>,
+    /// An option counts as used if at least so many per cent of its own functions ran. Of many some run for nobody: a hook that
+    /// is asked, a part of a namespace that is made and closed
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
+    pub least: f64,
     /// Only say what would go
     #[arg(long)]
     pub plan: bool,
@@ -37,4 +41,9 @@ pub struct Trim {
     pub cpus: Cpus,
     #[command(flatten)]
     pub format: Json,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let value: Option<f64> = text.parse().ok();
+    value.filter(|value| (0.0..=100.0).contains(value)).ok_or_else(|| "give a number from 0 to 100".into())
 }

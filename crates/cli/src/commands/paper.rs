@@ -171,7 +171,9 @@ fn run_survey(
     let Surveyed { mut outcome, profiles } = survey(&session, &request, &|what| output.note(what))?;
     for figure in &wanted.figures {
         let text = match profiles.get(&figure.at) {
-            Some(directory) => shown(figure, directory)?,
+            Some(directory) => {
+                shown(figure, directory).unwrap_or_else(|failure| format!("Not made: {}\n", failure.message))
+            }
             None => "Not made: its workload was not recorded.\n".into(),
         };
         let (title, about, at) = (figure.title.clone(), figure.about.clone(), figure.at.clone());

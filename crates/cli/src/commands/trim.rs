@@ -38,6 +38,7 @@ pub fn run(global: &Global, options: &Trim, output: &Output) -> Result<Exit, Fai
         build: &build,
         workloads: &workloads,
         keep: &keep,
+        least_percent: options.least,
         model: &model,
         runs: options.runs,
         budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
@@ -86,7 +87,10 @@ fn fragment(found: &Found) -> String {
     let workloads = found.workloads.join(", ");
     let head =
         format!("# Options of which {workloads} and the functional checks run nothing (kerntune trim).\n");
-    found.off.iter().fold(head, |text, off| text + &format!("# CONFIG_{} is not set\n", off.option))
+    found.off.iter().fold(head, |text, off| match off.module {
+        true => text + &format!("CONFIG_{}=m\n", off.option),
+        false => text + &format!("# CONFIG_{} is not set\n", off.option),
+    })
 }
 
 fn print(found: &Found, all: bool, output: &Output) {

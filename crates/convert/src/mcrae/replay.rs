@@ -154,6 +154,7 @@ pub fn replay_records<W: Write, I: Iterator<Item = io::Result<Record>>>(
     };
     let recording = Recording {
         ran: Vec::new(),
+        ran_since_boot: Vec::new(),
         version: kerntune_trace::VERSION,
         capture: kerntune_trace::Capture { functions: true, edges: false, weights: false },
         kernel_functions: kinds.functions.len() as u32,

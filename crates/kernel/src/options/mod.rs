@@ -27,7 +27,16 @@ pub struct Configured {
 impl Configured {
     /// Options that are built in, without `CONFIG_`.
     pub fn built_in(&self) -> BTreeSet<String> {
-        let name = |line: &str| Some(line.strip_prefix("CONFIG_")?.strip_suffix("=y")?.to_string());
+        self.of_value("=y")
+    }
+
+    /// Options that are modules.
+    pub fn modules(&self) -> BTreeSet<String> {
+        self.of_value("=m")
+    }
+
+    fn of_value(&self, value: &str) -> BTreeSet<String> {
+        let name = |line: &str| Some(line.strip_prefix("CONFIG_")?.strip_suffix(value)?.to_string());
         self.text.lines().filter_map(name).collect()
     }
 }

@@ -14,6 +14,8 @@ pub enum Measure {
     BusyPercent(Vec<String>),
     /// Share of the kernel's time that is, per cent.
     KernelPercent(Vec<String>),
+    /// Share of the busy time that so many functions take together, those with the most, per cent.
+    LargestPercent(usize),
     /// Calls of these functions per operation.
     Calls(Vec<String>),
     /// Kernel instructions per operation.
@@ -67,7 +69,7 @@ impl Measure {
     pub fn unit(&self) -> &'static str {
         match self {
             Measure::PerCall(_) => "instructions/call",
-            Measure::BusyPercent(_) => "% of busy",
+            Measure::BusyPercent(_) | Measure::LargestPercent(_) => "% of busy",
             Measure::KernelPercent(_) => "% of kernel",
             Measure::Calls(_) => "calls/op",
             Measure::PathLength | Measure::UserLength => "instructions/op",
@@ -120,6 +122,11 @@ impl Measure {
             Measure::BusyPercent(names) => percent(net(names), totals.busy_ns.get()),
             Measure::KernelPercent(names) => {
                 percent(net(names), functions().iter().map(|row| row.net_ns.get()).sum())
+            }
+            Measure::LargestPercent(count) => {
+                let mut all: Vec<u64> = functions().iter().map(|row| row.net_ns.get()).collect();
+                all.sort_unstable_by(|a, b| b.cmp(a));
+                percent(all.iter().take(*count).sum(), totals.busy_ns.get())
             }
             Measure::Calls(names) => per_operation(calls(names)),
             Measure::PathLength => per_operation(totals.kernel_instructions),

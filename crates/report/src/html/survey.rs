@@ -67,7 +67,7 @@ pub(crate) fn survey_page(
 fn table(of: &SurveyRows) -> Markup {
     let is_text = |at: usize| of.heads.get(at).is_some_and(|(_, number)| !number);
     html! {
-        table.long {
+        table.prose {
             thead {
                 tr {
                     @for (at, (head, _)) in of.heads.iter().enumerate() {

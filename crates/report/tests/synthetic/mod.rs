@@ -552,6 +552,7 @@ impl Machine {
         };
         let recording = Recording {
             ran: Vec::new(),
+            ran_since_boot: Vec::new(),
             version: VERSION,
             capture: kerntune_trace::Capture { functions: true, edges: false, weights: false },
             kernel_functions: CODE.len() as u32,

@@ -81,15 +81,15 @@ impl Known<'_> {
             }
             if blamed.is_empty() {
                 // Kconfig files are read for names alone, and this one has another way: it is found by trying.
+                let nothing = configure(&Options::new())?;
+                if !self.objections(&nothing).is_empty() {
+                    // Not even with none of them off is it as it was: they have no part in it.
+                    return Ok(Chosen { off: Options::new(), stay, built_in: nothing });
+                }
                 let mut fits = |set: &Options| Ok(self.objections(&configure(set)?).is_empty());
                 let kept = widest(&mut fits, Options::new(), &off.iter().cloned().collect::<Vec<_>>())?;
                 let by = lost.iter().next().cloned().unwrap_or_default();
                 blamed = off.difference(&kept).map(|option| (option.clone(), by.clone())).collect();
-                if blamed.is_empty() {
-                    // Not even with none of them off is it as it was: they have no part in it.
-                    let now = configure(&Options::new())?;
-                    return Ok(Chosen { off: Options::new(), stay, built_in: now });
-                }
             }
             for (option, by) in blamed {
                 off.remove(&option);

@@ -1,7 +1,7 @@
 //! Options of a kernel of which several workloads and the functional checks run nothing, switched off.
 //!
-//! What ran is told by the recorder, from the moment at which the machine is switched on (`Recording::ran`); initialisation
-//! alone, which each driver does at boot, is not counted as use. Which files an option stands for is told by the Makefiles
+//! What ran is told by the recorder (`Recording::ran_since_boot`): from the first program on, with services, set-up and all. What
+//! only booted the machine may go; if the machine does not boot without it, it is the first that comes back. Which files an option stands for is told by the Makefiles
 //! ([`Gates`]), what hangs on it by Kconfig itself. Whether the kernel without them is as good is then tried like any other
 //! change ([`trial`](crate::trial::trial())).
 
@@ -19,7 +19,9 @@ use crate::{Error, Result, Session};
 use choose::{widest, Chosen, Known, Options};
 use kerntune_compare::{Metric, TOTAL};
 use kerntune_guest::Workload;
-use kerntune_kernel::{build, configured, fragment, BuildRequest, Function, Gates, Kconfig, Kernel, Symbols};
+use kerntune_kernel::{
+    build, configured, fragment, BuildRequest, Configured, Function, Gates, Kconfig, Kernel, Symbols,
+};
 use kerntune_work::{interrupt, write_atomic, IoContext, NoProgress};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,8 +40,8 @@ const KEPT: &str = include_str!("kept.txt");
 const CHECKS: &str = "description = \"Functional checks of a kernel\"\nmemory_mb = 512\ntime_limit_seconds = 600\n\
     [measured]\n[[measured.step]]\nregion = \"checks\"\noperations = 1\ncommand = [\"selftest\", \"--report\"]\n";
 
-/// Nothing but what is always known.
-const NOTHING: Capture = Capture { functions: false, edges: false };
+/// What says which blocks ran.
+const BLOCKS: Capture = Capture { functions: false, edges: true };
 
 /// What to trim, and by what.
 #[derive(Debug)]
@@ -50,6 +52,8 @@ pub struct TrimRequest<'a> {
     pub workloads: &'a [Workload],
     /// Options to keep whatever runs: names without `CONFIG_`, with `*`.
     pub keep: &'a [String],
+    /// An option counts as used if at least so many per cent of its own functions ran; 0: if any did.
+    pub least_percent: f64,
     /// The front-end model of the measurements.
     pub model: &'a Model,
     /// Runs of each kernel where figures depend on when they begin.
@@ -69,6 +73,8 @@ pub struct Off {
     pub text_bytes: u64,
     /// How many files these are.
     pub files: usize,
+    /// Whether it is a module instead: one selects it that is a module.
+    pub module: bool,
 }
 
 /// An option that stays, and why.
@@ -78,6 +84,10 @@ pub struct Stays {
     pub option: String,
     /// As for [`Off`].
     pub text_bytes: u64,
+    /// Functions in files that hang on it and on no narrower option.
+    pub own_functions: usize,
+    /// How many of these ran.
+    pub own_ran: usize,
     /// Why.
     #[serde(flatten)]
     pub because: Because,
@@ -133,7 +143,7 @@ pub struct Trim {
     pub schema: &'static str,
     /// Names of the workloads.
     pub workloads: Vec<String>,
-    /// Functions of the base kernel of which code ran, initialisation left out.
+    /// Functions of the base kernel of which code ran since the first program began.
     pub functions_ran: usize,
     /// The base kernel.
     pub base: Size,
@@ -167,7 +177,7 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
     let base = build(session.work, request.build, session.progress)?;
     tell("what the workloads and the functional checks run");
     let symbols = base.symbols()?;
-    let ran = ran(session, &base, &symbols, request.workloads)?;
+    let mut ran = ran(session, &base, &symbols, request.workloads)?;
 
     tell("what Kconfig makes of it");
     let config = configured(session.work, request.build, session.progress)?;
@@ -183,6 +193,13 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
     let kconfig = Kconfig::read(&config.source, arch);
     let built_in = config.built_in();
     let keep = Keep::new(request)?;
+    let own = own(&gates, &built_in, &ran.counts);
+    for (files, count) in own.values() {
+        if 100.0 * (count.ran as f64) < request.least_percent * count.all as f64 {
+            // What it did there others made it do: that it was made, closed, asked for its name.
+            files.iter().for_each(|file| drop(ran.files.remove(*file)));
+        }
+    }
     let known = Known {
         built_in: &built_in,
         gates: &gates,
@@ -191,16 +208,18 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
         asked: &|option| keep.why(option),
     };
     let scratch = tempfile::Builder::new().prefix("trim-").tempdir().at("create", std::env::temp_dir())?;
-    let mut chosen = known.choose(&mut |off| {
+    let configured_without = |off: &Options| -> Result<Configured> {
         interrupt::check()?;
         // As a fragment: what does not take is no error, but the answer.
         let path = scratch.path().join("off.config");
-        let lines: String = off.iter().map(|option| format!("# CONFIG_{option} is not set\n")).collect();
-        write_atomic(&path, lines.as_bytes())?;
+        write_atomic(&path, (lines(off, &Options::new()).join("\n") + "\n").as_bytes())?;
         let mut asked = request.build.clone();
         asked.fragments.push(path);
-        Ok(configured(session.work, &asked, &NoProgress)?.built_in())
-    })?;
+        Ok(configured(session.work, &asked, &NoProgress)?)
+    };
+    let mut chosen = known.choose(&mut |off| Ok(configured_without(off)?.built_in()))?;
+    // What a module selects can be one, too, and no less.
+    let modules = configured_without(&chosen.off)?.modules();
     if chosen.off.is_empty() {
         return Err(Error::NothingToTrim {
             kernel: base.manifest.label.clone(),
@@ -223,7 +242,14 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
         time_was_up: false,
     };
     if !request.plan_only {
-        prove(session, request, &base, &mut chosen, &mut found, &started, tell)?;
+        let by_option = gates.by_option();
+        let is_safe = |option: &str| {
+            let mut files = by_option.get(option).into_iter().flatten();
+            !files.any(|file| ran.with_boot.contains(*file))
+        };
+        let lines = |off: &Options| lines(off, &modules);
+        let proof = Proof { session, request, base: &base, lines: &lines, is_safe: &is_safe, started, tell };
+        proof.prove(&mut chosen, &mut found)?;
     }
     let bytes = text_by_file(&symbols);
     let by_option = gates.by_option();
@@ -234,13 +260,15 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
     };
     let off = |option: &String| {
         let (text_bytes, files) = of(option);
-        Off { option: option.clone(), text_bytes, files }
+        Off { option: option.clone(), text_bytes, files, module: modules.contains(option) }
     };
     found.off = chosen.off.iter().map(off).collect();
     found.off.sort_by(|a, b| (b.text_bytes, &a.option).cmp(&(a.text_bytes, &b.option)));
     let stays = |(option, because): (&String, &Because)| Stays {
         option: option.clone(),
         text_bytes: of(option).0,
+        own_functions: own.get(option.as_str()).map_or(0, |(_, count)| count.all),
+        own_ran: own.get(option.as_str()).map_or(0, |(_, count)| count.ran),
         because: because.clone(),
     };
     found.stay = chosen.stay.iter().map(stays).collect();
@@ -252,73 +280,98 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
     Ok(found)
 }
 
-/// Builds it, has it make the checks and run the workloads, and measures. What does not work is taken back.
-fn prove(
-    session: &Session,
-    request: &TrimRequest,
-    base: &Kernel,
-    chosen: &mut Chosen,
-    found: &mut Trim,
-    started: &Instant,
-    tell: &Tell,
-) -> Result<()> {
-    let is_late = || request.budget.is_some_and(|budget| started.elapsed() > budget);
-    let answers = selftest(session, base)?;
-    let mut fits = |off: &Options| -> Result<bool> {
-        if off.is_empty() || is_late() {
-            return Ok(off.is_empty());
-        }
-        tell(&format!("the kernel with {} options off", off.len()));
-        let works = || -> Result<()> {
-            let kernel = build(session.work, &with(request.build, off), session.progress)?;
-            agree(&answers, &selftest(session, &kernel)?, &kernel.manifest.label)?;
-            request
-                .workloads
-                .iter()
-                .try_for_each(|workload| measure(session, &kernel, workload, request.model, 0).map(drop))
-        };
-        match works() {
-            Ok(()) => Ok(true),
-            Err(error) => {
-                interrupt::check()?;
-                session.progress.note(&format!("it cannot be used: {error}"));
-                Ok(false)
+/// How a choice is proved.
+struct Proof<'a> {
+    session: &'a Session<'a>,
+    request: &'a TrimRequest<'a>,
+    base: &'a Kernel,
+    /// Lines of a configuration with these options off.
+    lines: &'a dyn Fn(&Options) -> Vec<String>,
+    /// Whether an option did nothing at boot either.
+    is_safe: &'a dyn Fn(&str) -> bool,
+    started: Instant,
+    tell: &'a Tell<'a>,
+}
+
+impl Proof<'_> {
+    /// Builds it, has it make the checks and run the workloads, and measures. What does not work is taken back.
+    fn prove(&self, chosen: &mut Chosen, found: &mut Trim) -> Result<()> {
+        let Self { session, request, tell, .. } = *self;
+        let is_late = || request.budget.is_some_and(|budget| self.started.elapsed() > budget);
+        let mut fits = |off: &Options| -> Result<bool> {
+            if off.is_empty() || is_late() {
+                return Ok(off.is_empty());
             }
-        }
-    };
-    let all: Vec<String> = chosen.off.iter().cloned().collect();
-    let kept = widest(&mut fits, Options::new(), &all)?;
-    found.time_was_up = is_late() && kept != chosen.off;
-    for option in chosen.off.difference(&kept) {
-        chosen.stay.insert(option.clone(), Because::Fails);
-    }
-    let fewer = kept != chosen.off;
-    chosen.off = kept;
-    if chosen.off.is_empty() {
-        return Ok(());
-    }
-    let asked = with(request.build, &chosen.off);
-    if fewer {
-        chosen.built_in = configured(session.work, &asked, session.progress)?.built_in();
-    }
-    let trimmed = build(session.work, &asked, session.progress)?;
-    found.trimmed = Some(size(&trimmed, &trimmed.symbols()?, chosen.built_in.len()));
-    let change = Change { name: "trim".into(), config: lines(&chosen.off), ..Change::default() };
-    for workload in request.workloads {
-        tell(&format!("the path of {}", workload.name));
-        let asked = TrialRequest {
-            build: request.build,
-            workload,
-            changes: std::slice::from_ref(&change),
-            model: request.model,
-            metric: Metric::PathLength,
-            operation: TOTAL,
-            runs: request.runs,
-            budget: None,
+            tell(&format!("the kernel with {} options off", off.len()));
+            match self.works(off) {
+                Ok(()) => Ok(true),
+                Err(error) => {
+                    interrupt::check()?;
+                    tell(&format!("it cannot be used: {error}"));
+                    Ok(false)
+                }
+            }
         };
-        found.paths.push(path(&trial::trial(session, &asked, &|_| {})?, workload)?);
+        let mut kept = Options::new();
+        if fits(&chosen.off)? {
+            kept.clone_from(&chosen.off);
+        } else {
+            // What booted the machine is the first to be suspected.
+            let (safe, booted): (Vec<_>, Vec<_>) =
+                chosen.off.iter().cloned().partition(|option| (self.is_safe)(option));
+            kept = widest(&mut fits, kept, &safe)?;
+            kept = widest(&mut fits, kept, &booted)?;
+        }
+        found.time_was_up = is_late() && kept != chosen.off;
+        for option in chosen.off.difference(&kept) {
+            chosen.stay.insert(option.clone(), Because::Fails);
+        }
+        let fewer = kept != chosen.off;
+        chosen.off = kept;
+        if chosen.off.is_empty() {
+            return Ok(());
+        }
+        let asked = self.with(&chosen.off);
+        if fewer {
+            chosen.built_in = configured(session.work, &asked, session.progress)?.built_in();
+        }
+        let trimmed = build(session.work, &asked, session.progress)?;
+        found.trimmed = Some(size(&trimmed, &trimmed.symbols()?, chosen.built_in.len()));
+        let change = Change { name: "trim".into(), config: (self.lines)(&chosen.off), ..Change::default() };
+        for workload in request.workloads {
+            tell(&format!("the path of {}", workload.name));
+            let asked = TrialRequest {
+                build: request.build,
+                workload,
+                changes: std::slice::from_ref(&change),
+                model: request.model,
+                metric: Metric::PathLength,
+                operation: TOTAL,
+                runs: request.runs,
+                budget: None,
+            };
+            found.paths.push(path(&trial::trial(session, &asked, &|_| {})?, workload)?);
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// An error unless the kernel without these options does all that it is for.
+    fn works(&self, off: &Options) -> Result<()> {
+        let Self { session, request, .. } = *self;
+        let answers = selftest(session, self.base)?;
+        let kernel = build(session.work, &self.with(off), session.progress)?;
+        agree(&answers, &selftest(session, &kernel)?, &kernel.manifest.label)?;
+        let run = |workload| measure(session, &kernel, workload, request.model, 0).map(drop);
+        request.workloads.iter().try_for_each(run)
+    }
+
+    /// The request with these options off, by the name under which a trial of them lists its kernel.
+    fn with(&self, off: &Options) -> BuildRequest {
+        let mut request = self.request.build.clone();
+        request.extra.extend((self.lines)(off));
+        request.label = format!("{}-with-trim", request.label);
+        request
+    }
 }
 
 /// The figures of a trial of one change.
@@ -339,17 +392,10 @@ fn path(trial: &Trial, workload: &Workload) -> Result<PathOf> {
     })
 }
 
-/// The request with these options off, by the name under which a trial of them lists its kernel.
-fn with(request: &BuildRequest, off: &Options) -> BuildRequest {
-    let mut request = request.clone();
-    request.extra.extend(lines(off));
-    request.label = format!("{}-with-trim", request.label);
-    request
-}
-
-/// Lines of a configuration without these options.
-pub fn lines(off: &BTreeSet<String>) -> Vec<String> {
-    off.iter().map(|option| format!("CONFIG_{option}=n")).collect()
+/// Lines of a configuration without these options, but for those that can only be modules.
+fn lines(off: &Options, modules: &Options) -> Vec<String> {
+    let value = |option: &String| if modules.contains(option) { 'm' } else { 'n' };
+    off.iter().map(|option| format!("CONFIG_{option}={}", value(option))).collect()
 }
 
 fn size(kernel: &Kernel, symbols: &Symbols, options: usize) -> Size {
@@ -362,11 +408,45 @@ fn size(kernel: &Kernel, symbols: &Symbols, options: usize) -> Size {
     }
 }
 
+/// Functions, and how many of them ran.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    all: usize,
+    ran: usize,
+}
+
+/// Each option that is built in with its own files, those that hang on no narrower one, and the functions of these.
+fn own<'a>(
+    gates: &'a Gates,
+    built_in: &Options,
+    counts: &BTreeMap<String, Count>,
+) -> BTreeMap<&'a str, (Vec<&'a str>, Count)> {
+    let mut narrowest: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
+    for (option, files) in gates.by_option().into_iter().filter(|(option, _)| built_in.contains(*option)) {
+        for file in &files {
+            let known = narrowest.entry(file).or_insert((files.len(), option));
+            *known = (*known).min((files.len(), option));
+        }
+    }
+    let mut own: BTreeMap<&str, (Vec<&str>, Count)> = BTreeMap::new();
+    for (file, (_, option)) in narrowest {
+        let (files, sum) = own.entry(option).or_default();
+        files.push(file);
+        let count = counts.get(file).copied().unwrap_or_default();
+        *sum = Count { all: sum.all + count.all, ran: sum.ran + count.ran };
+    }
+    own
+}
+
 /// What ran of a kernel.
 struct Ran {
-    /// Files of which code ran, each with a function that did.
+    /// Files of which code ran since the first program began, each with a function that did.
     files: BTreeMap<String, String>,
-    /// How many functions did.
+    /// Functions of each file, initialisation left out.
+    counts: BTreeMap<String, Count>,
+    /// Files of which code ran, the boot included.
+    with_boot: BTreeSet<String>,
+    /// How many functions did since the first program began.
     functions: usize,
 }
 
@@ -376,10 +456,11 @@ fn ran(session: &Session, kernel: &Kernel, symbols: &Symbols, workloads: &[Workl
     let start = symbols.address_of("_sinittext").unwrap_or(u64::MAX);
     let end = symbols.address_of("_einittext").unwrap_or(0);
     let is_initialisation = |function: &Function| (start..end).contains(&function.address);
-    let mut ran = BTreeSet::new();
+    let (mut ever, mut since) = (BTreeSet::new(), BTreeSet::new());
     let mut add = |workload: &Workload, run: &str| -> Result<()> {
-        let recorded = covered(session, kernel, workload, run)?;
-        ran.extend(recording(&recorded.path)?.ran);
+        let recording = recording(&covered(session, kernel, workload, run)?.path)?;
+        ever.extend(recording.ran);
+        since.extend(recording.ran_since_boot);
         Ok(())
     };
     for workload in workloads {
@@ -388,30 +469,42 @@ fn ran(session: &Session, kernel: &Kernel, symbols: &Symbols, workloads: &[Workl
         }
     }
     add(&Workload::parse(CHECKS, Path::new("checks.toml"))?, "measured")?;
-    let mut files = BTreeMap::new();
-    let mut count = 0;
-    for function in ran.into_iter().filter_map(|at| functions.get(at as usize)) {
-        if !is_initialisation(function) {
-            count += 1;
-            if let Some(file) = &function.file {
-                files.entry(file.clone()).or_insert_with(|| function.name.clone());
-            }
-        }
-    }
-    if count == 0 {
+    let function = |at: &u32| functions.get(*at as usize).filter(|function| !is_initialisation(function));
+    let since: Vec<&Function> = since.iter().filter_map(function).collect();
+    if since.is_empty() {
         return Err(Error::NothingToTrim {
             kernel: kernel.manifest.label.clone(),
             why: "its runs do not say what ran: they are of another machine than the emulator".into(),
         });
     }
-    Ok(Ran { files, functions: count })
+    let mut files = BTreeMap::new();
+    for function in &since {
+        if let Some(file) = &function.file {
+            files.entry(file.clone()).or_insert_with(|| function.name.clone());
+        }
+    }
+    let mut counts: BTreeMap<String, Count> = BTreeMap::new();
+    for function in
+        functions.iter().filter(|function| function.part_of.is_none() && !is_initialisation(function))
+    {
+        if let Some(file) = &function.file {
+            counts.entry(file.clone()).or_default().all += 1;
+        }
+    }
+    for file in since.iter().filter_map(|function| function.file.as_ref()) {
+        if let Some(count) = counts.get_mut(file) {
+            count.ran += 1;
+        }
+    }
+    let with_boot = ever.iter().filter_map(function).filter_map(|function| function.file.clone()).collect();
+    Ok(Ran { files, counts, with_boot, functions: since.len() })
 }
 
 /// A recording of a run; one that marks no region gets one.
 fn covered(session: &Session, kernel: &Kernel, workload: &Workload, run: &str) -> Result<Recorded> {
     let capture = |workload: &Workload| {
         let request =
-            RecordRequest { kernel, workload, run, capture: NOTHING, model: None, repeat: Repeat::Number(0) };
+            RecordRequest { kernel, workload, run, capture: BLOCKS, model: None, repeat: Repeat::Number(0) };
         record(session, &request)
     };
     match capture(workload) {

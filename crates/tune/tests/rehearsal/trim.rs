@@ -52,7 +52,17 @@ fn trimmed(
     let keep: Vec<String> = keep.iter().map(ToString::to_string).collect();
     let workloads = std::slice::from_ref(&bench.workload);
     let model = &bench.model;
-    let request = TrimRequest { build, workloads, keep: &keep, model, runs: 3, budget: None, plan_only };
+    let request = TrimRequest {
+        build,
+        workloads,
+        keep: &keep,
+        least_percent: 0.0,
+
+        model,
+        runs: 3,
+        budget: None,
+        plan_only,
+    };
     trim(session, &request, &|_| {})
 }
 

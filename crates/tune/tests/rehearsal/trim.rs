@@ -84,7 +84,7 @@ fn what_never_runs_goes_and_what_the_kernel_is_linked_with_comes_back() {
     assert_eq!(off(&found), ["LEGACY"]);
     let stays = |option: &str| &found.stay.iter().find(|stays| stays.option == option).unwrap().because;
     assert_eq!(stays("SPARE"), &Because::Fails);
-    assert_eq!(stays("LIST"), &Because::Ran { file: "fs/dir.c".into(), function: "do_list".into() });
+    assert!(matches!(stays("LIST"), Because::Ran { file, .. } if file == "fs/dir.c"), "{:?}", stays("LIST"));
     assert!(matches!(stays("PANIC_LATE"), Because::Asked { why } if why == "for when something goes wrong"));
 
     let trimmed_size = found.trimmed.as_ref().unwrap();

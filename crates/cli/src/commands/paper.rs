@@ -28,15 +28,7 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
     if let Some(survey) = &of.survey {
         return run_survey(global, options, &of, survey, output);
     }
-    for workload in &options.only {
-        if !of.experiments.iter().any(|experiment| experiment.workload == *workload) {
-            let known: Vec<&str> = workloads(&of);
-            return Err(Failure::usage(format!(
-                "--only {workload}: the paper {name} has the workloads {}",
-                known.join(", ")
-            )));
-        }
-    }
+    check_only(options, &of)?;
     let recipe: Recipe = match options.recipe {
         Some(recipe) => recipe,
         None => of.recipe.parse().map_err(Failure::usage)?,
@@ -65,20 +57,58 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
         let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();
         output.note(&format!("{workload} [{number}/{}] {name}{found}", names.len()));
     })?;
-    if let Some(file) = &page {
-        let commands = [command_line()];
-        let written = format!("kerntune {}, {}", env!("CARGO_PKG_VERSION"), rfc3339(SystemTime::now()));
-        let page = match file.path().extension() {
-            Some(extension) if extension == "md" => markdown::paper(&outcome, &commands, &written),
-            _ => html::paper::page(&outcome, &commands, &written),
-        };
-        file.write(page.as_bytes())?;
-    }
+    write(page.as_ref(), &outcome, markdown::paper, html::paper::page)?;
     match options.format.json {
         true => output.json(&outcome),
         false => output.print(&report::table(&outcome, output.style())),
     }
     Ok(Exit::Ok)
+}
+
+/// Writes what came of it, if it was asked for: as Markdown if its name says so, else as a page.
+fn write<T>(
+    file: Option<&OutputFile>,
+    outcome: &T,
+    markdown: fn(&T, &[String], &str) -> String,
+    page: fn(&T, &[String], &str) -> String,
+) -> Result<(), Failure> {
+    let Some(file) = file else { return Ok(()) };
+    let written = format!("kerntune {}, {}", env!("CARGO_PKG_VERSION"), rfc3339(SystemTime::now()));
+    let make = match file.path().extension() {
+        Some(extension) if extension == "md" => markdown,
+        _ => page,
+    };
+    file.write(make(outcome, &[command_line()], &written).as_bytes())?;
+    Ok(())
+}
+
+/// Refuses what only papers take that tune kernels by a recipe.
+fn refuse_recipes(options: &Options, more: &[(&str, bool)], why: &str) -> Result<(), Failure> {
+    let of_recipes = [
+        ("--recipe", options.recipe.is_some()),
+        ("--budget", options.budget.is_some()),
+        ("--exclude", !options.exclude.exclude.is_empty()),
+        ("--values", options.of_recipe.values),
+    ];
+    match of_recipes.iter().chain(more).find(|(_, given)| *given) {
+        Some((option, _)) => {
+            Err(Failure::usage(format!("{option} is for papers that tune kernels by a recipe; {why}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses a workload that the paper does not have.
+fn check_only(options: &Options, of: &Paper) -> Result<(), Failure> {
+    let known = workloads(of);
+    match options.only.iter().find(|name| !known.contains(&name.as_str())) {
+        Some(other) => Err(Failure::usage(format!(
+            "--only {other}: the paper {} has the workloads {}",
+            of.name,
+            known.join(", ")
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// A paper whose kernels differ by patches and not by a recipe.
@@ -89,20 +119,8 @@ fn run_study(
     wanted: &Study,
     output: &Output,
 ) -> Result<Exit, Failure> {
-    let of_recipes = [
-        ("--recipe", options.recipe.is_some()),
-        ("--only", !options.only.is_empty()),
-        ("--budget", options.budget.is_some()),
-        ("--model", options.model.is_asked()),
-        ("--exclude", !options.exclude.exclude.is_empty()),
-        ("--values", options.of_recipe.values),
-    ];
-    if let Some((option, _)) = of_recipes.iter().find(|(_, given)| *given) {
-        return Err(Failure::usage(format!(
-            "{option} is for papers that tune kernels by a recipe; {} changes its kernels by patches",
-            of.name
-        )));
-    }
+    let more = [("--only", !options.only.is_empty()), ("--model", options.model.is_asked())];
+    refuse_recipes(options, &more, &format!("{} changes its kernels by patches", of.name))?;
     let build = build_request(&options.build, "base", Default::default())?;
     let page = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
     let work = work(global)?;
@@ -110,15 +128,7 @@ fn run_study(
     let request =
         StudyRequest { paper: of, study: wanted, workloads: &[PathBuf::from("workloads")], build: &build };
     let outcome = study(&session, &request, &|kernel, what| output.note(&format!("{kernel}: {what}")))?;
-    if let Some(file) = &page {
-        let commands = [command_line()];
-        let written = format!("kerntune {}, {}", env!("CARGO_PKG_VERSION"), rfc3339(SystemTime::now()));
-        let page = match file.path().extension() {
-            Some(extension) if extension == "md" => study_report::markdown(&outcome, &commands, &written),
-            _ => study_report::page(&outcome, &commands, &written),
-        };
-        file.write(page.as_bytes())?;
-    }
+    write(page.as_ref(), &outcome, study_report::markdown, study_report::page)?;
     match options.format.json {
         true => output.json(&outcome),
         false => output.print(&study_report::table(&outcome, output.style())),
@@ -134,26 +144,8 @@ fn run_survey(
     wanted: &Survey,
     output: &Output,
 ) -> Result<Exit, Failure> {
-    let of_recipes = [
-        ("--recipe", options.recipe.is_some()),
-        ("--budget", options.budget.is_some()),
-        ("--exclude", !options.exclude.exclude.is_empty()),
-        ("--values", options.of_recipe.values),
-    ];
-    if let Some((option, _)) = of_recipes.iter().find(|(_, given)| *given) {
-        return Err(Failure::usage(format!(
-            "{option} is for papers that tune kernels by a recipe; {} looks at one kernel",
-            of.name
-        )));
-    }
-    let known = workloads(of);
-    if let Some(other) = options.only.iter().find(|name| !known.contains(&name.as_str())) {
-        return Err(Failure::usage(format!(
-            "--only {other}: the paper {} has the workloads {}",
-            of.name,
-            known.join(", ")
-        )));
-    }
+    refuse_recipes(options, &[], &format!("{} looks at one kernel", of.name))?;
+    check_only(options, of)?;
     let build = build_request(&options.build, "base", Default::default())?;
     let (model, data_model) = (options.model.find(false)?, options.model.find(true)?);
     let page = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
@@ -179,15 +171,7 @@ fn run_survey(
         let (title, about, at) = (figure.title.clone(), figure.about.clone(), figure.at.clone());
         outcome.figures.push(SurveyText { title, about, at, text });
     }
-    if let Some(file) = &page {
-        let commands = [command_line()];
-        let written = format!("kerntune {}, {}", env!("CARGO_PKG_VERSION"), rfc3339(SystemTime::now()));
-        let page = match file.path().extension() {
-            Some(extension) if extension == "md" => survey_report::markdown(&outcome, &commands, &written),
-            _ => survey_report::page(&outcome, &commands, &written),
-        };
-        file.write(page.as_bytes())?;
-    }
+    write(page.as_ref(), &outcome, survey_report::markdown, survey_report::page)?;
     match options.format.json {
         true => output.json(&outcome),
         false => output.print(&survey_report::table(&outcome, output.style())),

@@ -195,6 +195,7 @@ fn because(because: &Because) -> String {
         Because::Asked { why } => why.clone(),
         Because::Needed { by } => format!("{by} needs it"),
         Because::Selected => "something that stays selects it".into(),
+        Because::Untried => "the time was up before it was tried by itself".into(),
         Because::Fails => "without it the kernel is not usable".into(),
     }
 }

@@ -33,6 +33,8 @@ pub enum Because {
     Selected,
     /// Without it the kernel is not built, does not boot, does not answer as before, or the workload fails on it.
     Fails,
+    /// The time was up before it was known which of several it is without which the kernel fails, or before any was tried.
+    Untried,
 }
 
 /// What is known before Kconfig is asked.

@@ -1,47 +1,34 @@
 //! Options of a kernel of which several workloads and the functional checks run nothing, switched off.
 //!
 //! What ran is told by the recorder (`Recording::ran_since_boot`): from the first program on, with services, set-up and all. What
-//! only booted the machine may go; if the machine does not boot without it, it is the first that comes back. Which files an option stands for is told by the Makefiles
-//! ([`Gates`]), what hangs on it by Kconfig itself. Whether the kernel without them is as good is then tried like any other
-//! change ([`trial`](crate::trial::trial())).
+//! only booted the machine may go; if the machine does not boot without it, it is the first that comes back. Which files an
+//! option stands for is told by the Makefiles ([`Gates`]), what hangs on it by Kconfig itself. Whether the kernel without them is
+//! as good is then tried like any other change ([`trial`](crate::trial::trial())).
+//!
+//! `ran` asks the recordings, `keep` knows what stays in any case, `choose` decides (pure), `proof` builds and measures.
 
 mod choose;
+mod keep;
+mod proof;
+mod ran;
 
 pub use choose::Because;
 
-use crate::compare::measure;
 use crate::model::Model;
-use crate::record::{record, Capture, RecordRequest, Recorded, Repeat};
-use crate::run_files::recording;
-use crate::selftest::{agree, selftest};
-use crate::trial::{self, Change, Trial, TrialRequest, Verdict};
 use crate::{Error, Result, Session};
-use choose::{widest, Chosen, Known, Options};
-use kerntune_compare::{Metric, TOTAL};
+use choose::{Known, Options};
+use keep::Keep;
 use kerntune_guest::Workload;
-use kerntune_kernel::{
-    build, configured, fragment, BuildRequest, Configured, Function, Gates, Kconfig, Kernel, Symbols,
-};
+use kerntune_kernel::{build, configured, BuildRequest, Configured, Gates, Kconfig, Kernel, Symbols};
 use kerntune_work::{interrupt, write_atomic, IoContext, NoProgress};
+use proof::Proof;
+use ran::{own, ran};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
-use wildmatch::WildMatch;
 
 /// Format and version of the result in JSON.
 pub const SCHEMA: &str = "kerntune-trim/1";
-
-/// What stays although nothing of it ran, with why.
-const KEPT: &str = include_str!("kept.txt");
-
-/// The checks as a workload with a region, so that they can be recorded.
-const CHECKS: &str = "description = \"Functional checks of a kernel\"\nmemory_mb = 512\ntime_limit_seconds = 600\n\
-    [measured]\n[[measured.step]]\nregion = \"checks\"\noperations = 1\ncommand = [\"selftest\", \"--report\"]\n";
-
-/// What says which blocks ran.
-const BLOCKS: Capture = Capture { functions: false, edges: true };
 
 /// What to trim, and by what.
 #[derive(Debug)]
@@ -280,118 +267,6 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
     Ok(found)
 }
 
-/// How a choice is proved.
-struct Proof<'a> {
-    session: &'a Session<'a>,
-    request: &'a TrimRequest<'a>,
-    base: &'a Kernel,
-    /// Lines of a configuration with these options off.
-    lines: &'a dyn Fn(&Options) -> Vec<String>,
-    /// Whether an option did nothing at boot either.
-    is_safe: &'a dyn Fn(&str) -> bool,
-    started: Instant,
-    tell: &'a Tell<'a>,
-}
-
-impl Proof<'_> {
-    /// Builds it, has it make the checks and run the workloads, and measures. What does not work is taken back.
-    fn prove(&self, chosen: &mut Chosen, found: &mut Trim) -> Result<()> {
-        let Self { session, request, tell, .. } = *self;
-        let is_late = || request.budget.is_some_and(|budget| self.started.elapsed() > budget);
-        let mut fits = |off: &Options| -> Result<bool> {
-            if off.is_empty() || is_late() {
-                return Ok(off.is_empty());
-            }
-            tell(&format!("the kernel with {} options off", off.len()));
-            match self.works(off) {
-                Ok(()) => Ok(true),
-                Err(error) => {
-                    interrupt::check()?;
-                    tell(&format!("it cannot be used: {error}"));
-                    Ok(false)
-                }
-            }
-        };
-        let mut kept = Options::new();
-        if fits(&chosen.off)? {
-            kept.clone_from(&chosen.off);
-        } else {
-            // What booted the machine is the first to be suspected.
-            let (safe, booted): (Vec<_>, Vec<_>) =
-                chosen.off.iter().cloned().partition(|option| (self.is_safe)(option));
-            kept = widest(&mut fits, kept, &safe)?;
-            kept = widest(&mut fits, kept, &booted)?;
-        }
-        found.time_was_up = is_late() && kept != chosen.off;
-        for option in chosen.off.difference(&kept) {
-            chosen.stay.insert(option.clone(), Because::Fails);
-        }
-        let fewer = kept != chosen.off;
-        chosen.off = kept;
-        if chosen.off.is_empty() {
-            return Ok(());
-        }
-        let asked = self.with(&chosen.off);
-        if fewer {
-            chosen.built_in = configured(session.work, &asked, session.progress)?.built_in();
-        }
-        let trimmed = build(session.work, &asked, session.progress)?;
-        found.trimmed = Some(size(&trimmed, &trimmed.symbols()?, chosen.built_in.len()));
-        let change = Change { name: "trim".into(), config: (self.lines)(&chosen.off), ..Change::default() };
-        for workload in request.workloads {
-            tell(&format!("the path of {}", workload.name));
-            let asked = TrialRequest {
-                build: request.build,
-                workload,
-                changes: std::slice::from_ref(&change),
-                model: request.model,
-                metric: Metric::PathLength,
-                operation: TOTAL,
-                runs: request.runs,
-                budget: None,
-            };
-            found.paths.push(path(&trial::trial(session, &asked, &|_| {})?, workload)?);
-        }
-        Ok(())
-    }
-
-    /// An error unless the kernel without these options does all that it is for.
-    fn works(&self, off: &Options) -> Result<()> {
-        let Self { session, request, .. } = *self;
-        let answers = selftest(session, self.base)?;
-        let kernel = build(session.work, &self.with(off), session.progress)?;
-        agree(&answers, &selftest(session, &kernel)?, &kernel.manifest.label)?;
-        let run = |workload| measure(session, &kernel, workload, request.model, 0).map(drop);
-        request.workloads.iter().try_for_each(run)
-    }
-
-    /// The request with these options off, by the name under which a trial of them lists its kernel.
-    fn with(&self, off: &Options) -> BuildRequest {
-        let mut request = self.request.build.clone();
-        request.extra.extend((self.lines)(off));
-        request.label = format!("{}-with-trim", request.label);
-        request
-    }
-}
-
-/// The figures of a trial of one change.
-fn path(trial: &Trial, workload: &Workload) -> Result<PathOf> {
-    let tried = trial.tried.iter().find(|tried| tried.changes.len() == 1);
-    let by = tried.and_then(|tried| tried.difference).ok_or_else(|| Error::NothingToTrim {
-        kernel: trial.base.clone(),
-        why: tried.and_then(|tried| tried.because.clone()).unwrap_or_default(),
-    })?;
-    let longer = trial.judged.iter().any(|judged| judged.verdict == Verdict::Worse);
-    Ok(PathOf {
-        workload: workload.name.clone(),
-        base: trial.base_figure,
-        trimmed: trial.base_figure + by,
-        noise: trial.noise,
-        runs: trial.runs,
-        longer,
-    })
-}
-
 /// Lines of a configuration without these options, but for those that can only be modules.
 fn lines(off: &Options, modules: &Options) -> Vec<String> {
     let value = |option: &String| if modules.contains(option) { 'm' } else { 'n' };
@@ -405,120 +280,6 @@ fn size(kernel: &Kernel, symbols: &Symbols, options: usize) -> Size {
         functions: symbols.functions().len(),
         text_bytes: kernel.manifest.text_bytes,
         image_bytes: kernel.manifest.image_bytes,
-    }
-}
-
-/// Functions, and how many of them ran.
-#[derive(Debug, Clone, Copy, Default)]
-struct Count {
-    all: usize,
-    ran: usize,
-}
-
-/// Each option that is built in with its own files, those that hang on no narrower one, and the functions of these.
-fn own<'a>(
-    gates: &'a Gates,
-    built_in: &Options,
-    counts: &BTreeMap<String, Count>,
-) -> BTreeMap<&'a str, (Vec<&'a str>, Count)> {
-    let mut narrowest: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
-    for (option, files) in gates.by_option().into_iter().filter(|(option, _)| built_in.contains(*option)) {
-        for file in &files {
-            let known = narrowest.entry(file).or_insert((files.len(), option));
-            *known = (*known).min((files.len(), option));
-        }
-    }
-    let mut own: BTreeMap<&str, (Vec<&str>, Count)> = BTreeMap::new();
-    for (file, (_, option)) in narrowest {
-        let (files, sum) = own.entry(option).or_default();
-        files.push(file);
-        let count = counts.get(file).copied().unwrap_or_default();
-        *sum = Count { all: sum.all + count.all, ran: sum.ran + count.ran };
-    }
-    own
-}
-
-/// What ran of a kernel.
-struct Ran {
-    /// Files of which code ran since the first program began, each with a function that did.
-    files: BTreeMap<String, String>,
-    /// Functions of each file, initialisation left out.
-    counts: BTreeMap<String, Count>,
-    /// Files of which code ran, the boot included.
-    with_boot: BTreeSet<String>,
-    /// How many functions did since the first program began.
-    functions: usize,
-}
-
-/// What ran of the kernel with all workloads, in both of their runs, and with the checks.
-fn ran(session: &Session, kernel: &Kernel, symbols: &Symbols, workloads: &[Workload]) -> Result<Ran> {
-    let functions = symbols.functions();
-    let start = symbols.address_of("_sinittext").unwrap_or(u64::MAX);
-    let end = symbols.address_of("_einittext").unwrap_or(0);
-    let is_initialisation = |function: &Function| (start..end).contains(&function.address);
-    let (mut ever, mut since) = (BTreeSet::new(), BTreeSet::new());
-    let mut add = |workload: &Workload, run: &str| -> Result<()> {
-        let recording = recording(&covered(session, kernel, workload, run)?.path)?;
-        ever.extend(recording.ran);
-        since.extend(recording.ran_since_boot);
-        Ok(())
-    };
-    for workload in workloads {
-        for (run, _) in workload.runs() {
-            add(workload, run)?;
-        }
-    }
-    add(&Workload::parse(CHECKS, Path::new("checks.toml"))?, "measured")?;
-    let function = |at: &u32| functions.get(*at as usize).filter(|function| !is_initialisation(function));
-    let since: Vec<&Function> = since.iter().filter_map(function).collect();
-    if since.is_empty() {
-        return Err(Error::NothingToTrim {
-            kernel: kernel.manifest.label.clone(),
-            why: "its runs do not say what ran: they are of another machine than the emulator".into(),
-        });
-    }
-    let mut files = BTreeMap::new();
-    for function in &since {
-        if let Some(file) = &function.file {
-            files.entry(file.clone()).or_insert_with(|| function.name.clone());
-        }
-    }
-    let mut counts: BTreeMap<String, Count> = BTreeMap::new();
-    for function in
-        functions.iter().filter(|function| function.part_of.is_none() && !is_initialisation(function))
-    {
-        if let Some(file) = &function.file {
-            counts.entry(file.clone()).or_default().all += 1;
-        }
-    }
-    for file in since.iter().filter_map(|function| function.file.as_ref()) {
-        if let Some(count) = counts.get_mut(file) {
-            count.ran += 1;
-        }
-    }
-    let with_boot = ever.iter().filter_map(function).filter_map(|function| function.file.clone()).collect();
-    Ok(Ran { files, counts, with_boot, functions: since.len() })
-}
-
-/// A recording of a run; one that marks no region gets one.
-fn covered(session: &Session, kernel: &Kernel, workload: &Workload, run: &str) -> Result<Recorded> {
-    let capture = |workload: &Workload| {
-        let request =
-            RecordRequest { kernel, workload, run, capture: BLOCKS, model: None, repeat: Repeat::Number(0) };
-        record(session, &request)
-    };
-    match capture(workload) {
-        Err(Error::NothingRecorded { .. }) => {
-            let mut marked = workload.clone();
-            let steps =
-                if run == "training" { &mut marked.training.steps } else { &mut marked.measured.steps };
-            if let Some(step) = steps.first_mut() {
-                step.region = Some("run".into());
-                step.operations = Some(1);
-            }
-            capture(&marked)
-        }
-        recorded => recorded,
     }
 }
 
@@ -558,54 +319,9 @@ fn gone(bytes: &BTreeMap<String, u64>, is_gone: impl Fn(&str) -> bool) -> Vec<Go
     list
 }
 
-/// What is to be kept.
-struct Keep {
-    patterns: Vec<(WildMatch, String)>,
-}
-
-impl Keep {
-    fn new(request: &TrimRequest) -> Result<Self> {
-        let mut patterns = Vec::new();
-        let mut add = |pattern: &str, why: &str| patterns.push((WildMatch::new(pattern), why.to_string()));
-        for line in KEPT.lines().filter(|line| !line.starts_with('#')) {
-            if let Some((pattern, why)) = line.split_once(' ') {
-                add(pattern, why);
-            }
-        }
-        for pattern in request.keep {
-            add(pattern.strip_prefix("CONFIG_").unwrap_or(pattern), "asked for with --keep");
-        }
-        let set = |line: &str| Some(line.strip_prefix("CONFIG_")?.strip_suffix("=y")?.to_string());
-        for option in fragment::REQUIRED.lines().filter_map(set) {
-            add(&option, "every guest needs it");
-        }
-        for option in request.build.extra.iter().filter_map(|line| set(line)) {
-            add(&option, "asked for, or a workload needs it");
-        }
-        for path in &request.build.fragments {
-            let text = fs::read_to_string(path).unwrap_or_default();
-            text.lines().filter_map(set).for_each(|option| add(&option, "a fragment asks for it"));
-        }
-        Ok(Self { patterns })
-    }
-
-    fn why(&self, option: &str) -> Option<String> {
-        self.patterns.iter().find(|(pattern, _)| pattern.matches(option)).map(|(_, why)| why.clone())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_list_of_what_stays_is_well_formed() {
-        for line in KEPT.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            let (pattern, why) = line.split_once(' ').unwrap_or_else(|| panic!("{line}"));
-            let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "_*".contains(c);
-            assert!(pattern.chars().all(is_name) && !why.trim().is_empty(), "{line}");
-        }
-    }
 
     #[test]
     fn what_is_gone_is_summed_by_directory() {

@@ -1,0 +1,60 @@
+//! What stays, whatever ran.
+
+use super::TrimRequest;
+use kerntune_kernel::fragment;
+use kerntune_work::IoContext;
+use std::fs;
+use wildmatch::WildMatch;
+
+/// What stays although nothing of it ran, with why.
+const KEPT: &str = include_str!("kept.txt");
+
+/// What is to be kept.
+pub(super) struct Keep {
+    patterns: Vec<(WildMatch, String)>,
+}
+
+impl Keep {
+    pub fn new(request: &TrimRequest) -> crate::Result<Self> {
+        let mut patterns = Vec::new();
+        let mut add = |pattern: &str, why: &str| patterns.push((WildMatch::new(pattern), why.to_string()));
+        for line in KEPT.lines().filter(|line| !line.starts_with('#')) {
+            if let Some((pattern, why)) = line.split_once(' ') {
+                add(pattern, why);
+            }
+        }
+        for pattern in request.keep {
+            add(pattern.strip_prefix("CONFIG_").unwrap_or(pattern), "asked for with --keep");
+        }
+        let set = |line: &str| Some(line.strip_prefix("CONFIG_")?.strip_suffix("=y")?.to_string());
+        for option in fragment::REQUIRED.lines().filter_map(set) {
+            add(&option, "every guest needs it");
+        }
+        for option in request.build.extra.iter().filter_map(|line| set(line)) {
+            add(&option, "asked for, or a workload needs it");
+        }
+        for path in &request.build.fragments {
+            let text = fs::read_to_string(path).at("read", path)?;
+            text.lines().filter_map(set).for_each(|option| add(&option, "a fragment asks for it"));
+        }
+        Ok(Self { patterns })
+    }
+
+    pub fn why(&self, option: &str) -> Option<String> {
+        self.patterns.iter().find(|(pattern, _)| pattern.matches(option)).map(|(_, why)| why.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_what_stays_is_well_formed() {
+        for line in KEPT.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let (pattern, why) = line.split_once(' ').unwrap_or_else(|| panic!("{line}"));
+            let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "_*".contains(c);
+            assert!(pattern.chars().all(is_name) && !why.trim().is_empty(), "{line}");
+        }
+    }
+}

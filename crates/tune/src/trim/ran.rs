@@ -1,0 +1,136 @@
+//! What ran of a kernel with some workloads and with the functional checks.
+
+use super::choose::Options;
+use crate::record::{record, Capture, RecordRequest, Recorded, Repeat};
+use crate::run_files::recording;
+use crate::{Error, Result, Session};
+use kerntune_guest::Workload;
+use kerntune_kernel::{Function, Gates, Kernel, Symbols};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The checks as a workload with a region, so that they can be recorded.
+const CHECKS: &str = "description = \"Functional checks of a kernel\"\nmemory_mb = 512\ntime_limit_seconds = 600\n\
+    [measured]\n[[measured.step]]\nregion = \"checks\"\noperations = 1\ncommand = [\"selftest\", \"--report\"]\n";
+
+/// What says which blocks ran.
+const BLOCKS: Capture = Capture { functions: false, edges: true };
+
+/// Functions, and how many of them ran.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Count {
+    pub all: usize,
+    pub ran: usize,
+}
+
+/// Each option that is built in with its own files, those that hang on no narrower one, and the functions of these.
+pub(super) fn own<'a>(
+    gates: &'a Gates,
+    built_in: &Options,
+    counts: &BTreeMap<String, Count>,
+) -> BTreeMap<&'a str, (Vec<&'a str>, Count)> {
+    let mut narrowest: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
+    for (option, files) in gates.by_option().into_iter().filter(|(option, _)| built_in.contains(*option)) {
+        for file in &files {
+            let known = narrowest.entry(file).or_insert((files.len(), option));
+            *known = (*known).min((files.len(), option));
+        }
+    }
+    let mut own: BTreeMap<&str, (Vec<&str>, Count)> = BTreeMap::new();
+    for (file, (_, option)) in narrowest {
+        let (files, sum) = own.entry(option).or_default();
+        files.push(file);
+        let count = counts.get(file).copied().unwrap_or_default();
+        *sum = Count { all: sum.all + count.all, ran: sum.ran + count.ran };
+    }
+    own
+}
+
+/// What ran of a kernel.
+pub(super) struct Ran {
+    /// Files of which code ran since the first program began, each with a function that did.
+    pub files: BTreeMap<String, String>,
+    /// Functions of each file, initialisation left out.
+    pub counts: BTreeMap<String, Count>,
+    /// Files of which code ran, the boot included.
+    pub with_boot: BTreeSet<String>,
+    /// How many functions did since the first program began.
+    pub functions: usize,
+}
+
+/// What ran of the kernel with all workloads, in both of their runs, and with the checks.
+pub(super) fn ran(
+    session: &Session,
+    kernel: &Kernel,
+    symbols: &Symbols,
+    workloads: &[Workload],
+) -> Result<Ran> {
+    let functions = symbols.functions();
+    let start = symbols.address_of("_sinittext").unwrap_or(u64::MAX);
+    let end = symbols.address_of("_einittext").unwrap_or(0);
+    let is_initialisation = |function: &Function| (start..end).contains(&function.address);
+    let (mut ever, mut since) = (BTreeSet::new(), BTreeSet::new());
+    let mut add = |workload: &Workload, run: &str| -> Result<()> {
+        let recording = recording(&covered(session, kernel, workload, run)?.path)?;
+        ever.extend(recording.ran);
+        since.extend(recording.ran_since_boot);
+        Ok(())
+    };
+    for workload in workloads {
+        for (run, _) in workload.runs() {
+            add(workload, run)?;
+        }
+    }
+    add(&Workload::parse(CHECKS, Path::new("checks.toml"))?, "measured")?;
+    let function = |at: &u32| functions.get(*at as usize).filter(|function| !is_initialisation(function));
+    let since: Vec<&Function> = since.iter().filter_map(function).collect();
+    if since.is_empty() {
+        return Err(Error::NothingToTrim {
+            kernel: kernel.manifest.label.clone(),
+            why: "its runs do not say what ran: they are of another machine than the emulator".into(),
+        });
+    }
+    let mut files = BTreeMap::new();
+    for function in &since {
+        if let Some(file) = &function.file {
+            files.entry(file.clone()).or_insert_with(|| function.name.clone());
+        }
+    }
+    let mut counts: BTreeMap<String, Count> = BTreeMap::new();
+    for function in
+        functions.iter().filter(|function| function.part_of.is_none() && !is_initialisation(function))
+    {
+        if let Some(file) = &function.file {
+            counts.entry(file.clone()).or_default().all += 1;
+        }
+    }
+    for file in since.iter().filter_map(|function| function.file.as_ref()) {
+        if let Some(count) = counts.get_mut(file) {
+            count.ran += 1;
+        }
+    }
+    let with_boot = ever.iter().filter_map(function).filter_map(|function| function.file.clone()).collect();
+    Ok(Ran { files, counts, with_boot, functions: since.len() })
+}
+
+/// A recording of a run; one that marks no region gets one.
+fn covered(session: &Session, kernel: &Kernel, workload: &Workload, run: &str) -> Result<Recorded> {
+    let capture = |workload: &Workload| {
+        let request =
+            RecordRequest { kernel, workload, run, capture: BLOCKS, model: None, repeat: Repeat::Number(0) };
+        record(session, &request)
+    };
+    match capture(workload) {
+        Err(Error::NothingRecorded { .. }) => {
+            let mut marked = workload.clone();
+            let steps =
+                if run == "training" { &mut marked.training.steps } else { &mut marked.measured.steps };
+            if let Some(step) = steps.first_mut() {
+                step.region = Some("run".into());
+                step.operations = Some(1);
+            }
+            capture(&marked)
+        }
+        recorded => recorded,
+    }
+}

@@ -78,15 +78,22 @@ pub fn typical_path(
     region: Option<&str>,
 ) -> Result<String, Failure> {
     let files = RunFiles::open(directory)?;
-    let picked = typical(profile, names::function(&profile.tables, function).map_err(Failure::usage)?, region)?;
+    let picked =
+        typical(profile, names::function(&profile.tables, function).map_err(Failure::usage)?, region)?;
     let selection =
         Selection { span: Span::Call(picked.start), thread: None, all: false, depth: None, limit: 1_000_000 };
     let trace = TraceFile::open(&files.trace, &files.recording).map_err(Failure::recording)?;
     let path = collect(&trace, profile.tables.symbols.len(), &selection)?;
     let points = points(directory, &profile.tables);
     let title = format!("{function}: {}", picked.why);
-    let shown =
-        Shown { profile, recording: &files.recording, path: &path, points: &points, title: &title, fold: true };
+    let shown = Shown {
+        profile,
+        recording: &files.recording,
+        path: &path,
+        points: &points,
+        title: &title,
+        fold: true,
+    };
     Ok(text(&shown, Style::PLAIN))
 }
 

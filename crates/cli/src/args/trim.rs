@@ -19,6 +19,9 @@ pub struct Trim {
     /// is asked, a part of a namespace that is made and closed
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
     pub least: f64,
+    /// Build no modules and no support for them, as `make localmodconfig` does where none is loaded; one that --keep names is built in
+    #[arg(long)]
+    pub no_modules: bool,
     /// Only say what would go
     #[arg(long)]
     pub plan: bool,

@@ -39,6 +39,7 @@ pub fn run(global: &Global, options: &Trim, output: &Output) -> Result<Exit, Fai
         workloads: &workloads,
         keep: &keep,
         least_percent: options.least,
+        no_modules: options.no_modules,
         model: &model,
         runs: options.runs,
         budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
@@ -87,9 +88,9 @@ fn fragment(found: &Found) -> String {
     let workloads = found.workloads.join(", ");
     let head =
         format!("# Options of which {workloads} and the functional checks run nothing (kerntune trim).\n");
-    found.off.iter().fold(head, |text, off| match off.module {
-        true => text + &format!("CONFIG_{}=m\n", off.option),
-        false => text + &format!("# CONFIG_{} is not set\n", off.option),
+    found.lines.iter().fold(head, |text, line| match line.strip_suffix("=n") {
+        Some(option) => text + &format!("# {option} is not set\n"),
+        None => text + line + "\n",
     })
 }
 
@@ -167,6 +168,9 @@ fn print(found: &Found, all: bool, output: &Output) {
     );
     if !all {
         output.print("those of which code ran are left out here; --all lists everything");
+    }
+    if found.modules_off > 0 {
+        output.print(&format!("\n{} modules, and support for them, are not built", found.modules_off));
     }
     if !found.went_with_them.is_empty() {
         output.print(&format!(

@@ -14,8 +14,10 @@ pub struct Kconfig {
     needs: BTreeMap<String, BTreeSet<String>>,
     /// Options that select or imply it.
     selected_by: BTreeMap<String, BTreeSet<String>>,
-    /// Options that somebody can set, or that are set by themselves.
-    by_itself: BTreeSet<String>,
+    /// Options that somebody can set.
+    asked_for: BTreeSet<String>,
+    /// Options that are set by themselves.
+    by_default: BTreeSet<String>,
 }
 
 impl Kconfig {
@@ -99,12 +101,12 @@ impl Kconfig {
                     }
                 }
                 "bool" | "tristate" | "prompt" | "string" | "int" | "hex" if rest.contains(['"', '\'']) => {
-                    self.by_itself.extend(option.clone());
+                    self.asked_for.extend(option.clone());
                 }
                 // What it is if nobody says anything: `def_bool NET`, `default y if NET`.
                 "def_bool" | "def_tristate" | "default" => {
                     if let Some(option) = &option {
-                        self.by_itself.insert(option.clone());
+                        self.by_default.insert(option.clone());
                         self.needs.entry(option.clone()).or_default().extend(names(rest));
                     }
                 }
@@ -115,7 +117,18 @@ impl Kconfig {
 
     /// Whether an option is there for those that select it and for nothing else: nobody can set it, and it has no default.
     pub fn is_helper(&self, option: &str) -> bool {
-        self.selected_by.contains_key(option) && !self.by_itself.contains(option)
+        let is_set = self.asked_for.contains(option) || self.by_default.contains(option);
+        self.selected_by.contains_key(option) && !is_set
+    }
+
+    /// Whether somebody can set it: it has a prompt.
+    pub fn is_asked_for(&self, option: &str) -> bool {
+        self.asked_for.contains(option)
+    }
+
+    /// The options that select or imply `option`.
+    pub fn selectors<'a>(&'a self, option: &str) -> impl Iterator<Item = &'a str> {
+        self.selected_by.get(option).into_iter().flatten().map(String::as_str)
     }
 
     /// The options that `option` hangs on: what it depends on, what it is by default, and who selects it.
@@ -153,5 +166,8 @@ mod tests {
         assert_eq!(above("A"), ["B", "C", "MMU", "NET", "PCI"].into());
         assert_eq!((above("NLATTR"), above("D")), (["NET"].into(), ["A"].into()));
         assert_eq!((above("F"), above("NO"), above("NET")), (["A"].into(), [].into(), [].into()));
+        let asked = ["NET", "A", "D", "F", "NLATTR", "NO"].map(|option| all.is_asked_for(option));
+        assert_eq!(asked, [true, true, false, false, false, false]);
+        assert_eq!((all.selectors("D").count(), all.selectors("A").count()), (1, 0));
     }
 }

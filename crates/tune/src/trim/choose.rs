@@ -51,7 +51,7 @@ pub(super) struct Known<'a> {
 /// What came of it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Chosen {
-    /// Options with files of their own that are off.
+    /// Options that are off: those with files of their own, and those without that selected one of them.
     pub off: Options,
     /// Why the others stay.
     pub stay: BTreeMap<String, Because>,
@@ -64,6 +64,9 @@ impl Known<'_> {
     /// with these options off.
     pub fn choose(&self, configure: &mut dyn FnMut(&Options) -> Result<Options>) -> Result<Chosen> {
         let (mut off, mut stay) = self.candidates();
+        // Each option without files that was taken off, with what it selects.
+        let mut selectors: BTreeMap<String, Options> = BTreeMap::new();
+        let mut in_vain = Options::new();
         loop {
             let now = configure(&off)?;
             let lost = self.objections(&now);
@@ -74,6 +77,20 @@ impl Known<'_> {
                 }
             }
             if lost.is_empty() {
+                let more = self.selectors(&off, &now, &in_vain);
+                if !more.is_empty() {
+                    off.extend(more.keys().cloned());
+                    in_vain.extend(more.keys().cloned());
+                    selectors.extend(more);
+                    continue;
+                }
+                // One that was taken off for nothing comes back.
+                let is_vain = |(_, selects): &(&String, &Options)| selects.iter().all(|option| now.contains(option));
+                let vain: Vec<String> = selectors.iter().filter(is_vain).map(|(name, _)| name.clone()).collect();
+                if vain.iter().any(|option| off.contains(option)) {
+                    off.retain(|option| !vain.contains(option));
+                    continue;
+                }
                 let selected: Vec<String> = off.intersection(&now).cloned().collect();
                 for option in selected {
                     off.remove(&option);
@@ -95,9 +112,34 @@ impl Known<'_> {
             }
             for (option, by) in blamed {
                 off.remove(&option);
-                stay.insert(option, Because::Needed { by });
+                if selectors.remove(&option).is_none() {
+                    stay.insert(option, Because::Needed { by });
+                }
             }
         }
+    }
+
+    /// Options without files of their own that somebody set, each with what it selects of `off` that is in `now` all the same.
+    /// Those `but` are left out.
+    fn selectors(&self, off: &Options, now: &Options, but: &Options) -> BTreeMap<String, Options> {
+        let with_files = self.gates.by_option();
+        let mut found: BTreeMap<String, Options> = BTreeMap::new();
+        for selected in off.intersection(now) {
+            let (mut seen, mut next) = (BTreeSet::from([selected.as_str()]), vec![selected.as_str()]);
+            while let Some(option) = next.pop() {
+                for above in self.kconfig.selectors(option).filter(|above| now.contains(*above)) {
+                    if with_files.contains_key(above) || !seen.insert(above) {
+                        continue;
+                    }
+                    if !self.kconfig.is_asked_for(above) {
+                        next.push(above);
+                    } else if !but.contains(above) && (self.asked)(above).is_none() {
+                        found.entry(above.to_string()).or_default().insert(selected.clone());
+                    }
+                }
+            }
+        }
+        found
     }
 
     /// Options that may go, and why the others with files stay.
@@ -266,5 +308,42 @@ mod tests {
         let kept = widest(&mut fits, Options::new(), &all).unwrap();
         assert_eq!((kept.len(), kept.is_disjoint(&bad)), (97, true));
         assert!(questions <= 40, "{questions}");
+    }
+
+    /// TRACE and IDLE have no files; TRACE selects RING, of which nothing ran, IDLE selects CORE, which MAIN selects, too.
+    #[test]
+    fn what_has_no_files_goes_with_what_it_alone_selects() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| fs::write(dir.path().join(path), text).unwrap();
+        write(
+            "Kbuild",
+            "obj-$(CONFIG_RING) += ring.o\nobj-$(CONFIG_CORE) += core.o\nobj-$(CONFIG_MAIN) += main.o\n",
+        );
+        write(
+            "Kconfig",
+            "config RING\n\tbool\nconfig CORE\n\tbool\nconfig HELP\n\tbool\n\tselect RING\n\
+             config TRACE\n\tbool \"t\"\n\tselect HELP\nconfig IDLE\n\tbool \"i\"\n\tselect CORE\n\
+             config MAIN\n\tbool \"m\"\n\tselect CORE\n",
+        );
+        let kconfig = |off: &Options| {
+            let mut now = set(&["CORE", "IDLE", "MAIN"]);
+            now.extend(set(&["HELP", "RING", "TRACE"]).into_iter().filter(|_| !off.contains("TRACE")));
+            now.retain(|name| name == "CORE" || !off.contains(name));
+            now
+        };
+        let built_in = kconfig(&Options::new());
+        let gates = Gates::read(dir.path(), "x86", ["ring.c", "core.c", "main.c"]);
+        let names = Kconfig::read(dir.path(), "x86");
+        let ran = BTreeMap::from([("main.c".to_string(), "main".to_string())]);
+        let asked = |_: &str| None;
+        let known = Known { built_in: &built_in, gates: &gates, kconfig: &names, ran: &ran, asked: &asked };
+        let chosen = known.choose(&mut |off| Ok(kconfig(off))).unwrap();
+        assert_eq!(chosen.off, set(&["RING", "TRACE"]));
+        assert_eq!(chosen.built_in, set(&["CORE", "IDLE", "MAIN"]));
+        assert_eq!(chosen.stay["CORE"], Because::Selected);
+        // What is to be kept is not taken off for what it selects.
+        let asked = |option: &str| (option == "TRACE").then(|| "asked".to_string());
+        let chosen = Known { asked: &asked, ..known }.choose(&mut |off| Ok(kconfig(off))).unwrap();
+        assert_eq!(chosen.off, Options::new());
     }
 }

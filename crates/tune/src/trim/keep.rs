@@ -12,10 +12,12 @@ const KEPT: &str = include_str!("kept.txt");
 /// What is to be kept.
 pub(super) struct Keep {
     patterns: Vec<(WildMatch, String)>,
+    /// Those that the user named.
+    named: Vec<WildMatch>,
 }
 
 impl Keep {
-    pub fn new(request: &TrimRequest) -> crate::Result<Self> {
+    pub fn new<'a>(request: &TrimRequest<'a>) -> crate::Result<Self> {
         let mut patterns = Vec::new();
         let mut add = |pattern: &str, why: &str| patterns.push((WildMatch::new(pattern), why.to_string()));
         for line in KEPT.lines().filter(|line| !line.starts_with('#')) {
@@ -23,9 +25,8 @@ impl Keep {
                 add(pattern, why);
             }
         }
-        for pattern in request.keep {
-            add(pattern.strip_prefix("CONFIG_").unwrap_or(pattern), "asked for with --keep");
-        }
+        let given = |pattern: &'a String| pattern.strip_prefix("CONFIG_").unwrap_or(pattern);
+        request.keep.iter().map(given).for_each(|pattern| add(pattern, "asked for with --keep"));
         let set = |line: &str| Some(line.strip_prefix("CONFIG_")?.strip_suffix("=y")?.to_string());
         for option in fragment::REQUIRED.lines().filter_map(set) {
             add(&option, "every guest needs it");
@@ -37,7 +38,13 @@ impl Keep {
             let text = fs::read_to_string(path).at("read", path)?;
             text.lines().filter_map(set).for_each(|option| add(&option, "a fragment asks for it"));
         }
-        Ok(Self { patterns })
+        let named = request.keep.iter().map(given).map(WildMatch::new).collect();
+        Ok(Self { patterns, named })
+    }
+
+    /// Whether `--keep` names it.
+    pub fn is_named(&self, option: &str) -> bool {
+        self.named.iter().any(|pattern| pattern.matches(option))
     }
 
     pub fn why(&self, option: &str) -> Option<String> {

@@ -5,10 +5,12 @@
 //! option stands for is told by the Makefiles ([`Gates`]), what hangs on it by Kconfig itself. Whether the kernel without them is
 //! as good is then tried like any other change ([`trial`](crate::trial::trial())).
 //!
-//! `ran` asks the recordings, `keep` knows what stays in any case, `choose` decides (pure), `proof` builds and measures.
+//! `ran` asks the recordings, `keep` knows what stays in any case, `choose` decides (pure), `lines` writes it, `proof` builds and
+//! measures.
 
 mod choose;
 mod keep;
+mod lines;
 mod proof;
 mod ran;
 
@@ -21,6 +23,7 @@ use keep::Keep;
 use kerntune_guest::Workload;
 use kerntune_kernel::{build, configured, BuildRequest, Configured, Gates, Kconfig, Kernel, Symbols};
 use kerntune_work::{interrupt, write_atomic, IoContext, NoProgress};
+use lines::Lines;
 use proof::Proof;
 use ran::{own, ran};
 use serde::Serialize;
@@ -41,6 +44,8 @@ pub struct TrimRequest<'a> {
     pub keep: &'a [String],
     /// An option counts as used if at least so many per cent of its own functions ran; 0: if any did.
     pub least_percent: f64,
+    /// Build none of the modules, and no support for them.
+    pub no_modules: bool,
     /// The front-end model of the measurements.
     pub model: &'a Model,
     /// Runs of each kernel where figures depend on when they begin.
@@ -51,14 +56,14 @@ pub struct TrimRequest<'a> {
     pub plan_only: bool,
 }
 
-/// An option that is off.
+/// An option that is off: one with files of its own, or one without that selected such a one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Off {
     /// Its name, without `CONFIG_`.
     pub option: String,
     /// Bytes of functions in the files that are not compiled without it. Files of nested options count for each.
     pub text_bytes: u64,
-    /// How many files these are.
+    /// How many files these are; 0 for an option that only selects others.
     pub files: usize,
     /// Whether it is a module instead: one selects it that is a module.
     pub module: bool,
@@ -136,7 +141,12 @@ pub struct Trim {
     pub base: Size,
     /// The trimmed one; none if only the plan was asked for.
     pub trimmed: Option<Size>,
-    /// Options with files of their own that are off, the largest first.
+    /// Modules that are not built: all of them, or none was asked to go.
+    pub modules_off: usize,
+    /// Lines of a configuration that make the trimmed kernel of the base kernel.
+    #[serde(skip)]
+    pub lines: Vec<String>,
+    /// Options that are off, the largest first.
     pub off: Vec<Off>,
     /// Options that went with them.
     pub went_with_them: Vec<String>,
@@ -167,7 +177,26 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
     let mut ran = ran(session, &base, &symbols, request.workloads)?;
 
     tell("what Kconfig makes of it");
-    let config = configured(session.work, request.build, session.progress)?;
+    let whole = configured(session.work, request.build, session.progress)?;
+    let keep = Keep::new(request)?;
+    let scratch = tempfile::Builder::new().prefix("trim-").tempdir().at("create", std::env::temp_dir())?;
+    let configured_with = |lines: &[String]| -> Result<Configured> {
+        interrupt::check()?;
+        // As a fragment: what does not take is no error, but the answer.
+        let path = scratch.path().join("off.config");
+        write_atomic(&path, (lines.join("\n") + "\n").as_bytes())?;
+        let mut asked = request.build.clone();
+        asked.fragments.push(path);
+        Ok(configured(session.work, &asked, &NoProgress)?)
+    };
+    let mut lines = Lines::default();
+    if request.no_modules {
+        lines = Lines::without_modules(&whole, |option| keep.is_named(option));
+        let came = configured_with(&lines.of(&Options::new()))?;
+        lines = lines.taken(&came);
+    }
+    let config = configured_with(&lines.of(&Options::new()))?;
+    let modules_off = whole.modules().len() - config.modules().len();
     let files: BTreeSet<String> = base.source_files()?;
     if files.is_empty() {
         return Err(Error::NothingToTrim {
@@ -178,8 +207,7 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
     let arch = base.manifest.arch.source_directory();
     let gates = Gates::read(&config.source, arch, files.iter().map(String::as_str));
     let kconfig = Kconfig::read(&config.source, arch);
-    let built_in = config.built_in();
-    let keep = Keep::new(request)?;
+    let (before, built_in) = (whole.built_in(), config.built_in());
     let own = own(&gates, &built_in, &ran.counts);
     for (files, count) in own.values() {
         if 100.0 * (count.ran as f64) < request.least_percent * count.all as f64 {
@@ -194,20 +222,13 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
         ran: &ran.files,
         asked: &|option| keep.why(option),
     };
-    let scratch = tempfile::Builder::new().prefix("trim-").tempdir().at("create", std::env::temp_dir())?;
-    let configured_without = |off: &Options| -> Result<Configured> {
-        interrupt::check()?;
-        // As a fragment: what does not take is no error, but the answer.
-        let path = scratch.path().join("off.config");
-        write_atomic(&path, (lines(off, &Options::new()).join("\n") + "\n").as_bytes())?;
-        let mut asked = request.build.clone();
-        asked.fragments.push(path);
-        Ok(configured(session.work, &asked, &NoProgress)?)
-    };
-    let mut chosen = known.choose(&mut |off| Ok(configured_without(off)?.built_in()))?;
+    let mut chosen = known.choose(&mut |off| Ok(configured_with(&lines.of(off))?.built_in()))?;
     // What a module selects can be one, too, and no less.
-    let modules = configured_without(&chosen.off)?.modules();
-    if chosen.off.is_empty() {
+    let lines = match request.no_modules {
+        true => lines,
+        false => Lines::default().as_modules(&configured_with(&lines.of(&chosen.off))?),
+    };
+    if chosen.off.is_empty() && modules_off == 0 {
         return Err(Error::NothingToTrim {
             kernel: base.manifest.label.clone(),
             why: "every option with files of its own has one that ran, or is to be kept".into(),
@@ -218,8 +239,10 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
         schema: SCHEMA,
         workloads: request.workloads.iter().map(|workload| workload.name.clone()).collect(),
         functions_ran: ran.functions,
-        base: size(&base, &symbols, built_in.len()),
+        base: size(&base, &symbols, before.len()),
         trimmed: None,
+        modules_off,
+        lines: Vec::new(),
         off: Vec::new(),
         went_with_them: Vec::new(),
         on_instead: Vec::new(),
@@ -228,18 +251,17 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
         paths: Vec::new(),
         time_was_up: false,
     };
+    let by_option = gates.by_option();
     if !request.plan_only {
-        let by_option = gates.by_option();
+        // What has no files cannot be asked what it did.
         let is_safe = |option: &str| {
-            let mut files = by_option.get(option).into_iter().flatten();
-            !files.any(|file| ran.with_boot.contains(*file))
+            by_option.get(option).is_some_and(|files| !files.iter().any(|file| ran.with_boot.contains(*file)))
         };
-        let lines = |off: &Options| lines(off, &modules);
+        let lines = |off: &Options| lines.of(off);
         let proof = Proof { session, request, base: &base, lines: &lines, is_safe: &is_safe, started, tell };
         proof.prove(&mut chosen, &mut found)?;
     }
     let bytes = text_by_file(&symbols);
-    let by_option = gates.by_option();
     let of = |option: &str| {
         let files = by_option.get(option).map_or(0, BTreeSet::len);
         let bytes = by_option.get(option).into_iter().flatten().filter_map(|file| bytes.get(*file));
@@ -247,8 +269,9 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
     };
     let off = |option: &String| {
         let (text_bytes, files) = of(option);
-        Off { option: option.clone(), text_bytes, files, module: modules.contains(option) }
+        Off { option: option.clone(), text_bytes, files, module: lines.is_module(option) }
     };
+    found.lines = lines.of(&chosen.off);
     found.off = chosen.off.iter().map(off).collect();
     found.off.sort_by(|a, b| (b.text_bytes, &a.option).cmp(&(a.text_bytes, &b.option)));
     let stays = |(option, because): (&String, &Because)| Stays {
@@ -260,17 +283,11 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
     };
     found.stay = chosen.stay.iter().map(stays).collect();
     found.stay.sort_by(|a, b| (b.text_bytes, &a.option).cmp(&(a.text_bytes, &b.option)));
-    let went = built_in.difference(&chosen.built_in).filter(|option| !chosen.off.contains(*option));
+    let went = before.difference(&chosen.built_in).filter(|option| !chosen.off.contains(*option));
     found.went_with_them = went.cloned().collect();
-    found.on_instead = chosen.built_in.difference(&built_in).cloned().collect();
+    found.on_instead = chosen.built_in.difference(&before).cloned().collect();
     found.gone = gone(&bytes, |file| !gates.compiles(file, |option| chosen.built_in.contains(option)));
     Ok(found)
-}
-
-/// Lines of a configuration without these options, but for those that can only be modules.
-fn lines(off: &Options, modules: &Options) -> Vec<String> {
-    let value = |option: &String| if modules.contains(option) { 'm' } else { 'n' };
-    off.iter().map(|option| format!("CONFIG_{option}={}", value(option))).collect()
 }
 
 fn size(kernel: &Kernel, symbols: &Symbols, options: usize) -> Size {

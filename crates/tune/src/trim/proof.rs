@@ -31,7 +31,7 @@ impl Proof<'_> {
         let Self { session, request, tell, .. } = *self;
         let is_late = || request.budget.is_some_and(|budget| self.started.elapsed() > budget);
         let mut fits = |off: &Options| -> Result<bool> {
-            if off.is_empty() || is_late() {
+            if (self.lines)(off).is_empty() || is_late() {
                 return Ok(off.is_empty());
             }
             tell(&format!("the kernel with {} options off", off.len()));
@@ -65,7 +65,7 @@ impl Proof<'_> {
         if fewer {
             chosen.built_in = configured(session.work, &asked, session.progress)?.built_in();
         }
-        if chosen.off.is_empty() {
+        if (self.lines)(&chosen.off).is_empty() {
             return Ok(());
         }
         let trimmed = build(session.work, &asked, session.progress)?;

@@ -57,7 +57,7 @@ fn trimmed(
         workloads,
         keep: &keep,
         least_percent: 0.0,
-
+        no_modules: false,
         model,
         runs: 3,
         budget: None,

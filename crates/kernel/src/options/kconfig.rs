@@ -126,6 +126,11 @@ impl Kconfig {
         self.asked_for.contains(option)
     }
 
+    /// Whether it is known, and nobody can set it.
+    pub fn is_fixed(&self, option: &str) -> bool {
+        self.needs.contains_key(option) && !self.is_asked_for(option)
+    }
+
     /// The options that select or imply `option`.
     pub fn selectors<'a>(&'a self, option: &str) -> impl Iterator<Item = &'a str> {
         self.selected_by.get(option).into_iter().flatten().map(String::as_str)
@@ -168,6 +173,8 @@ mod tests {
         assert_eq!((above("F"), above("NO"), above("NET")), (["A"].into(), [].into(), [].into()));
         let asked = ["NET", "A", "D", "F", "NLATTR", "NO"].map(|option| all.is_asked_for(option));
         assert_eq!(asked, [true, true, false, false, false, false]);
+        let fixed = ["NET", "D", "F", "NO"].map(|option| all.is_fixed(option));
+        assert_eq!(fixed, [false, true, true, false]);
         assert_eq!((all.selectors("D").count(), all.selectors("A").count()), (1, 0));
     }
 }

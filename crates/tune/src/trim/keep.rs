@@ -1,7 +1,7 @@
 //! What stays, whatever ran.
 
 use super::TrimRequest;
-use kerntune_kernel::fragment;
+use kerntune_kernel::{fragment, Kconfig};
 use kerntune_work::IoContext;
 use std::fs;
 use wildmatch::WildMatch;
@@ -47,7 +47,11 @@ impl Keep {
         self.named.iter().any(|pattern| pattern.matches(option))
     }
 
-    pub fn why(&self, option: &str) -> Option<String> {
+    /// Why `option` is to be kept, if it is. One that nobody can set is there for others.
+    pub fn why(&self, option: &str, kconfig: &Kconfig) -> Option<String> {
+        if kconfig.is_fixed(option) {
+            return None;
+        }
         self.patterns.iter().find(|(pattern, _)| pattern.matches(option)).map(|(_, why)| why.clone())
     }
 }

@@ -25,7 +25,7 @@ use kerntune_kernel::{build, configured, BuildRequest, Configured, Gates, Kconfi
 use kerntune_work::{interrupt, write_atomic, IoContext, NoProgress};
 use lines::Lines;
 use proof::Proof;
-use ran::{own, ran};
+use ran::{ran, unused, used};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ pub struct TrimRequest<'a> {
     pub workloads: &'a [Workload],
     /// Options to keep whatever runs: names without `CONFIG_`, with `*`.
     pub keep: &'a [String],
-    /// An option counts as used if at least so many per cent of its own functions ran; 0: if any did.
+    /// An option counts as used if at least so many per cent of the functions in its files ran; 0: if any did.
     pub least_percent: f64,
     /// Build none of the modules, and no support for them.
     pub no_modules: bool,
@@ -208,19 +208,17 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
     let gates = Gates::read(&config.source, arch, files.iter().map(String::as_str));
     let kconfig = Kconfig::read(&config.source, arch);
     let (before, built_in) = (whole.built_in(), config.built_in());
-    let own = own(&gates, &built_in, &ran.counts);
-    for (files, count) in own.values() {
-        if 100.0 * (count.ran as f64) < request.least_percent * count.all as f64 {
-            // What it did there others made it do: that it was made, closed, asked for its name.
-            files.iter().for_each(|file| drop(ran.files.remove(*file)));
-        }
+    let used = used(&gates, &built_in, &ran.counts);
+    for file in unused(&used, request.least_percent) {
+        // What it did there others made it do: that it was made, closed, asked for its name.
+        ran.files.remove(file);
     }
     let known = Known {
         built_in: &built_in,
         gates: &gates,
         kconfig: &kconfig,
         ran: &ran.files,
-        asked: &|option| keep.why(option),
+        asked: &|option| keep.why(option, &kconfig),
     };
     let mut chosen = known.choose(&mut |off| Ok(configured_with(&lines.of(off))?.built_in()))?;
     // What a module selects can be one, too, and no less.
@@ -277,8 +275,8 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
     let stays = |(option, because): (&String, &Because)| Stays {
         option: option.clone(),
         text_bytes: of(option).0,
-        own_functions: own.get(option.as_str()).map_or(0, |(_, count)| count.all),
-        own_ran: own.get(option.as_str()).map_or(0, |(_, count)| count.ran),
+        own_functions: used.get(option.as_str()).map_or(0, |of| of.own.all),
+        own_ran: used.get(option.as_str()).map_or(0, |of| of.own.ran),
         because: because.clone(),
     };
     found.stay = chosen.stay.iter().map(stays).collect();

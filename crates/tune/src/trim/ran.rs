@@ -23,27 +23,69 @@ pub(super) struct Count {
     pub ran: usize,
 }
 
-/// Each option that is built in with its own files, those that hang on no narrower one, and the functions of these.
-pub(super) fn own<'a>(
+/// Functions in the files that hang on each option that is built in: in all of them, and in those that hang on no narrower one.
+pub(super) struct Use<'a> {
+    pub files: BTreeSet<&'a str>,
+    pub all: Count,
+    pub own_files: Vec<&'a str>,
+    pub own: Count,
+}
+
+impl Use<'_> {
+    /// Whether less of its functions ran than counts.
+    fn is_little(&self, least_percent: f64) -> bool {
+        100.0 * (self.all.ran as f64) < least_percent * self.all.all as f64
+    }
+}
+
+/// Files of which what ran does not count: those that hang on an option that is little used, but for those of options within it
+/// that are used. Of an option that is used for those within it, its own files are looked at.
+pub(super) fn unused<'a>(used: &BTreeMap<&str, Use<'a>>, least_percent: f64) -> BTreeSet<&'a str> {
+    let (little, much): (Vec<_>, Vec<_>) = used.values().partition(|of| of.is_little(least_percent));
+    let mut files = BTreeSet::new();
+    for of in little {
+        let within = much.iter().filter(|other| other.files.is_subset(&of.files));
+        let used: BTreeSet<&str> = within.flat_map(|other| other.files.iter().copied()).collect();
+        files.extend(of.files.difference(&used));
+    }
+    let is_little = |own: Count| 100.0 * (own.ran as f64) < least_percent * own.all as f64;
+    files.extend(much.iter().filter(|of| is_little(of.own)).flat_map(|of| of.own_files.iter().copied()));
+    files
+}
+
+/// How much of each option that is built in ran.
+pub(super) fn used<'a>(
     gates: &'a Gates,
     built_in: &Options,
     counts: &BTreeMap<String, Count>,
-) -> BTreeMap<&'a str, (Vec<&'a str>, Count)> {
+) -> BTreeMap<&'a str, Use<'a>> {
+    let sum = |files: &mut dyn Iterator<Item = &&'a str>| {
+        files.filter_map(|file| counts.get(*file)).fold(Count::default(), |sum, count| Count {
+            all: sum.all + count.all,
+            ran: sum.ran + count.ran,
+        })
+    };
+    let by_option = gates.by_option().into_iter().filter(|(option, _)| built_in.contains(*option));
+    let mut found: BTreeMap<&str, Use> = by_option
+        .map(|(option, files)| {
+            let all = sum(&mut files.iter());
+            (option, Use { files, all, own_files: Vec::new(), own: Count::default() })
+        })
+        .collect();
     let mut narrowest: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
-    for (option, files) in gates.by_option().into_iter().filter(|(option, _)| built_in.contains(*option)) {
-        for file in &files {
-            let known = narrowest.entry(file).or_insert((files.len(), option));
-            *known = (*known).min((files.len(), option));
+    for (option, of) in &found {
+        for file in &of.files {
+            let known = narrowest.entry(file).or_insert((of.files.len(), option));
+            *known = (*known).min((of.files.len(), option));
         }
     }
-    let mut own: BTreeMap<&str, (Vec<&str>, Count)> = BTreeMap::new();
     for (file, (_, option)) in narrowest {
-        let (files, sum) = own.entry(option).or_default();
-        files.push(file);
-        let count = counts.get(file).copied().unwrap_or_default();
-        *sum = Count { all: sum.all + count.all, ran: sum.ran + count.ran };
+        found.entry(option).and_modify(|of| of.own_files.push(file));
     }
-    own
+    for of in found.values_mut() {
+        of.own = sum(&mut of.own_files.iter());
+    }
+    found
 }
 
 /// What ran of a kernel.

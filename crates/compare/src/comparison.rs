@@ -1,11 +1,15 @@
 //! Two kernels, one workload, and the base kernel once more.
 
 use crate::{Better, Costs, Error, Measurement, Metric, OperationCounters, Result, TOTAL};
+use kerntune_stats::Ratio;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// Name and version of the JSON form, see `docs/json.md`.
 pub const SCHEMA: &str = "kerntune-comparison/1";
+
+/// How sure the interval of a change is.
+pub const CONFIDENCE: f64 = 0.99;
 
 /// Which kernel, as people and scripts need it; the kernel's own record has the rest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +64,10 @@ pub struct Row {
     pub change_percent: Option<f64>,
     /// The same with the base's second run in the place of the tuned kernel.
     pub aa_percent: Option<f64>,
+    /// Of several runs of each kernel, begun at as many moments: the change lies between these with a confidence of
+    /// [`CONFIDENCE`]. None of one run, or where a run has nothing of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_percent: Option<[f64; 2]>,
     within_noise: bool,
 }
 
@@ -106,12 +114,37 @@ impl Row {
             tuned,
             change_percent: percent(base, tuned),
             aa_percent: percent(base, base_again),
+            interval_percent: None,
             within_noise,
         }
     }
 
-    /// Whether the change is not larger than the A/A difference: `*` in tables. Two equal
-    /// figures are.
+    /// The means of several runs in the place of one.
+    fn average(&mut self, base: &[f64], tuned: &[f64]) {
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let repeats = self.base_again - self.base;
+        (self.base, self.tuned) = (mean(base), mean(tuned));
+        self.base_again = self.base + repeats;
+        self.change_percent = percent(self.base, self.tuned);
+        self.aa_percent = percent(self.base, self.base_again);
+        let ratio = Ratio::new(base, tuned).ok().filter(|_| base.iter().chain(tuned).all(|value| *value > 0.0));
+        let is_apart = match ratio.map(|ratio| ratio.interval(CONFIDENCE)) {
+            Some(interval) => {
+                self.interval_percent = Some([interval.low, interval.high].map(|end| 100.0 * (end - 1.0)));
+                !interval.contains(1.0)
+            }
+            // There is no ratio to nothing: that all of one are below all of the other is all that can be said.
+            None => {
+                let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
+                let most = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                most(base) < least(tuned) || most(tuned) < least(base)
+            }
+        };
+        self.within_noise = !is_apart || (self.tuned - self.base).abs() <= repeats.abs();
+    }
+
+    /// Whether the change is not larger than the A/A difference, or of several runs not told from nothing: `*` in tables. Two
+    /// equal figures are.
     pub fn within_noise(&self) -> bool {
         self.within_noise
     }
@@ -213,6 +246,9 @@ pub struct Comparison {
     pub base: KernelRef,
     /// The kernel in question.
     pub tuned: KernelRef,
+    /// Runs of each kernel, begun at as many moments: figures are means if there are several.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub runs: usize,
     /// Per operation in the order of the base run, then [`TOTAL`]; each with the same metrics.
     pub rows: Vec<Row>,
     /// Operations that are not in every run.
@@ -275,7 +311,48 @@ impl Comparison {
         }
         rows.extend(Row::all([&base.total, &base_again.total, &tuned.total], costs));
         let Labels { workload, machine, model, base, tuned, .. } = labels;
-        Ok(Self { schema: Schema, workload, machine, model, base, tuned, rows, missing, unequal_work })
+        Ok(Self { schema: Schema, workload, machine, model, base, tuned, runs: 1, rows, missing, unequal_work })
+    }
+
+    /// Compares several runs of each kernel, begun at as many moments; `base_again` is the first of the base kernel once more. What is
+    /// not done in all of them has no rows. Of one run each it is [`Comparison::new`].
+    pub fn of_runs(
+        base: &[Measurement],
+        base_again: &Measurement,
+        tuned: &[Measurement],
+        labels: Labels,
+    ) -> Result<Self> {
+        let ([first, ..], [other, ..]) = (base, tuned) else { return Err(Error::NothingMeasured) };
+        let costs = labels.costs;
+        let mut comparison = Self::new(first, base_again, other, labels)?;
+        if base.len().min(tuned.len()) < 2 {
+            return Ok(comparison);
+        }
+        comparison.runs = base.len();
+        let value = |run: &Measurement, operation: &str, metric: Metric| -> Option<f64> {
+            let is_total = operation == TOTAL;
+            let of = if is_total { Some(&run.total) } else { run.operation(operation) }?;
+            let sum = metric.count(of).map(|sum| sum as f64).or_else(|| metric.computed(of, costs.as_ref()?))?;
+            Some(if is_total { sum } else { sum / of.operations as f64 })
+        };
+        let all = |runs: &[Measurement], row: &Row| -> Option<Vec<f64>> {
+            runs.iter().map(|run| value(run, &row.operation, row.metric)).collect()
+        };
+        let mut absent = Vec::new();
+        comparison.rows.retain_mut(|row| match [base, tuned].map(|runs| all(runs, row)) {
+            [Some(base), Some(tuned)] => {
+                row.average(&base, &tuned);
+                true
+            }
+            [base, _] => {
+                let run = if base.is_none() { Run::Base } else { Run::Tuned };
+                absent.push(Missing { operation: row.operation.clone(), runs: vec![run] });
+                false
+            }
+        });
+        absent.dedup();
+        comparison.missing.extend(absent);
+        Ok(comparison)
     }
 
     /// The row of an operation (or [`TOTAL`]) and a metric.
@@ -305,6 +382,16 @@ impl Comparison {
     pub fn from_json(text: &str) -> Result<Self> {
         Ok(serde_json::from_str(text)?)
     }
+}
+
+fn one() -> usize {
+    1
+}
+
+/// Whether to leave it out, as it was before there could be several.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(runs: &usize) -> bool {
+    *runs == 1
 }
 
 /// [`SCHEMA`] when written, and nothing else when read.

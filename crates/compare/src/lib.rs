@@ -8,7 +8,8 @@
 //!
 //! On an exact machine there is nothing to average: a run repeats to the instruction, and what
 //! does not repeat shows in the A/A difference. A change that is not larger than the A/A
-//! difference says nothing ([`Row::within_noise`], `*` in tables).
+//! difference says nothing ([`Row::within_noise`], `*` in tables). What repeats can be chance all the same:
+//! [`Comparison::of_runs`] takes runs that begin at several moments, and says between what a change lies.
 //!
 //! ```
 //! use kerntune_compare::{Comparison, KernelRef, Labels, Measurement, Metric, RegionFigures, Verdict};
@@ -45,7 +46,7 @@ mod metric;
 pub mod number;
 mod verdict;
 
-pub use comparison::{Comparison, KernelRef, Labels, Missing, Row, Run, UnequalWork, SCHEMA};
+pub use comparison::{Comparison, KernelRef, Labels, Missing, Row, Run, UnequalWork, CONFIDENCE, SCHEMA};
 pub use measurement::{Measurement, RegionFigures, TOTAL};
 pub use metric::{Better, Costs, EventCosts, Metric, ModelEvents, OperationCounters};
 pub use verdict::{Outcome, Verdict};

@@ -8,15 +8,17 @@ use kerntune_compare::{number, Comparison, KernelRef, Metric, Row, Verdict, TOTA
 /// Verdict, both kernels, one line per operation and metric, legend.
 pub fn table(comparison: &Comparison, style: Style) -> String {
     let mut out = head(comparison, style);
-    let mut table = Columns::new([
+    let several = comparison.runs > 1;
+    let mut heads = vec![
         ("operation", Side::Left),
         ("metric", Side::Left),
         ("base", Side::Right),
         ("tuned", Side::Right),
         ("change % ", Side::Right),
-        ("A/A %", Side::Right),
-        ("unit", Side::Left),
-    ]);
+    ];
+    heads.extend(several.then_some(("99 % interval", Side::Right)));
+    heads.extend([("A/A %", Side::Right), ("unit", Side::Left)]);
+    let mut table = Columns::with(heads);
     let mut last = "";
     for row in &comparison.rows {
         let first = row.operation != last;
@@ -24,15 +26,17 @@ pub fn table(comparison: &Comparison, style: Style) -> String {
             table.gap();
         }
         last = &row.operation;
-        table.row([
+        let mut cells = vec![
             if first { Cell(printable(&row.operation), Role::Head) } else { "".into() },
             row.metric.title().into(),
             number::figure(row.base).into(),
             number::figure(row.tuned).into(),
             Cell(starred(row, change(row, 2)), role(row)),
-            aa(row).into(),
-            Cell(format!("{}{}", row.unit, if row.model { ", model" } else { "" }), Role::Faint),
-        ]);
+        ];
+        cells.extend(several.then(|| interval(row).into()));
+        let unit = format!("{}{}", row.unit, if row.model { ", model" } else { "" });
+        cells.extend([aa(row).into(), Cell(unit, Role::Faint)]);
+        table.row_of(cells);
     }
     out.push_str(&table.render(style));
     out.push('\n');
@@ -106,11 +110,16 @@ pub(crate) fn describe(kernel: &KernelRef) -> String {
 
 fn legend(comparison: &Comparison, style: Style) -> String {
     let mut lines = Vec::new();
+    if comparison.runs > 1 {
+        let runs = comparison.runs;
+        lines.push(format!("Means of {runs} runs of each kernel, begun at {runs} moments (--runs)."));
+    }
     if comparison.rows.iter().any(Row::within_noise) {
-        lines.push(
-            "*      not larger than the A/A difference (a second run of the base kernel against its first)"
-                .into(),
-        );
+        let noise = match comparison.runs {
+            1 => "*      not larger than the A/A difference (a second run of the base kernel against its first)",
+            _ => "*      not told from nothing: 0 is in the interval, in which the change is with 99 % confidence",
+        };
+        lines.push(noise.into());
     }
     if comparison.rows.iter().any(|row| row.model) {
         lines.push(format!("model  figures of a front-end model, {}", model_name(comparison)));
@@ -157,6 +166,14 @@ pub(crate) fn change(row: &Row, decimals: usize) -> String {
 /// `-11.8 %`, or `from 0` where the base is 0.
 pub(crate) fn change_unit(row: &Row) -> String {
     row.change_percent.map_or("from 0".into(), |percent| format!("{} %", number::change(percent, 1)))
+}
+
+/// Between what the change lies: `-7.1 to -6.6`; nothing where that is not known.
+pub(crate) fn interval(row: &Row) -> String {
+    row.interval_percent.map_or(String::new(), |ends| {
+        let [low, high] = ends.map(|end| number::change(end, 2));
+        format!("{low} to {high}")
+    })
 }
 
 /// The A/A difference: `0`, `0.02`, `from 0` where the base's first run has 0 and its second not.

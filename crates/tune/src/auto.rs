@@ -305,7 +305,7 @@ fn harm(
     workload: &Workload,
     model: &Model,
 ) -> Result<HeldOut> {
-    let comparison = compare(session, base, best, workload, model)?.comparison;
+    let comparison = compare(session, base, best, workload, model, 1)?.comparison;
     let harmed = comparison.operations().filter_map(|operation| {
         let change = comparison.row(operation, Metric::PathLength)?.change_percent?;
         (change > HARM).then(|| (operation.to_string(), change))

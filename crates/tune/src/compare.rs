@@ -1,6 +1,7 @@
 //! Two kernels on the exact machine, the base kernel twice.
 
 use crate::model::Model;
+use crate::moment::later;
 use crate::record::{record, Capture, RecordRequest, Recorded, Repeat};
 use crate::{Result, Session};
 use kerntune_compare::{Comparison, KernelRef, Labels, Measurement};
@@ -44,29 +45,43 @@ pub fn from_recordings(
     model: &Model,
 ) -> Result<Comparison> {
     let [base, again, tuned] = recordings.map(|recorded| measurement(&recorded.path));
-    let labels = Labels {
+    Ok(Comparison::new(&base?, &again?, &tuned?, labels(kernels, workload, model))?)
+}
+
+fn labels([base, tuned]: [&Kernel; 2], workload: &Workload, model: &Model) -> Labels {
+    Labels {
         workload: workload.name.clone(),
         machine: crate::record::MACHINE.into(),
         model: model.name.clone(),
         costs: model.costs,
-        base: kernel_ref(kernels[0]),
-        tuned: kernel_ref(kernels[1]),
-    };
-    Ok(Comparison::new(&base?, &again?, &tuned?, labels)?)
+        base: kernel_ref(base),
+        tuned: kernel_ref(tuned),
+    }
 }
 
-/// All of it: what was recorded before is used again.
+/// All of it, with `runs` runs of each kernel that begin at as many moments: what was recorded before is used again. The
+/// recordings of [`Compared`] are those of the first.
 pub fn compare(
     session: &Session,
     base: &Kernel,
     tuned: &Kernel,
     workload: &Workload,
     model: &Model,
+    runs: u32,
 ) -> Result<Compared> {
     let first = measure(session, base, workload, model, 0)?;
     let again = measure(session, base, workload, model, 1)?;
     let other = measure(session, tuned, workload, model, 0)?;
-    let comparison = from_recordings([base, tuned], [&first, &again, &other], workload, model)?;
+    let (mut of_base, mut of_tuned) = (vec![measurement(&first.path)?], vec![measurement(&other.path)?]);
+    for moment in 1..runs {
+        let workload = later(workload, moment);
+        // In turn, so that an interrupted comparison has as many of both.
+        for (kernel, of) in [(base, &mut of_base), (tuned, &mut of_tuned)] {
+            of.push(measurement(&measure(session, kernel, &workload, model, 0)?.path)?);
+        }
+    }
+    let labels = labels([base, tuned], workload, model);
+    let comparison = Comparison::of_runs(&of_base, &measurement(&again.path)?, &of_tuned, labels)?;
     Ok(Compared { comparison, base: first, tuned: other })
 }
 

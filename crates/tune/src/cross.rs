@@ -71,7 +71,7 @@ pub fn cross(
     for (tuned_for, optimized) in &tuned {
         let mut cells = Vec::new();
         for running in workloads {
-            let compared = compare(session, &optimized.base, &optimized.tuned, running, model)?;
+            let compared = compare(session, &optimized.base, &optimized.tuned, running, model, 1)?;
             cells.push(Cell {
                 running: running.name.clone(),
                 changes: changes(&compared.comparison),

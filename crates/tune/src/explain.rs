@@ -72,7 +72,7 @@ pub fn explain(
     workload: &Workload,
     model: &Model,
 ) -> Result<Explained> {
-    let compared = compare(session, kernels[0], kernels[1], workload, model)?;
+    let compared = compare(session, kernels[0], kernels[1], workload, model, 1)?;
     let profiles = [Profile::load(&compared.base.path)?, Profile::load(&compared.tuned.path)?];
     let images = [Image::of(kernels[0], &profiles[0])?, Image::of(kernels[1], &profiles[1])?];
     Ok(take_apart(kernels, &workload.name, [&profiles[0], &profiles[1]], &images))

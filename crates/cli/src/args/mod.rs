@@ -37,6 +37,7 @@ use crate::{export, import, report};
 use clap::{Args, Parser, Subcommand};
 use kerntune_kernel::{Arch, ObjectFlags, Source};
 use kerntune_tune::{model, Recipe, RecipeOptions};
+use kerntune_tune::MOST_RUNS;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -550,6 +551,10 @@ pub struct Compare {
     pub model: Model,
     #[command(flatten)]
     pub cpus: Cpus,
+    /// Runs of each kernel, begun at as many moments: where processes wait for each other, another moment takes another path
+    #[arg(long, default_value_t = 1, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]
+    pub runs: u32,
     /// Write the comparison as a self-contained page, too
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

@@ -3,7 +3,8 @@
 use super::{Build, Cpus, Json, Model, MOST_MINUTES};
 use clap::Args;
 use kerntune_compare::{Metric, TOTAL};
-use kerntune_tune::trial::{LOOKS, MOST_RUNS};
+use kerntune_tune::trial::LOOKS;
+use kerntune_tune::MOST_RUNS;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]

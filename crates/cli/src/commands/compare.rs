@@ -19,7 +19,7 @@ pub fn run(global: &Global, options: &Compare, output: &Output) -> Result<Exit, 
     let base = kerntune_kernel::find(&work, &options.base)?;
     let tuned = kerntune_kernel::find(&work, &options.tuned)?;
     let session = Session::new(&work, output.progress())?;
-    let compared = compare(&session, &base, &tuned, &workload, &model)?;
+    let compared = compare(&session, &base, &tuned, &workload, &model, options.runs)?;
     if let Some(html) = &html {
         let page = report(&HtmlInput {
             title: &format!(

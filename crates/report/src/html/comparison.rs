@@ -2,7 +2,7 @@
 
 use super::chart::{capitalised, charts, kind, star};
 use super::{minus, model_tag, scroll};
-use crate::comparison::{aa, change_unit, model_name};
+use crate::comparison::{aa, change_unit, interval, model_name};
 use kerntune_compare::{number, Comparison, Metric, Row, Verdict, TOTAL};
 use maud::{html, Markup};
 
@@ -94,6 +94,7 @@ fn cells(row: &Row, largest: f64) -> Markup {
         td class={ "delta " (kind) } data-v=(text(row.change_percent)) {
             i class=(kind) style=(format!("width:{width:.0}%")) {}
             b { (minus(&change_unit(row))) span.star { (star(row)) } }
+            @if row.interval_percent.is_some() { " " small { (minus(&interval(row))) } }
         }
         td.quiet data-v=(text(row.aa_percent.map(f64::abs))) { (aa(row)) }
     }
@@ -104,7 +105,15 @@ fn legend(comparison: &Comparison) -> Markup {
         dl.legend {
             @if comparison.rows.iter().any(Row::within_noise) {
                 dt { "*" }
-                dd { "The change is not larger than the A/A difference: it says nothing." }
+                @if comparison.runs > 1 { dd { "The interval has 0 in it: the change is not told from nothing." } }
+                @else { dd { "The change is not larger than the A/A difference: it says nothing." } }
+            }
+            @if comparison.runs > 1 {
+                dt { "runs" }
+                dd {
+                    "Means of " (comparison.runs) " runs of each kernel, begun at as many moments; the change lies in the interval below it with a "
+                    "confidence of 99 %."
+                }
             }
             dt { "A/A" }
             dd { "A second run of the base kernel against its first: what does not repeat." }

@@ -10,15 +10,14 @@
 mod change;
 mod judge;
 mod keep;
-mod moment;
 
 pub use change::{parse, Change, MOST};
 pub use judge::{Set, Verdict};
 pub use keep::keep;
-pub use moment::MOST_RUNS;
 
 use crate::compare::{from_recordings, measure};
 use crate::model::Model;
+use crate::moment;
 use crate::record::Recorded;
 use crate::selftest::{agree, selftest, SelfTest};
 use crate::tune::{tune, TuneRequest};

@@ -176,3 +176,39 @@ fn covered(session: &Session, kernel: &Kernel, workload: &Workload, run: &str) -
         recorded => recorded,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn of_what_is_little_used_stays_what_is_used_within_it() {
+        let dir = tempfile::tempdir().unwrap();
+        // NET has SIX and UNIX within it; six/proc.o hangs on PROC as well, which is used.
+        for (path, text) in [
+            ("Kbuild", "obj-$(CONFIG_NET) += net/\nobj-$(CONFIG_PROC) += proc.o\n"),
+            ("net/Makefile", "obj-y += core.o\nobj-$(CONFIG_SIX) += six/\nobj-$(CONFIG_UNIX) += unix.o\n"),
+            ("net/six/Makefile", "obj-y += six.o\nobj-$(CONFIG_PROC) += proc.o\n"),
+        ] {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let files = ["net/core.c", "net/six/six.c", "net/six/proc.c", "net/unix.c", "proc.c"];
+        let gates = Gates::read(dir.path(), "x86", files);
+        let built_in: Options = ["NET", "SIX", "UNIX", "PROC"].map(String::from).into();
+        let counts: BTreeMap<String, Count> = files
+            .iter()
+            .zip([(100, 2), (80, 4), (4, 4), (10, 6), (10, 8)])
+            .map(|(file, (all, ran))| ((*file).to_string(), Count { all, ran }))
+            .collect();
+        let used = used(&gates, &built_in, &counts);
+        let count = |option: &str| (used[option].all.all, used[option].all.ran, used[option].own.all);
+        assert_eq!((count("NET"), count("SIX"), count("PROC")), ((194, 16, 100), (84, 8, 80), (14, 12, 14)));
+        assert_eq!(unused(&used, 0.0), BTreeSet::new());
+        // SIX and NET are little used; UNIX, within NET, is used.
+        assert_eq!(unused(&used, 10.0), ["net/core.c", "net/six/proc.c", "net/six/six.c"].into());
+        assert_eq!(unused(&used, 9.0), ["net/core.c"].into());
+    }
+}

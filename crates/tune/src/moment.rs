@@ -17,7 +17,7 @@ const TAIL: f64 = 0.005;
 pub const MOST_RUNS: u32 = 30;
 
 /// The workload so many moments later; 0 is as it is.
-pub(super) fn later(workload: &Workload, moment: u32) -> Workload {
+pub(crate) fn later(workload: &Workload, moment: u32) -> Workload {
     let mut workload = workload.clone();
     if moment > 0 {
         let word = "x".repeat(LETTERS * moment as usize);
@@ -27,14 +27,14 @@ pub(super) fn later(workload: &Workload, moment: u32) -> Workload {
 }
 
 /// By how much the values differ at most.
-pub(super) fn range(values: &[f64]) -> f64 {
+pub(crate) fn range(values: &[f64]) -> f64 {
     let of = |choose: fn(f64, f64) -> f64, from| values.iter().copied().fold(from, choose);
     (of(f64::max, f64::NEG_INFINITY) - of(f64::min, f64::INFINITY)).max(0.0)
 }
 
 /// What the means of two sets of `runs` runs differ by at most where nothing is changed, in 99 of 100 cases; `values` are some
 /// runs of one of them. 0 of fewer than two.
-pub(super) fn noise(values: &[f64], runs: u32) -> f64 {
+pub(crate) fn noise(values: &[f64], runs: u32) -> f64 {
     if values.len() < 2 {
         return 0.0;
     }

@@ -96,7 +96,7 @@ const SELFTEST: Program = Program {
 };
 
 /// What workloads may run.
-const PROGRAMS: [Program; 14] = [
+const PROGRAMS: [Program; 15] = [
     suite!("rr", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "rr.c"),
     suite!("paths", &[], "paths.c"),
     SELFTEST,
@@ -115,6 +115,7 @@ const PROGRAMS: [Program; 14] = [
     suite!("netperf", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "netperf.c"),
     suite!("osbench", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "osbench.c"),
     suite!("ipc", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "ipc.c"),
+    suite!("operations", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "operations.c"),
     suite!(
         "batched",
         &["--check", "--iterations", "--only", "--scale"],

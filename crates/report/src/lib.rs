@@ -13,6 +13,7 @@
 //! - [`graph`]: gprof's call graph; text and JSON.
 //! - [`subsystems`]: time by part of the kernel; text and JSON.
 //! - [`diff`]: two profiles side by side; text and JSON.
+//! - [`path_length`]: what makes an operation's path longer in another kernel, by call path; text and JSON.
 //! - [`mod@characterise`]: what a workload is like, and how alike two are; text, JSON and HTML.
 //! - [`names`]: a function by its name.
 //! - [`html`]: all of it on one self-contained page.
@@ -49,6 +50,7 @@ pub mod markdown;
 pub mod names;
 pub mod paper;
 pub mod path;
+pub mod path_length;
 pub mod prediction;
 pub mod reports;
 mod sampled;
@@ -158,6 +160,15 @@ pub enum Error {
     /// Nothing to divide by.
     #[error("there are no operations to compare by: leave out --per-operation, or choose a --region that counts them")]
     NoOperations,
+    /// No operations, so no path length.
+    #[error("there are no operations, so that there is no path length: choose a --region that counts them, or see `report A diff B --paths`")]
+    NothingPerOperation,
+    /// Times of a profile that are not instructions.
+    #[error("profile {profile} is not exact, so that its times are not instructions: see `report A diff B --paths`")]
+    NotExact {
+        /// The profile.
+        profile: String,
+    },
     /// Parts of a difference that do not sum to it: an error of kerntune's.
     #[error("the parts of the difference sum to {parts} ns and not to {whole} ns: please report this")]
     Sum {

@@ -1,0 +1,136 @@
+//! What makes an operation's path longer in one kernel than in another, by call path.
+//!
+//! `diff --paths` takes each path as it is, so that a frame more or less makes every path below it another one. Here paths that
+//! differ by a frame are one: a function that the other kernel does not have counts as its caller, and so does one
+//! through which one kernel calls what the other calls without it. Either is named beside the caller. Every kernel
+//! instruction is at one path, and paths sum to the path length of both; what they lack is checked to be 0.
+
+mod align;
+mod json;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use json::{json, SCHEMA};
+pub use text::text;
+
+use crate::view::scope;
+use crate::{Error, Result};
+use align::{Aligned, Place};
+use kerntune_profile::{difference_within, Difference, PathLabel, Profile};
+
+/// What of it is wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Only the regions of this name, in both; all if none.
+    pub region: Option<String>,
+    /// Rows of the table of single paths; all if none.
+    pub top: Option<usize>,
+    /// Least change, in per cent of the first kernel's path length, of what has a line of its own in the tree.
+    pub min_percent: f64,
+}
+
+/// Both, laid over each other.
+struct Found {
+    difference: Difference,
+    aligned: Aligned,
+    /// Operations of both; none is 0.
+    operations: [i128; 2],
+    /// Kernel instructions of both.
+    whole: [i128; 2],
+}
+
+fn find(profiles: [&Profile; 2], options: &Options) -> Result<Found> {
+    let region = options.region.as_deref();
+    let scopes = [scope(profiles[0], region)?, scope(profiles[1], region)?];
+    if let Some(profile) = profiles.iter().find(|profile| !profile.manifest.exact) {
+        return Err(Error::NotExact { profile: profile.manifest.id.clone() });
+    }
+    let difference = difference_within(profiles, [&scopes[0], &scopes[1]]);
+    let operations = difference.totals.map(|whole| i128::from(whole.operations));
+    if operations.contains(&0) {
+        return Err(Error::NothingPerOperation);
+    }
+    let whole = difference.totals.map(|whole| i128::from(whole.kernel_instructions));
+    let mut aligned = Aligned::new(profiles, &difference);
+    // A path is user code's from where the kernel's last function ends: the recorder counted how much of that is the kernel's.
+    let user_instructions = [0, 1].map(|side| {
+        let regions = &profiles[side].tables.regions;
+        let counted =
+            |region: &u32| regions.get(*region as usize).map(|row| i128::from(row.user_instructions.get()));
+        scopes[side].outermost().iter().filter_map(counted).sum::<i128>()
+    });
+    aligned.add_way_back([0, 1].map(|side| aligned.user[side] - user_instructions[side]));
+    // A row that is lost in joining does not go unseen: the whole is not from the paths.
+    let sums = [0, 1].map(|side| {
+        let own = aligned.places.iter().map(|place| place.instructions()[side]);
+        own.sum::<i128>()
+    });
+    if let Some(side) = [0, 1].into_iter().find(|side| sums[*side] != whole[*side]) {
+        return Err(Error::Sum { parts: sums[side], whole: whole[side] });
+    }
+    sort(&mut aligned, operations);
+    Ok(Found { difference, aligned, operations, whole })
+}
+
+/// Children in the order of how much they change an operation.
+fn sort(aligned: &mut Aligned, operations: [i128; 2]) {
+    let key: Vec<(std::cmp::Reverse<u128>, usize)> = aligned
+        .places
+        .iter()
+        .enumerate()
+        .map(|(at, place)| (std::cmp::Reverse(weight(place.elapsed, operations)), at))
+        .collect();
+    aligned.roots.sort_by_key(|at| key[*at]);
+    aligned.places.iter_mut().for_each(|place| place.children.sort_by_key(|at| key[*at]));
+}
+
+/// In the order of the change per operation, exactly: b/m − a/n has the order of bn − am.
+fn weight([a, b]: [i128; 2], operations: [i128; 2]) -> u128 {
+    (b * operations[0] - a * operations[1]).unsigned_abs()
+}
+
+impl Found {
+    /// The places in preorder with their depths, those with the greatest change first among siblings.
+    fn in_order(&self) -> Vec<(usize, usize)> {
+        let mut out = Vec::with_capacity(self.aligned.places.len());
+        let mut next: Vec<(usize, usize)> = self.aligned.roots.iter().rev().map(|root| (*root, 0)).collect();
+        while let Some((at, depth)) = next.pop() {
+            out.push((at, depth));
+            next.extend(self.aligned.places[at].children.iter().rev().map(|child| (*child, depth + 1)));
+        }
+        out
+    }
+
+    /// The change per operation of a pair of sums.
+    fn change(&self, [a, b]: [i128; 2]) -> f64 {
+        b as f64 / self.operations[1] as f64 - a as f64 / self.operations[0] as f64
+    }
+
+    fn name(&self, place: &Place) -> String {
+        match &place.label {
+            PathLabel::Thread(comm) => comm.clone(),
+            PathLabel::Interrupt => "[interrupt]".into(),
+            PathLabel::Idle => "[idle task]".into(),
+            PathLabel::User => "[way back to user code]".into(),
+            PathLabel::Unattributed => "[unattributed]".into(),
+            PathLabel::Function(row) => self.function(*row),
+        }
+    }
+
+    fn function(&self, row: usize) -> String {
+        self.difference.functions.get(row).map_or(String::new(), |function| function.name.clone())
+    }
+
+    /// Names from the root.
+    fn path(&self, at: usize) -> Vec<String> {
+        let mut names = Vec::new();
+        let mut next = Some(at);
+        while let Some(place) = next.and_then(|at| self.aligned.places.get(at)) {
+            names.push(self.name(place));
+            next = place.parent;
+        }
+        names.reverse();
+        names
+    }
+}

@@ -1,0 +1,266 @@
+use super::align::{Part, Why};
+use super::*;
+use kerntune_profile::{
+    Address, FunctionIndex, How, Instructions, KernelId, Manifest, Nanoseconds, PathKind, PathNode,
+    RegionStats, Symbol, Tables,
+};
+use proptest::prelude::*;
+
+const ROOT: u32 = PathNode::ROOT;
+const OPERATIONS: u64 = 10;
+
+/// Parent, kind, function by its number, calls, instructions.
+type Node = (u32, PathKind, u32, u64, u64);
+
+/// A profile of a kernel that has these functions and took these paths.
+fn profile(functions: &[&str], paths: &[Node]) -> Profile {
+    let symbol = |(at, name): (usize, &&str)| Symbol {
+        function: FunctionIndex(at as u32),
+        name: name.to_string(),
+        address: Address(at as u64),
+        size: 1,
+        file: None,
+        module: None,
+    };
+    let path = |(at, &(parent, kind, function, calls, net)): (usize, &Node)| PathNode {
+        region: 0,
+        path: at as u32,
+        parent,
+        kind,
+        comm: if kind == PathKind::Thread { "server".into() } else { String::new() },
+        function: FunctionIndex(function),
+        how: How::Call,
+        calls,
+        net_ns: Nanoseconds(net),
+        taken_branches: 0,
+        l1i_misses: 0,
+        itlb_misses: 0,
+    };
+    let sum = |kind: fn(PathKind) -> bool| -> u64 {
+        paths.iter().filter(|node| kind(node.1)).map(|node| node.4).sum()
+    };
+    let (busy, user) = (sum(|_| true), sum(|kind| kind == PathKind::User));
+    let region = RegionStats {
+        region: 0,
+        name: "r".into(),
+        begin_ns: Nanoseconds(0),
+        elapsed_ns: Nanoseconds(busy),
+        busy_ns: Nanoseconds(busy),
+        idle_ns: Nanoseconds(0),
+        user_ns: Nanoseconds(user),
+        unattributed_ns: Nanoseconds(0),
+        operations: OPERATIONS,
+        depth: 0,
+        kernel_instructions: Instructions(busy - user),
+        user_instructions: Instructions(user),
+        kernel_taken_branches: 0,
+        user_taken_branches: 0,
+        kernel_l1i_misses: 0,
+        user_l1i_misses: 0,
+        kernel_itlb_misses: 0,
+        user_itlb_misses: 0,
+    };
+    let tables = Tables {
+        symbols: functions.iter().enumerate().map(symbol).collect(),
+        paths: paths.iter().enumerate().map(path).collect(),
+        regions: vec![region],
+        ..Tables::default()
+    };
+    let mut manifest = Manifest::new("p", KernelId::default(), "w", "emulator");
+    manifest.exact = true;
+    Profile { manifest, tables }
+}
+
+fn options() -> Options {
+    Options { region: None, top: None, min_percent: 0.0 }
+}
+
+/// `path: own [parts] within`, without what did not happen.
+fn shown(found: &Found) -> Vec<String> {
+    let part = |part: &Part| {
+        let why = if part.why == Why::Between { " between" } else { "" };
+        format!(" {}{why}@{} {}", found.function(part.row), ["A", "B"][part.side], part.instructions)
+    };
+    let line = |(at, _): (usize, usize)| {
+        let place = &found.aligned.places[at];
+        let parts: String = place.parts.iter().map(part).collect();
+        let [own, within] = [place.instructions(), place.elapsed].map(|[a, b]| format!("{a}→{b}"));
+        format!("{}: {own} of {within}{parts}", found.path(at).join(" "))
+    };
+    let mut lines: Vec<String> = found.in_order().into_iter().map(line).collect();
+    lines.retain(|line| !line.starts_with("[way back to user code]: 0→0 of 0→0"));
+    lines.sort();
+    lines
+}
+
+#[test]
+fn a_function_that_moved_into_its_caller_is_a_part_of_it() {
+    use PathKind::{Function, Thread, User};
+    let a = profile(
+        &["read", "copy", "check"],
+        &[
+            (ROOT, Thread, 0, 0, 0),
+            (0, Function, 0, 5, 100),
+            (1, Function, 2, 5, 30),
+            (2, Function, 1, 7, 20),
+        ],
+    );
+    // `check` is inlined, and what it called is called by `read`.
+    let b = profile(
+        &["copy", "read"],
+        &[(ROOT, Thread, 0, 0, 0), (0, Function, 1, 5, 125), (1, Function, 0, 7, 21), (0, User, 0, 0, 999)],
+    );
+    let found = find([&a, &b], &options()).unwrap();
+    assert_eq!(
+        shown(&found),
+        [
+            "server read copy: 20→21 of 20→21",
+            "server read: 130→125 of 150→146 check@A 30",
+            "server: 0→0 of 150→146",
+        ]
+    );
+    assert_eq!(found.whole, [150, 146]);
+    let text = text(&a, &b, &options(), crate::Style::PLAIN).unwrap();
+    assert!(text.contains("read (A: + check 3.00)"), "{text}");
+    let rest = text.lines().find(|line| line.ends_with("  rest")).unwrap();
+    assert_eq!(rest.split_whitespace().collect::<Vec<_>>(), ["0", "0", "0.0", "0.00", "rest"]);
+}
+
+#[test]
+fn a_function_that_the_other_kernel_calls_without_is_passed_through() {
+    use PathKind::{Function, Interrupt, Thread};
+    let names = ["send", "queue", "xmit", "free"];
+    let a = profile(
+        &names,
+        &[(ROOT, Thread, 0, 0, 0), (0, Function, 0, 5, 10), (1, Function, 2, 5, 50), (2, Function, 3, 1, 4)],
+    );
+    let b = profile(
+        &names,
+        &[
+            (ROOT, Thread, 0, 0, 0),
+            (0, Function, 0, 5, 11),
+            (1, Function, 1, 5, 6),
+            (2, Function, 2, 5, 40),
+            (3, Function, 3, 1, 5),
+            (2, Function, 3, 1, 2),
+            (ROOT, Interrupt, 0, 0, 0),
+            (6, Function, 1, 1, 3),
+        ],
+    );
+    assert_eq!(
+        shown(&find([&a, &b], &options()).unwrap()),
+        [
+            "[interrupt] queue: 0→3 of 0→3",
+            "[interrupt]: 0→0 of 0→3",
+            "server send free: 0→2 of 0→2",
+            "server send xmit free: 4→5 of 4→5",
+            "server send xmit: 50→40 of 54→45",
+            "server send: 10→17 of 64→64 queue between@B 6",
+            "server: 0→0 of 64→64",
+        ]
+    );
+}
+
+/// A function that does more than to call the same is a path of its own.
+#[test]
+fn what_does_something_of_its_own_is_not_passed_through() {
+    use PathKind::{Function, Thread};
+    let names = ["send", "queue", "xmit"];
+    let a = profile(&names, &[(ROOT, Thread, 0, 0, 0), (0, Function, 0, 5, 10), (1, Function, 2, 5, 50)]);
+    let b = profile(
+        &names,
+        &[(ROOT, Thread, 0, 0, 0), (0, Function, 0, 5, 11), (1, Function, 1, 5, 41), (2, Function, 2, 5, 40)],
+    );
+    assert_eq!(
+        shown(&find([&a, &b], &options()).unwrap()),
+        [
+            "server send queue xmit: 0→40 of 0→40",
+            "server send queue: 0→41 of 0→81",
+            "server send xmit: 50→0 of 50→0",
+            "server send: 10→11 of 60→92",
+            "server: 0→0 of 60→92",
+        ]
+    );
+}
+
+#[test]
+fn the_way_back_to_user_code_is_the_kernels() {
+    use PathKind::{Function, Thread, User};
+    let a = profile(&["a"], &[(ROOT, Thread, 0, 0, 0), (0, Function, 0, 5, 10), (0, User, 0, 0, 100)]);
+    let mut b = a.clone();
+    b.tables.regions[0].kernel_instructions = Instructions(13);
+    b.tables.regions[0].user_instructions = Instructions(97);
+    assert_eq!(
+        shown(&find([&a, &b], &options()).unwrap()),
+        ["[way back to user code]: 0→3 of 0→3", "server a: 10→10 of 10→10", "server: 0→0 of 10→10"]
+    );
+}
+
+#[test]
+fn what_is_not_known_is_not_printed() {
+    use PathKind::{Function, Thread};
+    let whole = profile(&["a"], &[(ROOT, Thread, 0, 0, 0), (0, Function, 0, 5, 10)]);
+    let refused = |other: &Profile| find([&whole, other], &options()).map(|_| ()).unwrap_err().to_string();
+    let mut other = whole.clone();
+    other.tables.regions[0].kernel_instructions = Instructions(11);
+    assert_eq!(
+        refused(&other),
+        "the parts of the difference sum to 10 ns and not to 11 ns: please report this"
+    );
+    let mut other = whole.clone();
+    other.tables.regions[0].operations = 0;
+    assert!(refused(&other).starts_with("there are no operations"));
+    let mut other = whole.clone();
+    other.manifest.exact = false;
+    assert!(refused(&other).starts_with("profile p is not exact"));
+}
+
+const NAMES: [&str; 6] = ["a", "b", "b.isra.0", "c", "d", "e"];
+
+fn any_profile() -> impl Strategy<Value = Profile> {
+    let paths = prop::collection::vec((any::<u32>(), 0..6usize, 0..9u32, 0..3u64, 0..50u64), 0..60);
+    (paths, 1..NAMES.len()).prop_map(|(paths, known)| {
+        let node = |(at, (parent, kind, function, calls, net)): (usize, (u32, usize, u32, u64, u64))| {
+            let parent = if at == 0 || parent % 5 == 0 { ROOT } else { parent % at as u32 };
+            (parent, PathKind::ALL[kind], function % known as u32, calls, net)
+        };
+        let paths: Vec<Node> = paths.into_iter().enumerate().map(node).collect();
+        // Another kernel has other functions.
+        profile(&NAMES[NAMES.len() - known..], &paths)
+    })
+}
+
+proptest! {
+    #[test]
+    fn paths_sum_to_the_path_length(a in any_profile(), b in any_profile()) {
+        let found = find([&a, &b], &options()).unwrap();
+        let mut seen = std::collections::BTreeSet::new();
+        for (at, _) in found.in_order() {
+            prop_assert!(seen.insert(at));
+            let place = &found.aligned.places[at];
+            for side in 0..2 {
+                let below = place.children.iter().map(|child| found.aligned.places[*child].elapsed[side]);
+                prop_assert_eq!(place.elapsed[side], place.instructions()[side] + below.sum::<i128>());
+            }
+            let names = place.children.iter().map(|child| found.aligned.places[*child].label.clone());
+            let names: std::collections::HashSet<_> = names.collect();
+            prop_assert_eq!(names.len(), place.children.len());
+        }
+        for (side, profile) in [&a, &b].into_iter().enumerate() {
+            let whole = i128::from(profile.tables.regions[0].kernel_instructions.get());
+            let roots = found.aligned.roots.iter().map(|root| found.aligned.places[*root].elapsed[side]);
+            prop_assert_eq!(roots.sum::<i128>(), whole);
+        }
+        prop_assert!(text(&a, &b, &options(), crate::Style::PLAIN).is_ok());
+        prop_assert!(json(&a, &b, &options()).is_ok());
+    }
+
+    #[test]
+    fn a_profile_is_as_long_as_itself(a in any_profile()) {
+        let found = find([&a, &a], &options()).unwrap();
+        for place in &found.aligned.places {
+            prop_assert_eq!((place.instructions()[0], place.elapsed[0]), (place.instructions()[1], place.elapsed[1]));
+            prop_assert!(place.parts.is_empty());
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! As text: the figures of both, the tree of what changed, and the single paths that changed most.
+
+use super::align::{Part, Place, Why};
+use super::{find, weight, Found, Options};
+use crate::columns::{Cell, Columns, Side};
+use crate::style::{printable, Role, Style};
+use crate::{health, Result};
+use kerntune_compare::number::{change, figure, fixed, grouped};
+use kerntune_profile::{KernelId, Profile};
+
+/// Parts of a place that are named.
+const NAMED: usize = 4;
+/// Frames of a single path that are named, from its end.
+const FRAMES: usize = 6;
+
+/// The figures of both, then what explains the difference.
+///
+/// # Errors
+/// A region that one of them does not have, nothing to divide by, a profile that is not exact; [`crate::Error::Sum`] if the paths do
+/// not sum to the path length: an error of kerntune's.
+pub fn text(base: &Profile, other: &Profile, options: &Options, style: Style) -> Result<String> {
+    let profiles = [base, other];
+    let found = find(profiles, options)?;
+    let mut out = whole(profiles, &found, options).render(style);
+    let heading = format!(
+        "\nBy call path, instructions per operation; what changes it by less than {} % is one line with its siblings",
+        options.min_percent
+    );
+    out += &format!("{}\n{}", style.paint(Role::Head, &heading), tree(&found, options).render(style));
+    let heading = "\nSingle paths, what they do themselves";
+    out += &format!("{}\n{}", style.paint(Role::Head, heading), single(&found, options).render(style));
+    let lines = [
+        "(B: + f 9)  f is a function that B alone has, or calls where A calls directly what is below it (between): it counts as its caller",
+        "[A], [B]  taken in that kernel alone, though both have the function",
+    ];
+    lines.iter().for_each(|line| out += &(style.paint(Role::Faint, line) + "\n"));
+    for (side, profile) in ["A", "B"].into_iter().zip(profiles) {
+        for note in health::notes(profile) {
+            out += &format!("{}  {side}: {}\n", style.paint(Role::Bad, "note"), printable(&note));
+        }
+    }
+    Ok(out)
+}
+
+fn whole(profiles: [&Profile; 2], found: &Found, options: &Options) -> Columns {
+    let mut table = Columns::new([
+        ("", Side::Left),
+        ("A", Side::Right),
+        ("B", Side::Right),
+        ("B - A", Side::Right),
+        ("%", Side::Right),
+    ]);
+    let mut row = |head: &str, texts: [String; 4]| {
+        let [a, b, change, percent] = texts;
+        table.row([Cell(head.into(), Role::Head), a.into(), b.into(), change.into(), percent.into()]);
+    };
+    let text = |of: fn(&Profile) -> String| {
+        [printable(&of(profiles[0])), printable(&of(profiles[1])), String::new(), String::new()]
+    };
+    row("profile", text(|profile| profile.manifest.id.clone()));
+    let kernel = |profile: &Profile| {
+        let KernelId { label, version, .. } = &profile.manifest.kernel;
+        format!("{label} {version}")
+    };
+    row("kernel", text(kernel));
+    row("workload", text(|profile| profile.manifest.workload.clone()));
+    if let Some(region) = &options.region {
+        row("region", [printable(region), printable(region), String::new(), String::new()]);
+    }
+    let operations = found.operations.map(|count| grouped(u64::try_from(count).unwrap_or(u64::MAX)));
+    let [a, b] = operations;
+    row("operations", [a, b, String::new(), String::new()]);
+    let totals = &found.difference.totals;
+    let mut per = |head: &str, values: [i128; 2]| {
+        let [a, b] = [0, 1].map(|side| values[side] as f64 / found.operations[side] as f64);
+        let percent = if a > 0.0 { change(100.0 * (b - a) / a, 2) } else { "-".into() };
+        row(head, [figure(a), figure(b), signed(b - a), percent]);
+    };
+    per("path length, kernel instr./op", found.whole);
+    per("user instr./op", totals.each_ref().map(|whole| i128::from(whole.user_ns.get())));
+    let calls = [0, 1].map(|side| {
+        let own = found.aligned.places.iter().map(|place| {
+            let parts = place.parts.iter().filter(|part| part.side == side).map(|part| part.calls);
+            place.own[side].calls + parts.sum::<i128>()
+        });
+        own.sum::<i128>()
+    });
+    per("calls/op", calls);
+    table
+}
+
+/// With its sign, whole where it is large.
+fn signed(value: f64) -> String {
+    let text = fixed(value, if value.abs() >= 1_000.0 { 0 } else { 1 });
+    match value > 0.0 && text.bytes().any(|byte| matches!(byte, b'1'..=b'9')) {
+        true => format!("+{text}"),
+        false => text,
+    }
+}
+
+/// Columns that both tables have.
+struct Line {
+    table: Columns,
+}
+
+impl Line {
+    fn new(last: &str) -> Self {
+        let heads = [
+            ("A\ninstr./op", Side::Right),
+            ("B\ninstr./op", Side::Right),
+            ("B - A", Side::Right),
+            ("% of A's\nlength", Side::Right),
+            ("calls A\n/op", Side::Right),
+            ("calls B\n/op", Side::Right),
+            (last, Side::Left),
+        ];
+        Self { table: Columns::new(heads) }
+    }
+
+    fn add(&mut self, found: &Found, values: [i128; 2], calls: Option<[i128; 2]>, name: Cell) {
+        let per = |side: usize, value: i128| value as f64 / found.operations[side] as f64;
+        let moved = found.change(values);
+        let role = match moved {
+            change if change < 0.0 => Role::Good,
+            change if change > 0.0 => Role::Bad,
+            _ => Role::Plain,
+        };
+        let whole = per(0, found.whole[0]);
+        let percent = if whole > 0.0 { change(100.0 * moved / whole, 2) } else { "-".into() };
+        let [a, b] = calls.map_or(Default::default(), |calls| {
+            [0, 1].map(|side| if calls[side] == 0 { "0".into() } else { figure(per(side, calls[side])) })
+        });
+        self.table.row([
+            figure(per(0, values[0])).into(),
+            figure(per(1, values[1])).into(),
+            Cell(signed(moved), role),
+            percent.into(),
+            a.into(),
+            b.into(),
+            name,
+        ]);
+    }
+}
+
+/// The tree, without what changes little. Below each line stand its own instructions and its children's, which sum to it.
+fn tree(found: &Found, options: &Options) -> Columns {
+    let mut line = Line::new("path");
+    let least = options.min_percent / 100.0 * found.whole[0] as f64 / found.operations[0] as f64;
+    let large = |at: &usize| found.change(found.aligned.places[*at].elapsed).abs() >= least;
+    // What is still to be written, the next at the end.
+    let mut steps: Vec<(usize, Step)> = Vec::new();
+    let level = |steps: &mut Vec<(usize, Step)>, siblings: &[usize], depth: usize| {
+        let (own, small): (Vec<usize>, Vec<usize>) = siblings.iter().partition(|at| large(at));
+        if !small.is_empty() {
+            steps.push((depth, Step::Small(small)));
+        }
+        steps.extend(own.into_iter().rev().map(|at| (depth, Step::Place(at))));
+    };
+    level(&mut steps, &found.aligned.roots, 0);
+    while let Some((depth, step)) = steps.pop() {
+        let indent = 2 * depth;
+        match step {
+            Step::Place(at) => {
+                let place = &found.aligned.places[at];
+                let name = format!("{:indent$}{}", "", label(found, place));
+                line.add(found, place.elapsed, Some(place.own.map(|own| own.calls)), name.into());
+                if place.children.iter().any(large) {
+                    level(&mut steps, &place.children, depth + 1);
+                    steps.push((depth + 1, Step::Itself(at)));
+                }
+            }
+            Step::Itself(at) => {
+                let own = found.aligned.places[at].instructions();
+                if own != [0, 0] {
+                    line.add(found, own, None, Cell(format!("{:indent$}itself", ""), Role::Faint));
+                }
+            }
+            Step::Small(places) => {
+                let of = |side: usize| places.iter().map(|at| found.aligned.places[*at].elapsed[side]).sum();
+                let what = if places.len() == 1 { "path" } else { "paths" };
+                let name = format!("{:indent$}… {} more {what}", "", grouped(places.len() as u64));
+                line.add(found, [of(0), of(1)], None, Cell(name, Role::Faint));
+            }
+        }
+    }
+    line.add(found, found.whole, None, Cell("total".into(), Role::Head));
+    line.table
+}
+
+/// A line of the tree.
+enum Step {
+    Place(usize),
+    /// What it does itself.
+    Itself(usize),
+    /// With all that is below.
+    Small(Vec<usize>),
+}
+
+/// The places whose own instructions changed most.
+fn single(found: &Found, options: &Options) -> Columns {
+    let mut line = Line::new("path, from its end");
+    let mut places: Vec<usize> = found.in_order().into_iter().map(|(at, _)| at).collect();
+    let key = |at: &usize| {
+        let own = found.aligned.places[*at].instructions();
+        std::cmp::Reverse(weight(own, found.operations))
+    };
+    places.sort_by_key(key);
+    let shown = options.top.unwrap_or(places.len()).min(places.len());
+    let (rows, rest) = places.split_at(shown);
+    for at in rows {
+        let place = &found.aligned.places[*at];
+        let mut names = found.path(*at);
+        names.pop();
+        let mut text = label(found, place);
+        for name in names.iter().rev().take(FRAMES - 1) {
+            text += &format!(" < {}", printable(name));
+        }
+        if names.len() >= FRAMES {
+            text += " < …";
+        }
+        line.add(found, place.instructions(), Some(place.own.map(|own| own.calls)), text.into());
+    }
+    if !rest.is_empty() {
+        let sum = [0, 1]
+            .map(|side| rest.iter().map(|at| found.aligned.places[*at].instructions()[side]).sum::<i128>());
+        let name = format!("{} more paths (--top)", grouped(rest.len() as u64));
+        line.add(found, sum, None, Cell(name, Role::Faint));
+    }
+    // Found to be nothing before anything is written.
+    line.add(found, [0, 0], None, "rest".into());
+    line.add(found, found.whole, None, Cell("total".into(), Role::Head));
+    line.table
+}
+
+/// The name of a place, with the functions that count as it.
+fn label(found: &Found, place: &Place) -> String {
+    let mut text = printable(&found.name(place));
+    if let Some(side) = place.only() {
+        text += [" [A]", " [B]"][side];
+    }
+    let parts: Vec<String> = (0..2).filter_map(|side| parts(found, place, side)).collect();
+    if !parts.is_empty() {
+        text += &format!(" ({})", parts.join("; "));
+    }
+    text
+}
+
+/// The functions of one kernel that count as a place; none if there are none.
+fn parts(found: &Found, place: &Place, side: usize) -> Option<String> {
+    let mut parts: Vec<&Part> = place.parts.iter().filter(|part| part.side == side).collect();
+    parts.sort_by_key(|part| (std::cmp::Reverse(part.instructions), part.row));
+    let per = |instructions: i128| figure(instructions as f64 / found.operations[side] as f64);
+    let name = |part: &&Part| {
+        let through = if part.why == Why::Between { " between" } else { "" };
+        format!("+ {}{through} {}", printable(&found.function(part.row)), per(part.instructions))
+    };
+    let mut names: Vec<String> = parts.iter().take(NAMED).map(name).collect();
+    if let Some(more) = parts.get(NAMED..).filter(|more| !more.is_empty()) {
+        let sum = more.iter().map(|part| part.instructions).sum();
+        names.push(format!("+ {} more {}", more.len(), per(sum)));
+    }
+    (!names.is_empty()).then(|| format!("{}: {}", ["A", "B"][side], names.join(" ")))
+}

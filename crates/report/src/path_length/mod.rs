@@ -7,8 +7,6 @@
 
 mod align;
 mod json;
-#[cfg(test)]
-mod tests;
 mod text;
 
 pub use json::{json, SCHEMA};
@@ -38,6 +36,8 @@ struct Found {
     operations: [i128; 2],
     /// Kernel instructions of both.
     whole: [i128; 2],
+    /// User instructions of both.
+    user: [i128; 2],
 }
 
 fn find(profiles: [&Profile; 2], options: &Options) -> Result<Found> {
@@ -54,13 +54,13 @@ fn find(profiles: [&Profile; 2], options: &Options) -> Result<Found> {
     let whole = difference.totals.map(|whole| i128::from(whole.kernel_instructions));
     let mut aligned = Aligned::new(profiles, &difference);
     // A path is user code's from where the kernel's last function ends: the recorder counted how much of that is the kernel's.
-    let user_instructions = [0, 1].map(|side| {
+    let user = [0, 1].map(|side| {
         let regions = &profiles[side].tables.regions;
         let counted =
             |region: &u32| regions.get(*region as usize).map(|row| i128::from(row.user_instructions.get()));
         scopes[side].outermost().iter().filter_map(counted).sum::<i128>()
     });
-    aligned.add_way_back([0, 1].map(|side| aligned.user[side] - user_instructions[side]));
+    aligned.add_way_back([0, 1].map(|side| aligned.user[side] - user[side]));
     // A row that is lost in joining does not go unseen: the whole is not from the paths.
     let sums = [0, 1].map(|side| {
         let own = aligned.places.iter().map(|place| place.instructions()[side]);
@@ -70,7 +70,7 @@ fn find(profiles: [&Profile; 2], options: &Options) -> Result<Found> {
         return Err(Error::Sum { parts: sums[side], whole: whole[side] });
     }
     sort(&mut aligned, operations);
-    Ok(Found { difference, aligned, operations, whole })
+    Ok(Found { difference, aligned, operations, whole, user })
 }
 
 /// Children in the order of how much they change an operation.

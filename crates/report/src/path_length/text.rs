@@ -70,14 +70,13 @@ fn whole(profiles: [&Profile; 2], found: &Found, options: &Options) -> Columns {
     let operations = found.operations.map(|count| grouped(u64::try_from(count).unwrap_or(u64::MAX)));
     let [a, b] = operations;
     row("operations", [a, b, String::new(), String::new()]);
-    let totals = &found.difference.totals;
     let mut per = |head: &str, values: [i128; 2]| {
         let [a, b] = [0, 1].map(|side| values[side] as f64 / found.operations[side] as f64);
         let percent = if a > 0.0 { change(100.0 * (b - a) / a, 2) } else { "-".into() };
         row(head, [figure(a), figure(b), signed(b - a), percent]);
     };
     per("path length, kernel instr./op", found.whole);
-    per("user instr./op", totals.each_ref().map(|whole| i128::from(whole.user_ns.get())));
+    per("user instr./op", found.user);
     let calls = [0, 1].map(|side| {
         let own = found.aligned.places.iter().map(|place| {
             let parts = place.parts.iter().filter(|part| part.side == side).map(|part| part.calls);
@@ -149,14 +148,18 @@ fn tree(found: &Found, options: &Options) -> Columns {
     let large = |at: &usize| found.change(found.aligned.places[*at].elapsed).abs() >= least;
     // What is still to be written, the next at the end.
     let mut steps: Vec<(usize, Step)> = Vec::new();
-    let level = |steps: &mut Vec<(usize, Step)>, siblings: &[usize], depth: usize| {
+    let level = |steps: &mut Vec<(usize, Step)>, itself: Option<usize>, siblings: &[usize], depth: usize| {
         let (own, small): (Vec<usize>, Vec<usize>) = siblings.iter().partition(|at| large(at));
-        if !small.is_empty() {
-            steps.push((depth, Step::Small(small)));
+        let of_itself = itself.map_or([0, 0], |at| found.aligned.places[at].instructions());
+        let apart = itself.filter(|_| found.change(of_itself).abs() >= least && of_itself != [0, 0]);
+        let small = Step::Small(itself.filter(|_| apart.is_none() && of_itself != [0, 0]), small);
+        if !matches!(&small, Step::Small(None, small) if small.is_empty()) {
+            steps.push((depth, small));
         }
         steps.extend(own.into_iter().rev().map(|at| (depth, Step::Place(at))));
+        steps.extend(apart.map(|at| (depth, Step::Itself(at))));
     };
-    level(&mut steps, &found.aligned.roots, 0);
+    level(&mut steps, None, &found.aligned.roots, 0);
     while let Some((depth, step)) = steps.pop() {
         let indent = 2 * depth;
         match step {
@@ -165,21 +168,29 @@ fn tree(found: &Found, options: &Options) -> Columns {
                 let name = format!("{:indent$}{}", "", label(found, place));
                 line.add(found, place.elapsed, Some(place.own.map(|own| own.calls)), name.into());
                 if place.children.iter().any(large) {
-                    level(&mut steps, &place.children, depth + 1);
-                    steps.push((depth + 1, Step::Itself(at)));
+                    level(&mut steps, Some(at), &place.children, depth + 1);
                 }
             }
             Step::Itself(at) => {
                 let own = found.aligned.places[at].instructions();
-                if own != [0, 0] {
-                    line.add(found, own, None, Cell(format!("{:indent$}itself", ""), Role::Faint));
-                }
+                line.add(found, own, None, Cell(format!("{:indent$}itself", ""), Role::Faint));
             }
-            Step::Small(places) => {
-                let of = |side: usize| places.iter().map(|at| found.aligned.places[*at].elapsed[side]).sum();
-                let what = if places.len() == 1 { "path" } else { "paths" };
-                let name = format!("{:indent$}… {} more {what}", "", grouped(places.len() as u64));
-                line.add(found, [of(0), of(1)], None, Cell(name, Role::Faint));
+            Step::Small(itself, places) => {
+                let own = itself.map_or([0, 0], |at| found.aligned.places[at].instructions());
+                let of = |side: usize| {
+                    own[side] + places.iter().map(|at| found.aligned.places[*at].elapsed[side]).sum::<i128>()
+                };
+                let more = match places.len() {
+                    0 => String::new(),
+                    1 => "1 more path".into(),
+                    many => format!("{} more paths", grouped(many as u64)),
+                };
+                let name = match (itself.is_some(), more.is_empty()) {
+                    (true, true) => "itself".into(),
+                    (true, false) => format!("… itself and {more}"),
+                    (false, _) => format!("… {more}"),
+                };
+                line.add(found, [of(0), of(1)], None, Cell(format!("{:indent$}{name}", ""), Role::Faint));
             }
         }
     }
@@ -192,8 +203,8 @@ enum Step {
     Place(usize),
     /// What it does itself.
     Itself(usize),
-    /// With all that is below.
-    Small(Vec<usize>),
+    /// These with all that is below them, and a place itself.
+    Small(Option<usize>, Vec<usize>),
 }
 
 /// The places whose own instructions changed most.

@@ -1,10 +1,14 @@
-use super::align::{Part, Why};
-use super::*;
+//! What makes a path longer: paths that differ by a frame are one, and all of them sum to the path length.
+
 use kerntune_profile::{
-    Address, FunctionIndex, How, Instructions, KernelId, Manifest, Nanoseconds, PathKind, PathNode,
+    Address, FunctionIndex, How, Instructions, KernelId, Manifest, Nanoseconds, PathKind, PathNode, Profile,
     RegionStats, Symbol, Tables,
 };
+use kerntune_report::path_length::{json, text, Options};
+use kerntune_report::{Error, Style};
 use proptest::prelude::*;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 const ROOT: u32 = PathNode::ROOT;
 const OPERATIONS: u64 = 10;
@@ -75,20 +79,36 @@ fn options() -> Options {
     Options { region: None, top: None, min_percent: 0.0 }
 }
 
-/// `path: own [parts] within`, without what did not happen.
-fn shown(found: &Found) -> Vec<String> {
-    let part = |part: &Part| {
-        let why = if part.why == Why::Between { " between" } else { "" };
-        format!(" {}{why}@{} {}", found.function(part.row), ["A", "B"][part.side], part.instructions)
+fn parsed(a: &Profile, b: &Profile) -> Value {
+    serde_json::from_str(&json(a, b, &options()).unwrap()).unwrap()
+}
+
+/// A figure of both.
+fn pair(of: &Value) -> [i64; 2] {
+    [0, 1].map(|side| of[side].as_i64().unwrap_or_else(|| panic!("{of}")))
+}
+
+fn names(row: &Value) -> Vec<&str> {
+    row["path"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect()
+}
+
+/// `path: own of what is within it, and its parts`, sorted; without an empty way back to user code.
+fn shown(a: &Profile, b: &Profile) -> Vec<String> {
+    let part = |part: &Value| {
+        let why = if part["why"] == "between" { " between" } else { "" };
+        let (name, side) = (part["function"].as_str().unwrap(), part["only"].as_str().unwrap());
+        format!(" {name}{why}@{side} {}", part["instructions"])
     };
-    let line = |(at, _): (usize, usize)| {
-        let place = &found.aligned.places[at];
-        let parts: String = place.parts.iter().map(part).collect();
-        let [own, within] = [place.instructions(), place.elapsed].map(|[a, b]| format!("{a}→{b}"));
-        format!("{}: {own} of {within}{parts}", found.path(at).join(" "))
+    let line = |row: &Value| {
+        let parts: String = row["parts"].as_array().unwrap().iter().map(part).collect();
+        let [own, within] = ["instructions", "within"].map(|field| {
+            let [a, b] = pair(&row[field]);
+            format!("{a}→{b}")
+        });
+        format!("{}: {own} of {within}{parts}", names(row).join(" "))
     };
-    let mut lines: Vec<String> = found.in_order().into_iter().map(line).collect();
-    lines.retain(|line| !line.starts_with("[way back to user code]: 0→0 of 0→0"));
+    let mut lines: Vec<String> = parsed(a, b)["paths"].as_array().unwrap().iter().map(line).collect();
+    lines.retain(|line| !line.starts_with("[way back to user code]: 0→0"));
     lines.sort();
     lines
 }
@@ -110,17 +130,15 @@ fn a_function_that_moved_into_its_caller_is_a_part_of_it() {
         &["copy", "read"],
         &[(ROOT, Thread, 0, 0, 0), (0, Function, 1, 5, 125), (1, Function, 0, 7, 21), (0, User, 0, 0, 999)],
     );
-    let found = find([&a, &b], &options()).unwrap();
     assert_eq!(
-        shown(&found),
+        shown(&a, &b),
         [
             "server read copy: 20→21 of 20→21",
             "server read: 130→125 of 150→146 check@A 30",
             "server: 0→0 of 150→146",
         ]
     );
-    assert_eq!(found.whole, [150, 146]);
-    let text = text(&a, &b, &options(), crate::Style::PLAIN).unwrap();
+    let text = text(&a, &b, &options(), Style::PLAIN).unwrap();
     assert!(text.contains("read (A: + check 3.00)"), "{text}");
     let rest = text.lines().find(|line| line.ends_with("  rest")).unwrap();
     assert_eq!(rest.split_whitespace().collect::<Vec<_>>(), ["0", "0", "0.0", "0.00", "rest"]);
@@ -148,7 +166,7 @@ fn a_function_that_the_other_kernel_calls_without_is_passed_through() {
         ],
     );
     assert_eq!(
-        shown(&find([&a, &b], &options()).unwrap()),
+        shown(&a, &b),
         [
             "[interrupt] queue: 0→3 of 0→3",
             "[interrupt]: 0→0 of 0→3",
@@ -172,7 +190,7 @@ fn what_does_something_of_its_own_is_not_passed_through() {
         &[(ROOT, Thread, 0, 0, 0), (0, Function, 0, 5, 11), (1, Function, 1, 5, 41), (2, Function, 2, 5, 40)],
     );
     assert_eq!(
-        shown(&find([&a, &b], &options()).unwrap()),
+        shown(&a, &b),
         [
             "server send queue xmit: 0→40 of 0→40",
             "server send queue: 0→41 of 0→81",
@@ -191,7 +209,7 @@ fn the_way_back_to_user_code_is_the_kernels() {
     b.tables.regions[0].kernel_instructions = Instructions(13);
     b.tables.regions[0].user_instructions = Instructions(97);
     assert_eq!(
-        shown(&find([&a, &b], &options()).unwrap()),
+        shown(&a, &b),
         ["[way back to user code]: 0→3 of 0→3", "server a: 10→10 of 10→10", "server: 0→0 of 10→10"]
     );
 }
@@ -200,7 +218,11 @@ fn the_way_back_to_user_code_is_the_kernels() {
 fn what_is_not_known_is_not_printed() {
     use PathKind::{Function, Thread};
     let whole = profile(&["a"], &[(ROOT, Thread, 0, 0, 0), (0, Function, 0, 5, 10)]);
-    let refused = |other: &Profile| find([&whole, other], &options()).map(|_| ()).unwrap_err().to_string();
+    let refused = |other: &Profile| {
+        let error: Error = text(&whole, other, &options(), Style::PLAIN).unwrap_err();
+        assert_eq!(json(&whole, other, &options()).unwrap_err().to_string(), error.to_string());
+        error.to_string()
+    };
     let mut other = whole.clone();
     other.tables.regions[0].kernel_instructions = Instructions(11);
     assert_eq!(
@@ -233,34 +255,40 @@ fn any_profile() -> impl Strategy<Value = Profile> {
 proptest! {
     #[test]
     fn paths_sum_to_the_path_length(a in any_profile(), b in any_profile()) {
-        let found = find([&a, &b], &options()).unwrap();
-        let mut seen = std::collections::BTreeSet::new();
-        for (at, _) in found.in_order() {
-            prop_assert!(seen.insert(at));
-            let place = &found.aligned.places[at];
+        let found = parsed(&a, &b);
+        prop_assert_eq!(pair(&found["rest"]), [0, 0]);
+        let rows = found["paths"].as_array().unwrap();
+        let within: BTreeMap<Vec<&str>, [i64; 2]> = rows.iter().map(|row| (names(row), pair(&row["within"]))).collect();
+        let known: BTreeSet<Vec<&str>> = within.keys().cloned().collect();
+        prop_assert_eq!(known.len(), rows.len(), "a path is one row");
+        let (mut sums, mut roots) = ([0; 2], [0; 2]);
+        let mut below: BTreeMap<Vec<&str>, [i64; 2]> = BTreeMap::new();
+        for row in rows {
+            let (path, own, all) = (names(row), pair(&row["instructions"]), pair(&row["within"]));
+            let above = &path[..path.len() - 1];
+            prop_assert!(above.is_empty() || known.contains(above));
+            let to = if above.is_empty() { &mut roots } else { below.entry(above.to_vec()).or_default() };
             for side in 0..2 {
-                let below = place.children.iter().map(|child| found.aligned.places[*child].elapsed[side]);
-                prop_assert_eq!(place.elapsed[side], place.instructions()[side] + below.sum::<i128>());
+                sums[side] += own[side];
+                to[side] += all[side];
             }
-            let names = place.children.iter().map(|child| found.aligned.places[*child].label.clone());
-            let names: std::collections::HashSet<_> = names.collect();
-            prop_assert_eq!(names.len(), place.children.len());
         }
-        for (side, profile) in [&a, &b].into_iter().enumerate() {
-            let whole = i128::from(profile.tables.regions[0].kernel_instructions.get());
-            let roots = found.aligned.roots.iter().map(|root| found.aligned.places[*root].elapsed[side]);
-            prop_assert_eq!(roots.sum::<i128>(), whole);
+        for row in rows {
+            let (own, all) = (pair(&row["instructions"]), pair(&row["within"]));
+            let below = below.get(&names(row)).copied().unwrap_or_default();
+            prop_assert_eq!(all, [own[0] + below[0], own[1] + below[1]]);
         }
-        prop_assert!(text(&a, &b, &options(), crate::Style::PLAIN).is_ok());
-        prop_assert!(json(&a, &b, &options()).is_ok());
+        let whole = [&a, &b].map(|profile| profile.tables.regions[0].kernel_instructions.get() as i64);
+        prop_assert_eq!((sums, roots), (whole, whole));
+        prop_assert!(text(&a, &b, &options(), Style::PLAIN).is_ok());
     }
 
     #[test]
     fn a_profile_is_as_long_as_itself(a in any_profile()) {
-        let found = find([&a, &a], &options()).unwrap();
-        for place in &found.aligned.places {
-            prop_assert_eq!((place.instructions()[0], place.elapsed[0]), (place.instructions()[1], place.elapsed[1]));
-            prop_assert!(place.parts.is_empty());
+        for row in parsed(&a, &a)["paths"].as_array().unwrap() {
+            let (own, all) = (pair(&row["instructions"]), pair(&row["within"]));
+            prop_assert_eq!((own[0], all[0]), (own[1], all[1]));
+            prop_assert!(row["parts"].as_array().unwrap().is_empty());
         }
     }
 }

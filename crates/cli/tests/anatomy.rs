@@ -134,6 +134,26 @@ fn a_kernel_against_itself_has_no_difference() {
 }
 
 #[test]
+fn call_paths_sum_to_the_path_length() {
+    let report = |region| json(["report", profile(), "path-length", profile(), "--region", region, "--json"]);
+    for region in ["tcp_rr", "fork_exit", "getpid"] {
+        let found = report(region);
+        assert_eq!(found["rest"], serde_json::json!([0, 0]), "{region}");
+        let rows = found["paths"].as_array().unwrap();
+        let sum: u64 = rows.iter().map(|row| row["instructions"][0].as_u64().unwrap()).sum();
+        assert_eq!(sum, at(&found["base"], "kernel_instructions"), "{region}");
+        for row in rows {
+            assert_eq!(row["instructions"][0], row["instructions"][1], "{row}");
+            assert!(row["parts"].as_array().unwrap().is_empty() && row["only"].is_null(), "{row}");
+        }
+    }
+    let nowhere = ["report", profile(), "path-length", profile(), "--region", "nowhere"];
+    fails(&mut kerntune(nowhere), 2, &["no region \"nowhere\""]);
+    let much = ["report", profile(), "path-length", profile(), "--min", "101"];
+    fails(&mut kerntune(much), 2, &["write a number from 0 to 100"]);
+}
+
+#[test]
 fn system_calls_and_interrupts_are_operations() {
     assert_eq!(anatomy(&["getpid"])["function"], "__x64_sys_getpid");
     assert_eq!(anatomy(&["asm_sysvec_apic_timer_interrupt"])["function"], "asm_sysvec_apic_timer_interrupt");

@@ -268,6 +268,12 @@ bool program_run(const struct program *program)
 	if (!files_open(program->log, &files))
 		return false;
 	deadline = after(program->limit);
+#ifdef KT_PROC
+	if (program->proc && !proc_before()) {
+		files_close(&files);
+		return false;
+	}
+#endif
 	if (program->region)
 		kt_begin(program->region);
 	pid = fork();
@@ -276,6 +282,10 @@ bool program_run(const struct program *program)
 	outcome = pid < 0 ? ENDED : wait_for(pid, &deadline, &status);
 	if (program->region)
 		kt_end(program->region, program->operations);
+#ifdef KT_PROC
+	if (program->proc)
+		proc_after();
+#endif
 	files_close(&files);
 	if (pid < 0)
 		return fail("%s (%s): cannot fork: %s", program->what, program->command[0], strerror(errno));
@@ -291,6 +301,10 @@ bool program_run(const struct program *program)
 	if (status != 0)
 		return fail("%s (%s) %s%s", program->what, program->command[0],
 			    told(status, how, sizeof(how)), last_lines(program->log, tail, sizeof(tail)));
+#ifdef KT_PROC
+	if (program->proc)
+		return proc_save(program->proc);
+#endif
 	return true;
 }
 

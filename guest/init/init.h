@@ -14,6 +14,11 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* Only the init that is packed for `record --proc` has it. */
+#if __has_include("proc.h")
+#include "proc.h"
+#endif
+
 #define OUT_DIR "/kt/out" /* a tmpfs; everything in it is sent */
 #define PLAN_FILE "/kt/plan"
 #define PORT_NAME "kerntune.out" /* the virtio-serial port that the machine gives us */
@@ -25,6 +30,9 @@ struct options {
 	char run[64]; /* kt.run= */
 	bool gcov;    /* kt.gcov=1 */
 	bool ftrace;  /* kt.ftrace=1 */
+#ifdef KT_PROC
+	bool proc;    /* kt.proc=1 */
+#endif
 	unsigned long cpus; /* kt.cpus=, 0 if it does not matter */
 };
 
@@ -79,6 +87,9 @@ struct program {
 	const char *region;       /* marked by us, or NULL */
 	unsigned long operations; /* told with the end mark */
 	unsigned long limit;      /* guest seconds */
+#ifdef KT_PROC
+	const char *proc;         /* readings of /proc around it go by this name; NULL: none are taken */
+#endif
 };
 bool program_run(const struct program *program);
 void kill_everything(void);

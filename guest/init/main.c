@@ -2,7 +2,7 @@
  *
  * init of the kerntune guest, process 1: boot, services, one run of the plan, collection, power off.
  * Talks to: crates/guest by /kt/plan; crates/machine by the kernel command line (kt.run=, kt.gcov=1,
- * kt.ftrace=1, kt.cpus=, kt.poweroff=1), by "kt: " lines on the console and by the result stream; the recorder by marks.
+ * kt.ftrace=1, kt.proc=1, kt.cpus=, kt.poweroff=1), by "kt: " lines on the console and by the result stream; the recorder by marks.
  *
  * It never exits and never panics: whatever happens ends in one line, `kt: done` or `kt: failed:
  * REASON`, and in power off. Nothing is written to the console while a program is being measured.
@@ -21,6 +21,9 @@
 #define SETTLE_NS 200000000
 
 static char reason[REASON_MAX];
+#ifdef KT_PROC
+static bool read_proc;
+#endif
 
 bool fail(const char *format, ...)
 {
@@ -64,6 +67,13 @@ static bool run_program(const struct directive *d, const char *kind, const char 
 	}
 	snprintf(what, sizeof(what), "%s %d", kind, n);
 	snprintf(log, sizeof(log), "%s-%d-%.100s.log", prefix, n, base_name(program.command[0]));
+#ifdef KT_PROC
+	char name[128];
+
+	snprintf(name, sizeof(name), "%.100s-%d", prefix, n);
+	if (d->verb == VERB_STEP && read_proc)
+		program.proc = name;
+#endif
 	announce("kt: phase %s %s", what, program.region ? program.region : base_name(program.command[0]));
 	return program_run(&program);
 }
@@ -178,6 +188,9 @@ static bool run_plan(const struct plan *plan, const struct options *options)
 	unsigned long limit = LIMIT_DEFAULT;
 	char names[256] = "";
 
+#ifdef KT_PROC
+	read_proc = options->proc;
+#endif
 	if (!has_cpus(options->cpus))
 		return false;
 	for (int i = 0; i < plan->count; i++) {

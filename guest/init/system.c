@@ -197,6 +197,10 @@ static bool read_option(const char *word, struct options *options)
 		options->gcov = true;
 	} else if (strcmp(word, "kt.ftrace=1") == 0) {
 		options->ftrace = true;
+#ifdef KT_PROC
+	} else if (strcmp(word, "kt.proc=1") == 0) {
+		options->proc = true;
+#endif
 	} else if (strncmp(word, "kt.cpus=", 8) == 0) {
 		if (!plan_number(word + 8, &options->cpus))
 			return fail("boot: %s is not a number of CPUs", word);

@@ -49,7 +49,7 @@ fn holds(json: &Value) {
     let syscalls = &json["syscalls"];
     assert_eq!(syscalls["entries"], syscalls["dispatched"], "{syscalls}");
     assert_eq!(counts(&syscalls["calls"]), at(syscalls, "dispatched"));
-    assert!((2..=5).contains(&json["words"].as_array().unwrap().len()), "{}", json["words"]);
+    assert!((2..=6).contains(&json["words"].as_array().unwrap().len()), "{}", json["words"]);
 }
 
 #[test]
@@ -282,4 +282,86 @@ fn block_requests_are_those_of_the_guests_own_diskstats() {
     let directory = tempfile::tempdir_in(work_dir()).unwrap();
     let disk = "[disk]\nkind = \"virtio\"\nsize_mb = 8\nfilesystem = \"none\"\n";
     agree(&record(&witness(&directory, "/dev/kt-disk", disk), &[]), true);
+}
+
+/// A recording with readings of /proc around its steps: every count that both have is the same number, or is said why not.
+fn held(profile: &str) -> Value {
+    let json = characterise(profile, &[]);
+    holds(&json);
+    let proc = json["proc"].as_array().unwrap();
+    assert!(proc.len() >= 12, "{proc:?}");
+    for row in proc {
+        let [ours, readings, guest] =
+            [at(row, "regions") + at(row, "beside"), at(row, "readings"), at(row, "guest")];
+        assert_eq!(row["difference"].as_i64().unwrap(), guest as i64 - ours as i64, "{row}");
+        match row["verdict"].as_str().unwrap() {
+            "equal" => assert_eq!(guest, ours, "{row}"),
+            "readings" => assert!(ours <= guest && guest <= ours + readings, "{row}"),
+            "explained" => assert!(row["why"].as_str().is_some_and(|why| !why.is_empty()), "{row}"),
+            other => panic!("{other}: {row}"),
+        }
+    }
+    json
+}
+
+#[test]
+fn counts_of_any_workload_are_held_against_proc_read_at_its_marks() {
+    let idle = held(&record("idle", &["--proc"]));
+    let timer = row(&idle["proc"], "key", "LOC");
+    assert!(at(timer, "guest") >= 60 && timer["verdict"] != "explained", "{timer}");
+    assert!(idle["footprint"].as_array().unwrap().is_empty(), "blocks of the readings are among them");
+    // A program that marks its own regions does more beside them.
+    let profile = record("rr", &["--proc"]);
+    let json = held(&profile);
+    let forks = row(&json["proc"], "key", "processes");
+    assert!(at(forks, "regions") > 0 && at(forks, "beside") > 0, "{forks}");
+    let text = run(["characterise", &profile]);
+    assert!(text.contains("Held against the guest's own /proc") && text.contains("equal"), "{text}");
+    assert!(!text.contains("NOT KNOWN WHY"), "{text}");
+    // What was done for the readings is in no figure.
+    let names: Vec<&str> =
+        json["regions"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(names.contains(&"tcp_rr") && !names.iter().any(|name| name.starts_with('[')), "{names:?}");
+    let sum: u64 = json["regions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|name| at(&characterise(&profile, &["--region", name.as_str().unwrap()]), "elapsed_ns"))
+        .sum();
+    assert_eq!(sum, at(&json, "elapsed_ns"));
+    // Without readings there is nothing to hold against.
+    assert!(characterise(rr(), &[])["proc"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_profile_is_held_against_references_that_are_built_in() {
+    let json = characterise(rr(), &["--beside", "reference:rr", "--beside", "reference:OLTP"]);
+    let first = &json["references"][0];
+    assert_eq!(first["reference"], "rr", "{first}");
+    for by in ["functions", "syscalls", "subsystems", "split"] {
+        let percent = first["similarity"][by].as_f64().unwrap();
+        assert!(percent > 95.0, "{by}: {percent}");
+    }
+    let beside = json["beside"].as_array().unwrap();
+    let names: Vec<&Value> = beside.iter().map(|column| &column["reference"]).collect();
+    assert_eq!(names[..2], [&Value::Null, &"rr".into()]);
+    assert!(names.len() >= 3 && beside[2]["similarity"]["functions"].as_f64().unwrap() < 80.0, "{beside:?}");
+    let last = json["words"].as_array().unwrap().last().unwrap().as_str().unwrap();
+    assert!(last.starts_with("Of the references it is most like rr ("), "{last}");
+    let mut unknown = kerntune(["characterise", rr(), "--beside", "reference:nothing"]);
+    fails(&mut unknown, 2, &["reference:nothing", "rr (", "nginx (web)"]);
+}
+
+#[test]
+fn a_reference_is_written_and_is_like_what_it_was_made_of() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("mine.toml");
+    let file = file.to_str().unwrap();
+    run(["characterise", rr(), "--save-reference", file, "--kind", "micro-operations"]);
+    let text = fs::read_to_string(file).unwrap();
+    assert!(text.starts_with("schema = \"kerntune-reference/1\"") && text.len() < 100 * 1024, "{text}");
+    fails(&mut kerntune(["characterise", rr(), "--save-reference", file]), 2, &["--kind"]);
+    let plain = record("rr", &["--no-functions"]);
+    let mut without = kerntune(["characterise", &plain, "--save-reference", file, "--kind", "x"]);
+    fails(&mut without, 2, &["record without --no-functions"]);
 }

@@ -133,7 +133,7 @@ fn agree_with_ftrace(cpus: u32, mitigations: Option<&str>) {
     std::fs::create_dir(&run).unwrap();
     let request = RunRequest {
         capture: Some(CaptureRequest { functions: true, ..CaptureRequest::default() }),
-        collect: Collect { gcov: false, ftrace: true },
+        collect: Collect { ftrace: true, ..Collect::default() },
         demands: Demands { cpus, mitigations, ..Demands::default() },
         ..RunRequest::new(&kernel, &image.initramfs, "measured")
     };

@@ -41,6 +41,8 @@ pub struct Collect {
     pub gcov: bool,
     /// Count function calls with the kernel's own function profiler during the steps.
     pub ftrace: bool,
+    /// Read what the kernel counts of itself in /proc, right before and after each step.
+    pub proc: bool,
 }
 
 /// The kernel command line options that tell init which run to make, and on how many CPUs if that is not one.
@@ -54,6 +56,9 @@ pub fn boot_options(run: &str, collect: Collect, cpus: u32) -> String {
     }
     if collect.ftrace {
         options += " kt.ftrace=1";
+    }
+    if collect.proc {
+        options += " kt.proc=1";
     }
     options
 }
@@ -75,8 +80,12 @@ mod tests {
     #[test]
     fn options() {
         assert_eq!(
-            boot_options("training", Collect { gcov: true, ftrace: false }, 2),
+            boot_options("training", Collect { gcov: true, ..Collect::default() }, 2),
             "kt.run=training kt.cpus=2 kt.gcov=1"
+        );
+        assert_eq!(
+            boot_options("measured", Collect { proc: true, ..Collect::default() }, 1),
+            "kt.run=measured kt.proc=1"
         );
         assert_eq!(boot_options("measured", Collect::default(), 1), "kt.run=measured");
     }

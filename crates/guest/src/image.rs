@@ -190,7 +190,8 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
         let program = programs::named(name).ok_or_else(|| missing(name, "`programs` of the workload"))?;
         own_program(&mut closure.tree, &Path::new("/kt/bin").join(name), &program.compile(work)?)?;
     }
-    own_program(&mut closure.tree, Path::new("/init"), &programs::INIT.compile(work)?)?;
+    let init = if workload.proc { &programs::INIT_PROC } else { &programs::INIT };
+    own_program(&mut closure.tree, Path::new("/init"), &init.compile(work)?)?;
     let mut env = BTreeMap::new();
     if !closure.library_dirs.is_empty() {
         let dirs: Vec<String> = closure.library_dirs.iter().map(|dir| dir.display().to_string()).collect();

@@ -56,6 +56,25 @@ pub(crate) const INIT: Program = Program {
     options: &[],
 };
 
+/// The same with readings of /proc around steps. It is another program, so that without them nothing is different.
+pub(crate) const INIT_PROC: Program = Program {
+    name: "init",
+    files: sources![
+        "init/child.c",
+        "init/collect.c",
+        "init/init.h",
+        "init/main.c",
+        "init/plan.c",
+        "init/proc.c",
+        "init/proc.h",
+        "init/stream.c",
+        "init/system.c",
+        "kt_mark.h",
+    ],
+    rows: None,
+    options: &[],
+};
+
 /// What starts init under the kernel that is booted.
 const CONTAIN: Program = Program {
     name: "contain",

@@ -58,6 +58,9 @@ pub struct Workload {
     pub append: String,
     /// A disk of the guest's own; files are on a tmpfs otherwise.
     pub disk: Option<Disk>,
+    /// Whether init can read /proc around steps ([`crate::Collect::proc`]): of no file, but of who records.
+    #[serde(skip)]
+    pub proc: bool,
 }
 
 /// CPUs of a guest at most: QEMU has room for the counters of so many.

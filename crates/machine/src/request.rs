@@ -189,12 +189,16 @@ impl<'a> RunRequest<'a> {
         // Every field is named here, so that a new one is not forgotten.
         let Self { kernel: _, initramfs: _, run, collect, capture: _, demands } = self;
         let kernel = self.kernel()?;
-        let Collect { gcov, ftrace } = collect;
+        let Collect { gcov, ftrace, proc } = collect;
         let key = key
             .field("kernel", &kernel.manifest.id)
             .field("images", kernel.content()?)
             .field("run", run)
             .field("collect", format!("{gcov} {ftrace}"));
+        let key = match proc {
+            true => key.field("proc", ""),
+            false => key,
+        };
         Ok(demands.named(key))
     }
 

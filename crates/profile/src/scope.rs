@@ -52,6 +52,37 @@ impl Scope {
         (!scope.outermost.is_empty()).then_some(scope)
     }
 
+    /// Every region but those of these names: what was done in them themselves is left out, and regions within them are not.
+    pub fn without(tables: &Tables, names: &[&str]) -> Self {
+        let mut scope = Self { wanted: vec![false; tables.regions.len()], outermost: Vec::new() };
+        // Rows of regions follow those of what they are in: outside of this one nothing of its depth is open.
+        let mut open: Option<u32> = None;
+        for row in &tables.regions {
+            if open.is_some_and(|depth| row.depth <= depth) {
+                open = None;
+            }
+            if names.contains(&row.name.as_str()) {
+                continue;
+            }
+            if let Some(wanted) = scope.wanted.get_mut(row.region as usize) {
+                *wanted = true;
+            }
+            if open.is_none() {
+                open = Some(row.depth);
+                scope.outermost.push(row.region);
+            }
+        }
+        scope
+    }
+
+    /// Some regions by themselves: what was done in them, and in none within them. Times of a region have those of the regions
+    /// within it, so that only what is added for all regions is right of these.
+    pub fn rows(tables: &Tables, is_one: impl Fn(&RegionStats) -> bool) -> Self {
+        let wanted: Vec<bool> = tables.regions.iter().map(&is_one).collect();
+        let outermost = tables.regions.iter().filter(|row| is_one(row)).map(|row| row.region);
+        Self { outermost: outermost.collect(), wanted }
+    }
+
     /// The regions of it that are in no other: rows that include the regions within are added for these.
     pub fn outermost(&self) -> &[u32] {
         &self.outermost
@@ -78,5 +109,33 @@ impl Scope {
             operations: count(|row| row.operations),
             kernel_instructions: count(|row| row.kernel_instructions.0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tables(regions: &[(&str, u32)]) -> Tables {
+        let row = |(at, (name, depth)): (usize, &(&str, u32))| RegionStats {
+            region: at as u32,
+            name: (*name).to_owned(),
+            depth: *depth,
+            ..RegionStats::default()
+        };
+        Tables { regions: regions.iter().enumerate().map(row).collect(), ..Tables::default() }
+    }
+
+    #[test]
+    fn without_a_name_leaves_what_is_within() {
+        let tables =
+            tables(&[("reading", 0), ("around", 0), ("reading", 1), ("a", 1), ("b", 2), ("a", 1), ("c", 0)]);
+        let scope = Scope::without(&tables, &["around", "reading"]);
+        let wanted: Vec<u32> = (0..7).filter(|region| scope.contains(*region)).collect();
+        assert_eq!((wanted, scope.outermost()), (vec![3, 4, 5, 6], &[3, 5, 6][..]));
+        assert_eq!(Scope::without(&tables, &[]), Scope::all(&tables));
+        let rows = Scope::rows(&tables, |row| row.name == "reading" && row.depth > 0);
+        assert_eq!(rows.outermost(), &[2]);
+        assert!(rows.contains(2) && !rows.contains(0));
     }
 }

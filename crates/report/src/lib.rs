@@ -130,6 +130,14 @@ pub enum Error {
         /// Where, and what is wrong.
         why: String,
     },
+    /// A reference workload that is none.
+    #[error("reference {reference}: {why}")]
+    Reference {
+        /// Its name, or the profile that was to become one.
+        reference: String,
+        /// What is wrong.
+        why: String,
+    },
     /// A set of functions with nothing in it.
     #[error("no function matches \"{pattern}\": give a name, a pattern with * and ?, or a directory of the source (net/ipv4)")]
     NoFunction {

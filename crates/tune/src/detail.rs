@@ -27,6 +27,8 @@ pub struct Detail {
     pub data: bool,
     /// Where event tags of McRae's profiler are said.
     pub tags: Option<TagWindow>,
+    /// Readings of the guest's /proc around each step.
+    pub proc: bool,
 }
 
 /// What the name of a symbol is that stands for code in no known function.
@@ -90,7 +92,7 @@ impl Detail {
     }
 
     fn said(&self) -> Vec<String> {
-        let Self { selection, points, users, weights, data, tags } = self;
+        let Self { selection, points, users, weights, data, tags, proc } = self;
         let list = |option: &str, words: &[String]| -> Option<String> {
             (!words.is_empty()).then(|| format!("{option} {}", words.join(&format!(" {option} "))))
         };
@@ -105,6 +107,7 @@ impl Detail {
                 TagWindow::Port(port) => format!("--tags port:{port:#x}"),
                 TagWindow::Memory(base) => format!("--tags memory:{base:#x}"),
             }),
+            proc.then(|| "--proc".to_string()),
         ]
         .into_iter()
         .flatten()

@@ -6,7 +6,7 @@ use crate::outputs;
 use crate::run_files::{POINTS, RUN};
 use crate::{watch, Error, Result, Session};
 use kerntune_analyze::{DataInput, Input, ReadAt};
-use kerntune_guest::{Disk, GuestImage, Workload};
+use kerntune_guest::{Collect, Disk, GuestImage, Workload};
 use kerntune_kernel::Kernel;
 use kerntune_machine::{CaptureRequest, Outcome, RunRequest};
 use kerntune_profile::{
@@ -73,7 +73,7 @@ pub fn record(session: &Session, request: &RecordRequest) -> Result<Recorded> {
 }
 
 /// The same with more, or less, than every kernel function.
-pub fn record_in_detail(session: &Session, request: &RecordRequest, detail: &Detail) -> Result<Recorded> {
+pub fn record_in_detail(session: &Session, request: &RecordRequest, asked: &Detail) -> Result<Recorded> {
     request.workload.require_run(request.run)?;
     if request.workload.disk.as_ref().is_some_and(|disk| !disk.repeats()) {
         session.progress.note(&format!(
@@ -81,9 +81,12 @@ pub fn record_in_detail(session: &Session, request: &RecordRequest, detail: &Det
             request.workload.name
         ));
     }
-    let image = session.image(request.workload)?;
+    let image = match asked.proc {
+        true => session.image(&Workload { proc: true, ..request.workload.clone() })?,
+        false => session.image(request.workload)?,
+    };
     let (functions, model) = (request.capture.functions, request.model.is_some());
-    let detail = detail.resolve(session, request.kernel, &image, functions, model)?;
+    let detail = asked.resolve(session, request.kernel, &image, functions, model)?;
     let (first, may_find) = match request.repeat {
         Repeat::Number(number) => (number, true),
         Repeat::Another => (0, false),
@@ -109,7 +112,7 @@ pub fn record_in_detail(session: &Session, request: &RecordRequest, detail: &Det
     staged.clear()?;
     let run = staged.path().join(RUN);
     fs::create_dir(&run).at("create", &run)?;
-    let outcome = boot(session, request, &detail, &image, &run)?;
+    let outcome = boot(session, request, &detail, asked.proc, &image, &run)?;
     outputs::judge(request.workload, request.run, &outcome.guest_files)?;
     let profile = analyse(&id, request, &detail, &outcome, session.progress)?;
     if !detail.points().is_empty() {
@@ -159,6 +162,7 @@ fn boot(
     session: &Session,
     request: &RecordRequest,
     detail: &Resolved,
+    proc: bool,
     image: &GuestImage,
     run: &Path,
 ) -> Result<Outcome> {
@@ -172,6 +176,7 @@ fn boot(
     detail.ask(&mut capture);
     let request = RunRequest {
         capture: Some(capture),
+        collect: Collect { proc, ..Collect::default() },
         ..RunRequest::of_workload(kernel, &image.initramfs, workload, request.run)
     };
     Ok(session.machine.run(&request, run, session.progress)?)

@@ -16,7 +16,7 @@ pub const ROOM: &str = "trainings";
 pub fn train(session: &Session, kernel: &Kernel, workload: &Workload, image: &GuestImage) -> Result<PathBuf> {
     workload.require_run("training")?;
     let request = RunRequest {
-        collect: Collect { gcov: true, ftrace: false },
+        collect: Collect { gcov: true, ..Collect::default() },
         ..RunRequest::of_workload(kernel, &image.initramfs, workload, "training")
     };
     let key = Key::new("training/3", kerntune_machine::CODE)

@@ -29,6 +29,10 @@ pub struct RecordDetail {
     /// CPUs write (docs/data.md); takes longer
     #[arg(long)]
     pub data: bool,
+    /// Read what the guest's kernel counts of itself in /proc, right before and after each step: `kerntune characterise` holds the
+    /// profile against it
+    #[arg(long)]
+    pub proc: bool,
     /// Write event tags of McRae's profiler that the guest puts to this port or memory window, or that the compiler placed
     /// in the kernel, for `kerntune import mcrae`
     #[arg(long, value_name = "port:0x80|memory:0xADDRESS|kernel", value_parser = tags)]

@@ -7,22 +7,43 @@ use crate::global::work;
 use crate::output::Output;
 use kerntune_compare::Costs;
 use kerntune_profile::{find, Error, Manifest, Profile};
-use kerntune_report::characterise::{characterise, Wanted};
+use kerntune_report::characterise::{characterise, references, ProcStep, Reference, Wanted, PROC_FILES};
 use kerntune_tune::model;
-use kerntune_work::WorkDir;
+use kerntune_tune::run_files::RUN;
+use kerntune_work::{checked, WorkDir};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
 
 pub fn run(global: &Global, options: &Characterise, output: &Output) -> Result<Exit, Failure> {
     let page = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
     let work = work(global)?;
-    let profile = Profile::load(&find(&work, &options.profile)?.path)?;
+    let path = find(&work, &options.profile)?.path;
+    let profile = Profile::load(&path)?;
     let region = options.region.as_deref();
-    let beside = options
-        .beside
-        .iter()
+    let (references, others): (Vec<&String>, Vec<&String>) =
+        options.beside.iter().partition(|named| named.starts_with(REFERENCE));
+    let references = references.into_iter().map(|named| reference(named)).collect::<Result<Vec<_>, _>>()?;
+    let beside = others
+        .into_iter()
         .map(|named| other(&work, named, region))
         .collect::<Result<Vec<(Profile, Option<&str>)>, Failure>>()?;
     let others: Vec<Wanted> = beside.iter().map(|(profile, region)| wanted(profile, *region)).collect();
-    let found = characterise(&wanted(&profile, region), &others)?;
+    let mut found = characterise(&wanted(&profile, region), &others)?;
+    if region.is_none() {
+        found = found.held_against(&profile, &readings(&path)?);
+    }
+    for reference in references.iter().flatten() {
+        found = found.beside_reference(reference);
+    }
+    if let (Some(file), Some(kind)) = (&options.save_reference, &options.kind) {
+        let file = OutputFile::new("--save-reference", file)?;
+        let text = found.reference(kind, env!("CARGO_PKG_VERSION"))?.text()?;
+        file.write(text.as_bytes())?;
+        output.note(&format!("wrote {} ({} KiB)", file.path().display(), text.len().div_ceil(1024)));
+        return Ok(Exit::Ok);
+    }
     if let Some(page) = &page {
         let html = found.html(concat!("kerntune ", env!("CARGO_PKG_VERSION")));
         page.write(html.as_bytes())?;
@@ -34,6 +55,68 @@ pub fn run(global: &Global, options: &Characterise, output: &Output) -> Result<E
         output.print(&found.text(output.style()));
     }
     Ok(Exit::Ok)
+}
+
+/// What references begin with in `--beside`.
+const REFERENCE: &str = "reference:";
+
+/// The references of a name, or all of a kind.
+fn reference(named: &str) -> Result<Vec<Reference>, Failure> {
+    let word = named.strip_prefix(REFERENCE).unwrap_or(named);
+    let all = references();
+    let list = all.iter().map(|reference| format!("{} ({})", reference.name(), reference.kind()));
+    let list = list.collect::<Vec<_>>().join(", ");
+    let (mut named_so, others): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|reference| reference.name() == word);
+    if named_so.is_empty() {
+        named_so = others.into_iter().filter(|reference| reference.kind() == word).collect();
+    }
+    if named_so.is_empty() {
+        return Err(Failure::usage(&format!(
+            "--beside {named}: no reference has that name or kind; there are {list}"
+        )));
+    }
+    Ok(named_so)
+}
+
+/// What init read of the guest's /proc around each step, in the order of the steps; nothing if the profile was recorded without.
+fn readings(profile: &Path) -> Result<Vec<ProcStep>, Failure> {
+    const BEFORE: &str = "-before";
+    let directory = profile.join(RUN).join("guest/proc");
+    let failed = |path: &Path, error: std::io::Error| Failure {
+        exit: Exit::Profile,
+        message: format!("cannot read {}: {error}", path.display()),
+    };
+    let mut names = Vec::new();
+    match fs::read_dir(&directory) {
+        Ok(entries) => {
+            for entry in entries {
+                let name = entry.map_err(|error| failed(&directory, error))?.file_name();
+                names.extend(name.to_string_lossy().strip_suffix(BEFORE).map(str::to_owned));
+            }
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(&directory, error)),
+    }
+    names.sort();
+    checked(profile, &["run/guest/proc/"])?;
+    let read = |name: &str, when: &str| -> Result<BTreeMap<String, String>, Failure> {
+        let mut texts = BTreeMap::new();
+        for file in PROC_FILES {
+            let path = directory.join(format!("{name}{when}")).join(file);
+            match fs::read(&path) {
+                Ok(bytes) => texts.insert(file.to_owned(), String::from_utf8_lossy(&bytes).into_owned()),
+                // A lean kernel does not have it.
+                Err(error) if error.kind() == ErrorKind::NotFound => None,
+                Err(error) => return Err(failed(&path, error)),
+            };
+        }
+        Ok(texts)
+    };
+    names
+        .iter()
+        .map(|name| Ok(ProcStep { before: read(name, BEFORE)?, after: read(name, "-after")? }))
+        .collect()
 }
 
 /// A profile to put beside the first, and its regions: `PROFILE`, `PROFILE:NAME`, `PROFILE:`. A colon may be in the path of a

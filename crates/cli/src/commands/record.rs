@@ -72,6 +72,7 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
             }
             None => None,
         },
+        proc: options.detail.proc,
     };
     let recorded = record_in_detail(
         &session,

@@ -6,6 +6,7 @@ use super::similarity::Similarity;
 use super::split::Group;
 use crate::columns::{Side, Table};
 use crate::html::Section;
+use crate::style::printable;
 use kerntune_compare::number::{figure, fixed};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -82,13 +83,15 @@ fn item(of: &Character, item: &str) -> Option<f64> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Column {
     pub profile: String,
+    /// The reference's name, if it is none of the work directory.
+    pub reference: Option<String>,
     pub region: Option<String>,
     pub workload: String,
     pub kernel: String,
     pub recorded: String,
     pub basis: Basis,
     /// Main figures; none where the profile does not have it.
-    pub figures: BTreeMap<&'static str, Option<f64>>,
+    pub figures: BTreeMap<String, Option<f64>>,
     /// To the first.
     pub similarity: Similarity,
 }
@@ -97,20 +100,25 @@ impl Column {
     pub fn new(of: &Character, similarity: Similarity) -> Self {
         Self {
             profile: of.profile.clone(),
+            reference: None,
             region: of.region.clone(),
             workload: of.workload.clone(),
             kernel: of.kernel.label.clone(),
             recorded: of.recorded.clone(),
             basis: of.basis,
-            figures: MAIN.iter().map(|(name, _, get)| (*name, get(of))).collect(),
+            figures: MAIN.iter().map(|(name, _, get)| ((*name).to_owned(), get(of))).collect(),
             similarity,
         }
     }
 
     fn head(&self) -> String {
-        let id: String = self.profile.chars().take(8).collect();
+        let id: String = match self.reference {
+            Some(_) => "reference".into(),
+            None => self.profile.chars().take(8).collect(),
+        };
         let region = self.region.as_ref().map_or(String::new(), |region| format!("\n{region}"));
-        format!("{}{region}\n{id}", self.workload)
+        let name = self.reference.as_ref().unwrap_or(&self.workload);
+        format!("{}{region}\n{id}", printable(name))
     }
 }
 

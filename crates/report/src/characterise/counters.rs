@@ -49,6 +49,12 @@ pub(crate) struct Work {
     pub wanted: &'static str,
 }
 
+/// Whether there is such an item.
+#[cfg(test)]
+pub(crate) fn is_item(item: &str) -> bool {
+    counters().any(|counter| counter.item == item)
+}
+
 /// All of them, in the order of the table.
 pub(crate) fn work(profile: &Profile, scope: &Scope, rates: &Rates) -> Vec<Work> {
     let symbols = Symbols::new(profile);
@@ -131,7 +137,7 @@ impl<'a> Symbols<'a> {
 pub(crate) const NOT_TRACED: &str = "[not traced]";
 
 /// Whether a symbol is a whole function or a copy of one, and no part that others call from within it.
-fn is_whole(name: &str) -> bool {
+pub(crate) fn is_whole(name: &str) -> bool {
     !name.split('.').skip(1).any(|word| word == "part" || word == "cold")
 }
 

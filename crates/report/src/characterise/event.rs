@@ -3,10 +3,10 @@
 use crate::view::share;
 use crate::{sampled, unit};
 use kerntune_profile::{How, Profile, RegionStats, Scope, ScopeTotals};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How figures came about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Basis {
     /// Counted: repeats to the instruction.

@@ -3,12 +3,13 @@
 use super::counters::{self, Work};
 use super::event::{has_entries, Basis, Event, Of, Rates};
 use super::path::{cycles, data, path, Counters, Cycles, Figure};
+use super::proc;
 use super::scheduler::{locks, scheduling, switches, Locks, Scheduling, Switches};
 use super::split::{self, is_user, Group, Part};
 use super::syscalls::{syscalls, Syscalls};
 use crate::footprint;
 use crate::groups::Grouping;
-use crate::view::{scope, share};
+use crate::view::share;
 use crate::{health, sampled, Error, Result};
 use kerntune_compare::Costs;
 use kerntune_profile::{Counted, How, KernelId, Profile};
@@ -113,7 +114,7 @@ impl Character {
             let (profile, from) = (manifest.id.clone(), carried.profile.clone());
             return Err(Error::Carried { profile, from });
         }
-        let scope = scope(profile, region)?;
+        let scope = proc::measured(profile, region)?;
         let totals = scope.totals(profile);
         let rates = Rates::new(profile, &scope, &totals);
         let of = Of { profile, scope: &scope, totals: &totals, rates: &rates };
@@ -121,6 +122,8 @@ impl Character {
         let cycles = cycles(&of, &counters, costs);
         let data = data(&of);
         let footprint = match region {
+            // Blocks are counted of all regions together.
+            None if proc::has_readings(profile) => Vec::new(),
             None => footprint::rows(profile).unwrap_or_default(),
             Some(_) => Vec::new(),
         };
@@ -244,7 +247,7 @@ fn subsystems(of: &Of) -> Vec<Subsystem> {
 }
 
 /// What entered the kernel so, by the function that it entered by.
-fn entered(of: &Of, how: How) -> Vec<Event> {
+pub(crate) fn entered(of: &Of, how: How) -> Vec<Event> {
     let tables = &of.profile.tables;
     let mut sums: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
     for arc in tables.arcs.iter().filter(|arc| arc.how == how && of.scope.contains(arc.region)) {
@@ -331,6 +334,12 @@ fn absent(profile: &Profile, counters: &Counters, cycles: &[Cycles], region: Opt
     }
     if region.is_some() && capture.edges {
         say("footprint of code", "blocks are counted of all regions together: leave --region out");
+    }
+    if region.is_none() && capture.edges && proc::has_readings(profile) {
+        say(
+            "footprint of code",
+            "blocks are counted with those of the readings of /proc: record without --proc",
+        );
     }
     for (what, why) in NOWHERE {
         say(what, why);

@@ -6,6 +6,8 @@
 //! - `facts` gathers a value from a profile's tables, with `split` (time), `path` (counters), `scheduler`, `syscalls` and
 //!   `counters` (work);
 //! - `words` says in sentences what stands out of it;
+//! - `proc` holds counts against what the guest's kernel counted of itself;
+//! - `reference` has workloads that are built in, to hold others against;
 //! - `similarity` holds two against each other, `beside` puts several side by side;
 //! - `sections` is the page for text and HTML alike.
 //!
@@ -25,6 +27,8 @@ pub(crate) mod counters;
 pub(crate) mod event;
 pub(crate) mod facts;
 mod path;
+pub(crate) mod proc;
+mod reference;
 mod scheduler;
 mod sections;
 mod similarity;
@@ -34,12 +38,15 @@ mod words;
 
 use crate::html::{character_page, Section};
 use crate::style::{printable, Role};
-use crate::view::scope;
 use crate::{Result, Style};
+pub use proc::{ProcStep, PROC_FILES};
+pub use reference::{references, Reference, REFERENCE_SCHEMA};
+
 use beside::Column;
 use facts::Character;
 use kerntune_compare::Costs;
 use kerntune_profile::Profile;
+use reference::Likeness;
 use sections::{head, sections};
 use serde::Serialize;
 use similarity::Spent;
@@ -62,9 +69,15 @@ pub struct Wanted<'a> {
 #[derive(Debug, Clone)]
 pub struct Characterisation {
     character: Character,
+    /// Where its time goes.
+    spent: Spent,
     words: Vec<String>,
     /// The first is the workload itself; nothing if there is nothing beside it.
     beside: Vec<Column>,
+    /// Counts, held against the guest's own.
+    proc: Vec<proc::Held>,
+    /// How alike it is to each reference, the most alike first.
+    references: Vec<Likeness>,
 }
 
 /// Gathers what `wanted` is like, and how alike those beside it are.
@@ -74,7 +87,7 @@ pub struct Characterisation {
 pub fn characterise(wanted: &Wanted, beside: &[Wanted]) -> Result<Characterisation> {
     let gather = |wanted: &Wanted| -> Result<(Character, Spent)> {
         let character = Character::of(wanted.profile, wanted.region, wanted.costs)?;
-        let spent = Spent::of(wanted.profile, &scope(wanted.profile, wanted.region)?, &character);
+        let spent = Spent::of(wanted.profile, &proc::measured(wanted.profile, wanted.region)?, &character);
         Ok((character, spent))
     };
     let (character, spent) = gather(wanted)?;
@@ -86,7 +99,10 @@ pub fn characterise(wanted: &Wanted, beside: &[Wanted]) -> Result<Characterisati
         let (other, its) = gather(other)?;
         columns.push(Column::new(&other, spent.similarity(&its)));
     }
-    Ok(Characterisation { words: words::words(&character), character, beside: columns })
+    let references = reference::likenesses(&spent, &references());
+    let mut words = words::words(&character);
+    words.extend(reference::sentence(&references));
+    Ok(Characterisation { character, spent, words, beside: columns, proc: Vec::new(), references })
 }
 
 #[derive(Serialize)]
@@ -96,12 +112,41 @@ struct Json<'a> {
     character: &'a Character,
     words: &'a [String],
     beside: &'a [Column],
+    proc: &'a [proc::Held],
+    references: &'a [Likeness],
 }
 
 impl Characterisation {
+    /// Holds counts against what was read of the guest's /proc, of all steps together: only where the whole profile is looked at.
+    pub fn held_against(mut self, profile: &Profile, steps: &[ProcStep]) -> Self {
+        self.proc = proc::hold(profile, steps);
+        self
+    }
+
+    /// Puts a reference beside it, after what is there.
+    pub fn beside_reference(mut self, reference: &Reference) -> Self {
+        if self.beside.is_empty() {
+            self.beside.push(Column::new(&self.character, self.spent.similarity(&self.spent)));
+        }
+        self.beside.push(reference.column(&self.spent));
+        self
+    }
+
+    /// Makes a reference of it: of this kind of work, by this version of kerntune.
+    ///
+    /// # Errors
+    /// [`Error::Reference`](crate::Error::Reference): functions were not recorded.
+    pub fn reference(&self, kind: &str, kerntune: &str) -> Result<Reference> {
+        Reference::of(&self.character, &self.spent, kind, kerntune)
+    }
+
     fn sections(&self) -> Vec<Section> {
         let mut all: Vec<Section> = beside::section(&self.beside).into_iter().collect();
+        all.extend(reference::section(&self.references));
         all.extend(sections(&self.character));
+        let last = all.len().saturating_sub(1);
+        // Before what the profile does not have.
+        proc::section(&self.proc).into_iter().for_each(|section| all.insert(last, section));
         all
     }
 
@@ -139,8 +184,8 @@ impl Characterisation {
     /// # Errors
     /// Figures that JSON cannot hold.
     pub fn json(&self) -> Result<String> {
-        let Self { character, words, beside } = self;
-        crate::to_json(&Json { schema: SCHEMA, character, words, beside })
+        let Self { character, words, beside, proc, references, spent: _ } = self;
+        crate::to_json(&Json { schema: SCHEMA, character, words, beside, proc, references })
     }
 
     /// A self-contained page; `written` says who wrote it.

@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Time by name.
-type Shares = BTreeMap<String, u64>;
+pub(crate) type Shares = BTreeMap<String, u64>;
 
 /// How much of two divisions of time is the same, in per cent; none if one has no time.
 fn overlap(a: &Shares, b: &Shares) -> Option<f64> {
@@ -34,10 +34,10 @@ fn overlap(a: &Shares, b: &Shares) -> Option<f64> {
 /// How a profile's time is divided.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
-    functions: Shares,
-    syscalls: Shares,
-    subsystems: Shares,
-    split: Shares,
+    pub functions: Shares,
+    pub syscalls: Shares,
+    pub subsystems: Shares,
+    pub split: Shares,
 }
 
 /// How alike the times of two profiles are divided, per cent each; none where one of them has no such time.

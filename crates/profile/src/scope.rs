@@ -111,31 +111,3 @@ impl Scope {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tables(regions: &[(&str, u32)]) -> Tables {
-        let row = |(at, (name, depth)): (usize, &(&str, u32))| RegionStats {
-            region: at as u32,
-            name: (*name).to_owned(),
-            depth: *depth,
-            ..RegionStats::default()
-        };
-        Tables { regions: regions.iter().enumerate().map(row).collect(), ..Tables::default() }
-    }
-
-    #[test]
-    fn without_a_name_leaves_what_is_within() {
-        let tables =
-            tables(&[("reading", 0), ("around", 0), ("reading", 1), ("a", 1), ("b", 2), ("a", 1), ("c", 0)]);
-        let scope = Scope::without(&tables, &["around", "reading"]);
-        let wanted: Vec<u32> = (0..7).filter(|region| scope.contains(*region)).collect();
-        assert_eq!((wanted, scope.outermost()), (vec![3, 4, 5, 6], &[3, 5, 6][..]));
-        assert_eq!(Scope::without(&tables, &[]), Scope::all(&tables));
-        let rows = Scope::rows(&tables, |row| row.name == "reading" && row.depth > 0);
-        assert_eq!(rows.outermost(), &[2]);
-        assert!(rows.contains(2) && !rows.contains(0));
-    }
-}

@@ -72,7 +72,7 @@ fn reference(named: &str) -> Result<Vec<Reference>, Failure> {
         named_so = others.into_iter().filter(|reference| reference.kind() == word).collect();
     }
     if named_so.is_empty() {
-        return Err(Failure::usage(&format!(
+        return Err(Failure::usage(format!(
             "--beside {named}: no reference has that name or kind; there are {list}"
         )));
     }

@@ -23,7 +23,7 @@ pub use rule::{built_in, Rule};
 
 use crate::characterise::event::Basis;
 use crate::characterise::facts::Character;
-use crate::characterise::proc;
+use crate::characterise::marks;
 use crate::characterise::Wanted;
 use crate::style::{printable, Role};
 use crate::{Result, Style};
@@ -81,7 +81,7 @@ pub struct Advice {
 /// A region that the profile does not have; a profile that was carried to another kernel.
 pub fn advise(wanted: &Wanted, config: Option<&str>, rules: &[Rule]) -> Result<Advice> {
     let character = Character::of(wanted.profile, wanted.region, wanted.costs)?;
-    let scope = proc::measured(wanted.profile, wanted.region)?;
+    let scope = marks::measured(wanted.profile, wanted.region)?;
     let facts = Facts::new(wanted.profile, &scope, &character, config);
     let mut advice = Advice {
         schema: SCHEMA,

@@ -2,8 +2,8 @@
 
 use super::counters::{self, Work};
 use super::event::{has_entries, Basis, Event, Of, Rates};
+use super::marks;
 use super::path::{cycles, data, path, Counters, Cycles, Figure};
-use super::proc;
 use super::scheduler::{locks, scheduling, switches, Locks, Scheduling, Switches};
 use super::split::{self, is_user, Group, Part};
 use super::syscalls::{syscalls, Syscalls};
@@ -114,7 +114,7 @@ impl Character {
             let (profile, from) = (manifest.id.clone(), carried.profile.clone());
             return Err(Error::Carried { profile, from });
         }
-        let scope = proc::measured(profile, region)?;
+        let scope = marks::measured(profile, region)?;
         let totals = scope.totals(profile);
         let rates = Rates::new(profile, &scope, &totals);
         let of = Of { profile, scope: &scope, totals: &totals, rates: &rates };
@@ -123,7 +123,7 @@ impl Character {
         let data = data(&of);
         let footprint = match region {
             // Blocks are counted of all regions together.
-            None if proc::has_readings(profile) => Vec::new(),
+            None if marks::has_readings(profile) => Vec::new(),
             None => footprint::rows(profile).unwrap_or_default(),
             Some(_) => Vec::new(),
         };
@@ -335,7 +335,7 @@ fn absent(profile: &Profile, counters: &Counters, cycles: &[Cycles], region: Opt
     if region.is_some() && capture.edges {
         say("footprint of code", "blocks are counted of all regions together: leave --region out");
     }
-    if region.is_none() && capture.edges && proc::has_readings(profile) {
+    if region.is_none() && capture.edges && marks::has_readings(profile) {
         say(
             "footprint of code",
             "blocks are counted with those of the readings of /proc: record without --proc",

@@ -6,6 +6,7 @@
 //! - `facts` gathers a value from a profile's tables, with `split` (time), `path` (counters), `scheduler`, `syscalls` and
 //!   `counters` (work);
 //! - `words` says in sentences what stands out of it;
+//! - `marks` tells what is measured from what was read for `proc`;
 //! - `proc` holds counts against what the guest's kernel counted of itself;
 //! - `reference` has workloads that are built in, to hold others against;
 //! - `similarity` holds two against each other, `beside` puts several side by side;
@@ -26,8 +27,9 @@ mod beside;
 pub(crate) mod counters;
 pub(crate) mod event;
 pub(crate) mod facts;
+pub(crate) mod marks;
 mod path;
-pub(crate) mod proc;
+mod proc;
 mod reference;
 mod scheduler;
 mod sections;
@@ -87,7 +89,7 @@ pub struct Characterisation {
 pub fn characterise(wanted: &Wanted, beside: &[Wanted]) -> Result<Characterisation> {
     let gather = |wanted: &Wanted| -> Result<(Character, Spent)> {
         let character = Character::of(wanted.profile, wanted.region, wanted.costs)?;
-        let spent = Spent::of(wanted.profile, &proc::measured(wanted.profile, wanted.region)?, &character);
+        let spent = Spent::of(wanted.profile, &marks::measured(wanted.profile, wanted.region)?, &character);
         Ok((character, spent))
     };
     let (character, spent) = gather(wanted)?;

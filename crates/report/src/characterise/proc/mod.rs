@@ -9,20 +9,15 @@ mod reading;
 use super::counters::{self, Work};
 use super::event::{Of, Rates};
 use super::facts::entered;
+use super::marks::{has_readings, AROUND, READING};
 use super::scheduler::switches;
 use crate::columns::{Side, Table};
 use crate::html::Section;
-use crate::Result;
 use kerntune_compare::number::grouped;
 use kerntune_profile::{source_name, How, Profile, Scope};
 use reading::Reading;
 use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// The region that init marks around a step and its readings.
-const AROUND: &str = "[proc]";
-/// The region of a reading; those outside of the other one are of no step.
-const READING: &str = "[proc reading]";
 
 const TABLE: &str = include_str!("counts.tsv");
 
@@ -89,22 +84,6 @@ fn lines() -> impl Iterator<Item = Line> {
         let mut next = || words.next();
         Some(Line { count: next()?, file: next()?, key: next()?, ours: next()?, way: next()?, why: next()? })
     })
-}
-
-/// All of the profile, or the regions of a name; what was done for readings of /proc is in neither.
-///
-/// # Errors
-/// There is no such region.
-pub(crate) fn measured(profile: &Profile, region: Option<&str>) -> Result<Scope> {
-    match region {
-        None if has_readings(profile) => Ok(Scope::without(&profile.tables, &[AROUND, READING])),
-        _ => crate::view::scope(profile, region),
-    }
-}
-
-/// Whether there are readings in a profile.
-pub(crate) fn has_readings(profile: &Profile) -> bool {
-    profile.tables.regions.iter().any(|row| row.name == AROUND)
 }
 
 /// What a profile counted in a part of itself.

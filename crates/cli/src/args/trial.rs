@@ -27,6 +27,9 @@ pub struct Try {
     #[arg(long, default_value_t = 8, value_name = "N",
           value_parser = clap::value_parser!(u32).range(i64::from(LOOKS)..=i64::from(MOST_RUNS)))]
     pub runs: u32,
+    /// Try each change alone, and those that bring something together: not all at once, nor all but one
+    #[arg(long)]
+    pub alone: bool,
     /// Begin nothing new after so many minutes
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(0..=MOST_MINUTES))]
     pub budget: Option<u64>,

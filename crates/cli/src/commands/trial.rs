@@ -12,7 +12,6 @@ use kerntune_kernel::Compiler;
 use kerntune_tune::base::{with_needs, LABEL};
 use kerntune_tune::trial::{keep, parse, trial, Change, Trial, TrialRequest, Tried};
 use kerntune_tune::Session;
-use std::path::Path;
 use std::time::Duration;
 
 /// What a base kernel is called that is built with options of its own.
@@ -37,6 +36,7 @@ pub fn run(global: &Global, options: &Try, output: &Output) -> Result<Exit, Fail
         metric: options.by,
         operation: &options.operation,
         runs: options.runs,
+        alone: options.alone,
         budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
     };
     let found = trial(&session, &request, &|names| output.note(&format!("trying {}", names.join(", "))))?;
@@ -46,7 +46,7 @@ pub fn run(global: &Global, options: &Try, output: &Output) -> Result<Exit, Fail
     }
     match options.format.json {
         true => output.json(&found),
-        false => print(&found, options.output.as_deref(), output),
+        false => print(&found, options, output),
     }
     Ok(Exit::Ok)
 }
@@ -81,7 +81,7 @@ fn alone<'a>(found: &'a Trial, change: &str) -> Option<&'a Tried> {
     found.tried.iter().find(|tried| tried.changes == [change])
 }
 
-fn print(found: &Trial, directory: Option<&Path>, output: &Output) {
+fn print(found: &Trial, options: &Try, output: &Output) {
     let of = match found.operation.as_str() {
         TOTAL => format!("all of {}", found.workload),
         operation => format!("{operation} of {}", found.workload),
@@ -124,7 +124,10 @@ fn print(found: &Trial, directory: Option<&Path>, output: &Output) {
             .into_iter()
             .filter(|metric| *metric != found.metric)
             .collect();
-    let mut heads = vec!["CHANGE", "#ALONE", "#ALONE %", "#LAST %", "#INTERPLAY %"];
+    let mut heads = vec!["CHANGE", "#ALONE", "#ALONE %"];
+    if !options.alone {
+        heads.extend(["#LAST %", "#INTERPLAY %"]);
+    }
     let titles: Vec<String> = others
         .iter()
         .map(|metric| {
@@ -136,13 +139,11 @@ fn print(found: &Trial, directory: Option<&Path>, output: &Output) {
     output.table(
         &heads,
         found.judged.iter().map(|line| {
-            let mut cells = vec![
-                line.change.clone(),
-                signed(line.alone),
-                percent(found, line.alone),
-                percent(found, line.last),
-                line.interplay.map_or(String::new(), |by| percent(found, Some(by))),
-            ];
+            let mut cells = vec![line.change.clone(), signed(line.alone), percent(found, line.alone)];
+            if !options.alone {
+                cells.push(percent(found, line.last));
+                cells.push(line.interplay.map_or(String::new(), |by| percent(found, Some(by))));
+            }
             let set = alone(found, &line.change);
             cells.extend(others.iter().map(|metric| {
                 let of = set.and_then(|set| set.figures.iter().find(|figure| figure.metric == *metric));
@@ -187,11 +188,14 @@ fn print(found: &Trial, directory: Option<&Path>, output: &Output) {
             }
         }
     }
-    output.print(
-        "\nalone  against the base kernel; last: with all changes against all others; interplay: last less alone, where that is\n       \
-         more than what is told from nothing. Path length and taken branches are exact; what says model is computed by one.",
-    );
-    if let Some(directory) = directory {
+    output.print(match options.alone {
+        true => "\nalone  against the base kernel. Path length and taken branches are exact; what says model is computed by one.",
+        false => {
+            "\nalone  against the base kernel; last: with all changes against all others; interplay: last less alone, where that is\n       \
+             more than what is told from nothing. Path length and taken branches are exact; what says model is computed by one."
+        }
+    });
+    if let Some(directory) = &options.output {
         output.print(&format!("\nwritten to {}", directory.display()));
     }
 }

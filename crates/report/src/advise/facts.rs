@@ -7,7 +7,7 @@ use crate::characterise::split::{is_user, Group};
 use crate::sampled;
 use crate::view::share;
 use kerntune_compare::number::{figure, fixed, grouped};
-use kerntune_profile::{Profile, Scope};
+use kerntune_profile::{Profile, Scope, ThreadKind};
 use std::collections::{BTreeMap, HashSet};
 use wildmatch::WildMatch;
 
@@ -93,6 +93,8 @@ struct Function {
 pub(crate) struct Facts<'a> {
     character: &'a Character,
     functions: Vec<Function>,
+    /// Names of threads, and their own time, of the kernel for them and in user mode.
+    threads: Vec<(String, u64)>,
     /// Names of the functions that ran in any region: a set-up may need what a region does not.
     ran: HashSet<String>,
     config: Option<BTreeMap<&'a str, &'a str>>,
@@ -118,13 +120,18 @@ impl<'a> Facts<'a> {
         let ran = everywhere.filter(|totals| totals.calls > 0 || totals.net_ns.get() > 0);
         let ran =
             ran.filter_map(|totals| Some(of_kernel(totals.function.get() as usize)?.name.clone())).collect();
-        Self { character, functions, ran, config: config.map(lines), sampled: sampled::is(profile), selected }
+        let threads = tables.threads.iter().filter(|row| scope.contains(row.region));
+        let threads = threads.filter(|row| row.kind == ThreadKind::Thread);
+        let threads = threads.map(|row| (row.comm.clone(), row.net_ns.get())).collect();
+        let (config, sampled) = (config.map(lines), sampled::is(profile));
+        Self { character, functions, threads, ran, config, sampled, selected }
     }
 
     /// Whether a condition holds.
     pub fn ask(&self, when: &When) -> Answer {
         match &when.fact {
             Some(name) => self.fact(name, when),
+            None if !when.threads.is_empty() => self.threads(when),
             None if when.config.is_empty() => match self.functions(when) {
                 Answer::Fails(_) if self.selected && !when.never => Answer::Unknown(UNTRACED.into()),
                 Answer::Holds { .. } if self.selected && when.never => Answer::Unknown(UNTRACED.into()),
@@ -167,6 +174,32 @@ impl<'a> Facts<'a> {
             }
         }
         Answer::Holds { evidence: format!("the kernel has {}", asked.join(", ")), percent_busy: None }
+    }
+
+    fn threads(&self, when: &When) -> Answer {
+        if self.threads.is_empty() {
+            return Answer::Unknown("no threads were recorded".into());
+        }
+        let patterns: Vec<WildMatch> = when.threads.iter().map(|pattern| WildMatch::new(pattern)).collect();
+        let those = self.threads.iter().filter(|(name, _)| patterns.iter().any(|of| of.matches(name)));
+        let net_ns = those.fold(0u64, |sum, (_, net_ns)| sum.saturating_add(*net_ns));
+        let (percent, least) = (share(net_ns, self.character.busy_ns), when.percent.unwrap_or(0.0));
+        let named = when.threads.join(", ");
+        // What its threads execute is who it is, and not what is at stake.
+        match net_ns > 0 && percent >= least {
+            true => Answer::Holds {
+                evidence: format!("{named} executes {} % of the busy time", fixed(percent, 2)),
+                percent_busy: None,
+            },
+            false => Answer::Fails(match net_ns {
+                0 => format!("no thread {named} ran"),
+                _ => format!(
+                    "{named} executes {} % of the busy time; {} % asked for",
+                    fixed(percent, 2),
+                    number(least)
+                ),
+            }),
+        }
     }
 
     fn functions(&self, when: &When) -> Answer {

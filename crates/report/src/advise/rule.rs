@@ -97,7 +97,7 @@ impl Rule {
 
 /// What is wrong with a condition.
 fn check(when: &When) -> Result<(), String> {
-    let When { functions, percent, calls_per_second, never, config, fact, at_least, at_most } = when;
+    let When { functions, threads, percent, calls_per_second, never, config, fact, at_least, at_most } = when;
     let of_functions =
         usize::from(percent.is_some()) + usize::from(calls_per_second.is_some()) + usize::from(*never);
     let of_facts = usize::from(at_least.is_some()) + usize::from(at_most.is_some());
@@ -105,25 +105,26 @@ fn check(when: &When) -> Result<(), String> {
     if numbers.into_iter().flatten().any(|number| !number.is_finite() || *number < 0.0) {
         return Err("has a number that is negative or none".into());
     }
-    match (!functions.is_empty(), !config.is_empty(), fact) {
-            (true, false, None) if of_functions == 1 && of_facts == 0 => {
-                match functions.iter().find(|pattern| pattern.is_empty()) {
-                    Some(_) => Err("has an empty pattern in functions".into()),
-                    None => Ok(()),
-                }
-            }
-            (false, true, None) if of_functions + of_facts == 0 => match config.iter().find(|line| !is_line(line)) {
+    if functions.iter().chain(threads).any(String::is_empty) {
+        return Err("has an empty pattern".into());
+    }
+    match (functions.is_empty(), threads.is_empty(), config.is_empty(), fact) {
+        (false, true, true, None) if of_functions == 1 && of_facts == 0 => Ok(()),
+        (true, false, true, None) if percent.is_some() && of_functions == 1 && of_facts == 0 => Ok(()),
+        (true, true, false, None) if of_functions + of_facts == 0 => {
+            match config.iter().find(|line| !is_line(line)) {
                 Some(line) => Err(format!("has \"{line}\" in config, which is no CONFIG_NAME=VALUE")),
                 None => Ok(()),
-            },
-            (false, false, Some(fact)) if of_functions == 0 && of_facts >= 1 => match facts::is_known(fact) {
-                true => Ok(()),
-                false => Err(format!("has the fact \"{fact}\", which is none: there are {}", facts::names())),
-            },
-            _ => Err("is none: give `functions` with one of percent, calls_per_second and never; or `config`; or `fact` \
-                      with at_least or at_most"
-                .into()),
+            }
         }
+        (true, true, true, Some(fact)) if of_functions == 0 && of_facts >= 1 => match facts::is_known(fact) {
+            true => Ok(()),
+            false => Err(format!("has the fact \"{fact}\", which is none: there are {}", facts::names())),
+        },
+        _ => Err("is none: give `functions` with one of percent, calls_per_second and never; or `threads` with percent; \
+                  or `config`; or `fact` with at_least or at_most"
+            .into()),
+    }
 }
 
 fn is_line(line: &str) -> bool {
@@ -160,6 +161,9 @@ mod tests {
             ("[[when]]\nfunctions = [\"a\"]\n", "number 1 is none"),
             ("[[when]]\nfunctions = [\"a\"]\npercent = 1\nnever = true\n", "is none"),
             ("[[when]]\nfunctions = [\"\"]\npercent = 1\n", "empty pattern"),
+            ("[[when]]\nthreads = [\"\"]\npercent = 1\n", "empty pattern"),
+            ("[[when]]\nthreads = [\"a\"]\nnever = true\n", "is none"),
+            ("[[when]]\nthreads = [\"a\"]\nfunctions = [\"a\"]\npercent = 1\n", "is none"),
             ("[[when]]\nfact = \"x\"\nat_least = 1\n", "there are kernel-percent"),
             ("[[when]]\nfact = \"cpus\"\nat_least = -1\n", "negative"),
             ("[[when]]\nconfig = [\"X=y\"]\n", "no CONFIG_NAME=VALUE"),

@@ -2,13 +2,16 @@
 
 use serde::Deserialize;
 
-/// One condition. It is of functions, of the kernel's configuration, or of a fact.
+/// One condition. It is of functions, of threads, of the kernel's configuration, or of a fact.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct When {
     /// Patterns of functions with `*` and `?`: all that match, together.
     #[serde(default)]
     pub functions: Vec<String>,
+    /// Patterns of the names of threads (`comm`): all that match, together.
+    #[serde(default)]
+    pub threads: Vec<String>,
     /// Their own time, per cent of the busy time: at least so much.
     pub percent: Option<f64>,
     /// Calls of them in a second: at least so many.

@@ -61,6 +61,9 @@ pub struct TrialRequest<'a> {
     pub operation: &'a str,
     /// Runs of each set where the figure depends on when they begin: [`LOOKS`] at least.
     pub runs: u32,
+    /// Whether only each alone is asked for, and those that bring something together: nothing is said of what each adds to
+    /// all others.
+    pub alone: bool,
     /// After this time nothing new is begun.
     pub budget: Option<Duration>,
 }
@@ -159,7 +162,7 @@ pub struct Trial {
     pub judged: Vec<Judged>,
     /// The sum of all differences alone; none if one is missing.
     pub sum: Option<f64>,
-    /// The difference of all together.
+    /// The difference of all together; none if it was not asked for.
     pub joint: Option<f64>,
     /// Pairs that do not add up, if more than two changes interplay or there are but two.
     pub pairs: Vec<Pair>,
@@ -243,11 +246,13 @@ pub fn trial(session: &Session, request: &TrialRequest, tell: &Tell) -> Result<T
     };
     // Each alone before any together: whoever stops it early knows that.
     let alone: Vec<_> = (0..count).map(|place| difference(Set::one(place))).collect::<Result<_>>()?;
-    let joint = difference(all)?;
-    let mut last = Vec::new();
-    for place in 0..count {
-        let others = if count > 1 { difference(all.without(place))? } else { Some(0.0) };
-        last.push(joint.zip(others).map(|(joint, others)| joint - others));
+    let (mut joint, mut last) = (None, vec![None; count]);
+    if !request.alone {
+        joint = difference(all)?;
+        for (place, last) in last.iter_mut().enumerate() {
+            let others = if count > 1 { difference(all.without(place))? } else { Some(0.0) };
+            *last = joint.zip(others).map(|(joint, others)| joint - others);
+        }
     }
     let interplay = |place: usize| -> Option<f64> {
         let by: f64 = last[place]? - alone[place]?;

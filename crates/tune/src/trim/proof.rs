@@ -93,6 +93,7 @@ impl Proof<'_> {
                 metric: Metric::PathLength,
                 operation: TOTAL,
                 runs: request.runs,
+                alone: false,
                 budget: None,
             };
             found.paths.push(path(&trial::trial(session, &asked, &|_| {})?, workload)?);

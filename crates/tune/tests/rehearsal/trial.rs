@@ -76,7 +76,11 @@ fn change(name: &str, patch: &Path) -> Change {
 }
 
 fn run(bench: &Bench, session: &Session, build: &BuildRequest, changes: &[Change]) -> Trial {
-    let request = TrialRequest {
+    trial(session, &request(bench, build, changes), &|_| {}).unwrap()
+}
+
+fn request<'a>(bench: &'a Bench, build: &'a BuildRequest, changes: &'a [Change]) -> TrialRequest<'a> {
+    TrialRequest {
         build,
         workload: &bench.workload,
         changes,
@@ -84,9 +88,9 @@ fn run(bench: &Bench, session: &Session, build: &BuildRequest, changes: &[Change
         metric: Metric::PathLength,
         operation: TOTAL,
         runs: 8,
+        alone: false,
         budget: None,
-    };
-    trial(session, &request, &|_| {}).unwrap()
+    }
 }
 
 #[test]
@@ -140,6 +144,15 @@ fn what_changes_bring_is_measured_alone_and_together() {
     assert_eq!(pair.changes, ["avoid-a", "avoid-b"]);
     assert_eq!(found.judged[2].interplay, None);
 
+    // Only each alone, and those that help together: the same is kept, and the one that is broken spoils no other set.
+    let with_broken = Cell::new(0);
+    let tell = |names: &[&str]| with_broken.set(with_broken.get() + u32::from(names.contains(&"broken")));
+    let only = TrialRequest { alone: true, ..request(&bench, &build, &changes) };
+    let only = trial(&session, &only, &tell).unwrap();
+    assert_eq!((only.judged[0].last, only.joint, only.pairs.len()), (None, None, 0));
+    assert_eq!((&only.kept, only.kept_difference), (&found.kept, Some(joint)));
+    assert_eq!(with_broken.get(), 1);
+
     // Three layers cost what their removal brings, to the instruction.
     let added = run(&bench, &session, &build_request("base"), &[change("layers", &add_layers)]);
     assert_eq!(added.judged[0].alone, Some(-alone("no-layers")));
@@ -159,16 +172,8 @@ fn a_trial_that_was_stopped_goes_on_where_it_was() {
     let tree = Tree::new(bench.path("tree"));
     let patch = tree.patch("layers", &[LAYERS, CALL], false);
     let (build, changes) = (build_request("base"), [change("layers", &patch)]);
-    let request = |budget| TrialRequest {
-        build: &build,
-        workload: &bench.workload,
-        changes: &changes,
-        model: &bench.model,
-        metric: Metric::PathLength,
-        operation: "packet_rr",
-        runs: 8,
-        budget,
-    };
+    let request =
+        |budget| TrialRequest { operation: "packet_rr", budget, ..request(&bench, &build, &changes) };
     let begun = Cell::new(0);
     let tell = |_: &[&str]| begun.set(begun.get() + 1);
     let stopped = trial(&session, &request(Some(Duration::ZERO)), &tell).unwrap();

@@ -137,3 +137,33 @@ fn what_several_cpus_cannot_have_is_said() {
     // The kernel is built for four.
     fails(&mut record("8"), 5, &["4 of 8 CPUs", "CONFIG_NR_CPUS=8"]);
 }
+
+/// Where a woken process goes, by a patch: docs/results/wake-up.md has more of it.
+#[test]
+fn a_wake_up_that_looks_for_no_cpu_is_shorter_and_takes_a_line_less_of_the_other_ones_run_queue() {
+    let patch = support::checkout().join("kernel/patches/6.12/wake/0001-previous-cpu.patch");
+    let previous = support::kernel(&["--patch", &patch.display().to_string()], "wake-previous");
+    let of = |kernel: &str| {
+        let record = ["record", "--kernel", kernel, "--workload", "ipc", "--cpus", "2", "--data", "--json"];
+        let row = ["--", "ipc", "--only", "pipe_rr", "--scale", "0.2"];
+        let id = json(record.iter().chain(&row))["profile"].as_str().unwrap().to_owned();
+        let profile = load(&id);
+        // Both stay where they are, whoever says so.
+        assert_eq!(sum(&report(&id, "scheduling", "pipe_rr")["migrations"], "count", |_| true), 0);
+        let functions = report(&id, "functions", "pipe_rr")["functions"].clone();
+        let choice = |key: &str| sum(&functions, key, |row| row["name"] == "select_task_rq_fair");
+        let transfers = sum(&report(&id, "data", "pipe_rr")["functions"], "transfers", |_| true);
+        let region = profile.tables.regions.iter().find(|row| row.name == "pipe_rr").unwrap();
+        (choice("calls"), choice("elapsed_ns"), transfers, region.kernel_instructions.0)
+    };
+    let (base, without) = (of(&base_kernel()), of(&previous));
+    println!("choices, what they take, transfers, path: {base:?}, without a search {without:?}");
+    let choices = base.0;
+    assert!(choices > 550 && without.0.abs_diff(choices) <= 2);
+    // A choice takes 99 instructions, and 44 without a search; the path is shorter by all of that.
+    let saved = base.1 - without.1;
+    assert!((50..60).contains(&(saved / choices)), "{saved}");
+    assert!((base.3 - without.3).abs_diff(saved) < base.3 / 500);
+    // Whether the other CPU has nothing to do is in a line that nobody asks for any more.
+    assert!((base.2 - without.2).abs_diff(choices) < choices / 10);
+}

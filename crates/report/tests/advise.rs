@@ -73,6 +73,20 @@ fn each_kind_of_condition_holds_and_fails() {
 }
 
 #[test]
+fn a_condition_is_of_one_thing() {
+    for when in [
+        "threads = [\"\"]\npercent = 1",
+        "threads = [\"a\"]\nnever = true",
+        "threads = [\"a\"]\nfunctions = [\"a\"]\npercent = 1",
+        "threads = [\"a\"]\nat_least = 1",
+        "functions = [\"\"]\npercent = 1",
+    ] {
+        let error = Rule::parse("x", &format!("{HEAD}[[when]]\n{when}\n")).unwrap_err().to_string();
+        assert!(error.contains("number 1"), "{when}: {error}");
+    }
+}
+
+#[test]
 fn what_is_not_known_is_said_unless_something_else_decides() {
     let profile = profile();
     let config = "config = [\"CONFIG_A=y\"]";

@@ -3,7 +3,7 @@
 mod sample;
 mod synthetic;
 
-use kerntune_profile::{Manifest, Profile, Tables};
+use kerntune_profile::{Manifest, Nanoseconds, Profile, Tables, ThreadKind, ThreadStats};
 use kerntune_report::advise::{advise, built_in, Advice, Rule};
 use kerntune_report::characterise::Wanted;
 use kerntune_report::Style;
@@ -15,6 +15,18 @@ const CONFIG: &str = "#\n# Linux\n#\nCONFIG_HZ=250\nCONFIG_A=y\n# CONFIG_B is no
 fn profile() -> Profile {
     let mut profile = synthetic::run(200).profile;
     profile.manifest.exact = true;
+    let (region, net_ns) = (profile.tables.functions[0].region, profile.tables.functions[0].net_ns);
+    profile.tables.threads.push(ThreadStats {
+        region,
+        thread: 0,
+        kind: ThreadKind::Thread,
+        pid: 1,
+        tgid: 1,
+        comm: "client".into(),
+        net_ns,
+        user_ns: Nanoseconds(0),
+        switches_in: 1,
+    });
     profile
 }
 
@@ -60,7 +72,7 @@ fn each_kind_of_condition_holds_and_fails() {
             "CONFIG_HZ=250",
         ),
         ("config = [\"CONFIG_A=y\", \"CONFIG_B=y\"]", "does not", "CONFIG_B=n"),
-        ("threads = [\"idle\", \"cli*\"]\npercent = 1", "applies", "executes"),
+        ("threads = [\"other\", \"cli*\"]\npercent = 0.1", "applies", "other, cli* executes"),
         ("threads = [\"cli*\"]\npercent = 99.9", "does not", "99.9 % asked for"),
         ("threads = [\"apache2\"]\npercent = 0", "does not", "no thread apache2 ran"),
         ("fact = \"kernel-percent\"\nat_least = 1", "applies", "is kernel code"),

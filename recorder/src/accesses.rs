@@ -1,6 +1,6 @@
 //! Each access to data: through the caches, and where it is missed to whom it is counted.
 
-use crate::data::{moved, Access, Data, NONE, PAGE_SHIFT};
+use crate::data::{moved, Access, Core, Data, NONE, NOWHERE, PAGE_SHIFT};
 use crate::recorder::Recorder;
 use crate::Failure;
 use kerntune_isa::{Cpu, Guest, Isa};
@@ -34,6 +34,9 @@ impl Recorder {
         }
         let Some(physical) = physical() else { return Ok(()) };
         self.touch(access, first, physical, cpu);
+        if self.recording && last << shift >> PAGE_SHIFT != access.address >> PAGE_SHIFT {
+            self.reach(last << shift, cpu);
+        }
         // The rest of an access across the end of a line. Where the next page is in memory is not known.
         if last != first && last << shift >> PAGE_SHIFT == access.address >> PAGE_SHIFT {
             let address = last << shift;
@@ -42,6 +45,27 @@ impl Recorder {
             self.touch(Access { address, bytes, ..access }, last, physical, cpu);
         }
         Ok(())
+    }
+
+    /// Notes the page after that of an access across its end.
+    #[cold]
+    fn reach(&mut self, address: u64, cpu: &mut dyn Cpu) {
+        let Some(data) = &mut self.data else { return };
+        let process = u64::from(self.threads.running().thread.tgid);
+        let (number, _) = data.page(self.cpus.current(), address, process, cpu);
+        data.footprint.touch(number, address);
+    }
+
+    /// Other regions are open from here on.
+    pub(crate) fn regions_change(&mut self) {
+        let Some(data) = &mut self.data else { return };
+        let regions = self.regions.open().filter_map(|region| self.regions.list.get(region as usize));
+        let names: Vec<&str> = regions.map(|region| region.name.as_str()).collect();
+        data.footprint.opens(self.regions.open().last(), &names);
+        // What was touched last is touched anew. For caches and TLBs it is what they have used last.
+        for core in &mut data.cores {
+            *core = Core { table: core.table, ..NOWHERE };
+        }
     }
 
     /// Accesses part of one line.
@@ -55,6 +79,9 @@ impl Recorder {
             let process = u64::from(self.threads.running().thread.tgid);
             data.translate(at, access.address, process, &mut counts, cpu);
             data.cores[at].page = page;
+            if self.recording {
+                data.cores[at].touched = data.page(at, access.address, process, cpu);
+            }
         }
         data.caches.touch(at, line, access.store, &mut counts);
         let may_be_shared = data.may_be_shared(line);
@@ -64,6 +91,7 @@ impl Recorder {
         if !self.recording {
             return;
         }
+        data.footprint.touch(data.cores[at].touched.0, access.address);
         self.count_access(&access, counts);
         if counts.is_miss() || may_be_shared {
             self.attribute(&access, physical, &counts, cpu);
@@ -76,6 +104,7 @@ impl Recorder {
         if data.counted.0 != region {
             data.put_away(region);
         }
+        data.footprint.count(data.cores[self.cpus.current()].touched.1, access.store);
         let sum = &mut data.counted.1[usize::from(!Guest::is_kernel(access.code))];
         *sum += DataCounts { loads: u64::from(!access.store), stores: u64::from(access.store), ..counts };
     }

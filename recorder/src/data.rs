@@ -4,6 +4,7 @@
 //! counted in regions. Only a miss asks who accesses what: it reads the kernel's own notes on the page. Accesses that the
 //! CPU makes by itself (page tables, what an interrupt pushes) are not seen.
 
+use crate::footprint::{Footprint, Page, NOTHING};
 use kerntune_isa::{AddressSpace, Cpu, Guest, Isa};
 use kerntune_layout::{DataCaches, DataConfig, DataCounts};
 use kerntune_trace::data::{
@@ -16,6 +17,8 @@ use std::collections::{BTreeMap, HashMap};
 /// No line and no page has this number.
 pub(crate) const NONE: u64 = u64::MAX;
 pub(crate) const PAGE_SHIFT: u32 = 12;
+/// The same of the smallest page.
+const SMALL: u8 = PAGE_SHIFT as u8;
 /// Bytes of a thread's stack at most (`THREAD_SIZE`).
 const STACK_BYTES: u64 = 16 << 10;
 /// Bits of the filter that says which lines may be shared.
@@ -43,11 +46,14 @@ pub(crate) struct Core {
     pub(crate) shared: Option<u64>,
     /// The page that was touched last, by its virtual number.
     pub(crate) page: u64,
+    /// The number and the kind of that page among those that are touched.
+    pub(crate) touched: (u32, u8),
     /// Physical address of the page table.
     pub(crate) table: u64,
 }
 
-const NOWHERE: Core = Core { line: (NONE, false), shared: None, page: NONE, table: 0 };
+pub(crate) const NOWHERE: Core =
+    Core { line: (NONE, false), shared: None, page: NONE, touched: (NOTHING, u8::MAX), table: 0 };
 
 /// Caches, and what was counted.
 pub struct Data {
@@ -55,8 +61,9 @@ pub struct Data {
     pub(crate) spec: DataSpec,
     pub(crate) space: Option<AddressSpace>,
     pub(crate) cores: Vec<Core>,
-    /// Whether 2 MiB of the kernel's addresses are a large page, as far as is known.
-    pub(crate) large: HashMap<u64, bool>,
+    /// log2 of the bytes of pages, by 2 MiB of addresses, as far as is known.
+    pub(crate) sizes: HashMap<u64, u8>,
+    pub(crate) footprint: Footprint,
     pub(crate) slabs: HashMap<u64, u32>,
     pub(crate) regions: BTreeMap<u32, [DataCounts; 2]>,
     /// What was counted lately, in this region; not in `regions` yet.
@@ -78,7 +85,8 @@ impl Data {
             spec,
             space: None,
             cores: vec![NOWHERE; cpus],
-            large: HashMap::new(),
+            sizes: HashMap::new(),
+            footprint: Footprint::new(line_bytes.trailing_zeros()),
             slabs: HashMap::new(),
             regions: BTreeMap::new(),
             counted: (0, [DataCounts::default(); 2]),
@@ -125,23 +133,41 @@ impl Data {
         let Some(space) = self.space else { return };
         let is_kernel = Guest::is_kernel(address);
         let salt = if is_kernel { 0 } else { process };
-        // Of user code, too: which process's it is does not matter for what is put right when it is missed.
-        let key = address >> 21 ^ salt << 40;
+        let key = size_key(address, salt);
         let table = self.cores[core].table;
-        let known = self.large.entry(key);
-        let known = *known.or_insert_with(|| Guest::is_large_page(&space, table, address, cpu));
+        let known = self.sizes.entry(key);
+        let known = *known.or_insert_with(|| Guest::page_shift(&space, table, address, cpu)) > SMALL;
         let before = *counts;
         self.caches.translate(core, address, salt, known, counts);
         if counts.dtlb_misses == before.dtlb_misses {
             return;
         }
-        let large = Guest::is_large_page(&space, table, address, cpu);
+        let shift = Guest::page_shift(&space, table, address, cpu);
+        let large = shift > SMALL;
         if large != known {
             // It was, and is not any more, or the other way round.
-            self.large.insert(key, large);
+            self.sizes.insert(key, shift);
             *counts = before;
             self.caches.translate(core, address, salt, large, counts);
         }
+    }
+
+    /// The number and the kind of the page that an address is in, among those that are touched.
+    pub(crate) fn page(&mut self, core: usize, address: u64, process: u64, cpu: &mut dyn Cpu) -> (u32, u8) {
+        let Some(space) = self.space else { return (NOTHING, u8::MAX) };
+        let process = if Guest::is_kernel(address) { 0 } else { process };
+        let (key, table) = (size_key(address, process), self.cores[core].table);
+        let known = self.sizes.entry(key);
+        let shift = *known.or_insert_with(|| Guest::page_shift(&space, table, address, cpu));
+        let page = Page { number: address >> PAGE_SHIFT, process, shift };
+        if let Some(number) = self.footprint.number(page) {
+            return (number, page.kind());
+        }
+        // It may have become a page of another size since somebody looked.
+        let shift = Guest::page_shift(&space, table, address, cpu);
+        self.sizes.insert(key, shift);
+        let page = Page { shift, ..page };
+        (self.footprint.add(page), page.kind())
     }
 
     /// What lies at a kernel address.
@@ -276,8 +302,11 @@ impl Data {
                 shared.entry((region, line)).or_default().push(piece);
             }
         }
+        let (pages, footprints) = self.footprint.finish();
         DataFile {
             version: VERSION,
+            pages,
+            footprints,
             caches: std::mem::take(&mut self.names),
             paths: std::mem::take(&mut self.paths),
             regions: std::mem::take(&mut self.regions)
@@ -311,6 +340,11 @@ impl Data {
                 .collect(),
         }
     }
+}
+
+/// What stands for 2 MiB of a process's addresses. Two that share one do not matter, as what is wrong is put right.
+fn size_key(address: u64, process: u64) -> u64 {
+    address >> 21 ^ process << 40
 }
 
 fn misses(counts: &DataCounts) -> Misses {

@@ -34,6 +34,9 @@ impl Recorder {
         if let Some(data) = &mut self.data {
             write(&self.output.join(files::DATA), &serde_json::to_vec(&data.finish())?)?;
         }
+        if let Some(io) = &mut self.io {
+            write(&self.output.join(files::IO), &serde_json::to_vec(&io.finish())?)?;
+        }
         let recording = Recording {
             version: VERSION,
             capture: self.planner.capture,

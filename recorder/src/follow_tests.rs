@@ -73,6 +73,7 @@ impl Machine {
             stack_pointer: false,
             per_cpu: None,
             data: None,
+            io: None,
             model,
         };
         let mut cpu = Registers::default();

@@ -40,7 +40,11 @@ mod finish;
 mod follow;
 #[cfg(test)]
 mod follow_tests;
+mod footprint;
 mod functions;
+mod io;
+#[cfg(test)]
+mod io_tests;
 mod marks;
 mod plan;
 mod probes;

@@ -104,6 +104,7 @@ impl Recorder {
                 }
                 let snapshot = self.snapshot(boards, rest);
                 let region = self.regions.begin(name, snapshot);
+                self.regions_change();
                 self.emit(board, rest, Event::RegionBegin { region })?;
             }
             Mark::End => {
@@ -114,6 +115,7 @@ impl Recorder {
                     Some(region) => self.emit(board, rest, Event::RegionEnd { region })?,
                     None => self.notes.push(format!("region {name:?} was ended without having begun")),
                 }
+                self.regions_change();
                 if self.regions.depth() == 0 && self.recording {
                     self.stop(counts)?;
                 }

@@ -1,7 +1,8 @@
 //! What several CPUs do to each other: who is woken, where threads run, whom a CPU interrupts, what is waited for. The
-//! arguments of some functions say it.
+//! arguments of some functions say it. And what passes others: requests to block devices, network packets.
 
 use crate::board::Board;
+use crate::io::word;
 use crate::recorder::Recorder;
 use crate::threads::{Life, Wait};
 use crate::Failure;
@@ -49,6 +50,43 @@ impl Recorder {
                 }
                 Ok(())
             }
+            Probe::Issue
+            | Probe::Complete
+            | Probe::CompleteBatch
+            | Probe::Release
+            | Probe::Send
+            | Probe::Receive => {
+                self.passes(board, probe, rest, cpu);
+                Ok(())
+            }
+        }
+    }
+
+    /// A request or a packet is at a function whose argument it is.
+    fn passes(&mut self, board: &Board, probe: Probe, rest: u64, cpu: &mut dyn Cpu) {
+        let now = self.clock.at(self.now(board, rest));
+        let region = self.regions.open().last().filter(|_| self.recording);
+        let Some(io) = &mut self.io else { return };
+        let [argument, _] = Guest::ARGUMENTS.map(|register| cpu.register(register));
+        let read = match (probe, region) {
+            (Probe::Issue, _) => io.issue(argument, now, region, cpu),
+            (Probe::CompleteBatch, _) => io.complete_batch(argument, now, region, cpu),
+            (Probe::Complete, _) => {
+                io.complete(argument, now, region);
+                Some(())
+            }
+            (Probe::Release, _) => {
+                io.forget(argument);
+                Some(())
+            }
+            (Probe::Send, Some(region)) => io.packet(argument, true, region, cpu),
+            (Probe::Receive, Some(region)) => {
+                word(cpu, argument, 0).and_then(|packet| io.packet(packet, false, region, cpu))
+            }
+            _ => Some(()),
+        };
+        if read.is_none() && region.is_some() {
+            io.unread += 1;
         }
     }
 

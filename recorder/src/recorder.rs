@@ -7,6 +7,7 @@ use crate::cpus::{Cpus, Own};
 use crate::data::Data;
 use crate::edges::Edges;
 use crate::functions::Functions;
+use crate::io::Io;
 use crate::plan::{Block, Hook, Planner};
 use crate::regions::Regions;
 use crate::tags::TagWriter;
@@ -40,6 +41,8 @@ pub struct Recorder {
     pub(crate) cpus: Cpus,
     /// Data caches, if accesses to data are followed.
     pub(crate) data: Option<Box<Data>>,
+    /// Requests to block devices and network packets, if they are to be seen.
+    pub(crate) io: Option<Box<Io>>,
     pub(crate) trace: Option<TraceWriter>,
     pub(crate) tags: Option<TagWriter>,
     pub(crate) recording: bool,
@@ -113,6 +116,7 @@ impl Recorder {
             own,
             cpus: Cpus::new(others),
             data,
+            io: spec.io.map(|io| Box::new(Io::new(io))),
             trace,
             tags,
             recording: false,

@@ -170,6 +170,7 @@ impl Machine {
             stack_pointer: thunks.is_some(),
             per_cpu: None,
             data: None,
+            io: None,
             model: None,
         };
         let mut driver = Driver::with_cpus(&spec, cpus, 1 << 16).unwrap();

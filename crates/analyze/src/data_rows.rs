@@ -1,7 +1,10 @@
 //! What accesses to data missed, as tables.
 
 use crate::Input;
-use kerntune_profile::{Address, DataAccesses, DataPath, DataPlace, FunctionIndex, SharedLine, Tables};
+use kerntune_profile::{
+    Address, DataAccesses, DataPath, DataPlace, DataTlb, Footprint, FunctionIndex, PageAccesses, SharedLine,
+    Tables,
+};
 use kerntune_trace::data::{Accesses, DataFile, Misses, Place, PlaceKind};
 use std::collections::BTreeMap;
 
@@ -12,6 +15,10 @@ pub struct DataInput<'a> {
     pub file: &'a DataFile,
     /// Variable or slab cache, type, and member of a place; each may be empty.
     pub name: &'a (dyn Fn(&Place) -> [String; 3] + Sync),
+    /// Bytes of a line of the model.
+    pub line_bytes: u64,
+    /// The model's data TLBs: name, bytes of a page, translations.
+    pub tlbs: &'a [(&'static str, u64, u64)],
 }
 
 /// The word for a kind of memory.
@@ -31,7 +38,7 @@ fn word(kind: PlaceKind) -> &'static str {
 
 /// Adds the rows; none of a recording without data.
 pub(crate) fn add(tables: &mut Tables, input: &Input<'_>) {
-    let Some(DataInput { file, name }) = input.data else { return };
+    let Some(DataInput { file, name, line_bytes, tlbs }) = input.data else { return };
     for row in &file.regions {
         for (mode, accesses) in [("kernel", row.kernel), ("user", row.user)] {
             let Accesses { loads, stores, misses } = accesses;
@@ -119,7 +126,27 @@ pub(crate) fn add(tables: &mut Tables, input: &Input<'_>) {
             });
         }
     }
+    let memory = |user: bool| if user { "user" } else { "kernel" }.to_owned();
+    tables.page_accesses.extend(file.pages.iter().map(|row| PageAccesses {
+        region: row.region,
+        memory: memory(row.user),
+        page_bytes: row.page_bytes,
+        loads: row.loads,
+        stores: row.stores,
+    }));
+    tables.footprints.extend(file.footprints.iter().map(|row| Footprint {
+        name: row.region.clone().unwrap_or_default(),
+        memory: memory(row.user),
+        page_bytes: row.page_bytes,
+        pages: row.pages,
+        lines: row.lines,
+        line_bytes,
+    }));
+    let tlb =
+        |&(tlb, page_bytes, entries): &(&str, u64, u64)| DataTlb { tlb: tlb.into(), page_bytes, entries };
+    tables.data_tlbs.extend(tlbs.iter().map(tlb));
     let inside = tables.regions.len() as u32;
+    tables.page_accesses.retain(|row| row.region < inside);
     tables.data_accesses.retain(|row| row.region < inside);
     tables.data_paths.retain(|row| row.region < inside);
     tables.data_places.retain(|row| row.region < inside);

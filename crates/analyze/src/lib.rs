@@ -46,6 +46,7 @@ mod functions;
 pub mod graph;
 mod hash;
 mod health;
+mod io_rows;
 mod known;
 mod memo;
 pub mod path;
@@ -67,6 +68,7 @@ pub use trace_file::{Chunk, ChunkReader, ReadAt, TraceFile};
 use accumulators::Accumulators;
 use kerntune_profile::{FunctionIndex, Manifest, Nanoseconds, Symbol, Tables};
 use kerntune_trace::counts::Counts;
+use kerntune_trace::io::IoFile;
 use kerntune_trace::{Recording, Region};
 use known::Known;
 use std::collections::BTreeMap;
@@ -93,6 +95,8 @@ pub struct Input<'a> {
     pub objects: &'a [(u64, u64, String)],
     /// What accesses to data missed, if that was captured.
     pub data: Option<DataInput<'a>>,
+    /// Requests to block devices and network packets, if they were seen.
+    pub io: Option<&'a IoFile>,
     /// Number of threads; 0 for as many as there are CPUs. The result does not depend on it.
     pub threads: usize,
     /// Leave damaged chunks out instead of giving up, and say so: [`Analysis::missing`].
@@ -110,6 +114,7 @@ impl<'a> Input<'a> {
             points: &[],
             objects: &[],
             data: None,
+            io: None,
             threads: 0,
             partial: false,
         }

@@ -6,7 +6,7 @@ use crate::hash::Mixed;
 use crate::known::{is_idle, Known, INTERRUPT, UNKNOWN};
 use crate::stitch::Measured;
 use crate::Input;
-use crate::{cpu_rows, data_rows, path_rows};
+use crate::{cpu_rows, data_rows, io_rows, path_rows};
 use kerntune_profile as profile;
 use kerntune_profile::{
     Address, CallArc, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket, IdleStats, Instructions,
@@ -52,6 +52,7 @@ pub(crate) fn tables(
     add_rest(&mut tables, rest, input, known);
     cpu_rows::add(&mut tables, &mut several, input, known);
     data_rows::add(&mut tables, input);
+    io_rows::add(&mut tables, input);
     name_the_unknown(&mut tables);
     if let Some(counts) = input.counts {
         add_counts(&mut tables, counts);

@@ -236,7 +236,9 @@ fn agree(profile: &str, disk: bool) {
         let ours = [&work, &all].map(|json| item(json, name));
         pairs.push((format!("softirq {word} /proc/softirqs"), more(&softirqs, word), ours));
     }
+    packets_agree(profile, &work, &all);
     if disk {
+        requests_agree(profile, &work, &all);
         // Reads and writes that were completed (Documentation/admin-guide/iostats.rst), of all disks.
         let done = |text: &str| -> u64 {
             let fields = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -263,6 +265,60 @@ fn agree(profile: &str, disk: bool) {
     }
     assert!(equal.values().filter(|equal| **equal).count() * 2 > equal.len(), "{equal:?}");
     assert!(at(&work["switches"]["all"], "count") >= 400 && item(&work, "page_faults") >= 64);
+}
+
+/// Bytes and packets of loopback: /proc/net/dev counts both ways without the link's header of 14 bytes, as a packet is received.
+fn packets_agree(profile: &str, work: &Value, all: &Value) {
+    let [before, after] = read(profile, "net/dev").map(|text| numbers(&text, "lo:"));
+    let more: Vec<u64> = [0, 1, 8, 9].map(|at| after[at] - before[at]).into();
+    let lo = |json: &Value, direction: &str| {
+        let rows = json["network"]["rows"].as_array().unwrap().iter();
+        let row =
+            rows.into_iter().find(|row| row["device"] == "lo" && row["direction"] == direction).unwrap();
+        [at(&row["bytes"], "sum"), at(&row["bytes"], "count")]
+    };
+    let ([sent, packets], [received, taken]) = (lo(work, "sent"), lo(work, "received"));
+    println!("lo: guest {more:?}, sent {sent} in {packets}, received {received} in {taken}");
+    assert_eq!(more, [received, taken, received, taken]);
+    // Datagrams of a byte: 20 of IP, 8 of UDP, 1, and the link's 14.
+    assert_eq!((sent, packets), (50 * 43, 50));
+    assert_eq!((lo(all, "sent"), lo(all, "received")), (lo(work, "sent"), lo(work, "received")));
+}
+
+/// Reads of a disk: /proc/diskstats has their number, sectors and time; what is under way before and after is nothing.
+fn requests_agree(profile: &str, work: &Value, all: &Value) {
+    let fields = |text: &str| -> Vec<u64> {
+        let disk = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let disk = disk.into_iter().find(|words| words.get(2) == Some(&"vda")).unwrap();
+        disk[3..].iter().map(|word| word.parse().unwrap()).collect()
+    };
+    let [before, after] = read(profile, "diskstats").map(|text| fields(&text));
+    let [reads, sectors, milliseconds] = [0, 2, 3].map(|field| after[field] - before[field]);
+    assert_eq!([before[8], after[8]], [0, 0], "nothing is under way");
+    for json in [work, all] {
+        let rows = json["disk"]["rows"].as_array().unwrap();
+        let [row] = &rows[..] else { panic!("{rows:?}") };
+        assert_eq!((&row["device"], &row["operation"]), (&"vda".into(), &"read".into()));
+        assert_eq!(at(row, "requests"), reads);
+        assert_eq!(at(&row["bytes"], "sum"), sectors * 512);
+        assert_eq!((at(&row["bytes"], "median"), at(&row["bytes"], "max")), (4096, 4096));
+        assert_eq!(
+            (at(&row["depth"], "max"), row["depth"]["mean"].as_f64()),
+            (1, Some(1.0)),
+            "one at a time"
+        );
+        // Block i × 7 mod 100 after block (i − 1) × 7 mod 100: 6 blocks on, or 94 back from the end of the last.
+        assert_eq!((at(row, "sequential"), at(&row["seek_bytes"], "median")), (0, 6 * 4096));
+        assert_eq!(at(&row["seek_bytes"], "max"), 94 * 4096);
+        // The kernel's own time begins when the request is made, and is rounded.
+        let ns = at(&row["time_ns"], "sum");
+        println!("disk: guest {reads} reads, {sectors} sectors, {milliseconds} ms; ours {ns} ns, {row}");
+        assert!(ns / 1_000_000 <= milliseconds + 1, "{ns} ns, {milliseconds} ms");
+        assert_eq!(
+            ["completed", "unfinished", "completed_later", "issued_before"].map(|f| at(row, f)),
+            [reads, 0, 0, 0]
+        );
+    }
 }
 
 #[test]

@@ -6,17 +6,17 @@ use kerntune_profile::{Profile, Tables};
 use serde_json::Value;
 use support::{json, planted_kernel, work_dir};
 
-/// The program of `planted/sharing.c` as a workload for so many CPUs.
-fn workload(directory: &tempfile::TempDir, cpus: u32) -> String {
-    let source = support::checkout().join("crates/cli/tests/planted/sharing.c");
-    let program = directory.path().join("sharing");
+/// A program of this source as a workload for so many CPUs.
+fn program(directory: &tempfile::TempDir, source: &str, cpus: u32, memory_mb: u32) -> String {
+    let source = support::checkout().join(source);
+    let program = directory.path().join("program");
     let mut gcc = std::process::Command::new("gcc");
     gcc.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-static", "-pthread"]);
     gcc.arg("-I").arg(support::checkout().join("guest")).arg(source).arg("-o").arg(&program);
     assert!(gcc.status().unwrap().success(), "{gcc:?}");
     let program = program.display();
     let text = format!(
-        "description = \"x\"\ncpus = {cpus}\nmemory_mb = 512\n[training]\n[[training.step]]\ncommand = [{0:?}]\n\
+        "description = \"x\"\ncpus = {cpus}\nmemory_mb = {memory_mb}\n[training]\n[[training.step]]\ncommand = [{0:?}]\n\
          [measured]\n[[measured.step]]\ncommand = [{0:?}]\n",
         program.to_string()
     );
@@ -67,7 +67,7 @@ fn sums(tables: &Tables) -> [Vec<[u64; 6]>; 3] {
 #[test]
 fn planted_sharing_and_known_misses_are_found() {
     let directory = tempfile::tempdir_in(work_dir()).unwrap();
-    let workload = workload(&directory, 2);
+    let workload = program(&directory, "crates/cli/tests/planted/sharing.c", 2, 512);
     const WITH: &[&str] = &["--data", "--model", "skylake"];
     const WITHOUT: &[&str] = &["--model", "skylake"];
     planted_kernel();
@@ -153,4 +153,73 @@ fn a_model_without_data_is_named() {
     support::fails(&mut support::kerntune(line), 2, &["--data", "--no-edges"]);
     let line = ["record", "--kernel", &kernel, "--workload", "rr", "--data", "--no-functions"];
     support::fails(&mut support::kerntune(line), 2, &["--data", "--no-functions"]);
+}
+
+/// What a region touched of one memory in pages of one size: pages, lines, accesses.
+fn touched(profile: &str, region: &str, memory: &str, page_bytes: u64) -> [u64; 3] {
+    let report = data(profile, region);
+    let rows = report["memory"]["touched"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["memory"] == memory && row["page_bytes"] == page_bytes);
+    let number = |field: &str| row.map_or(0, |row| row[field].as_u64().unwrap());
+    [number("pages"), number("lines"), number("loads") + number("stores")]
+}
+
+#[test]
+fn pages_and_lines_that_are_touched_are_counted_exactly() {
+    let directory = tempfile::tempdir_in(work_dir()).unwrap();
+    // Kernels with less than 512 MiB make no huge pages by themselves.
+    let workload = program(&directory, "crates/cli/tests/data/touch.c", 1, 1024);
+    let kernel = support::base_kernel();
+    let line =
+        ["record", "--kernel", &kernel, "--workload", &workload, "--data", "--model", "skylake", "--json"];
+    let id = json(line)["profile"].as_str().unwrap().to_owned();
+    const SMALL: u64 = 4096;
+    const HUGE: u64 = 2 << 20;
+    let user = |region: &str, page_bytes: u64| touched(&id, region, "user", page_bytes);
+    // Beside what it asks for a region touches one line of the program's stack, some times.
+    let holds = |region: &str, [pages, lines, accesses]: [u64; 3]| {
+        let found = user(region, SMALL);
+        println!("{region}: {found:?}");
+        assert_eq!(found[..2], [pages + 1, lines + 1], "{region}");
+        assert!((accesses + 1..=accesses + 12).contains(&found[2]), "{region}: {found:?}");
+    };
+    holds("small_300", [300, 300, 300]);
+    holds("small_500", [500, 500, 500]);
+    holds("lines", [100, 6400, 6400]);
+    holds("huge", [0, 0, 0]);
+    holds("both", [300, 300, 300]);
+    // Both ends of each access: of 100 the second page of one is not the first of the next. An access is one.
+    holds("across", [200, 200, 100]);
+    assert_eq!(user("small_500", HUGE), [0; 3]);
+    assert_eq!(user("huge", HUGE), [6, 6 * 512, 6 * 512]);
+    assert_eq!(user("both", HUGE), [6, 6 * 512, 6 * 512]);
+
+    // The sum over pages is that over modes, in each region.
+    let profile = Profile::load(&work_dir().join("profiles").join(&id)).unwrap();
+    for region in &profile.tables.regions {
+        let of_pages = profile.tables.page_accesses.iter().filter(|row| row.region == region.region);
+        let of_modes = profile.tables.data_accesses.iter().filter(|row| row.region == region.region);
+        let pages = of_pages.fold([0, 0], |sum, row| [sum[0] + row.loads, sum[1] + row.stores]);
+        let modes = of_modes.fold([0, 0], |sum, row| [sum[0] + row.loads, sum[1] + row.stores]);
+        assert_eq!(pages, modes, "{}", region.name);
+    }
+    // What all regions touch is touched once.
+    let all = json(["report", &id, "data", "--json"]);
+    let row = |memory: &str, page_bytes: u64| {
+        let rows = all["memory"]["touched"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["memory"] == memory && row["page_bytes"] == page_bytes);
+        row.map_or([0; 2], |row| ["pages", "lines"].map(|field| row[field].as_u64().unwrap()))
+    };
+    assert_eq!(row("user", HUGE), [6, 6 * 512]);
+    assert_eq!(row("user", SMALL)[0], 500 + 1);
+    // The model's TLBs.
+    let reach = all["memory"]["reach"].as_array().unwrap();
+    assert!(reach.iter().any(|row| row["tlb"] == "dtlb" && row["bytes"] == 64 * SMALL), "{reach:?}");
+    assert!(reach.iter().any(|row| row["tlb"] == "dtlb_large" && row["bytes"] == 32 * HUGE), "{reach:?}");
+    let text = support::run(["report", &id, "data", "--region", "huge"]);
+    assert!(text.contains("Memory touched") && text.contains("2 MiB"), "{text}");
+    let json =
+        json(["characterise", &id, "--region", "huge", "--beside", &format!("{id}:small_500"), "--json"]);
+    let percent = |at: usize| json["beside"][at]["figures"]["huge_percent"].as_f64().unwrap();
+    assert!(percent(0) > 99.0 && percent(1) == 0.0, "{}", json["beside"]);
 }

@@ -2,9 +2,10 @@
 
 mod support;
 
-use serde_json::Value;
+use serde_json::{json, Value};
 use std::collections::BTreeMap;
-use support::{fails, json, kerntune, workload};
+use std::process::Command;
+use support::{checkout, fails, json, kerntune, workload};
 use tempfile::TempDir;
 
 /// Reads of a page, each of which waits for the disk, and a write that is synchronised.
@@ -88,6 +89,96 @@ fn a_disk_in_virtual_time_repeats_and_its_requests_are_seen_from_end_to_end() {
     for function in ["submit_bio", "null_queue_rq", "null_cmd_timer_expired", "wake_up"] {
         assert!(path.contains(function), "{function} is not in\n{path}");
     }
+}
+
+/// The one row of a region's requests, and a value of it.
+fn requests(profile: &str, region: &str) -> Value {
+    let report = json(["report", profile, "io", "--region", region, "--json"]);
+    assert_eq!(report["seen"], true);
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(rows[0]["device"], "nullb0", "{rows:?}");
+    rows[0].clone()
+}
+
+#[test]
+fn requests_are_what_a_program_asks_for() {
+    let directory = tempfile::tempdir_in(support::work_dir()).unwrap();
+    let program = directory.path().join("requests");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-static"]);
+    gcc.arg("-I").arg(checkout().join("guest")).arg(checkout().join("crates/cli/tests/disk/requests.c"));
+    assert!(gcc.arg("-o").arg(&program).status().unwrap().success(), "{gcc:?}");
+    let file = workload(
+        &directory,
+        &format!(
+            "description = \"x\"\nmemory_mb = 512\n[disk]\nkind = \"null_blk\"\nsize_mb = 64\nlatency_us = {LATENCY_US}\n\
+             filesystem = \"none\"\n[[measured.step]]\ncommand = [{:?}, \"/dev/kt-disk\"]\n",
+            program.display().to_string()
+        ),
+    );
+    let kernel = support::ftrace_kernel();
+    let profile = json(["record", "--kernel", &kernel, "--workload", &file, "--json"])["profile"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let latency_ns = LATENCY_US * 1000;
+    // Operation, requests, bytes, sequential, seeks, depths.
+    type Expected = (&'static str, &'static str, u64, Value, u64, Value, Value);
+    const KIB: u64 = 1024;
+    let each: Vec<[u64; 2]> = (1..=8).map(|depth| [depth, 10]).collect();
+    let expected: [Expected; 4] = [
+        ("sequential", "read", 40, json!([[16 * KIB, 40]]), 40, Value::Null, json!([[1, 40]])),
+        ("apart", "write", 30, json!([[4 * KIB, 30]]), 0, json!([[64 * KIB, 30]]), json!([[1, 30]])),
+        (
+            "deep",
+            "read",
+            80,
+            json!([[8 * KIB, 80]]),
+            0,
+            json!([[1016 * KIB, 70], [2044 * KIB, 1], [7176 * KIB, 9]]),
+            json!(each),
+        ),
+        (
+            "early",
+            "read",
+            4,
+            json!([[4 * KIB, 4]]),
+            0,
+            json!([[1020 * KIB, 3], [7176 * KIB, 1]]),
+            json!([[1, 1], [2, 1], [3, 1], [4, 1]]),
+        ),
+    ];
+    for (region, operation, count, bytes, sequential, seeks, depths) in expected {
+        let row = requests(&profile, region);
+        println!("{region}: {row}");
+        assert_eq!((&row["operation"], &row["requests"]), (&json!(operation), &json!(count)), "{region}");
+        assert_eq!(row["bytes"]["values"], bytes, "{region}");
+        assert_eq!(row["sequential"], sequential, "{region}");
+        assert_eq!(row["seek_bytes"]["values"], seeks, "{region}");
+        assert_eq!(row["depth"]["values"], depths, "{region}");
+        let [completed, later] = if region == "early" { [0, 4] } else { [count, 0] };
+        assert_eq!(
+            [&row["completed"], &row["completed_later"]],
+            [&json!(completed), &json!(later)],
+            "{region}"
+        );
+        assert_eq!([&row["unfinished"], &row["again"]], [&json!(0), &json!(0)], "{region}");
+        // The timer is set after the request is issued and data is copied, and its interrupt runs some code.
+        let time = &row["time_ns"];
+        let [median, max] = ["median", "max"].map(|figure| time[figure].as_u64().unwrap());
+        assert!(time["values"][0][0].as_u64().unwrap() > latency_ns, "{region}: {time}");
+        assert!(median < latency_ns * 11 / 10 && max < latency_ns * 2, "{region}: {time}");
+        assert_eq!(time["count"], count, "{region}");
+    }
+    // What was asked for before completes here, and is in no figure.
+    let late = requests(&profile, "late");
+    assert_eq!((&late["requests"], &late["issued_before"]), (&json!(0), &json!(4)), "{late}");
+    let text = support::run(["report", &profile, "io", "--region", "late"]);
+    assert!(text.contains("4 more completed in a region that they were not issued in"), "{text}");
+    // All of it: each request is counted once.
+    let all = json(["report", &profile, "io", "--json"]);
+    assert_eq!(all["all"]["requests"], 40 + 30 + 80 + 4);
 }
 
 #[test]

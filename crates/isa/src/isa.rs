@@ -79,8 +79,8 @@ pub trait Isa {
     fn address_space(cpu: &mut dyn Cpu) -> AddressSpace;
     /// Physical address of the page table in use.
     fn page_table(cpu: &mut dyn Cpu) -> u64;
-    /// Whether `address` is in a large page, as that table says.
-    fn is_large_page(space: &AddressSpace, table: u64, address: u64, cpu: &mut dyn Cpu) -> bool;
+    /// log2 of the bytes of the page that `address` is in, as that table says; of the smallest if there is none.
+    fn page_shift(space: &AddressSpace, table: u64, address: u64, cpu: &mut dyn Cpu) -> u8;
     /// Whether an address is in the kernel's half of the address space.
     fn is_kernel(address: u64) -> bool;
     /// What the clock showed, right after it was read.

@@ -12,8 +12,8 @@ use crate::sources::{self, Sources};
 use crate::spent::Spent;
 use crate::store::{known_as, DOOMED, KIND, MANIFEST, PROFILE};
 use crate::{
-    borrowed, link_script, tools, BuildRequest, CompilerIdentity, FunctionOrder, ImportedSource, Kernel,
-    KernelManifest, Result, SourceRecord, Symbols, TaskLayout,
+    borrowed, link_script, offsets, tools, BuildRequest, CompilerIdentity, FunctionOrder, ImportedSource,
+    Kernel, KernelManifest, Result, SourceRecord, Symbols, TaskLayout,
 };
 use kerntune_work::{interrupt, write_atomic, write_json, IoContext, Key, Progress, Staged, WorkDir};
 use std::fs;
@@ -331,6 +331,8 @@ impl<'a> Attempt<'a> {
             image_bytes: image.metadata().at("look at", &image)?.len(),
             build_path: CWD.into(),
             task: TaskLayout::probe(self.request.arch, build, partial)?,
+            // A kernel of another form has none of them, and is none the worse.
+            structures: offsets::in_build(self.request.arch, build, partial).unwrap_or_default(),
             warnings: self.config.warnings.clone(),
         };
         // Built again for its objects: the name that it went by stays, and others are kept by the store.

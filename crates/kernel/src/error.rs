@@ -192,8 +192,8 @@ pub enum Error {
         /// The file with all that make printed.
         log: PathBuf,
     },
-    /// The layout of `task_struct` could not be found.
-    #[error("cannot find out where task_struct keeps pid and comm: {reason}")]
+    /// The layout of structures could not be found.
+    #[error("cannot find out where the kernel's structures keep their members: {reason}")]
     TaskLayout {
         /// What the probe of the compiler lacks or complains of.
         reason: String,

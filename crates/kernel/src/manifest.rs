@@ -1,7 +1,7 @@
 //! What is written beside a kernel: its provenance.
 
 use crate::compiler::FUNCTION_SECTIONS;
-use crate::{Arch, CompilerIdentity, ObjectFlags, TaskLayout};
+use crate::{Arch, CompilerIdentity, ObjectFlags, Structures, TaskLayout};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -73,6 +73,9 @@ pub struct KernelManifest {
     pub build_path: PathBuf,
     /// Offsets in `struct task_struct`.
     pub task: TaskLayout,
+    /// Offsets in structures of requests to block devices and of network packets; nothing of what an older kerntune built.
+    #[serde(default, skip_serializing_if = "Structures::is_empty")]
+    pub structures: Structures,
     /// What was asked of the configuration and did not take.
     pub warnings: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! Readers of this crate that have no other door: for tests with damaged input alone.
 
-use crate::{build_id, config, sources, task};
+use crate::{build_id, config, offsets, sources, task};
 use std::path::Path;
 
 /// The linker's hash, of an ELF file and of notes.
@@ -15,4 +15,5 @@ pub fn text(text: &str) {
     let _ = sources::Sources::parse(text, Path::new("attack"));
     let _ = task::redirect(text, Path::new("a.c"), Path::new("a.s"));
     let _ = task::TaskLayout::parse(text);
+    let _ = offsets::read(text);
 }

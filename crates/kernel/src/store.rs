@@ -295,6 +295,7 @@ pub(crate) mod tests {
             image_bytes: 2,
             build_path: "/w/kernels/x.partial/build".into(),
             task: TaskLayout { pid_offset: 1, tgid_offset: 2, comm_offset: 3 },
+            structures: Default::default(),
             warnings: vec![],
         }
     }

@@ -24,44 +24,15 @@ impl TaskLayout {
     /// Compiles `kernel/task_offsets.c` with the command that Kbuild used for `asm-offsets.s` in
     /// the finished build directory `build`, writing into `scratch`, and reads the answer.
     pub fn probe(arch: Arch, build: &Path, scratch: &Path) -> Result<Self> {
-        let command_file = build.join(arch.offsets_command());
-        let text = fs::read_to_string(&command_file).at("read", &command_file)?;
-        let (source, output) = (scratch.join("task_offsets.c"), scratch.join("task_offsets.s"));
-        let Some(command) = redirect(&text, &source, &output) else {
-            let reason = format!("{} has no compile command in it", command_file.display());
-            return Err(Error::TaskLayout { reason });
-        };
-        fs::write(&source, PROBE).at("write", &source)?;
-        let mut shell = Command::new("sh");
-        shell.args(["-c", &command]).current_dir(build).env("LC_ALL", "C");
-        let (end, said) = Job::new(shell).output()?;
-        if !end.success() {
-            return Err(Error::TaskLayout {
-                reason: format!("the compiler refused the probe:\n{}", said.trim()),
-            });
-        }
-        let assembly = fs::read_to_string(&output).at("read", &output)?;
-        let layout = Self::parse(&assembly)?;
-        for file in [source, output] {
-            fs::remove_file(&file).at("remove", &file)?;
-        }
-        Ok(layout)
+        Self::parse(&ask(arch, build, scratch, "task_offsets", PROBE)?)
     }
 
     /// Reads the `.ascii "->KERNTUNE_pid $1234 …"` lines. GCC writes `$` before the number, clang too.
     pub(crate) fn parse(assembly: &str) -> Result<Self> {
         let value = |name: &str| {
-            assembly
-                .lines()
-                .find_map(|line| {
-                    let (_, rest) = line.split_once("\"->")?;
-                    let mut words = rest.trim_end_matches('"').split_whitespace();
-                    (words.next() == Some(name)).then(|| words.next())?
-                })
-                .and_then(|word| word.trim_start_matches(['$', '#']).parse::<u64>().ok())
-                .ok_or_else(|| Error::TaskLayout {
-                    reason: format!("no value for {name} in the compiler's output"),
-                })
+            answers(assembly).find_map(|(known, value)| (known == name).then_some(value)).ok_or_else(|| {
+                Error::TaskLayout { reason: format!("no value for {name} in the compiler's output") }
+            })
         };
         Ok(Self {
             pid_offset: value("KERNTUNE_pid")?,
@@ -69,6 +40,42 @@ impl TaskLayout {
             comm_offset: value("KERNTUNE_comm")?,
         })
     }
+}
+
+/// Compiles a question, a source `name.c` that leaves lines as `asm-offsets.c` does, with the command that Kbuild used for
+/// that one in the build directory `build`, writing into `scratch`; the assembly.
+pub(crate) fn ask(arch: Arch, build: &Path, scratch: &Path, name: &str, question: &str) -> Result<String> {
+    let command_file = build.join(arch.offsets_command());
+    let text = fs::read_to_string(&command_file).at("read", &command_file)?;
+    let (source, output) = (scratch.join(format!("{name}.c")), scratch.join(format!("{name}.s")));
+    let Some(command) = redirect(&text, &source, &output) else {
+        let reason = format!("{} has no compile command in it", command_file.display());
+        return Err(Error::TaskLayout { reason });
+    };
+    fs::write(&source, question).at("write", &source)?;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &command]).current_dir(build).env("LC_ALL", "C");
+    let (end, said) = Job::new(shell).output()?;
+    let assembly = match end.success() {
+        true => Ok(fs::read_to_string(&output).at("read", &output)?),
+        false => {
+            Err(Error::TaskLayout { reason: format!("the compiler refused the probe:\n{}", said.trim()) })
+        }
+    };
+    for file in [source, output] {
+        let _ = fs::remove_file(&file);
+    }
+    assembly
+}
+
+/// Names and values in the `.ascii "->NAME $1234 …"` lines of a question's assembly. GCC writes `$` before the number, clang too.
+pub(crate) fn answers(assembly: &str) -> impl Iterator<Item = (&str, u64)> {
+    assembly.lines().filter_map(|line| {
+        let (_, rest) = line.split_once("\"->")?;
+        let mut words = rest.trim_end_matches('"').split_whitespace();
+        let (name, value) = (words.next()?, words.next()?);
+        Some((name, value.trim_start_matches(['$', '#']).parse().ok()?))
+    })
 }
 
 /// The command of a `.cmd` file with our own source and output. `savedcmd_` is the variable's

@@ -78,6 +78,21 @@ pub struct DataConfig {
     pub stlb: Option<TlbConfig>,
 }
 
+impl DataConfig {
+    /// Its TLBs: name, bytes of a page whose translations it holds, how many. One that holds pages of both sizes is there twice.
+    pub fn tlbs(&self) -> Vec<(&'static str, u64, u64)> {
+        let mut tlbs = vec![("dtlb", SMALL_PAGE_BYTES, self.dtlb.entries)];
+        tlbs.push(match self.dtlb_large {
+            Some(large) => ("dtlb_large", LARGE_PAGE_BYTES, large.entries),
+            None => ("dtlb", LARGE_PAGE_BYTES, self.dtlb.entries),
+        });
+        if let Some(stlb) = self.stlb {
+            tlbs.extend([SMALL_PAGE_BYTES, LARGE_PAGE_BYTES].map(|bytes| ("stlb", bytes, stlb.entries)));
+        }
+        tlbs
+    }
+}
+
 /// Cycles that one event of each kind takes. A sum of events times costs is an estimate of a front end that
 /// never waits for data. The last four are of parts that not every model has, and come
 /// on top of the cost of the L1I miss or the taken branch that they are of.

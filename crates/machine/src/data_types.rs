@@ -1,11 +1,12 @@
 //! What data is: variables, structures and their members, by the kernel's debug information (DWARF 5, 5.5 and 7.5).
 
+use crate::io_types::MEMBERS;
 use crate::{Error, Result};
 use gimli::{
     AttributeValue, DebuggingInformationEntry, Dwarf, DwarfSections, EndianSlice, LittleEndian, Unit,
     UnitOffset,
 };
-use kerntune_kernel::Kernel;
+use kerntune_kernel::{Kernel, Structures};
 use kerntune_trace::data::{DataFile, DataSpec, Place, PlaceKind, SlabCache, SlabMark, SlabSpec};
 use kerntune_work::IoContext;
 use object::read::elf::ElfFile64;
@@ -461,6 +462,26 @@ pub fn data_spec(kernel: &Kernel) -> Result<DataSpec> {
         ((symbol("__per_cpu_start"), symbol("__per_cpu_end")), slab)
     })?;
     Ok(DataSpec { per_cpu, slab: slab.map_err(|error| damaged(&path, error))?.flatten() })
+}
+
+/// Where a kernel with debug information keeps what is known of requests to block devices and of network packets; nothing of
+/// one without.
+///
+/// # Errors
+/// As [`data_spec`].
+pub fn debug_structures(kernel: &Kernel) -> Result<Structures> {
+    let path = kernel.vmlinux();
+    let found = with_index(&path, |index, _| -> gimli::Result<Structures> {
+        let Some(index) = index else { return Ok(Structures::new()) };
+        let mut found = Structures::new();
+        for (structure, member) in MEMBERS {
+            if let Some(at) = index.member(structure, member)? {
+                found.insert(format!("{structure}.{member}"), at);
+            }
+        }
+        Ok(found)
+    })?;
+    found.map_err(|error| damaged(&path, error))
 }
 
 /// What the places of a recording are.

@@ -3,6 +3,7 @@
 use crate::{Error, Result};
 use kerntune_trace::counts::Counts;
 use kerntune_trace::data::DataFile;
+use kerntune_trace::io::IoFile;
 use kerntune_trace::{files, Recording};
 use kerntune_work::IoContext;
 use std::fs;
@@ -46,6 +47,19 @@ impl Outcome {
     /// A file that is not there or damaged.
     pub fn data(&self) -> Result<DataFile> {
         let path = self.directory.join(files::DATA);
+        let bytes = fs::read(&path).at("read", &path)?;
+        serde_json::from_slice(&bytes).map_err(|e| Error::Recording { path, message: e.to_string() })
+    }
+
+    /// Requests to block devices and network packets, if they were to be seen.
+    ///
+    /// # Errors
+    /// A file that is damaged.
+    pub fn io(&self) -> Result<Option<IoFile>> {
+        let path = self.directory.join(files::IO);
+        if !path.try_exists().at("look at", &path)? {
+            return Ok(None);
+        }
         let bytes = fs::read(&path).at("read", &path)?;
         serde_json::from_slice(&bytes).map_err(|e| Error::Recording { path, message: e.to_string() })
     }

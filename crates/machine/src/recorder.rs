@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::request::{CaptureRequest, Demands};
-use crate::{data_types, function_kinds, probes, Error, Result};
+use crate::{data_types, function_kinds, io_types, probes, Error, Result};
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_trace::{Capture, FunctionKind, FunctionSpec, RecorderSpec, TaskOffsets, VERSION};
 use kerntune_work::IoContext;
@@ -75,6 +75,8 @@ pub fn recorder_spec(
             .conditional_targets(symbols.functions()),
         false => HashSet::new(),
     };
+    let io = io_types::io_spec(symbols.functions(), &capture.structures).filter(|_| capture.functions);
+    let between_cpus = |name: &str| probes::probe(name).filter(|_| cpus > 1 && capture.functions);
     let functions = symbols.functions().iter().zip(kinds).enumerate();
     Ok(RecorderSpec {
         version: VERSION,
@@ -86,7 +88,7 @@ pub fn recorder_spec(
                 size: f.size,
                 kind,
                 skip: left_out(at),
-                probe: probes::probe(&f.name).filter(|_| cpus > 1 && capture.functions),
+                probe: between_cpus(&f.name).or_else(|| io_types::probe(&f.name, io.as_ref())),
                 conditional: conditional.contains(&f.address),
             })
             .collect(),
@@ -105,5 +107,6 @@ pub fn recorder_spec(
         },
         model: capture.model.clone(),
         data: capture.data.then(|| data_types::data_spec(kernel)).transpose()?,
+        io,
     })
 }

@@ -5,7 +5,7 @@ use crate::user_binary::UserBinary;
 use crate::watch::Limits;
 use crate::Error;
 use kerntune_guest::{Collect, Disk, Workload};
-use kerntune_kernel::Kernel;
+use kerntune_kernel::{Kernel, Structures};
 use kerntune_trace::TagWindow;
 use kerntune_work::Key;
 use std::path::Path;
@@ -35,6 +35,8 @@ pub struct CaptureRequest {
     pub binaries: Vec<UserBinary>,
     /// Where event tags of McRae's profiler are said.
     pub tags: Option<TagWindow>,
+    /// Where the kernel keeps what is known of requests to block devices and of network packets; these are seen if this has it.
+    pub structures: Structures,
 }
 
 /// What a run asks of a machine beside what boots and what runs.

@@ -38,6 +38,7 @@ pub(crate) fn kernel(dir: &Path, id: &str, version: &str) -> Kernel {
             image_bytes: 1,
             build_path: "/w/k.partial/build".into(),
             task: TaskLayout { pid_offset: 1, tgid_offset: 2, comm_offset: 3 },
+            structures: Default::default(),
             warnings: vec![],
         },
     }

@@ -42,6 +42,7 @@ mod manifest;
 mod merge;
 mod merge_cpus;
 mod merge_data;
+mod merge_io;
 mod parquet_file;
 mod parquet_guard;
 mod sampled;
@@ -66,10 +67,10 @@ pub use sampled::{Counted, Sampled};
 pub use scope::{Scope, ScopeTotals};
 pub use store::{find, keep, list, remove, Entry, Listing};
 pub use tables::{
-    Block, CallArc, CpuInterruptStats, CpuStats, DataAccesses, DataPath, DataPlace, DelayStats, Edge,
-    FunctionStats, HistogramBucket, IdleStats, LockStats, MigrationStats, ModelEventStats, PathNode,
-    PointStats, RegionStats, SharedLine, SignalStats, SwitchStats, Symbol, TableSchema, Tables, ThreadStats,
-    SCHEMA,
+    Block, CallArc, CpuInterruptStats, CpuStats, DataAccesses, DataPath, DataPlace, DataTlb, DelayStats,
+    Distribution, Edge, Footprint, FunctionStats, HistogramBucket, IdleStats, IoRequests, LockStats,
+    MigrationStats, ModelEventStats, PacketStats, PageAccesses, PathNode, PointStats, RegionStats,
+    SharedLine, SignalStats, SwitchStats, Symbol, TableSchema, Tables, ThreadStats, SCHEMA,
 };
 pub use totals::FunctionTotals;
 pub use units::{Address, FunctionIndex, Instructions, Nanoseconds};

@@ -87,6 +87,12 @@ pub struct Capture {
     /// Misses of accesses to data.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub data: bool,
+    /// Requests to block devices.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub requests: bool,
+    /// Network packets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packets: bool,
 }
 
 /// Where counts come from that were recorded on another kernel.

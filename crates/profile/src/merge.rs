@@ -8,6 +8,7 @@
 
 use crate::merge_cpus::CpuSum;
 use crate::merge_data::DataSum;
+use crate::merge_io::IoSum;
 use crate::{
     Address, Block, CallArc, Carried, Counted, Edge, Error, FunctionIndex, FunctionTotals, HistogramBucket,
     IdleStats, Instructions, Manifest, ModelEvent, ModelEventStats, PathNode, PointStats, Profile,
@@ -84,6 +85,8 @@ fn manifest(parts: &[(&Profile, u64)], first: &Manifest) -> Manifest {
             model: all().any(|(m, _)| m.capture.model),
             weights: all().any(|(m, _)| m.capture.weights),
             data: all().any(|(m, _)| m.capture.data),
+            requests: all().all(|(m, _)| m.capture.requests),
+            packets: all().all(|(m, _)| m.capture.packets),
         },
         exact: all().all(|(m, _)| m.exact),
         sources: all().map(|(m, weight)| format!("profile {} × {weight}", m.id)).collect(),
@@ -205,6 +208,7 @@ struct Sum {
     model_events: BTreeMap<(u32, ModelEvent), (u64, u64)>,
     cpus: CpuSum,
     data: DataSum,
+    io: IoSum,
 }
 
 impl Sum {
@@ -271,6 +275,7 @@ impl Sum {
         }
         self.cpus.add(part, weight, region, function);
         self.data.add(part, weight, region, function);
+        self.io.add(part, weight, region);
         Ok(())
     }
 
@@ -434,6 +439,7 @@ impl Sum {
         };
         self.cpus.finish(&mut tables);
         self.data.finish(&mut tables);
+        self.io.finish(&mut tables);
         tables
     }
 }

@@ -1,6 +1,9 @@
 //! Adding up what accesses to data missed.
 
-use crate::{Address, DataAccesses, DataPath, DataPlace, FunctionIndex, SharedLine, Tables};
+use crate::{
+    Address, DataAccesses, DataPath, DataPlace, DataTlb, Footprint, FunctionIndex, PageAccesses, SharedLine,
+    Tables,
+};
 use std::collections::BTreeMap;
 
 /// Where data is: kind, object, type, member.
@@ -13,6 +16,11 @@ pub(crate) struct DataSum {
     paths: BTreeMap<(u32, String), [u64; 7]>,
     places: BTreeMap<(u32, FunctionIndex, Place), [u64; 7]>,
     shared: BTreeMap<(u32, Address, u32, u32, Place), [u64; 3]>,
+    pages: BTreeMap<(u32, String, u64), [u64; 2]>,
+    /// Those of the first part, as long as no other is added.
+    footprints: Option<Vec<Footprint>>,
+    /// Those of all parts.
+    tlbs: Option<Vec<DataTlb>>,
 }
 
 /// The columns that say what was missed.
@@ -44,6 +52,18 @@ impl DataSum {
                 *sum = sum.saturating_add(more.saturating_mul(weight));
             }
         }
+        self.footprints = match self.tlbs {
+            None => Some(part.footprints.clone()),
+            Some(_) => None,
+        };
+        let tlbs = self.tlbs.get_or_insert_with(|| part.data_tlbs.clone());
+        if *tlbs != part.data_tlbs {
+            tlbs.clear();
+        }
+        for row in &part.page_accesses {
+            let key = (region(row.region), row.memory.clone(), row.page_bytes);
+            add(self.pages.entry(key).or_default(), &[row.loads, row.stores], weight);
+        }
         for row in &part.data_accesses {
             let sums = self.accesses.entry((region(row.region), row.mode.clone())).or_default();
             add(&mut sums[..2], &[row.loads, row.stores], weight);
@@ -66,7 +86,19 @@ impl DataSum {
 
     /// Puts the sums into the tables.
     pub fn finish(self, tables: &mut Tables) {
-        let Self { accesses, paths, places, shared } = self;
+        let Self { accesses, paths, places, shared, pages, footprints, tlbs } = self;
+        tables.footprints = footprints.unwrap_or_default();
+        tables.data_tlbs = tlbs.unwrap_or_default();
+        tables.page_accesses = pages
+            .into_iter()
+            .map(|((region, memory, page_bytes), [loads, stores])| PageAccesses {
+                region,
+                memory,
+                page_bytes,
+                loads,
+                stores,
+            })
+            .collect();
         tables.data_accesses = accesses
             .into_iter()
             .map(|((region, mode), [loads, stores, l1d, store, l2, l3, transfers, dtlb, walks])| {

@@ -31,6 +31,12 @@ const RARE: &[&str] = &[
     "data_paths",
     "data_places",
     "shared_lines",
+    "io_requests",
+    "packets",
+    "distributions",
+    "page_accesses",
+    "footprints",
+    "data_tlbs",
 ];
 
 /// Whether a profile may lack the file of this table.
@@ -570,6 +576,103 @@ tables! {
         transfers: u64,
     }
 
+    /// Accesses to data by the size of the page that they go to.
+    page_accesses: PageAccesses {
+        /// Row of [`Tables::regions`], without the regions in it.
+        region: u32,
+        /// Of which memory, whoever accesses it: `kernel` or `user`.
+        memory: String,
+        /// Bytes of a page: 4 KiB, 2 MiB or 1 GiB.
+        page_bytes: u64,
+        /// Reads.
+        loads: u64,
+        /// Writes.
+        stores: u64,
+    }
+
+    /// Memory that was touched. Of one recording: what several touch together cannot be told of their sums.
+    footprints: Footprint {
+        /// In all regions of this name and those within them; nothing for all regions.
+        name: String,
+        /// As in [`Tables::page_accesses`].
+        memory: String,
+        /// Bytes of a page.
+        page_bytes: u64,
+        /// Pages by virtual address; one that two processes map is two.
+        pages: u64,
+        /// Lines in them.
+        lines: u64,
+        /// Bytes of a line.
+        line_bytes: u64,
+    }
+
+    /// Data TLBs of the model.
+    data_tlbs: DataTlb {
+        /// `dtlb`, `dtlb_large` or `stlb`.
+        tlb: String,
+        /// Bytes of a page that it holds translations of; one that holds several sizes has several rows.
+        page_bytes: u64,
+        /// Translations that it holds.
+        entries: u64,
+    }
+
+    /// Requests to block devices, by what they ask for.
+    io_requests: IoRequests {
+        /// Row of [`Tables::regions`] in which they were issued, without the regions in it.
+        region: u32,
+        /// The device, `vda`; nothing of a queue without a disk.
+        device: String,
+        /// `read`, `write`, `flush`, `discard`, `write zeroes`, `other`.
+        operation: String,
+        /// Requests that the driver was given.
+        requests: u64,
+        /// Of these, how often the driver gave one back and was given it again.
+        again: u64,
+        /// Of these, which completed in this region.
+        completed: u64,
+        /// Of these, which completed later, in another region or in none.
+        completed_later: u64,
+        /// Of these, of which no completion was seen.
+        unfinished: u64,
+        /// Requests that completed in this region and were issued before it or in another one; not among `requests`.
+        issued_before: u64,
+        /// Reads and writes that begin where the device's last one, of either kind, ended.
+        sequential: u64,
+    }
+
+    /// Network packets.
+    packets: PacketStats {
+        /// Row of [`Tables::regions`], without the regions in it.
+        region: u32,
+        /// The device, `lo`; nothing of a packet without one.
+        device: String,
+        /// `sent` or `received`.
+        direction: String,
+        /// How many.
+        packets: u64,
+        /// Their bytes as the kernel holds them: with the link's header where they are sent, without where they are received.
+        bytes: u64,
+    }
+
+    /// How often a figure of requests or packets had each value.
+    distributions: Distribution {
+        /// Row of [`Tables::regions`], without the regions in it.
+        region: u32,
+        /// `request` or `packet`.
+        subject: String,
+        /// As in [`Tables::io_requests`] or [`Tables::packets`].
+        device: String,
+        /// The operation, or the direction.
+        operation: String,
+        /// `bytes`; of requests also `seek` (bytes from where the device's last read or write ended, if it is not sequential),
+        /// `depth` (requests of the device under way at issue, itself included) and `time_ns` (from issue to completion).
+        figure: String,
+        /// The value.
+        value: u64,
+        /// How often.
+        count: u64,
+    }
+
     /// Inline points that were passed.
     points: PointStats {
         /// Row of [`Tables::regions`].
@@ -672,6 +775,18 @@ impl Tables {
         }
         if let Some(row) = self.shared_lines.iter().find(|r| no_region(r.region)) {
             return Some(("shared_lines", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.page_accesses.iter().find(|r| no_region(r.region)) {
+            return Some(("page_accesses", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.io_requests.iter().find(|r| no_region(r.region)) {
+            return Some(("io_requests", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.packets.iter().find(|r| no_region(r.region)) {
+            return Some(("packets", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.distributions.iter().find(|r| no_region(r.region)) {
+            return Some(("distributions", format!("{row:?} refers to nothing")));
         }
         let row = self.points.iter().find(|r| no_caller(r.function) || no_region(r.region))?;
         Some(("points", format!("{row:?} refers to nothing")))

@@ -84,6 +84,9 @@ fn note(what: &str, count: u64, events: u64) -> String {
             format!("{count} context switches do not tell for sure which process went on.")
         }
         "repeated_switches" => format!("{count} context switches began within another one."),
+        "unread_io" => {
+            format!("{count} requests to block devices or network packets could not be read, and are in no figure.")
+        }
         "foreign_returns" => {
             format!(
                 "{count} returns (of {events} events) were by code reached through a jump into a function."

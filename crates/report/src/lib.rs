@@ -47,6 +47,7 @@ mod head;
 mod health;
 pub mod html;
 pub mod markdown;
+mod memory;
 pub mod names;
 pub mod paper;
 pub mod path;
@@ -60,6 +61,7 @@ mod subcommand;
 pub mod subsystems;
 pub mod survey;
 mod tally;
+mod traffic;
 mod unit;
 mod view;
 

@@ -190,6 +190,36 @@ pub struct SharedPiece {
     pub transfers: u64,
 }
 
+/// Accesses in a region to memory in pages of one size, without those in regions in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageAccesses {
+    /// As [`PathMisses::region`].
+    pub region: u32,
+    /// Whether to user memory, whoever accesses it.
+    pub user: bool,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Reads.
+    pub loads: u64,
+    /// Writes.
+    pub stores: u64,
+}
+
+/// What was touched of memory in pages of one size.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Footprint {
+    /// In regions of this name and those within them; in all if there is none.
+    pub region: Option<String>,
+    /// As [`PageAccesses::user`].
+    pub user: bool,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Pages by virtual address; one that two processes map is two.
+    pub pages: u64,
+    /// Lines in them.
+    pub lines: u64,
+}
+
 /// The whole file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataFile {
@@ -208,6 +238,10 @@ pub struct DataFile {
     pub by_place: Vec<PlaceMisses>,
     /// By region and line.
     pub shared: Vec<SharedLine>,
+    /// By region, memory and size of page.
+    pub pages: Vec<PageAccesses>,
+    /// By name of region, memory and size of page.
+    pub footprints: Vec<Footprint>,
 }
 
 fn this_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {

@@ -4,7 +4,8 @@
 //! - [`RecorderSpec`]: what the machine asks of the recorder (JSON, before the run).
 //! - [`Event`], [`encode`], [`Decoder`]: the ordered events of a run, in chunks ([`ChunkHeader`]).
 //! - [`Recording`]: what the recorder says of the run when it is over (JSON), with
-//!   [`counts`] for the executed blocks and edges, and [`data`] for accesses to memory.
+//!   [`counts`] for the executed blocks and edges, [`data`] for accesses to memory, and [`io`] for requests to block devices
+//!   and network packets.
 //!
 //! Time is the guest's virtual time in nanoseconds. Under `-icount shift=0` one guest
 //! instruction is one nanosecond; idle time is a jump of virtual time that the recorder reads
@@ -29,6 +30,7 @@ pub mod data;
 pub mod encode;
 mod event;
 mod file;
+pub mod io;
 pub mod mark;
 mod numbers;
 mod recording;
@@ -64,6 +66,8 @@ pub mod files {
     pub const COUNTS: &str = "counts.kt";
     /// What accesses to data missed, see [`super::data`], as JSON.
     pub const DATA: &str = "data.json";
+    /// Requests to block devices and network packets, see [`super::io`], as JSON; only where they were to be seen.
+    pub const IO: &str = "io.json";
     /// Event tags of McRae's profiler: records of 5 bytes, a 16-bit tag and 24-bit microseconds, both
     /// little endian.
     pub const TAGS: &str = "tags.mcrae";

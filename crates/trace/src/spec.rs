@@ -37,6 +37,9 @@ pub struct RecorderSpec {
     /// What is needed to say what data is, if accesses to it go through the model, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<crate::data::DataSpec>,
+    /// What is needed to read requests to block devices and network packets, where functions have such probes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<crate::io::IoSpec>,
 }
 
 /// What to capture between marks. Instructions are always counted.
@@ -89,6 +92,18 @@ pub enum Probe {
     SignalAll,
     /// The first is the lock that is waited for: [`crate::Event::Lock`] when the function ends.
     Lock,
+    /// The first is a request that a device is given ([`crate::io`]).
+    Issue,
+    /// The first is a request that a device has done.
+    Complete,
+    /// The first is a batch of such requests.
+    CompleteBatch,
+    /// The first is such a request that is not needed any more.
+    Release,
+    /// The first is a packet that a device is to send.
+    Send,
+    /// The first points to a packet that a device has received.
+    Receive,
 }
 
 /// A binary whose functions are traced in user mode.

@@ -3,13 +3,14 @@
 
 use crate::{Error, Result, Session};
 use kerntune_guest::{read_text, GuestImage};
-use kerntune_kernel::Kernel;
+use kerntune_kernel::{Kernel, Structures};
 use kerntune_machine::{
-    load_user_binary, resolve_points, suggestions, CaptureRequest, Point, Selection, UserBinary,
+    debug_structures, has_io, load_user_binary, resolve_points, suggestions, CaptureRequest, Point,
+    Selection, UserBinary,
 };
 use kerntune_profile::{Address, FunctionIndex, Symbol};
 use kerntune_trace::TagWindow;
-use kerntune_work::{Key, Progress};
+use kerntune_work::{interrupt, Key, Progress};
 use std::path::{Path, PathBuf};
 
 /// As users say it.
@@ -45,6 +46,8 @@ pub(crate) struct Resolved {
     weights: bool,
     data: bool,
     tags: Option<TagWindow>,
+    /// Where the kernel keeps what is known of requests and packets.
+    structures: Structures,
     /// One line each, for the manifest.
     said: Vec<String>,
 }
@@ -135,11 +138,40 @@ fn binary(session: &Session, image: &GuestImage, word: &str) -> Result<(PathBuf,
 }
 
 impl Resolved {
+    /// Finds out where the kernel keeps what is known of requests to block devices and of network packets: as it was told when it
+    /// was built, by its debug information, or asking the compiler. Of a kernel that does not say it they are not seen.
+    pub fn see_io(&mut self, session: &Session, kernel: &Kernel) -> Result<()> {
+        if !has_io(kernel.symbols()?.functions()) {
+            return Ok(());
+        }
+        self.structures = kernel.manifest.structures.clone();
+        if self.structures.is_empty() {
+            self.structures = debug_structures(kernel)?;
+        }
+        if self.structures.is_empty() {
+            match kerntune_kernel::structures(session.work, kernel, session.progress) {
+                Ok(found) => self.structures = found,
+                Err(error) => {
+                    interrupt::check()?;
+                    session.progress.note(&format!(
+                        "requests to block devices and network packets are not seen, as it cannot be found out where kernel {} \
+                         keeps what is known of them: {error}",
+                        kernel.manifest.label
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Everything that decides what the recording shows.
     pub fn name(&self, key: Key) -> Result<Key> {
         let mut key = key;
         for line in &self.said {
             key = key.field("detail", line);
+        }
+        if !self.structures.is_empty() {
+            key = key.field("structures", format!("{:?}", self.structures));
         }
         for (path, UserBinary { spec, names, .. }) in &self.binaries {
             // Its symbols may be in a debug file, which comes and goes without it.
@@ -156,6 +188,7 @@ impl Resolved {
         capture.weights = self.weights;
         capture.data = self.data;
         capture.tags = self.tags;
+        capture.structures = self.structures.clone();
     }
 
     /// Whether accesses to data are followed.

@@ -304,7 +304,7 @@ mod tests {
                 edges: true,
                 model: true,
                 weights: false,
-                data: false,
+                ..Default::default()
             };
             manifest.model = Some("generic".into());
             Profile { manifest, tables }

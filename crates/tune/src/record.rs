@@ -8,6 +8,7 @@ use crate::{watch, Error, Result, Session};
 use kerntune_analyze::{DataInput, Input, ReadAt};
 use kerntune_guest::{Collect, Disk, GuestImage, Workload};
 use kerntune_kernel::Kernel;
+use kerntune_layout::FrontEndConfig;
 use kerntune_machine::{CaptureRequest, Outcome, RunRequest};
 use kerntune_profile::{
     load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Profile, Run, Symbol, ROOM,
@@ -86,7 +87,10 @@ pub fn record_in_detail(session: &Session, request: &RecordRequest, asked: &Deta
         false => session.image(request.workload)?,
     };
     let (functions, model) = (request.capture.functions, request.model.is_some());
-    let detail = asked.resolve(session, request.kernel, &image, functions, model)?;
+    let mut detail = asked.resolve(session, request.kernel, &image, functions, model)?;
+    if functions {
+        detail.see_io(session, request.kernel)?;
+    }
     let (first, may_find) = match request.repeat {
         Repeat::Number(number) => (number, true),
         Repeat::Another => (0, false),
@@ -121,7 +125,12 @@ pub fn record_in_detail(session: &Session, request: &RecordRequest, asked: &Deta
     }
     detail::tell_unseen(&detail, &profile.tables, session.progress);
     let manifest = profile.save(staged.path())?;
-    let files = [kerntune_trace::files::SPEC, kerntune_trace::files::COUNTS, kerntune_trace::files::DATA];
+    let files = [
+        kerntune_trace::files::SPEC,
+        kerntune_trace::files::COUNTS,
+        kerntune_trace::files::DATA,
+        kerntune_trace::files::IO,
+    ];
     for bulky in files {
         // Rebuilt from the kernel, and contained in the tables.
         let _ = fs::remove_file(run.join(bulky));
@@ -217,11 +226,16 @@ fn analyse(
         let name = names.as_ref().and_then(|names| names.get(place)).cloned().unwrap_or_default();
         [name.object, name.type_name, name.field]
     };
+    let io = outcome.io()?;
+    let config = model.filter(|_| data.is_some()).and_then(|model| FrontEndConfig::parse(&model.text).ok());
+    let line_bytes = config.as_ref().map_or(0, |config| config.l1i.line_bytes);
+    let tlbs = config.and_then(|config| config.data).map(|data| data.tlbs()).unwrap_or_default();
     let input = Input {
         counts: counts.as_ref(),
         points: &points,
         objects: &objects,
-        data: data.as_ref().map(|file| DataInput { file, name: &name }),
+        data: data.as_ref().map(|file| DataInput { file, name: &name, line_bytes, tlbs: &tlbs }),
+        io: io.as_ref(),
         ..Input::new(&*trace, recording, &symbols)
     };
     let analysis = kerntune_analyze::analyze(&input, &mut |done| watch::at(progress, done));
@@ -244,10 +258,15 @@ fn analyse(
         model: model.is_some(),
         weights: recording.capture.weights,
         data: detail.data(),
+        requests: io.as_ref().is_some_and(|io| io.sees_requests),
+        packets: io.as_ref().is_some_and(|io| io.sees_packets),
     };
     manifest.sources = vec![format!("run/: QEMU TCG with -icount, kernel {}", kernel.manifest.id)];
     manifest.sources.extend_from_slice(detail.said());
     let tables = analysis.describe(&mut manifest);
+    if let Some(unread) = io.as_ref().map(|io| io.unread).filter(|unread| *unread > 0) {
+        manifest.health.insert("unread_io".into(), unread);
+    }
     if !manifest.exact {
         manifest.health.insert("host_disks".into(), 1);
     }

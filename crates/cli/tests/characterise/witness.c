@@ -28,7 +28,7 @@
 #define BLOCKS 100
 #define BLOCK 4096
 
-static const char *const files[] = { "stat", "vmstat", "softirqs", "interrupts", "diskstats" };
+static const char *const files[] = { "stat", "vmstat", "softirqs", "interrupts", "diskstats", "net/dev" };
 #define FILES (sizeof(files) / sizeof(files[0]))
 #define ROOM 32768
 

@@ -85,8 +85,8 @@ impl Isa for X86_64 {
     fn page_table(cpu: &mut dyn Cpu) -> u64 {
         paging::page_table(cpu)
     }
-    fn is_large_page(space: &AddressSpace, table: u64, address: u64, cpu: &mut dyn Cpu) -> bool {
-        paging::is_large_page(space, table, address, cpu)
+    fn page_shift(space: &AddressSpace, table: u64, address: u64, cpu: &mut dyn Cpu) -> u8 {
+        paging::page_shift(space, table, address, cpu)
     }
     fn is_kernel(address: u64) -> bool {
         address >> 63 == 1

@@ -15,6 +15,7 @@ const LEVEL_5: AddressSpace = AddressSpace {
     direct: (0xff11_0000_0000_0000, 0xff91_0000_0000_0000),
     mapped: (0xffa0_0000_0000_0000, 0xffd2_0000_0000_0000),
     page_structs: (0xffd4_0000_0000_0000, 0xffd6_0000_0000_0000),
+    levels: 5,
     ..LEVEL_4
 };
 const IMAGE: u64 = 0xffff_ffff_8000_0000;
@@ -22,6 +23,8 @@ const IMAGE: u64 = 0xffff_ffff_8000_0000;
 const MODULES: u64 = 0xffff_ffff_a000_0000;
 const MODULES_END: u64 = 0xffff_ffff_ff00_0000;
 
+/// log2 of the smallest page's bytes.
+const SMALL: u8 = 12;
 const PRESENT: u64 = 1;
 const LARGE: u64 = 1 << 7;
 const FRAME: u64 = 0x000f_ffff_ffff_f000;
@@ -40,25 +43,25 @@ pub fn page_table(cpu: &mut dyn Cpu) -> u64 {
     cpu.register(registers::CR3) & FRAME
 }
 
-/// Whether `address` is in a page of 2 MiB or more.
-pub fn is_large_page(space: &AddressSpace, table: u64, address: u64, cpu: &mut dyn Cpu) -> bool {
+/// log2 of the bytes of the page that `address` is in; of the smallest if there is none.
+pub fn page_shift(space: &AddressSpace, table: u64, address: u64, cpu: &mut dyn Cpu) -> u8 {
     let mut table = table;
     for level in (2..=space.levels).rev() {
         let index = address >> (12 + 9 * (level - 1)) & 0x1ff;
         let mut entry = [0; 8];
         if !cpu.read(space.direct.0.wrapping_add(table + index * 8), &mut entry) {
-            return false;
+            return SMALL;
         }
         let entry = u64::from_le_bytes(entry);
         if entry & PRESENT == 0 {
-            return false;
+            return SMALL;
         }
         if level <= 3 && entry & LARGE != 0 {
-            return true;
+            return SMALL + 9 * (level as u8 - 1);
         }
         table = entry & FRAME;
     }
-    false
+    SMALL
 }
 
 #[cfg(test)]
@@ -100,16 +103,25 @@ mod tests {
         let table = page_table(&mut cpu);
         assert_eq!(table, 0x1000);
         let base = 1 << 39;
-        let mut large = |address| is_large_page(&space, table, address, &mut cpu);
-        assert!(large(base) && large(base + 0x1f_ffff));
-        assert!(!large(base + 0x20_0000), "a table of small pages");
-        assert!(large(base + (1 << 30)), "a page of 1 GiB");
-        assert!(!large(base + (2 << 30)) && !large(0), "nothing there");
+        let mut shift = |address| page_shift(&space, table, address, &mut cpu);
+        assert_eq!([shift(base), shift(base + 0x1f_ffff)], [21; 2]);
+        assert_eq!(shift(base + 0x20_0000), 12, "a table of small pages");
+        assert_eq!(shift(base + (1 << 30)), 30, "a page of 1 GiB");
+        assert_eq!([shift(base + (2 << 30)), shift(0)], [12; 2], "nothing there");
     }
 
     #[test]
     fn five_levels_are_seen_by_where_memory_is() {
-        let mut cpu = Tables(HashMap::from([(LEVEL_5.direct.0 + 0x1000, 0)]));
-        assert_eq!(address_space(&mut cpu), LEVEL_5);
+        let direct = LEVEL_5.direct.0;
+        // A table more at the top than with four levels.
+        let mut cpu = Tables(HashMap::from([
+            (direct + 0x1000, 0x2003),
+            (direct + 0x2000, 0x3003),
+            (direct + 0x3000, 0x4003),
+            (direct + 0x4000, 0x20_0083),
+        ]));
+        let space = address_space(&mut cpu);
+        assert_eq!((space, space.levels), (LEVEL_5, 5));
+        assert_eq!(page_shift(&space, 0x1000, 0x1f_ffff, &mut cpu), 21);
     }
 }

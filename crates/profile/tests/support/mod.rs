@@ -47,7 +47,14 @@ pub fn sample(id: &str) -> Profile {
     manifest.busy_ns = ns(290);
     manifest.events = 7;
     manifest.health.insert("stack_mismatches".into(), 0);
-    manifest.capture = Capture { functions: true, edges: true, model: false, weights: true, data: true };
+    manifest.capture = Capture {
+        functions: true,
+        edges: true,
+        model: false,
+        weights: true,
+        data: true,
+        ..Capture::default()
+    };
     manifest.exact = true;
     let stats = |region, function, [calls, net, elapsed, max, min]: [u64; 5]| FunctionStats {
         region,
@@ -169,6 +176,50 @@ pub fn sample(id: &str) -> Profile {
             loads: 5,
             stores: 6,
             transfers: 1,
+        }],
+        page_accesses: vec![PageAccesses {
+            region: 1,
+            memory: "user".into(),
+            page_bytes: 2 << 20,
+            loads: 70,
+            stores: 20,
+        }],
+        footprints: vec![Footprint {
+            name: "tcp_rr".into(),
+            memory: "user".into(),
+            page_bytes: 2 << 20,
+            pages: 1,
+            lines: 40,
+            line_bytes: 64,
+        }],
+        data_tlbs: vec![DataTlb { tlb: "dtlb".into(), page_bytes: 4096, entries: 64 }],
+        io_requests: vec![IoRequests {
+            region: 1,
+            device: "vda".into(),
+            operation: "read".into(),
+            requests: 6,
+            again: 1,
+            completed: 4,
+            completed_later: 1,
+            unfinished: 1,
+            issued_before: 2,
+            sequential: 3,
+        }],
+        packets: vec![PacketStats {
+            region: 1,
+            device: "lo".into(),
+            direction: "sent".into(),
+            packets: 2,
+            bytes: 132,
+        }],
+        distributions: vec![Distribution {
+            region: 1,
+            subject: "packet".into(),
+            device: "lo".into(),
+            operation: "sent".into(),
+            figure: "bytes".into(),
+            value: 66,
+            count: 2,
         }],
         edges: vec![
             Edge { source: Address(10), target: Address(20), count: 7, kind: EdgeKind::Conditional },

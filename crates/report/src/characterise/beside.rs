@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// A main figure: its name in JSON, its title, and how it is got.
 type Main = (&'static str, &'static str, fn(&Character) -> Option<f64>);
 
-const MAIN: [Main; 23] = [
+const MAIN: [Main; 30] = [
     ("operations", "operations", |of| of.operations.map(|count| count as f64)),
     ("user_percent", "user code, % of elapsed", |of| of_elapsed(of, Group::User)),
     ("kernel_percent", "kernel, % of elapsed", |of| of_elapsed(of, Group::Kernel)),
@@ -41,7 +41,20 @@ const MAIN: [Main; 23] = [
     ("interrupts", "interrupts a second", |of| a_second(of, of.interrupts())),
     ("page_faults", "page faults a second", |of| item(of, "page_faults")),
     ("bios", "block I/Os a second", |of| item(of, "bios")),
+    ("io_bytes", "mean bytes of a request to a block device", |of| of.disk.as_ref()?.all.bytes.mean),
+    ("io_sequential", "sequential reads and writes of block devices, %", |of| {
+        of.disk.as_ref()?.all.sequential_percent
+    }),
+    ("io_depth", "mean queue depth of block devices", |of| of.disk.as_ref()?.all.depth.mean),
+    ("io_time", "mean time of a request to a block device, ns", |of| of.disk.as_ref()?.all.time_ns.mean),
     ("packets_received", "packets received a second", |of| item(of, "packets_received")),
+    ("packet_bytes", "mean bytes of a packet received", |of| {
+        of.network.as_ref()?.all.iter().find(|row| row.direction == "received")?.bytes.mean
+    }),
+    ("touched_bytes", "bytes of the lines that are touched", |of| {
+        of.memory.bytes().map(|bytes| bytes as f64)
+    }),
+    ("huge_percent", "accesses to user memory in huge pages, %", |of| of.memory.percent_huge()),
     ("wakeups", "wake-ups a second", |of| item(of, "wakeups")),
     ("forks", "processes and threads made a second", |of| item(of, "forks")),
     ("syscalls_per_operation", "system calls per operation", |of| {

@@ -7,8 +7,11 @@ use super::path::{cycles, data, path, Counters, Cycles, Figure};
 use super::scheduler::{locks, scheduling, switches, Locks, Scheduling, Switches};
 use super::split::{self, is_user, Group, Part};
 use super::syscalls::{syscalls, Syscalls};
+use super::traffic::{disk, network, Disk, Network};
 use crate::footprint;
 use crate::groups::Grouping;
+use crate::memory::Memory;
+use crate::traffic::NOT_SEEN;
 use crate::view::share;
 use crate::{health, sampled, Error, Result};
 use kerntune_compare::Costs;
@@ -97,7 +100,13 @@ pub(crate) struct Character {
     pub locks: Locks,
     pub syscalls: Syscalls,
     pub work: Vec<Work>,
+    /// Requests to block devices; none where they were not seen.
+    pub disk: Option<Disk>,
+    /// Network packets; none where they were not seen.
+    pub network: Option<Network>,
     pub data: Vec<Figure>,
+    /// Memory that was touched.
+    pub memory: Memory,
     pub counted: Vec<Told>,
     pub absent: Vec<Absent>,
     pub notes: Vec<String>,
@@ -158,7 +167,10 @@ impl Character {
             locks: locks(&of),
             syscalls: syscalls(profile, &scope, &rates),
             work: counters::work(profile, &scope, &rates),
+            disk: disk(&of),
+            network: network(&of),
             data,
+            memory: Memory::of(profile, &scope, region),
             counted: manifest.counted.iter().map(|row| told(row, &rates)).collect(),
             notes: health::notes(profile),
         })
@@ -275,12 +287,10 @@ fn told(row: &Counted, rates: &Rates) -> Told {
 }
 
 /// What no profile has yet.
-const NOWHERE: [(&str, &str); 4] = [
-    ("size, randomness, queue depth and time of I/O", "no table has them yet"),
-    ("sizes of network packets", "no table has them yet"),
-    ("memory that is touched, TLB reach, use of huge pages", "no table has them yet"),
-    ("cycles of a CPU", "`kerntune bench run --machine host` and `kerntune counters` read a CPU's counters"),
-];
+const NOWHERE: [(&str, &str); 1] = [(
+    "cycles of a CPU",
+    "`kerntune bench run --machine host` and `kerntune counters` read a CPU's counters",
+)];
 
 fn absent(profile: &Profile, counters: &Counters, cycles: &[Cycles], region: Option<&str>) -> Vec<Absent> {
     let capture = &profile.manifest.capture;
@@ -331,6 +341,16 @@ fn absent(profile: &Profile, counters: &Counters, cycles: &[Cycles], region: Opt
     }
     if !capture.data {
         say("misses of data by level", "record in the emulator with --data (docs/data.md)");
+        say(
+            "memory that is touched, TLB reach, use of huge pages",
+            "record in the emulator with --data (docs/data.md)",
+        );
+    }
+    if !capture.requests {
+        say("size, randomness, queue depth and time of I/O", NOT_SEEN);
+    }
+    if !capture.packets {
+        say("sizes of network packets", NOT_SEEN);
     }
     if region.is_some() && capture.edges {
         say("footprint of code", "blocks are counted of all regions together: leave --region out");

@@ -36,6 +36,7 @@ mod sections;
 mod similarity;
 pub(crate) mod split;
 mod syscalls;
+mod traffic;
 mod words;
 
 use crate::html::{character_page, Section};

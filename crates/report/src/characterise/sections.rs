@@ -7,6 +7,7 @@ use crate::columns::{Side, Table};
 use crate::html::Section;
 use crate::style::printable;
 use crate::unit::{readable, TimeUnit};
+use crate::{io, memory, packets};
 use kerntune_compare::number::{figure, fixed, grouped};
 use std::collections::BTreeMap;
 
@@ -23,7 +24,10 @@ pub(crate) fn sections(of: &Character) -> Vec<Section> {
     all.extend(switches(of));
     all.extend(syscalls(of));
     all.extend(work(of));
+    all.extend(disk(of));
+    all.extend(network(of));
     all.extend(data(of));
+    all.extend(touched(of));
     all.extend(told(of));
     all.push(absent(of));
     all
@@ -427,12 +431,72 @@ fn work(of: &Character) -> Option<Section> {
     Some(section)
 }
 
+fn disk(of: &Character) -> Option<Section> {
+    let disk = of.disk.as_ref()?;
+    let mut section = Section::new("disk", format!("Requests to block devices ({})", of.basis.word()));
+    if disk.rows.is_empty() {
+        section.notes.push("none".into());
+        return Some(section);
+    }
+    let per = |rate: Option<f64>, what: &str| {
+        rate.map_or(String::new(), |rate| format!(", {} {what}", figure(rate)))
+    };
+    section.about.push(format!(
+        "{} in all{}{}; more with `report io`.",
+        grouped(disk.all.requests),
+        per(disk.per_operation, "per operation"),
+        per(disk.per_second, "a second")
+    ));
+    let mut table = Table::new(io::HEADS);
+    let all = (disk.rows.len() > 1).then_some(&disk.all);
+    for row in disk.rows.iter().take(TOP).chain(all) {
+        table.row(io::cells(row).into());
+    }
+    section.table = Some(table);
+    more(&mut section, disk.rows.len(), "devices and operations");
+    section.notes.extend(disk.notes.iter().cloned());
+    Some(section)
+}
+
+fn network(of: &Character) -> Option<Section> {
+    let network = of.network.as_ref()?;
+    let mut section = Section::new("packets", format!("Network packets ({})", of.basis.word()));
+    if network.rows.is_empty() {
+        section.notes.push("none".into());
+        return Some(section);
+    }
+    section.about.push(packets::BYTES.into());
+    let mut table = Table::new(packets::HEADS);
+    for row in network.rows.iter().take(TOP) {
+        table.row(packets::cells(row).into());
+    }
+    section.table = Some(table);
+    more(&mut section, network.rows.len(), "devices and directions");
+    Some(section)
+}
+
 fn data(of: &Character) -> Option<Section> {
     if of.data.is_empty() {
         return None;
     }
     let mut section = Section::new("data", "Accesses to data");
     section.table = Some(figures(of, &of.data, "accesses"));
+    Some(section)
+}
+
+fn touched(of: &Character) -> Option<Section> {
+    let memory = &of.memory;
+    if memory.touched.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("memory", format!("Memory touched ({})", of.basis.word()));
+    section.about.push("Pages by virtual address of each process, lines in them.".into());
+    let mut table = Table::new(memory::HEADS);
+    for row in &memory.touched {
+        table.row(memory::cells(row).into());
+    }
+    section.table = Some(table);
+    section.notes.extend(memory.reach());
     Some(section)
 }
 

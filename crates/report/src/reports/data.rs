@@ -3,6 +3,7 @@
 use super::{entry, Entry, Report};
 use crate::columns::{Columns, Side};
 use crate::head::Head;
+use crate::memory::{self, Memory};
 use crate::style::{printable, Role};
 use crate::unit::header;
 use crate::view::scope;
@@ -233,6 +234,7 @@ struct Found<'a> {
     functions: Vec<FunctionRow<'a>>,
     paths: Vec<PathRow<'a>>,
     lines: Vec<LineRow<'a>>,
+    memory: Memory,
 }
 
 /// What user code is called.
@@ -285,6 +287,7 @@ fn find<'a>(profile: &'a Profile, options: &Options) -> Result<Found<'a>> {
         functions,
         paths,
         lines: lines(profile, |region| scope.contains(region)),
+        memory: Memory::of(profile, &scope, options.region.as_deref()),
     })
 }
 
@@ -427,6 +430,7 @@ struct Json<'a> {
     model: &'a str,
     followed: bool,
     modes: &'a [Mode],
+    memory: &'a Memory,
     types: &'a [PlaceRow<'a>],
     fields: &'a [PlaceRow<'a>],
     functions: &'a [FunctionRow<'a>],
@@ -465,6 +469,15 @@ impl Report for Options {
                 printable(found.model)
             ),
         );
+        if self.by.is_none() && !found.memory.touched.is_empty() {
+            let mut table = Columns::new(memory::HEADS);
+            for row in &found.memory.touched {
+                table.row(memory::cells(row).map(Into::into));
+            }
+            out += &format!("\nMemory touched\n{}", table.render(style));
+            let reach = found.memory.reach();
+            out += &reach.map_or(String::new(), |text| style.paint(Role::Faint, &format!("{text}\n")));
+        }
         let top = self.top.unwrap_or(if self.by.is_some() { crate::TOP } else { SEVERAL });
         let wants = |by: By| self.by.is_none_or(|wanted| wanted == by);
         if wants(By::Type) {
@@ -502,6 +515,7 @@ impl Report for Options {
             model: found.model,
             followed: found.has_data,
             modes: &found.modes,
+            memory: &found.memory,
             types: &found.types[..top(By::Type, found.types.len())],
             fields: &found.fields[..top(By::Field, found.fields.len())],
             functions: &found.functions[..top(By::Function, found.functions.len())],

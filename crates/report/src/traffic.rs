@@ -1,0 +1,279 @@
+//! Requests to block devices and network packets of some regions, added up: sizes, places, depths and times.
+
+use crate::columns::{Columns, Side};
+use crate::view::share;
+use crate::Style;
+use kerntune_compare::number::{fixed, grouped};
+use kerntune_profile::{bounds, bucket_of, Nanoseconds, Profile, Scope};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Why a profile says nothing of requests, or of packets.
+pub(crate) const NOT_SEEN: &str =
+    "not seen: record in the emulator, functions included, a kernel that kerntune built or that has debug information";
+
+/// How often a figure had each value. Whatever is said of it is exact.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Spread(BTreeMap<u64, u64>);
+
+impl Spread {
+    fn add(&mut self, value: u64, count: u64) {
+        let sum = self.0.entry(value).or_default();
+        *sum = sum.saturating_add(count);
+    }
+
+    fn join(&mut self, other: &Self) {
+        other.0.iter().for_each(|(value, count)| self.add(*value, *count));
+    }
+
+    pub fn count(&self) -> u64 {
+        self.0.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    pub fn sum(&self) -> u64 {
+        self.0.iter().fold(0, |sum, (value, count)| sum.saturating_add(value.saturating_mul(*count)))
+    }
+
+    /// None of nothing.
+    pub fn mean(&self) -> Option<f64> {
+        let count = self.count();
+        (count > 0).then(|| self.sum() as f64 / count as f64)
+    }
+
+    pub fn max(&self) -> Option<u64> {
+        self.0.last_key_value().map(|(value, _)| *value)
+    }
+
+    /// The least value that so many per cent of all are not above.
+    pub fn quantile(&self, percent: u64) -> Option<u64> {
+        let rank = (u128::from(self.count()) * u128::from(percent)).div_ceil(100).max(1);
+        let mut seen = 0u128;
+        let reached = |(value, count): (&u64, &u64)| {
+            seen += u128::from(*count);
+            (seen >= rank).then_some(*value)
+        };
+        self.0.iter().find_map(reached)
+    }
+
+    /// Values, or where there are many ranges of them (four to each doubling), each with how often.
+    fn lines(&self) -> Vec<(String, u64)> {
+        if self.0.len() <= SINGLE {
+            return self.0.iter().map(|(value, count)| (grouped(*value), *count)).collect();
+        }
+        let mut ranges: BTreeMap<u32, u64> = BTreeMap::new();
+        for (value, count) in &self.0 {
+            let sum = ranges.entry(bucket_of(Nanoseconds(*value))).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        let name = |bucket: u32| match bounds(bucket) {
+            (low, high) if low == high => grouped(low.0),
+            (low, high) => format!("{} to {}", grouped(low.0), grouped(high.0)),
+        };
+        ranges.into_iter().map(|(bucket, count)| (name(bucket), count)).collect()
+    }
+
+    /// An empty line, what the values are, and a table of them; nothing of no values.
+    pub fn table(&self, what: &str, unit: &str, style: Style) -> String {
+        let all = self.count();
+        if all == 0 {
+            return String::new();
+        }
+        let mut table = Columns::new([(unit, Side::Right), ("count", Side::Right), ("%", Side::Right)]);
+        for (value, count) in self.lines() {
+            table.row([value.into(), grouped(count).into(), fixed(share(count, all), 2).into()]);
+        }
+        format!("\n{what}\n{}", table.render(style))
+    }
+
+    /// As JSON has it.
+    pub fn figures(&self) -> Figures {
+        let values = self.0.iter().map(|(value, count)| [*value, *count]).collect();
+        Figures { values, ..self.summary() }
+    }
+
+    /// The same without each value.
+    pub fn summary(&self) -> Figures {
+        Figures {
+            count: self.count(),
+            sum: self.sum(),
+            mean: self.mean(),
+            median: self.quantile(50),
+            p99: self.quantile(99),
+            max: self.max(),
+            values: Vec::new(),
+        }
+    }
+}
+
+/// Values that are shown one by one.
+const SINGLE: usize = 16;
+
+/// What there is to say of a [`Spread`]; nothing of no values.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Figures {
+    pub count: u64,
+    pub sum: u64,
+    pub mean: Option<f64>,
+    pub median: Option<u64>,
+    pub p99: Option<u64>,
+    pub max: Option<u64>,
+    /// Each value, and how often it was met; left out where the figures are enough.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<[u64; 2]>,
+}
+
+/// Requests of a device, or of all, for an operation, or for all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Requests {
+    /// Nothing for all.
+    pub device: Option<String>,
+    pub operation: Option<String>,
+    pub requests: u64,
+    pub again: u64,
+    pub completed: u64,
+    pub completed_later: u64,
+    pub unfinished: u64,
+    pub issued_before: u64,
+    pub sequential: u64,
+    pub bytes: Spread,
+    pub seeks: Spread,
+    pub depths: Spread,
+    pub times: Spread,
+}
+
+impl Requests {
+    /// Reads and writes of which it is known where the device's last one ended.
+    pub fn placed(&self) -> u64 {
+        self.sequential.saturating_add(self.seeks.count())
+    }
+
+    /// None where it is known of none.
+    pub fn percent_sequential(&self) -> Option<f64> {
+        let placed = self.placed();
+        (placed > 0).then(|| share(self.sequential, placed))
+    }
+
+    fn join(&mut self, other: &Self) {
+        for (sum, more) in [
+            (&mut self.requests, other.requests),
+            (&mut self.again, other.again),
+            (&mut self.completed, other.completed),
+            (&mut self.completed_later, other.completed_later),
+            (&mut self.unfinished, other.unfinished),
+            (&mut self.issued_before, other.issued_before),
+            (&mut self.sequential, other.sequential),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        self.bytes.join(&other.bytes);
+        self.seeks.join(&other.seeks);
+        self.depths.join(&other.depths);
+        self.times.join(&other.times);
+    }
+}
+
+/// Requests by device and operation.
+pub(crate) fn requests(profile: &Profile, scope: &Scope) -> Vec<Requests> {
+    let tables = &profile.tables;
+    let mut rows: BTreeMap<(&str, &str), Requests> = BTreeMap::new();
+    for row in tables.io_requests.iter().filter(|row| scope.contains(row.region)) {
+        rows.entry((&row.device, &row.operation)).or_default().join(&Requests {
+            requests: row.requests,
+            again: row.again,
+            completed: row.completed,
+            completed_later: row.completed_later,
+            unfinished: row.unfinished,
+            issued_before: row.issued_before,
+            sequential: row.sequential,
+            ..Requests::default()
+        });
+    }
+    let values = tables.distributions.iter();
+    for row in values.filter(|row| row.subject == "request" && scope.contains(row.region)) {
+        let of = rows.entry((&row.device, &row.operation)).or_default();
+        match row.figure.as_str() {
+            "bytes" => of.bytes.add(row.value, row.count),
+            "seek" => of.seeks.add(row.value, row.count),
+            "depth" => of.depths.add(row.value, row.count),
+            "time_ns" => of.times.add(row.value, row.count),
+            _ => {}
+        }
+    }
+    let named = |((device, operation), row): ((&str, &str), Requests)| Requests {
+        device: Some(device.into()),
+        operation: Some(operation.into()),
+        ..row
+    };
+    rows.into_iter().map(named).collect()
+}
+
+/// All of them together.
+pub(crate) fn all_requests(rows: &[Requests]) -> Requests {
+    let mut all = Requests::default();
+    rows.iter().for_each(|row| all.join(row));
+    all
+}
+
+/// Packets of one direction at a device, or at all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Packets {
+    /// Nothing for all.
+    pub device: Option<String>,
+    pub direction: String,
+    pub bytes: Spread,
+}
+
+/// Packets by direction and device.
+pub(crate) fn packets(profile: &Profile, scope: &Scope) -> Vec<Packets> {
+    let mut rows: BTreeMap<(&str, &str), Spread> = BTreeMap::new();
+    let values = profile.tables.distributions.iter();
+    for row in values.filter(|row| row.subject == "packet" && scope.contains(row.region)) {
+        rows.entry((&row.operation, &row.device)).or_default().add(row.value, row.count);
+    }
+    let named = |((direction, device), bytes): ((&str, &str), Spread)| Packets {
+        device: Some(device.into()),
+        direction: direction.into(),
+        bytes,
+    };
+    rows.into_iter().map(named).collect()
+}
+
+/// Packets of each direction, of all devices.
+pub(crate) fn all_packets(rows: &[Packets]) -> Vec<Packets> {
+    let mut all: BTreeMap<&str, Spread> = BTreeMap::new();
+    rows.iter().for_each(|row| all.entry(&row.direction).or_default().join(&row.bytes));
+    let named =
+        |(direction, bytes): (&str, Spread)| Packets { device: None, direction: direction.into(), bytes };
+    all.into_iter().map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_values_that_were_met() {
+        let mut spread = Spread::default();
+        assert_eq!((spread.mean(), spread.quantile(50), spread.max()), (None, None, None));
+        for value in 1..=100 {
+            spread.add(value, 1);
+        }
+        assert_eq!([50, 99, 100].map(|percent| spread.quantile(percent)), [Some(50), Some(99), Some(100)]);
+        spread.add(4_096, 900);
+        assert_eq!([1, 10, 11].map(|percent| spread.quantile(percent)), [Some(10), Some(100), Some(4_096)]);
+        assert_eq!((spread.count(), spread.sum()), (1_000, 5_050 + 900 * 4_096));
+        let lines = spread.lines();
+        assert_eq!(lines[0], ("1".to_owned(), 1));
+        assert_eq!(lines.last().unwrap(), &("4,096 to 5,119".to_owned(), 900));
+    }
+
+    #[test]
+    fn no_count_and_no_value_is_too_large() {
+        let mut spread = Spread::default();
+        spread.add(u64::MAX, u64::MAX);
+        spread.add(u64::MAX - 1, u64::MAX);
+        assert_eq!((spread.quantile(99), spread.sum()), (Some(u64::MAX), u64::MAX));
+        (0..20).for_each(|value| spread.add(value, 1));
+        assert_eq!(spread.lines().len(), 8 + 4 + 1 + 1, "0 to 7, 8 to 9 … 14 to 15, 16 to 19, and the last");
+    }
+}

@@ -17,7 +17,7 @@ pub(crate) struct DataSum {
     places: BTreeMap<(u32, FunctionIndex, Place), [u64; 7]>,
     shared: BTreeMap<(u32, Address, u32, u32, Place), [u64; 3]>,
     pages: BTreeMap<(u32, String, u64), [u64; 2]>,
-    /// Those of the first part, as long as no other is added.
+    /// Those of the only part.
     footprints: Option<Vec<Footprint>>,
     /// Those of all parts.
     tlbs: Option<Vec<DataTlb>>,
@@ -52,10 +52,8 @@ impl DataSum {
                 *sum = sum.saturating_add(more.saturating_mul(weight));
             }
         }
-        self.footprints = match self.tlbs {
-            None => Some(part.footprints.clone()),
-            Some(_) => None,
-        };
+        let is_all = self.tlbs.is_none() && weight == 1;
+        self.footprints = is_all.then(|| part.footprints.clone());
         let tlbs = self.tlbs.get_or_insert_with(|| part.data_tlbs.clone());
         if *tlbs != part.data_tlbs {
             tlbs.clear();

@@ -19,6 +19,10 @@ fn a_profile_merged_with_itself_is_doubled() {
     assert_eq!((two.manifest.elapsed_ns, two.manifest.events), (ns(600), 14));
     assert_eq!(two.manifest.workload, "rr");
     assert_eq!(merge(&[(&one, 1)]).unwrap().tables.symbols, one.tables.symbols);
+    // What several touch together is not known of what each touches.
+    assert_eq!(merge(&[(&one, 1)]).unwrap().tables.footprints, one.tables.footprints);
+    assert!(two.tables.footprints.is_empty() && !one.tables.footprints.is_empty());
+    assert_eq!(two.tables.data_tlbs, one.tables.data_tlbs);
 }
 
 #[test]
@@ -174,6 +178,11 @@ proptest! {
             |t| t.data_paths.iter().map(|r| r.l1d_store_misses + r.l2_misses + r.dtlb_misses).sum(),
             |t| t.data_places.iter().map(|r| r.l1d_misses + r.l3_misses + r.transfers).sum(),
             |t| t.shared_lines.iter().map(|r| r.loads + r.stores + r.transfers).sum(),
+            |t| t.io_requests.iter().map(|r| r.requests + r.again + r.completed + r.completed_later).sum(),
+            |t| t.io_requests.iter().map(|r| r.unfinished + r.issued_before + r.sequential).sum(),
+            |t| t.packets.iter().map(|r| r.packets + r.bytes).sum(),
+            |t| t.distributions.iter().map(|r| r.count).sum(),
+            |t| t.page_accesses.iter().map(|r| r.loads + r.stores).sum(),
         ] {
             prop_assert_eq!(of(&sum.tables), weigh(&of));
         }

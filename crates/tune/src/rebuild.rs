@@ -1,9 +1,10 @@
 //! A recording's trace, analysed again.
 
+use crate::record::UNREAD_IO;
 use crate::run_files::{RunFiles, POINTS, RUN};
 use crate::{watch, Result};
 use kerntune_analyze::{analyze, Input, Missing};
-use kerntune_profile::{FunctionIndex, Manifest, Profile, ROOM};
+use kerntune_profile::{FunctionIndex, Manifest, Profile, Tables, ROOM};
 use kerntune_trace::files;
 use kerntune_work::{interrupt, IoContext, Key, Progress, WorkDir};
 use std::fs;
@@ -55,8 +56,10 @@ pub fn rebuild(work: &WorkDir, directory: &Path, partial: bool, progress: &dyn P
         manifest.sources.push(line);
     }
     let mut tables = analysis.describe(&mut manifest);
-    tables.edges = old.tables.edges;
-    tables.blocks = old.tables.blocks;
+    take_over(&mut tables, old.tables);
+    if let Some(unread) = old.manifest.health.get(UNREAD_IO) {
+        manifest.health.insert(UNREAD_IO.into(), *unread);
+    }
     let manifest = Profile { manifest, tables }.save(staged.path())?;
     let (from, to) = (directory.join(RUN), staged.path().join(RUN));
     fs::create_dir(&to).at("create", &to)?;
@@ -68,6 +71,22 @@ pub fn rebuild(work: &WorkDir, directory: &Path, partial: bool, progress: &dyn P
         }
     }
     Ok(Rebuilt { path: staged.publish()?, manifest, missing })
+}
+
+/// What is not in a trace: the recorder's own counts.
+fn take_over(tables: &mut Tables, old: Tables) {
+    tables.edges = old.edges;
+    tables.blocks = old.blocks;
+    tables.data_accesses = old.data_accesses;
+    tables.data_paths = old.data_paths;
+    tables.data_places = old.data_places;
+    tables.shared_lines = old.shared_lines;
+    tables.page_accesses = old.page_accesses;
+    tables.footprints = old.footprints;
+    tables.data_tlbs = old.data_tlbs;
+    tables.io_requests = old.io_requests;
+    tables.packets = old.packets;
+    tables.distributions = old.distributions;
 }
 
 /// The names of locks, which the kernel had told.

@@ -20,6 +20,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+/// Requests and packets that could not be read, among what was not as it should be.
+pub(crate) const UNREAD_IO: &str = "unread_io";
+
 /// What manifests and tables call this machine.
 pub const MACHINE: &str = "emulator";
 
@@ -265,7 +268,7 @@ fn analyse(
     manifest.sources.extend_from_slice(detail.said());
     let tables = analysis.describe(&mut manifest);
     if let Some(unread) = io.as_ref().map(|io| io.unread).filter(|unread| *unread > 0) {
-        manifest.health.insert("unread_io".into(), unread);
+        manifest.health.insert(UNREAD_IO.into(), unread);
     }
     if !manifest.exact {
         manifest.health.insert("host_disks".into(), 1);

@@ -177,7 +177,8 @@ fn profile(id: &str, kernel: KernelId, functions: &[Function], scale: u64) -> Pr
     let mut manifest = Manifest::new(id, kernel, "rr", "emulator");
     manifest.model = Some("generic".into());
     manifest.recorded = "2025-06-01T12:00:00.000Z".into();
-    manifest.capture = Capture { functions: true, edges: true, model: true, weights: false, data: false };
+    manifest.capture =
+        Capture { functions: true, edges: true, model: true, weights: false, ..Default::default() };
     manifest.exact = true;
     manifest.events = 28_060_412;
     let regions = vec![

@@ -575,7 +575,8 @@ impl Machine {
         };
         let kernel = KernelId { id: "3f9a".into(), label: "base".into(), version: "6.12.90".into() };
         let mut manifest = Manifest::new("p-synthetic", kernel, "made-up", "emulator");
-        manifest.capture = Capture { functions: true, edges: true, model: true, weights: true, data: false };
+        manifest.capture =
+            Capture { functions: true, edges: true, model: true, weights: true, ..Default::default() };
         manifest.events = self.events;
         for row in &self.regions {
             manifest.elapsed_ns += row.elapsed_ns;

@@ -127,7 +127,8 @@ impl Row {
         self.base_again = self.base + repeats;
         self.change_percent = percent(self.base, self.tuned);
         self.aa_percent = percent(self.base, self.base_again);
-        let ratio = Ratio::new(base, tuned).ok().filter(|_| base.iter().chain(tuned).all(|value| *value > 0.0));
+        let ratio =
+            Ratio::new(base, tuned).ok().filter(|_| base.iter().chain(tuned).all(|value| *value > 0.0));
         let is_apart = match ratio.map(|ratio| ratio.interval(CONFIDENCE)) {
             Some(interval) => {
                 self.interval_percent = Some([interval.low, interval.high].map(|end| 100.0 * (end - 1.0)));
@@ -311,7 +312,18 @@ impl Comparison {
         }
         rows.extend(Row::all([&base.total, &base_again.total, &tuned.total], costs));
         let Labels { workload, machine, model, base, tuned, .. } = labels;
-        Ok(Self { schema: Schema, workload, machine, model, base, tuned, runs: 1, rows, missing, unequal_work })
+        Ok(Self {
+            schema: Schema,
+            workload,
+            machine,
+            model,
+            base,
+            tuned,
+            runs: 1,
+            rows,
+            missing,
+            unequal_work,
+        })
     }
 
     /// Compares several runs of each kernel, begun at as many moments; `base_again` is the first of the base kernel once more. What is
@@ -332,7 +344,8 @@ impl Comparison {
         let value = |run: &Measurement, operation: &str, metric: Metric| -> Option<f64> {
             let is_total = operation == TOTAL;
             let of = if is_total { Some(&run.total) } else { run.operation(operation) }?;
-            let sum = metric.count(of).map(|sum| sum as f64).or_else(|| metric.computed(of, costs.as_ref()?))?;
+            let sum =
+                metric.count(of).map(|sum| sum as f64).or_else(|| metric.computed(of, costs.as_ref()?))?;
             Some(if is_total { sum } else { sum / of.operations as f64 })
         };
         let all = |runs: &[Measurement], row: &Row| -> Option<Vec<f64>> {

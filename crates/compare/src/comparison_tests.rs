@@ -165,8 +165,10 @@ fn another_schema_is_refused() {
 fn several_runs_tell_a_change_from_chance() {
     let at = |instructions: u64, l1i: u64| run(&[("get", 1000, instructions, 3_000_000, l1i, 40)]);
     // A server's path moves by half a per cent with the moment; the change is -1 % of path, and nothing of misses.
-    let base: Vec<_> = (0..8).map(|moment| at(20_000_000 + moment % 4 * 60_000, 900_000 + moment * 100)).collect();
-    let tuned: Vec<_> = (0..8).map(|moment| at(19_800_000 + moment % 4 * 60_000, 900_100 + moment * 90)).collect();
+    let base: Vec<_> =
+        (0..8).map(|moment| at(20_000_000 + moment % 4 * 60_000, 900_000 + moment * 100)).collect();
+    let tuned: Vec<_> =
+        (0..8).map(|moment| at(19_800_000 + moment % 4 * 60_000, 900_100 + moment * 90)).collect();
     let comparison = Comparison::of_runs(&base, &base[0], &tuned, labels()).unwrap();
     let row = |operation: &str, metric| comparison.row(operation, metric).unwrap();
     let path = row("get", Metric::PathLength);

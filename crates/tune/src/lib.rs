@@ -67,8 +67,8 @@ pub mod watch;
 
 pub use engine::{Plan, State, StepName, StepState};
 pub use error::{Error, Result};
-pub use part::{Given, RecipeOptions};
 pub use moment::MOST_RUNS;
+pub use part::{Given, RecipeOptions};
 pub use recipe::Recipe;
 pub use session::Session;
 pub use sound::{entries as exclusion_entries, Excluded};

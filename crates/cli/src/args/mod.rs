@@ -36,8 +36,8 @@ use crate::kernel_words::{config_line, label};
 use crate::{export, import, report};
 use clap::{Args, Parser, Subcommand};
 use kerntune_kernel::{Arch, ObjectFlags, Source};
-use kerntune_tune::{model, Recipe, RecipeOptions};
 use kerntune_tune::MOST_RUNS;
+use kerntune_tune::{model, Recipe, RecipeOptions};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 

@@ -85,8 +85,10 @@ impl Known<'_> {
                     continue;
                 }
                 // One that was taken off for nothing comes back.
-                let is_vain = |(_, selects): &(&String, &Options)| selects.iter().all(|option| now.contains(option));
-                let vain: Vec<String> = selectors.iter().filter(is_vain).map(|(name, _)| name.clone()).collect();
+                let is_vain =
+                    |(_, selects): &(&String, &Options)| selects.iter().all(|option| now.contains(option));
+                let vain: Vec<String> =
+                    selectors.iter().filter(is_vain).map(|(name, _)| name.clone()).collect();
                 if vain.iter().any(|option| off.contains(option)) {
                     off.retain(|option| !vain.contains(option));
                     continue;

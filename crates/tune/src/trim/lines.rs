@@ -35,7 +35,9 @@ impl Lines {
     /// Drops what did not take: what stays needs it.
     pub fn taken(mut self, config: &Configured) -> Self {
         let built_in = config.built_in();
-        let name = |line: &str| line.strip_prefix("CONFIG_").and_then(|line| line.strip_suffix("=n")).map(String::from);
+        let name = |line: &str| {
+            line.strip_prefix("CONFIG_").and_then(|line| line.strip_suffix("=n")).map(String::from)
+        };
         self.fixed.retain(|line| name(line).is_none_or(|name| !built_in.contains(&name)));
         self
     }

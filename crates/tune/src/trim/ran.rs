@@ -60,10 +60,9 @@ pub(super) fn used<'a>(
     counts: &BTreeMap<String, Count>,
 ) -> BTreeMap<&'a str, Use<'a>> {
     let sum = |files: &mut dyn Iterator<Item = &&'a str>| {
-        files.filter_map(|file| counts.get(*file)).fold(Count::default(), |sum, count| Count {
-            all: sum.all + count.all,
-            ran: sum.ran + count.ran,
-        })
+        files
+            .filter_map(|file| counts.get(*file))
+            .fold(Count::default(), |sum, count| Count { all: sum.all + count.all, ran: sum.ran + count.ran })
     };
     let by_option = gates.by_option().into_iter().filter(|(option, _)| built_in.contains(*option));
     let mut found: BTreeMap<&str, Use> = by_option

@@ -27,7 +27,7 @@ impl Lines {
     }
 
     /// The same, where `config` is what became of options that were taken off.
-    pub fn as_modules(mut self, config: &Configured) -> Self {
+    pub fn with_modules(mut self, config: &Configured) -> Self {
         self.modules = config.modules();
         self
     }
@@ -76,7 +76,7 @@ mod tests {
         // C is selected by what stays: asking for it to be off would be an error of the build.
         let lines = lines.taken(&config("CONFIG_B=y\nCONFIG_C=y\nCONFIG_D=y\n"));
         assert_eq!(lines.of(&Options::new()), ["CONFIG_A=n", "CONFIG_B=y", "CONFIG_MODULES=n"]);
-        let lines = Lines::default().as_modules(&config("CONFIG_D=m\n"));
+        let lines = Lines::default().with_modules(&config("CONFIG_D=m\n"));
         assert_eq!((lines.of(&off), lines.is_module("D")), (vec!["CONFIG_D=m".to_string()], true));
         assert_eq!(Lines::without_modules(&config("CONFIG_D=y\n"), |_| false).of(&Options::new()), [""; 0]);
     }

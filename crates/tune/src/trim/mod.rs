@@ -224,7 +224,7 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
     // What a module selects can be one, too, and no less.
     let lines = match request.no_modules {
         true => lines,
-        false => Lines::default().as_modules(&configured_with(&lines.of(&chosen.off))?),
+        false => Lines::default().with_modules(&configured_with(&lines.of(&chosen.off))?),
     };
     if chosen.off.is_empty() && modules_off == 0 {
         return Err(Error::NothingToTrim {

@@ -46,7 +46,9 @@ impl Spread {
 
     /// The least value that so many per cent of all are not above.
     pub fn quantile(&self, percent: u64) -> Option<u64> {
-        let rank = (u128::from(self.count()) * u128::from(percent)).div_ceil(100).max(1);
+        // Not `count`, which says no more than fits.
+        let count: u128 = self.0.values().copied().map(u128::from).sum();
+        let rank = (count * u128::from(percent)).div_ceil(100).max(1);
         let mut seen = 0u128;
         let reached = |(value, count): (&u64, &u64)| {
             seen += u128::from(*count);

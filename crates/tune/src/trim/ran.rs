@@ -208,6 +208,7 @@ mod tests {
         assert_eq!(unused(&used, 0.0), BTreeSet::new());
         // SIX and NET are little used; UNIX, within NET, is used.
         assert_eq!(unused(&used, 10.0), ["net/core.c", "net/six/proc.c", "net/six/six.c"].into());
-        assert_eq!(unused(&used, 9.0), ["net/core.c"].into());
+        // SIX is used, for its file that hangs on PROC: of its own files nothing counts.
+        assert_eq!(unused(&used, 9.0), ["net/core.c", "net/six/six.c"].into());
     }
 }

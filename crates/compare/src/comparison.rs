@@ -401,7 +401,7 @@ fn one() -> usize {
     1
 }
 
-/// Whether to leave it out, as it was before there could be several.
+/// Whether the field is left out: a comparison of one run is written without it.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_one(runs: &usize) -> bool {
     *runs == 1

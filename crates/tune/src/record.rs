@@ -20,7 +20,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Requests and packets that could not be read, among what was not as it should be.
+/// Under this name the health of a profile counts requests and packets that could not be read.
 pub(crate) const UNREAD_IO: &str = "unread_io";
 
 /// What manifests and tables call this machine.

@@ -189,13 +189,12 @@ pub fn trim(session: &Session, request: &TrimRequest, tell: &Tell) -> Result<Tri
         asked.fragments.push(path);
         Ok(configured(session.work, &asked, &NoProgress)?)
     };
-    let mut lines = Lines::default();
+    let (mut lines, mut config) = (Lines::default(), whole.clone());
     if request.no_modules {
         lines = Lines::without_modules(&whole, |option| keep.is_named(option));
-        let came = configured_with(&lines.of(&Options::new()))?;
-        lines = lines.taken(&came);
+        config = configured_with(&lines.of(&Options::new()))?;
+        lines = lines.taken(&config);
     }
-    let config = configured_with(&lines.of(&Options::new()))?;
     let modules_off = whole.modules().len() - config.modules().len();
     let files: BTreeSet<String> = base.source_files()?;
     if files.is_empty() {

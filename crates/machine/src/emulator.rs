@@ -15,9 +15,9 @@ use std::process::Command;
 
 /// All that TCG has, without what differs from run to run (`rdrand`, `rdseed`).
 const CPU: &str = "max,-rdrand,-rdseed";
-/// Without the features for which the kernel copies with `rep movsb`: icount charges each byte of it as one
-/// instruction, which no CPU with these features does.
-const NO_FAST_STRINGS: &str = ",-erms,-fsrm";
+/// Without the features for which the kernel copies with `rep movsb` and sets memory with `rep stosb`: icount charges
+/// each byte of it as one instruction, which no CPU with these features does.
+const NO_FAST_STRINGS: &str = ",-erms,-fsrm,-fsrs,-fsrc,-fzrm";
 /// What the guest kernel is told besides: the TSC as the clock (under icount it is exact).
 const COMMAND_LINE: &str = "tsc=reliable clocksource=tsc";
 /// The emulated CPU needs none, unless it is to pass for one that does.
@@ -87,7 +87,7 @@ impl Machine for Emulator {
 
     /// QEMU's version, the recorder's code, the options.
     fn identity(&self) -> Result<String> {
-        Ok(kerntune_work::ContentHash::new("emulator/4")
+        Ok(kerntune_work::ContentHash::new("emulator/5")
             .field("qemu", qemu::version()?)
             .field("cpu", format!("{CPU}{NO_FAST_STRINGS}"))
             .field("network card", CARD)

@@ -6,20 +6,23 @@ use kerntune_work::WorkDir;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// What options of every command stand below in help.
+const GLOBAL: &str = "Global options";
+
 /// Options of every command.
 #[derive(Debug, Args)]
 pub struct Global {
     /// Where results are kept and found again
-    #[arg(long, global = true, env = "KERNTUNE_DIR", default_value = ".kerntune", value_name = "DIR")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "KERNTUNE_DIR", default_value = ".kerntune", value_name = "DIR")]
     pub dir: PathBuf,
     /// Print details
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = GLOBAL)]
     pub verbose: bool,
     /// Results and errors only
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, help_heading = GLOBAL, conflicts_with = "verbose")]
     pub quiet: bool,
     /// When to use colour
-    #[arg(long, global = true, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
+    #[arg(long, global = true, help_heading = GLOBAL, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
     pub color: When,
 }
 

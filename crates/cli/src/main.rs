@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod examples;
 mod exit;
 mod export;
 mod files;
@@ -16,14 +17,19 @@ mod stderr;
 mod subject;
 
 use args::{Arguments, Command};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use exit::{Exit, Failure};
 use output::Output;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     kerntune_work::interrupt::install();
-    let arguments = match Arguments::try_parse() {
+    // Also where a variable of the environment is an option: clap then does not take it for nothing.
+    let typed = std::env::args_os().chain((std::env::args_os().len() < 2).then(|| "--help".into()));
+    let parsed = command().try_get_matches_from(typed).and_then(|matches| {
+        Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command()))
+    });
+    let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => return output::parsed(&error).into(),
     };
@@ -33,6 +39,11 @@ fn main() -> ExitCode {
         failure.exit
     });
     output.finish(exit).into()
+}
+
+/// All that can be typed, with examples.
+fn command() -> clap::Command {
+    examples::with_examples(Arguments::command())
 }
 
 fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {

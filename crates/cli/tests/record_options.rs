@@ -251,6 +251,32 @@ fn mitigations_need_a_kernel_that_has_them_and_all_of_its_functions() {
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("there are zen2 and skylake"));
 }
 
+/// A command needs no workload: its program comes with its libraries, and the directory that it is given comes, too.
+#[test]
+fn a_command_alone_is_recorded_with_the_files_that_it_names() {
+    support::base_kernel();
+    let command = ["ls", "-lR", "/usr/share/common-licenses"];
+    let summary = support::json([&["record", "--json", "--"], &command[..]].concat());
+    assert_eq!(summary["workload"], command.join(" "));
+    let regions = summary["regions"].as_array().unwrap();
+    assert_eq!((regions.len(), &regions[0]["name"]), (1, &Value::from("command")));
+    let tables = Profile::load(&directory(&summary)).unwrap().tables;
+    let entries = std::fs::read_dir(command[2]).unwrap().count() as u64;
+    let looks = |name: &str| ["__do_sys_newlstat", "do_statx"].contains(&name);
+    let looked: u64 = tables
+        .functions
+        .iter()
+        .filter(|row| looks(&tables.symbols[row.function.0 as usize].name))
+        .map(|row| row.calls)
+        .sum();
+    assert!(looked >= entries, "{entries} entries, {looked} calls that look at one");
+    // The last recording of this program is the one; a report says what it is of.
+    let id = summary["profile"].as_str().unwrap();
+    let threads = support::run(["report", "latest:workload=ls,machine=emulator", "threads"]);
+    let head = threads.lines().next().unwrap();
+    assert!(head.starts_with(&format!("profile {id}: ls -lR")) && head.contains("emulator, exact"), "{head}");
+}
+
 /// What copies by `rep movsb` then executes an instruction for each byte.
 #[test]
 fn fast_strings_are_used_where_the_cpu_has_them() {

@@ -22,6 +22,7 @@
 /// Names the code of this crate and of those below it, for keys of results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
+mod ad_hoc;
 mod check;
 mod closure;
 mod console_message;
@@ -47,6 +48,7 @@ mod suite;
 mod tree;
 mod workload;
 
+pub use ad_hoc::{name_of, AdHoc};
 pub use check::check;
 pub use console_message::{boot_options, Collect, ConsoleMessage, PORT_NAME};
 pub use disk::{Disk, DiskKind, Filesystem, DEVICE};

@@ -70,6 +70,17 @@ pub enum Error {
         /// The directory of all profiles.
         room: PathBuf,
     },
+    /// A name that asks for what no profile has.
+    #[error(
+        "{wanted:?}: {what}; a profile is asked for {}: latest:workload=rr,kernel=base",
+        crate::latest::keys()
+    )]
+    Filter {
+        /// The name as it was given.
+        wanted: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// Several profiles by that name.
     #[error("{wanted:?} may be any of {}; give more of the id", candidates.join(", "))]
     Ambiguous {

@@ -38,6 +38,7 @@ mod directory;
 mod error;
 mod histogram;
 mod kinds;
+mod latest;
 mod manifest;
 mod merge;
 mod merge_cpus;

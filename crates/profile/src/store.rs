@@ -1,6 +1,7 @@
 //! The profiles in the work directory.
 
 use crate::directory::{load_manifest, MANIFEST_FILE, ROOM};
+use crate::latest::Latest;
 use crate::{Error, Manifest, Profile, Result};
 use kerntune_work::{Key, WorkDir};
 use std::path::{Path, PathBuf};
@@ -38,14 +39,15 @@ pub fn list(work: &WorkDir) -> Result<Listing> {
     Ok(listing)
 }
 
-/// Finds a profile by the path of its directory, by the beginning of its id, or as `latest`.
+/// Finds a profile by the path of its directory, by the beginning of its id, as `latest`, or as the latest that fits:
+/// `latest:workload=rr,kernel=base`.
 pub fn find(work: &WorkDir, wanted: &str) -> Result<Entry> {
     let path = Path::new(wanted);
     if wanted.contains('/') || path.join(MANIFEST_FILE).is_file() {
         return Ok(Entry { path: path.to_owned(), manifest: load_manifest(path)? });
     }
-    if wanted == "latest" {
-        return list(work)?.entries.pop().ok_or_else(|| not_found(work, wanted));
+    if let Some(latest) = latest(work, wanted)? {
+        return Ok(latest);
     }
     let path = find_by_id(work, wanted)?;
     Ok(Entry { manifest: load_manifest(&path)?, path })
@@ -74,13 +76,22 @@ pub fn keep(work: &WorkDir, profile: &Profile) -> Result<PathBuf> {
 /// anything outside the work directory. Returns the path that it had.
 pub fn remove(work: &WorkDir, wanted: &str) -> Result<PathBuf> {
     let path = match wanted {
-        "latest" => list(work)?.entries.pop().ok_or_else(|| not_found(work, wanted))?.path,
+        name if name.starts_with("latest") => {
+            latest(work, name)?.ok_or_else(|| not_found(work, wanted))?.path
+        }
         path if path.contains('/') => own(work, path).ok_or_else(|| not_found(work, wanted))?,
         id => find_by_id(work, id)?,
     };
     let id = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     work.remove(ROOM, &id)?;
     Ok(path)
+}
+
+/// The last of the profiles that `wanted` asks for, if it asks for the latest of some.
+fn latest(work: &WorkDir, wanted: &str) -> Result<Option<Entry>> {
+    let Some(latest) = Latest::parse(wanted)? else { return Ok(None) };
+    let found = list(work)?.entries.into_iter().rfind(|entry| latest.fits(&entry.manifest));
+    found.map(Some).ok_or_else(|| not_found(work, wanted))
 }
 
 /// The work directory's profile at this path.

@@ -68,6 +68,7 @@ mod view;
 pub use call_graph::{GraphOptions, Propagation};
 pub use columns::plain_table;
 pub use groups::{Grouping, Groups};
+pub use head::of_profile;
 pub use reports::*;
 pub use style::{printable, printable_text, Style};
 pub use subcommand::Subcommand;

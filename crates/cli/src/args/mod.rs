@@ -363,8 +363,8 @@ pub struct Record {
     /// The kernel: label, beginning of an id, or directory [default: the workload's base kernel, built if need be]
     #[arg(long)]
     pub kernel: Option<String>,
-    /// The workload: a name or a .toml file
-    #[arg(long, required_unless_present = "live")]
+    /// The workload: a name or a .toml file; a COMMAND alone needs none
+    #[arg(long)]
     pub workload: Option<String>,
     /// Which of the workload's runs
     #[arg(long, default_value = "measured", value_parser = ["measured", "training"])]
@@ -388,7 +388,8 @@ pub struct Record {
     pub model: Model,
     #[command(flatten)]
     pub format: Json,
-    /// Run this in the guest instead of the workload's run, with the workload's services
+    /// Run this in the guest: the program of this machine with all that it needs, and the files that it is given by absolute
+    /// paths; with --workload, instead of its run and with its services
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "run")]
     pub command: Vec<String>,
     /// Run COMMAND here and profile the kernel of this machine meanwhile (docs/live.md)
@@ -411,14 +412,14 @@ pub enum Profile {
     },
     /// Show where a profile comes from
     Show {
-        /// Beginning of an id, directory, or `latest`
+        /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
         profile: String,
         #[command(flatten)]
         format: Json,
     },
     /// Analyse a profile's trace again; keeps the result as another profile
     Rebuild {
-        /// Beginning of an id, directory, or `latest`
+        /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
         profile: String,
         /// Leave out chunks of the trace that are damaged, and say what is missing
         #[arg(long)]
@@ -436,7 +437,7 @@ pub enum Profile {
     },
     /// Say how fit a profile is for a kernel, and what to do where it is not (docs/quality.md)
     Check {
-        /// Beginning of an id, directory, or `latest`; or a directory of .gcda files as collected from debugfs
+        /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`; or a directory of .gcda files as collected from debugfs
         profile: String,
         /// The kernel that it is for: label, beginning of an id, or directory; the recorded one if left out
         #[arg(long)]
@@ -453,7 +454,7 @@ pub enum Profile {
     /// Make a profile of one kernel one of another, as far as their functions are the same
     #[command(alias = "carry")]
     Transfer {
-        /// Beginning of an id, directory, or `latest`
+        /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
         profile: String,
         /// The other kernel: label, beginning of an id, or directory
         #[arg(long, value_name = "KERNEL")]

@@ -1,8 +1,6 @@
 //! `kerntune command-line`, which is not in the help: manual pages and completions for those who install kerntune.
 
-use crate::args::Arguments;
 use crate::exit::{Exit, Failure};
-use clap::CommandFactory;
 use clap_complete::Shell;
 use kerntune_work::IoContext;
 use std::fs::{self, File};
@@ -11,7 +9,7 @@ use std::path::Path;
 /// Writes manual pages and completions for bash, fish and zsh below a directory, each where it is looked for.
 pub fn run(directory: &Path) -> Result<Exit, Failure> {
     let share = directory.join("share");
-    let mut command = Arguments::command();
+    let mut command = crate::command();
 
     let manual = share.join("man/man1");
     fs::create_dir_all(&manual).at("create", &manual)?;

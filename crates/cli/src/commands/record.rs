@@ -4,7 +4,7 @@ use super::{kernel_for, work, workload};
 use crate::args::{Global, Record, TagPlace};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use kerntune_guest::{Figure, Run, Step};
+use kerntune_guest::{AdHoc, Figure, Workload};
 use kerntune_kernel::Triggers;
 use kerntune_machine::Selection;
 use kerntune_profile::Profile;
@@ -17,30 +17,13 @@ use kerntune_tune::record::{record_in_detail, Capture, RecordRequest, Repeat};
 use kerntune_tune::Session;
 
 pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, Failure> {
-    let Some(name) = &options.workload else {
-        return Err(Failure::usage("give --workload, or --live for the kernel that runs here"));
-    };
     if options.watch.is_given() {
         return Err(Failure::usage(
             "--rate, --software-clock, --user-chains, --pid, --cgroup, --cpu and --calls are for --live",
         ));
     }
     let work = work(global)?;
-    let mut workload = workload(name, &options.cpus)?;
-    if options.command.first().is_some_and(String::is_empty) {
-        return Err(Failure::usage("the COMMAND after -- is empty"));
-    }
-    if !options.command.is_empty() {
-        let step = Step {
-            region: Some("command".into()),
-            operations: Some(1),
-            command: options.command.clone(),
-            ..Step::default()
-        };
-        workload.measured = Run { warmup: Vec::new(), steps: vec![step] };
-        workload.training = Run::default();
-        workload.name = name_of(&options.command);
-    }
+    let workload = what_runs(options, output)?;
     let kernel = kernel_for(&work, options.kernel.as_deref(), [&workload], output)?;
     let edges = edges(options);
     if options.model.is_asked() && !edges {
@@ -104,15 +87,27 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
     Ok(Exit::Ok)
 }
 
-/// What a command's recording is filed under, which is not what the workload that lends its services is called: its words, as
-/// many as fit into a table.
-pub(super) fn name_of(command: &[String]) -> String {
-    const WIDTH: usize = 60;
-    let line = command.join(" ").replace(|c: char| c.is_control(), " ");
-    match line.char_indices().nth(WIDTH) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
+/// The workload: of its file, of the command alone, or of the file with the command in place of its runs.
+fn what_runs(options: &Record, output: &Output) -> Result<Workload, Failure> {
+    if options.command.first().is_some_and(String::is_empty) {
+        return Err(Failure::usage("the COMMAND after -- is empty"));
     }
+    let Some(name) = &options.workload else {
+        if options.command.is_empty() {
+            return Err(Failure::usage(
+                "say what is to run: `kerntune record -- COMMAND`, or --workload NAME (`kerntune workload list`)",
+            ));
+        }
+        let AdHoc { mut workload, notes } = Workload::of_command(&options.command)?;
+        options.cpus.give(&mut workload);
+        notes.iter().for_each(|note| output.note(&format!("warning: {note}")));
+        return Ok(workload);
+    };
+    let mut workload = workload(name, &options.cpus)?;
+    if !options.command.is_empty() {
+        workload.run_instead(&options.command);
+    }
+    Ok(workload)
 }
 
 /// What the workload's programs said of themselves, a line each, after the profile's own figures.
@@ -144,16 +139,4 @@ fn edges(options: &Record) -> bool {
     let detail = &options.detail;
     let chosen = !detail.only.is_empty() || !detail.skip.is_empty();
     !options.no_edges && (!chosen || options.edges || detail.weights || detail.data)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_is_filed_under_its_own_words() {
-        let name = |words: &[&str]| name_of(&words.iter().map(|word| word.to_string()).collect::<Vec<_>>());
-        assert_eq!(name(&["sh", "-c", "ls\n\u{1b}[2J"]), "sh -c ls  [2J");
-        assert_eq!(name(&["echo", &"ü".repeat(99)]), format!("echo {}…", "ü".repeat(55)));
-    }
 }

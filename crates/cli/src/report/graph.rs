@@ -1,6 +1,6 @@
 //! `kerntune report PROFILE graph`: the tables' graph, and what the kernel's code has beside it.
 
-use super::Entry;
+use super::{print, Entry};
 use crate::exit::{Exit, Failure};
 use crate::global::Json;
 use crate::output::Output;
@@ -44,10 +44,9 @@ impl Run<Subject> for Options {
             Some(binds) => Some(Code { binds, ..self.read(of)? }),
             None => None,
         };
-        output.print(&match self.format.json {
-            true => self.graph.json_with(&of.profile, code.as_ref())?,
-            false => self.graph.text_with(&of.profile, code.as_ref(), output.style())?,
-        });
+        let code = code.as_ref();
+        let text = || self.graph.text_with(&of.profile, code, output.style());
+        print(of, output, self.format, || self.graph.json_with(&of.profile, code), text)?;
         Ok(Exit::Ok)
     }
 }

@@ -8,7 +8,7 @@ use crate::registry::{Chosen, Folder, Registry, Run};
 use crate::subject::Subject;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use kerntune_report::functions::{self, Sort};
-use kerntune_report::{reports, summary, Report, Subcommand};
+use kerntune_report::{of_profile, reports, summary, Report, Subcommand};
 
 /// A report's subcommand.
 type Entry = Subcommand<dyn Run<Subject>>;
@@ -20,7 +20,8 @@ pub use path::typical_path;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = false)]
 pub struct Options {
-    /// Beginning of an id, directory, or `latest`
+    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    #[arg(default_value = "latest")]
     profile: String,
     /// What to show: summary and functions if not given
     #[command(subcommand)]
@@ -94,12 +95,29 @@ struct Printed(Box<dyn Report>, Json);
 impl Run<Subject> for Printed {
     fn run(&self, of: &Subject, output: &Output) -> Result<Exit, Failure> {
         let Self(report, format) = self;
-        output.print(&match format.json {
-            true => report.json(&of.profile)?,
-            false => report.text(&of.profile, output.style())?,
-        });
+        let text = || report.text(&of.profile, output.style());
+        match report.names_its_profile() && !format.json {
+            true => output.print(&text()?),
+            false => print(of, output, *format, || report.json(&of.profile), text)?,
+        }
         Ok(Exit::Ok)
     }
+}
+
+/// Prints a report: JSON, or text below the line that says what it is of.
+fn print<E: Into<Failure>>(
+    of: &Subject,
+    output: &Output,
+    format: Json,
+    json: impl FnOnce() -> Result<String, E>,
+    text: impl FnOnce() -> Result<String, E>,
+) -> Result<(), Failure> {
+    let shown = match format.json {
+        true => json().map_err(Into::into)?,
+        false => format!("{}\n\n{}", of_profile(&of.profile), text().map_err(Into::into)?),
+    };
+    output.print(&shown);
+    Ok(())
 }
 
 /// The most rows that are shown.

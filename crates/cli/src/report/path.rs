@@ -1,6 +1,6 @@
 //! `kerntune report PROFILE path`.
 
-use super::Entry;
+use super::{print, Entry};
 use crate::exit::{Exit, Failure};
 use crate::global::Json;
 use crate::output::Output;
@@ -124,10 +124,7 @@ impl Run<Subject> for Options {
             title: &title,
             fold: !self.no_fold,
         };
-        output.print(&match self.format.json {
-            true => json(&shown)?,
-            false => text(&shown, output.style()),
-        });
+        print(of, output, self.format, || json(&shown), || Ok(text(&shown, output.style())))?;
         Ok(Exit::Ok)
     }
 }

@@ -1,6 +1,6 @@
 //! `kerntune report PROFILE subsystems`.
 
-use super::{most, Entry};
+use super::{most, print, Entry};
 use crate::exit::{Exit, Failure};
 use crate::global::Json;
 use crate::output::Output;
@@ -48,10 +48,8 @@ impl Run<Subject> for Options {
         };
         let (top, region) = (most(self.top, self.format), self.region.clone());
         let wanted = subsystems::Options { grouping, matrix: self.matrix, top, region };
-        output.print(&match self.format.json {
-            true => subsystems::json(&of.profile, &wanted)?,
-            false => subsystems::text(&of.profile, &wanted, output.style())?,
-        });
+        let text = || subsystems::text(&of.profile, &wanted, output.style());
+        print(of, output, self.format, || subsystems::json(&of.profile, &wanted), text)?;
         Ok(Exit::Ok)
     }
 }

@@ -26,6 +26,11 @@ pub trait Report: Debug {
     /// # Errors
     /// As [`Report::text`].
     fn json(&self, profile: &Profile) -> Result<String>;
+
+    /// Whether the text says itself which profile it is of; where it does not, [`crate::of_profile`] comes before it.
+    fn names_its_profile(&self) -> bool {
+        false
+    }
 }
 
 /// A report's subcommand of `kerntune report PROFILE`, without `--json`, which all have.

@@ -162,6 +162,10 @@ struct JsonRegion {
 }
 
 impl Report for Options {
+    fn names_its_profile(&self) -> bool {
+        true
+    }
+
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let (manifest, times) = (&profile.manifest, View::new(profile, None)?.times);
         let mut out = String::new();

@@ -7,7 +7,6 @@ mod top;
 
 pub use daemon::run;
 
-use super::record::name_of;
 use crate::args::{Global, Record};
 use crate::exit::{Exit, Failure};
 use crate::global::work;
@@ -51,7 +50,7 @@ pub fn record(global: &Global, options: &Record, output: &Output) -> Result<Exit
         command.end();
         return Err(error.into());
     }
-    let name = name_of(&options.command);
+    let name = kerntune_guest::name_of(&options.command);
     let kernel = own.as_ref().map(kernel_id);
     let labels =
         Labels { id: String::new(), workload: name, region: "command".into(), operations: 1, kernel };

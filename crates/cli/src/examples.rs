@@ -1,0 +1,147 @@
+//! Examples of each command, for its help and its manual page: `examples.tsv`.
+
+use clap::Command;
+use std::fmt::Write as _;
+
+const TABLE: &str = include_str!("examples.tsv");
+
+/// A line of the table.
+struct Example {
+    /// The words of the command; none for `kerntune` itself.
+    command: &'static str,
+    arguments: &'static str,
+    does: &'static str,
+}
+
+impl Example {
+    /// What is typed. A report's name stands after its profile, and so among the arguments.
+    fn line(&self) -> String {
+        let command = match self.command.starts_with("report ") {
+            true => "report",
+            false => self.command,
+        };
+        let words = ["kerntune", command, self.arguments];
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn table() -> impl Iterator<Item = Example> {
+    TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
+        let mut fields = line.split('\t');
+        Some(Example { command: fields.next()?, arguments: fields.next()?, does: fields.next()? })
+    })
+}
+
+/// The command with examples below the help of each command.
+pub fn with_examples(command: Command) -> Command {
+    below(command, "")
+}
+
+fn below(command: Command, path: &str) -> Command {
+    let examples: Vec<(String, String)> = table()
+        .filter(|example| example.command == path)
+        .map(|example| (example.line(), example.does.to_owned()))
+        .collect();
+    let examples = match examples.is_empty() && !command.has_subcommands() {
+        true => vec![of_a_file(&command, path)],
+        false => examples,
+    };
+    let command = match examples.is_empty() || command.is_hide_set() {
+        true => command,
+        false => command.after_help(section(&examples)),
+    };
+    command.mut_subcommands(|inner| {
+        let path = format!("{path} {}", inner.get_name());
+        below(inner, path.trim_start())
+    })
+}
+
+/// The example of a format or report that has none in the table: it is a file of its own, and nothing else need name it.
+fn of_a_file(command: &Command, path: &str) -> (String, String) {
+    let does = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let line = match path.split_once(' ') {
+        Some(("report", name)) => format!("kerntune report latest {name}"),
+        Some(("export", name)) => format!("kerntune export {name} latest"),
+        Some(("import", name)) => format!("kerntune import {name} FILE"),
+        _ => format!("kerntune {path}"),
+    };
+    (line, does)
+}
+
+fn section(examples: &[(String, String)]) -> String {
+    let mut out = String::from("Examples:");
+    for (line, does) in examples {
+        let _ = write!(out, "\n  {line}\n      {does}");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Arguments;
+    use clap::CommandFactory;
+
+    /// The commands that are called by their names alone, with the words of each.
+    fn leaves(command: &Command, path: &str, all: &mut Vec<(String, Command)>) {
+        for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+            let path = format!("{path} {}", inner.get_name()).trim_start().to_owned();
+            match inner.has_subcommands() && path != "report" {
+                true => leaves(inner, &path, all),
+                false => all.push((path, inner.clone())),
+            }
+        }
+    }
+
+    #[test]
+    fn every_example_can_be_typed_and_is_of_its_command() {
+        for example in table() {
+            let line = example.line();
+            let matches = crate::command().try_get_matches_from(line.split(' '));
+            let matches = matches.unwrap_or_else(|error| panic!("{line}: {error}"));
+            let mut words = Vec::new();
+            let mut inner = &matches;
+            while let Some((name, below)) = inner.subcommand() {
+                words.push(name);
+                inner = below;
+            }
+            if !example.command.is_empty() && example.command != "report" {
+                assert_eq!(words.join(" "), example.command, "{line}");
+            }
+            assert!(example.does.len() < 100 && !example.does.ends_with('.'), "{line}: {}", example.does);
+        }
+    }
+
+    #[test]
+    fn the_help_of_every_command_has_one_pattern() {
+        let command = crate::command();
+        let mut all = Vec::new();
+        leaves(&command, "", &mut all);
+        assert!(all.len() > 50);
+        for (path, command) in all {
+            let help = command.clone().render_long_help().to_string();
+            let heads: Vec<&str> =
+                help.lines().filter(|line| line.ends_with(':') && !line.starts_with(' ')).collect();
+            let order = ["Commands:", "Arguments:", "Options:", "Global options:", "Examples:"];
+            let places: Vec<_> = heads.iter().map(|head| order.iter().position(|o| o == head)).collect();
+            assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{path}: {heads:?}");
+            assert!(heads.contains(&"Options:") && heads.contains(&"Examples:"), "{path}: {heads:?}");
+            for argument in command.get_arguments().filter_map(|argument| argument.get_long()) {
+                let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+                assert!(argument.chars().all(fits), "{path}: --{argument}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_line_of_the_table_is_read_and_of_a_command() {
+        let lines = TABLE.lines().filter(|line| !line.starts_with('#')).count();
+        assert_eq!(table().count(), lines, "a line has three fields");
+        for Example { command, .. } in table() {
+            let mut inner = &Arguments::command();
+            for word in command.split(' ').filter(|word| !word.is_empty()) {
+                inner = inner.find_subcommand(word).unwrap_or_else(|| panic!("no command {command}"));
+            }
+        }
+    }
+}

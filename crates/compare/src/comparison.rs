@@ -1,7 +1,6 @@
 //! Two kernels, one workload, and the base kernel once more.
 
-use crate::{Better, Costs, Error, Measurement, Metric, OperationCounters, Result, TOTAL};
-use kerntune_stats::Ratio;
+use crate::{Better, Costs, Error, Layouts, Measurement, Metric, Models, OperationCounters, Result, TOTAL};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
@@ -64,11 +63,11 @@ pub struct Row {
     pub change_percent: Option<f64>,
     /// The same with the base's second run in the place of the tuned kernel.
     pub aa_percent: Option<f64>,
-    /// Of several runs of each kernel, begun at as many moments: the change lies between these with a confidence of
-    /// [`CONFIDENCE`]. None of one run, or where a run has nothing of it.
+    /// Of several runs of each kernel, with as many seeds or begun at as many moments: the change lies between these with a
+    /// confidence of [`CONFIDENCE`]. None of one run, or where a run has nothing of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_percent: Option<[f64; 2]>,
-    within_noise: bool,
+    pub(crate) within_noise: bool,
 }
 
 impl Row {
@@ -119,31 +118,6 @@ impl Row {
         }
     }
 
-    /// The means of several runs in the place of one.
-    fn average(&mut self, base: &[f64], tuned: &[f64]) {
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-        let repeats = self.base_again - self.base;
-        (self.base, self.tuned) = (mean(base), mean(tuned));
-        self.base_again = self.base + repeats;
-        self.change_percent = percent(self.base, self.tuned);
-        self.aa_percent = percent(self.base, self.base_again);
-        let ratio =
-            Ratio::new(base, tuned).ok().filter(|_| base.iter().chain(tuned).all(|value| *value > 0.0));
-        let is_apart = match ratio.map(|ratio| ratio.interval(CONFIDENCE)) {
-            Some(interval) => {
-                self.interval_percent = Some([interval.low, interval.high].map(|end| 100.0 * (end - 1.0)));
-                !interval.contains(1.0)
-            }
-            // There is no ratio to nothing: that all of one are below all of the other is all that can be said.
-            None => {
-                let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
-                let most = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                most(base) < least(tuned) || most(tuned) < least(base)
-            }
-        };
-        self.within_noise = !is_apart || (self.tuned - self.base).abs() <= repeats.abs();
-    }
-
     /// Whether the change is not larger than the A/A difference, or of several runs not told from nothing: `*` in tables. Two
     /// equal figures are.
     pub fn within_noise(&self) -> bool {
@@ -177,7 +151,7 @@ impl Row {
     }
 }
 
-fn percent(base: f64, other: f64) -> Option<f64> {
+pub(crate) fn percent(base: f64, other: f64) -> Option<f64> {
     if base == other {
         Some(0.0)
     } else if base == 0.0 {
@@ -250,6 +224,9 @@ pub struct Comparison {
     /// Runs of each kernel, begun at as many moments: figures are means if there are several.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub runs: usize,
+    /// Seeds of the workload, with so many [`runs`](Self::runs) each: figures are means if there are several.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub seeds: usize,
     /// Per operation in the order of the base run, then [`TOTAL`]; each with the same metrics.
     pub rows: Vec<Row>,
     /// Operations that are not in every run.
@@ -258,6 +235,12 @@ pub struct Comparison {
     /// Operations that were not done equally often.
     #[serde(default)]
     pub unequal_work: Vec<UnequalWork>,
+    /// The same work on the base kernel with its functions in random orders, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layouts: Option<Layouts>,
+    /// The change under several front-end models, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub models: Option<Models>,
 }
 
 impl Comparison {
@@ -320,52 +303,13 @@ impl Comparison {
             base,
             tuned,
             runs: 1,
+            seeds: 1,
             rows,
             missing,
             unequal_work,
+            layouts: None,
+            models: None,
         })
-    }
-
-    /// Compares several runs of each kernel, begun at as many moments; `base_again` is the first of the base kernel once more. What is
-    /// not done in all of them has no rows. Of one run each it is [`Comparison::new`].
-    pub fn of_runs(
-        base: &[Measurement],
-        base_again: &Measurement,
-        tuned: &[Measurement],
-        labels: Labels,
-    ) -> Result<Self> {
-        let ([first, ..], [other, ..]) = (base, tuned) else { return Err(Error::NothingMeasured) };
-        let costs = labels.costs;
-        let mut comparison = Self::new(first, base_again, other, labels)?;
-        if base.len().min(tuned.len()) < 2 {
-            return Ok(comparison);
-        }
-        comparison.runs = base.len();
-        let value = |run: &Measurement, operation: &str, metric: Metric| -> Option<f64> {
-            let is_total = operation == TOTAL;
-            let of = if is_total { Some(&run.total) } else { run.operation(operation) }?;
-            let sum =
-                metric.count(of).map(|sum| sum as f64).or_else(|| metric.computed(of, costs.as_ref()?))?;
-            Some(if is_total { sum } else { sum / of.operations as f64 })
-        };
-        let all = |runs: &[Measurement], row: &Row| -> Option<Vec<f64>> {
-            runs.iter().map(|run| value(run, &row.operation, row.metric)).collect()
-        };
-        let mut absent = Vec::new();
-        comparison.rows.retain_mut(|row| match [base, tuned].map(|runs| all(runs, row)) {
-            [Some(base), Some(tuned)] => {
-                row.average(&base, &tuned);
-                true
-            }
-            [base, _] => {
-                let run = if base.is_none() { Run::Base } else { Run::Tuned };
-                absent.push(Missing { operation: row.operation.clone(), runs: vec![run] });
-                false
-            }
-        });
-        absent.dedup();
-        comparison.missing.extend(absent);
-        Ok(comparison)
     }
 
     /// The row of an operation (or [`TOTAL`]) and a metric.

@@ -13,6 +13,7 @@ fn run(regions: &[Figures]) -> Measurement {
             operations,
             counts: Metric::COUNTED.into_iter().zip([instructions, branches, l1i, itlb]).collect(),
             events: Default::default(),
+            whole_events: Default::default(),
         }
     }))
     .unwrap()
@@ -159,40 +160,4 @@ fn another_schema_is_refused() {
     let error = Comparison::from_json(&text).unwrap_err().to_string();
     assert!(error.contains("its schema is \"kerntune-comparison/2\""), "{error}");
     assert!(Comparison::from_json("{}").unwrap_err().to_string().contains("missing field `schema`"));
-}
-
-#[test]
-fn several_runs_tell_a_change_from_chance() {
-    let at = |instructions: u64, l1i: u64| run(&[("get", 1000, instructions, 3_000_000, l1i, 40)]);
-    // A server's path moves by half a per cent with the moment; the change is -1 % of path, and nothing of misses.
-    let base: Vec<_> =
-        (0..8).map(|moment| at(20_000_000 + moment % 4 * 60_000, 900_000 + moment * 100)).collect();
-    let tuned: Vec<_> =
-        (0..8).map(|moment| at(19_800_000 + moment % 4 * 60_000, 900_100 + moment * 90)).collect();
-    let comparison = Comparison::of_runs(&base, &base[0], &tuned, labels()).unwrap();
-    let row = |operation: &str, metric| comparison.row(operation, metric).unwrap();
-    let path = row("get", Metric::PathLength);
-    assert_eq!((comparison.runs, path.base, path.tuned, path.aa_percent), (8, 20_090.0, 19_890.0, Some(0.0)));
-    let [low, high] = path.interval_percent.unwrap();
-    assert!(path.is_lower() && low < -0.9955 && -0.9955 < high && high < 0.0, "{low} {high}");
-    assert!(row("get", Metric::L1iMisses).within_noise() && row(TOTAL, Metric::PathLength).is_lower());
-    // What does not change has an interval that is a point.
-    assert_eq!(row("get", Metric::TakenBranches).interval_percent, Some([0.0, 0.0]));
-    assert!(row("get", Metric::TakenBranches).within_noise());
-    let text = comparison.to_json();
-    assert_eq!(Comparison::from_json(&text).unwrap(), comparison);
-    // Of one run each it is what it was, to the byte.
-    let one = Comparison::of_runs(&base[..1], &base[0], &tuned[..1], labels()).unwrap();
-    assert_eq!(one.to_json(), Comparison::new(&base[0], &base[0], &tuned[0], labels()).unwrap().to_json());
-    assert!(!one.to_json().contains("runs\": 1") && !one.to_json().contains("interval"));
-}
-
-#[test]
-fn what_one_of_several_runs_did_not_do_has_no_rows() {
-    let whole = run(&[TCP, PIPE]);
-    let tuned = [whole.clone(), run(&[TCP])];
-    let comparison = Comparison::of_runs(&[whole.clone(), whole.clone()], &whole, &tuned, labels()).unwrap();
-    assert_eq!(comparison.operations().collect::<Vec<_>>(), ["tcp_rr"]);
-    assert_eq!(comparison.missing, [Missing { operation: "pipe".into(), runs: vec![Run::Tuned] }]);
-    assert!(matches!(Comparison::of_runs(&[], &whole, &tuned, labels()), Err(Error::NothingMeasured)));
 }

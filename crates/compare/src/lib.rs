@@ -9,7 +9,8 @@
 //! On an exact machine there is nothing to average: a run repeats to the instruction, and what
 //! does not repeat shows in the A/A difference. A change that is not larger than the A/A
 //! difference says nothing ([`Row::within_noise`], `*` in tables). What repeats can be chance all the same:
-//! [`Comparison::of_runs`] takes runs that begin at several moments, and says between what a change lies.
+//! [`Comparison::of_runs`] takes runs with several seeds or that begin at several moments, and says between what a change
+//! lies; [`Layouts`] says where figures lie among those of random layouts of the base kernel.
 //!
 //! ```
 //! use kerntune_compare::{Comparison, KernelRef, Labels, Measurement, Metric, RegionFigures, Verdict};
@@ -21,6 +22,7 @@
 //!         operations: 1_000,
 //!         counts: [(Metric::PathLength, instructions), (Metric::TakenBranches, 3_000_000)].into(),
 //!         events: Default::default(),
+//!         whole_events: Default::default(),
 //!     }])
 //! };
 //! let kernel = |label: &str| KernelRef { label: label.into(), ..KernelRef::default() };
@@ -41,14 +43,19 @@
 //! ```
 
 mod comparison;
+mod layouts;
 mod measurement;
 mod metric;
+mod models;
 pub mod number;
+mod runs;
 mod verdict;
 
 pub use comparison::{Comparison, KernelRef, Labels, Missing, Row, Run, UnequalWork, CONFIDENCE, SCHEMA};
+pub use layouts::{LayoutRow, Layouts};
 pub use measurement::{Measurement, RegionFigures, TOTAL};
-pub use metric::{Better, Costs, EventCosts, Metric, ModelEvents, OperationCounters};
+pub use metric::{Better, Costs, EventCosts, Metric, ModelEvents, OperationCounters, Whose};
+pub use models::{ModelRow, Models};
 pub use verdict::{Outcome, Verdict};
 
 /// What can be wrong with runs that are to be compared.

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 /// The `operation` of the rows that sum up all outermost regions.
 pub const TOTAL: &str = "total";
 
-/// One stretch between a begin and an end mark, as a recording or a profile has it. Counters
-/// are of kernel code.
+/// One stretch between a begin and an end mark, as a recording or a profile has it. Its counts
+/// say whose code they are of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionFigures<'a> {
     /// The name that the mark gave: the operation.
@@ -25,21 +25,16 @@ pub struct RegionFigures<'a> {
     pub counts: BTreeMap<Metric, u64>,
     /// Model: events of kernel code behind the first level.
     pub events: ModelEvents,
+    /// Model: the same of kernel and user code.
+    pub whole_events: ModelEvents,
 }
 
 impl OperationCounters {
     /// Saturates: figures may come from a damaged file.
     fn add(&mut self, region: &RegionFigures) {
-        for (sum, figure) in [
-            (&mut self.operations, region.operations),
-            (&mut self.events.l2_misses, region.events.l2_misses),
-            (&mut self.events.btb_l2_hits, region.events.btb_l2_hits),
-            (&mut self.events.btb_misses, region.events.btb_misses),
-            (&mut self.events.mispredictions, region.events.mispredictions),
-            (&mut self.events.direction_mispredictions, region.events.direction_mispredictions),
-        ] {
-            *sum = sum.saturating_add(figure);
-        }
+        self.operations = self.operations.saturating_add(region.operations);
+        self.events.add(&region.events);
+        self.whole_events.add(&region.whole_events);
         for (&metric, &count) in &region.counts {
             let sum = self.counts.entry(metric).or_default();
             *sum = sum.saturating_add(count);
@@ -99,13 +94,20 @@ impl Measurement {
         if !manifest.capture.model {
             return Err(Error::NoModel { profile: manifest.id.clone() });
         }
-        Self::from_regions(profile.tables.regions.iter().map(|region| RegionFigures {
-            name: &region.name,
-            depth: region.depth,
-            closed: true,
-            operations: region.operations,
-            counts: Metric::all().iter().filter_map(|metric| Some((*metric, metric.of(region)?))).collect(),
-            events: ModelEvents::of(region.region, &profile.tables),
+        Self::from_regions(profile.tables.regions.iter().map(|region| {
+            let [events, whole_events] = ModelEvents::of(region.region, &profile.tables);
+            RegionFigures {
+                name: &region.name,
+                depth: region.depth,
+                closed: true,
+                operations: region.operations,
+                counts: Metric::all()
+                    .iter()
+                    .filter_map(|metric| Some((*metric, metric.of(region)?)))
+                    .collect(),
+                events,
+                whole_events,
+            }
         }))
     }
 
@@ -127,6 +129,7 @@ mod tests {
             operations,
             counts: Metric::COUNTED.into_iter().zip([1000, 100, 10, 1].map(|count| count * scale)).collect(),
             events: ModelEvents { l2_misses: 2 * scale, mispredictions: 5 * scale, ..ModelEvents::default() },
+            whole_events: ModelEvents { l2_misses: 3 * scale, ..ModelEvents::default() },
         }
     }
 
@@ -149,6 +152,7 @@ mod tests {
         assert_eq!(run.total.operations, 25);
         assert_eq!((run.total.events.l2_misses, run.total.events.mispredictions), (36, 90));
         assert_eq!(run.operation("tcp_rr").unwrap().events.l2_misses, 14);
+        assert_eq!(run.total.whole_events.l2_misses, 54);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What a comparison says, in sentences.
 
-use crate::{number, Comparison, Metric, Row, TOTAL};
+use crate::{number, Comparison, Metric, Row, Whose, TOTAL};
 use std::fmt;
 
-/// Which way the figures went, all operations and metrics taken together.
+/// Which way the kernel's figures went, all operations and metrics taken together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Some figures are lower, none is higher.
@@ -35,7 +35,8 @@ pub struct Verdict {
 impl Verdict {
     /// Draws the conclusions.
     pub fn new(comparison: &Comparison) -> Self {
-        let any = |test: fn(&Row) -> bool| comparison.rows.iter().any(test);
+        let of_kernel = |row: &&Row| row.metric.whose() == Whose::Kernel;
+        let any = |test: fn(&Row) -> bool| comparison.rows.iter().filter(of_kernel).any(test);
         let outcome = match (any(Row::is_lower), any(Row::is_higher)) {
             (true, false) => Outcome::Lower,
             (false, true) => Outcome::Higher,
@@ -59,11 +60,26 @@ impl Verdict {
         }
     }
 
-    /// The conclusions, the most important first, each a sentence: [`Verdict::headline`],
+    /// The conclusions, the most important first, each a sentence: [`Verdict::whole`], [`Verdict::headline`],
     /// [`Verdict::total`], [`Verdict::warnings`].
     pub fn sentences(&self) -> Vec<String> {
         let rest = self.total().into_iter().chain(self.warnings.iter().cloned());
-        std::iter::once(self.headline()).chain(rest).collect()
+        self.whole().into_iter().chain([self.headline()]).chain(rest).collect()
+    }
+
+    /// What happened to the whole path, and to what user code finds of caches; none if nothing changed at all, or user code
+    /// was not counted.
+    pub fn whole(&self) -> Option<String> {
+        let of =
+            |whose| -> Vec<&Row> { self.totals.iter().filter(|row| row.metric.whose() == whose).collect() };
+        let (whole, user) = (of(Whose::Whole), of(Whose::User));
+        if whole.is_empty()
+            || (self.outcome == Outcome::Unchanged && whole.iter().all(|row| row.within_noise()))
+        {
+            return None;
+        }
+        let phrases = |rows: &[&Row]| rows.iter().copied().map(total_phrase).collect::<Vec<_>>().join(", ");
+        Some(format!("Whole path (kernel and user): {}; of user code: {}.", phrases(&whole), phrases(&user)))
     }
 
     /// What happened to the path lengths, or that nothing changed at all.
@@ -78,10 +94,11 @@ impl Verdict {
 
     /// What happened to the sums; none if nothing changed at all.
     pub fn total(&self) -> Option<String> {
-        if self.outcome == Outcome::Unchanged || self.totals.is_empty() {
+        let of_kernel = self.totals.iter().filter(|row| row.metric.whose() == Whose::Kernel);
+        let totals: Vec<_> = of_kernel.map(total_phrase).collect();
+        if self.outcome == Outcome::Unchanged || totals.is_empty() {
             return None;
         }
-        let totals: Vec<_> = self.totals.iter().map(total_phrase).collect();
         Some(format!("In total: {}.", totals.join(", ")))
     }
 
@@ -147,7 +164,8 @@ fn count(operations: usize) -> String {
 fn total_phrase(row: &Row) -> String {
     let what = match row.metric {
         Metric::PathLength => "kernel instructions",
-        metric => metric.title(),
+        // The sentence says whose it is.
+        metric => metric.title().trim_start_matches("whole ").trim_start_matches("user "),
     };
     let star = if row.within_noise() { "*" } else { "" };
     let model = if row.model && !what.contains("model") { " (model)" } else { "" };
@@ -186,6 +204,7 @@ mod tests {
             operations: 100,
             counts: Metric::COUNTED.into_iter().zip([instructions, branches, 10, 0]).collect(),
             events: Default::default(),
+            whole_events: Default::default(),
         }))
         .unwrap()
     }
@@ -218,6 +237,71 @@ mod tests {
         let verdict = verdict(&[("a", 1000, 100)], &[("a", 1000, 100)]);
         assert_eq!(verdict.outcome, Outcome::Unchanged);
         assert_eq!(verdict.to_string(), "No change beyond the A/A difference (1 operation compared).");
+    }
+
+    #[test]
+    fn the_whole_path_is_said_first() {
+        let run = |kernel: u64, user_l1i: u64| {
+            let region = kerntune_profile::RegionStats {
+                name: "get".into(),
+                operations: 10,
+                kernel_instructions: kerntune_profile::Instructions(kernel),
+                user_instructions: kerntune_profile::Instructions(3000),
+                kernel_taken_branches: 100,
+                user_l1i_misses: user_l1i,
+                ..region()
+            };
+            let counts =
+                Metric::all().iter().filter_map(|metric| Some((*metric, metric.of(&region)?))).collect();
+            Measurement::from_regions([RegionFigures {
+                name: "get",
+                depth: 0,
+                closed: true,
+                operations: 10,
+                counts,
+                events: Default::default(),
+                whole_events: Default::default(),
+            }])
+            .unwrap()
+        };
+        let (base, tuned) = (run(1000, 50), run(900, 40));
+        let sentences =
+            Verdict::new(&Comparison::new(&base, &base, &tuned, Labels::default()).unwrap()).sentences();
+        assert_eq!(
+            sentences,
+            [
+                "Whole path (kernel and user): instructions -2.5 %, taken branches 0.0 %*, L1I misses (model) -20.0 %, \
+                 iTLB misses (model) 0.0 %*; of user code: instructions 0.0 %*, L1I misses (model) -20.0 %, iTLB misses \
+                 (model) 0.0 %*.",
+                "Path length: lower in 1 of 1 operation (get -10.0 %).",
+                "In total: kernel instructions -10.0 %, taken branches 0.0 %*, L1I misses (model) 0.0 %*, iTLB misses \
+                 (model) 0.0 %*.",
+            ]
+        );
+    }
+
+    fn region() -> kerntune_profile::RegionStats {
+        let (none, zero) = (kerntune_profile::Instructions(0), kerntune_profile::Nanoseconds(0));
+        kerntune_profile::RegionStats {
+            region: 0,
+            name: String::new(),
+            begin_ns: zero,
+            elapsed_ns: zero,
+            busy_ns: zero,
+            idle_ns: zero,
+            user_ns: zero,
+            unattributed_ns: zero,
+            operations: 0,
+            depth: 0,
+            kernel_instructions: none,
+            user_instructions: none,
+            kernel_taken_branches: 0,
+            user_taken_branches: 0,
+            kernel_l1i_misses: 0,
+            user_l1i_misses: 0,
+            kernel_itlb_misses: 0,
+            user_itlb_misses: 0,
+        }
     }
 
     #[test]

@@ -7,11 +7,11 @@ use crate::plan::Plan;
 use crate::programs;
 use crate::reader::HIDDEN;
 use crate::tree::{too_large, Node, Tree};
-use crate::{shell, Error, Result, Workload};
+use crate::{shell, Error, Result, Workload, SEED};
 use kerntune_work::{checked, read_versioned, write_json, IoContext, Key, Progress, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -87,8 +87,8 @@ impl GuestImage {
         }
         staged.clear()?;
         if tree.is_private() {
-            let private = std::fs::Permissions::from_mode(0o700);
-            std::fs::set_permissions(staged.path(), private).at("protect", staged.path())?;
+            let private = fs::Permissions::from_mode(0o700);
+            fs::set_permissions(staged.path(), private).at("protect", staged.path())?;
         }
         let path = staged.path().join("initramfs.cpio");
         let files = write_archive(&tree, &path)?;
@@ -191,7 +191,14 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
         own_program(&mut closure.tree, &Path::new("/kt/bin").join(name), &program.compile(work)?)?;
     }
     let init = if workload.proc { &programs::INIT_PROC } else { &programs::INIT };
-    own_program(&mut closure.tree, Path::new("/init"), &init.compile(work)?)?;
+    let (path, init) = (Path::new("/init"), init.compile(work)?);
+    match workload.seed {
+        SEED => own_program(&mut closure.tree, path, &init)?,
+        seed => {
+            let bytes = with_seed(fs::read(&init).at("read", &init)?, seed)?;
+            closure.tree.put(path, Node::Own { bytes, mode: 0o755 })?;
+        }
+    }
     let mut env = BTreeMap::new();
     if !closure.library_dirs.is_empty() {
         let dirs: Vec<String> = closure.library_dirs.iter().map(|dir| dir.display().to_string()).collect();
@@ -317,6 +324,30 @@ fn add_shell(closure: &mut Closure) -> Result<()> {
 
 fn own_program(tree: &mut Tree, path: &Path, from: &Path) -> Result<()> {
     tree.put(path, Node::Host { from: from.to_owned(), mode: 0o755 }).map(drop)
+}
+
+/// What init seeds the guest's random numbers with (`guest/init/system.c`).
+const RANDOM_BYTES: &[u8] = b"kerntune guest: a fixed seed, so that two runs do the same work";
+
+/// The same init with other random numbers: nothing else of it is different, so that nothing else runs or lies elsewhere.
+fn with_seed(mut init: Vec<u8>, seed: u32) -> Result<Vec<u8>> {
+    let places: Vec<usize> = init
+        .windows(RANDOM_BYTES.len())
+        .enumerate()
+        .filter(|(_, at)| *at == RANDOM_BYTES)
+        .map(|(at, _)| at)
+        .collect();
+    let [at] = places[..] else {
+        let output = format!("the bytes of its random numbers are in it {} times and not once", places.len());
+        return Err(Error::Compile {
+            program: "init".into(),
+            output,
+            help: "use the Debian release's own gcc",
+        });
+    };
+    let text = format!("{:-<width$}", format!("kerntune guest: seed {seed} "), width = RANDOM_BYTES.len());
+    init[at..at + RANDOM_BYTES.len()].copy_from_slice(text.as_bytes());
+    Ok(init)
 }
 
 /// Directories, devices and the few files of /etc without which common programs do not start.

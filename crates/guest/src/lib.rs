@@ -64,5 +64,5 @@ pub use programs::{compile, compile_contain};
 pub use suite::{Suite, SuiteRow, Unit, AGGREGATE};
 pub use workload::{
     vulnerable, Better, Command, Metric, Probe, Ready, Run, Service, Step, Workload, LIMIT_SECONDS, MAX_CPUS,
-    RUNS,
+    RUNS, SEED,
 };

@@ -1,6 +1,6 @@
 //! The plan that init reads: one directive per line, fields separated by tabs.
 
-use crate::workload::{Command, Probe, LIMIT_SECONDS};
+use crate::workload::{with_seed, Command, Probe, LIMIT_SECONDS};
 use crate::Workload;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,6 +12,8 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     text: String,
+    /// What `{seed}` in a command is.
+    seed: u32,
 }
 
 impl Plan {
@@ -22,7 +24,7 @@ impl Plan {
 
     /// As [`Plan::of`], with environment that the image itself needs; the workload's own wins.
     pub(crate) fn with_env(workload: &Workload, image: &BTreeMap<String, String>) -> Self {
-        let mut plan = Self { text: "kerntune-plan\t1\n".into() };
+        let mut plan = Self { text: "kerntune-plan\t1\n".into(), seed: workload.seed };
         let mut env = image.clone();
         env.extend(workload.env.clone());
         for (key, value) in &env {
@@ -77,6 +79,7 @@ impl Plan {
     }
 
     fn command(&mut self, head: &[&str], command: &Command) {
+        let command = with_seed(command, self.seed);
         self.line(head.iter().copied().chain(command.iter().map(String::as_str)));
     }
 }
@@ -102,6 +105,15 @@ mod tests {
             std::fs::write(&golden, plan.text()).unwrap();
         }
         assert_eq!(plan.text(), std::fs::read_to_string(golden).unwrap());
+    }
+
+    #[test]
+    fn a_command_has_the_seed_where_it_asks_for_it() {
+        let text = "[[measured.step]]\ncommand = [\"rr\", \"--seed\", \"{seed}\", \"{other}\"]\n";
+        let workload = Workload::parse(text, Path::new("mine.toml")).unwrap();
+        assert!(workload.takes_seed("measured") && !workload.takes_seed("training"));
+        assert!(Plan::of(&workload).text().ends_with("rr\t--seed\t1\t{other}\n"));
+        assert!(Plan::of(&workload.with_seed(7)).text().ends_with("rr\t--seed\t7\t{other}\n"));
     }
 
     #[test]

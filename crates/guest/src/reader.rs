@@ -144,6 +144,7 @@ impl Reader<'_> {
             network_cards,
             append,
             disk,
+            seed: crate::workload::SEED,
             proc: false,
         }
     }

@@ -58,6 +58,10 @@ pub struct Workload {
     pub append: String,
     /// A disk of the guest's own; files are on a tmpfs otherwise.
     pub disk: Option<Disk>,
+    /// What random numbers of the guest come from: 1, unless somebody asks for another ([`Workload::with_seed`]). `{seed}` in a
+    /// command is this number.
+    #[serde(skip)]
+    pub seed: u32,
     /// Whether init can read /proc around steps ([`crate::Collect::proc`]): of no file, but of who records.
     #[serde(skip)]
     pub proc: bool,
@@ -169,7 +173,37 @@ pub enum Better {
     Lower,
 }
 
+/// What random numbers come from if nobody asks for another number.
+pub const SEED: u32 = 1;
+
+/// What stands in a command for the workload's seed.
+const SEED_WORD: &str = "{seed}";
+
+/// A command with a seed where it asks for one.
+pub(crate) fn with_seed(command: &Command, seed: u32) -> Command {
+    command.iter().map(|word| word.replace(SEED_WORD, &seed.to_string())).collect()
+}
+
 impl Workload {
+    /// The same work with other random numbers.
+    pub fn with_seed(&self, seed: u32) -> Self {
+        Self { seed, ..self.clone() }
+    }
+
+    /// A command of the workload's as it is run: with the seed where it asks for it.
+    pub fn as_run(&self, command: &Command) -> Command {
+        with_seed(command, self.seed)
+    }
+
+    /// Whether a command of the run asks for the seed. If none does, only what the guest's kernel draws at random changes with
+    /// it, and what programs ask the kernel for.
+    pub fn takes_seed(&self, run: &str) -> bool {
+        let asks = |command: &Command| command.iter().any(|word| word.contains(SEED_WORD));
+        self.runs().iter().any(|(name, of)| {
+            *name == run && (of.warmup.iter().any(asks) || of.steps.iter().any(|step| asks(&step.command)))
+        })
+    }
+
     /// The runs that it has, with their names, in the order of [`RUNS`].
     pub fn runs(&self) -> Vec<(&'static str, &Run)> {
         let mut runs = vec![(RUNS[0], &self.training), (RUNS[1], &self.measured)];

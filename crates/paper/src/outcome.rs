@@ -105,6 +105,10 @@ pub struct Ours {
     pub exact: Figure,
     /// Model cycles per operation, if the model says what events cost.
     pub model_cycles: Option<Figure>,
+    /// Kernel and user instructions per operation, if user code was counted: exact.
+    pub whole_instructions: Option<Figure>,
+    /// Model cycles of kernel and user code per operation.
+    pub whole_cycles: Option<Figure>,
 }
 
 /// Three runs.
@@ -254,6 +258,8 @@ fn line(row: &Row, comparison: &Comparison, calls: &dyn Fn(&str) -> Option<[Call
                 of: name.clone(),
                 exact: Figure::new("ns/call", runs.map(|calls| calls.per_call(*part))),
                 model_cycles: None,
+                whole_instructions: None,
+                whole_cycles: None,
             });
             let because = ours.is_none().then(|| format!("no call of {name} ended in one of the runs"));
             (ours, because)
@@ -278,6 +284,8 @@ fn operation_figures(comparison: &Comparison, operation: &str) -> Option<Ours> {
         of: operation.into(),
         exact: Figure::of(comparison, operation, Metric::PathLength)?,
         model_cycles: Figure::of(comparison, operation, Metric::ModelCycles),
+        whole_instructions: Figure::of(comparison, operation, Metric::WholeInstructions),
+        whole_cycles: Figure::of(comparison, operation, Metric::WholeCycles),
     })
 }
 
@@ -294,6 +302,7 @@ mod tests {
             operations: 10,
             counts: Metric::COUNTED.into_iter().zip([kernel_instructions, 100, 50, 1]).collect(),
             events: Default::default(),
+            whole_events: Default::default(),
         };
         Measurement::from_regions([region("a", instructions), region("b", 1_000)]).unwrap()
     }

@@ -2,13 +2,13 @@
 
 use crate::columns::{Cell, Columns, Side};
 use crate::style::{printable, Role};
-use crate::Style;
-use kerntune_compare::{number, Comparison, KernelRef, Metric, Row, Verdict, TOTAL};
+use crate::{layouts, models, Style};
+use kerntune_compare::{number, Comparison, KernelRef, Metric, Row, Verdict, Whose, TOTAL};
 
 /// Verdict, both kernels, one line per operation and metric, legend.
 pub fn table(comparison: &Comparison, style: Style) -> String {
     let mut out = head(comparison, style);
-    let several = comparison.runs > 1;
+    let several = comparison.runs * comparison.seeds > 1;
     let mut heads = vec![
         ("operation", Side::Left),
         ("metric", Side::Left),
@@ -41,6 +41,14 @@ pub fn table(comparison: &Comparison, style: Style) -> String {
     out.push_str(&table.render(style));
     out.push('\n');
     out.push_str(&legend(comparison, style));
+    if let Some(layouts) = &comparison.layouts {
+        out.push('\n');
+        out.push_str(&layouts::table(layouts, style));
+    }
+    if let Some(models) = &comparison.models {
+        out.push('\n');
+        out.push_str(&models::table(models, style));
+    }
     out
 }
 
@@ -53,7 +61,8 @@ pub fn changes(comparison: &Comparison, style: Style) -> String {
         ("path length,\nbase", Side::Right),
         ("kernel instr.\ntuned", Side::Right),
     ];
-    let changes = Metric::all().iter().map(|metric| (metric.head(), Side::Right));
+    let metrics = brief(comparison);
+    let changes = metrics.iter().map(|metric| (metric.head(), Side::Right));
     let mut table = Columns::with(heads.into_iter().chain(changes));
     let cell =
         |row: Option<&Row>| row.map_or("".into(), |row| Cell(starred(row, change_unit(row)), role(row)));
@@ -68,13 +77,24 @@ pub fn changes(comparison: &Comparison, style: Style) -> String {
             figure(|row| row.base).into(),
             figure(|row| row.tuned).into(),
         ];
-        cells.extend(Metric::all().iter().map(|metric| cell(comparison.row(operation, *metric))));
+        cells.extend(metrics.iter().map(|metric| cell(comparison.row(operation, *metric))));
         table.row_of(cells);
     }
     out.push_str(&table.render(style));
     out.push('\n');
     out.push_str(&legend(comparison, style));
     out
+}
+
+/// What the one-screen table has: the kernel's own figures, and of the whole path its instructions and cycles.
+pub(crate) fn brief(comparison: &Comparison) -> Vec<Metric> {
+    let has = |metric: Metric| comparison.rows.iter().any(|row| row.metric == metric);
+    let is_brief = |metric: &Metric| match metric.whose() {
+        Whose::Kernel => true,
+        Whose::User => false,
+        Whose::Whole => matches!(metric, Metric::WholeInstructions | Metric::WholeCycles) && has(*metric),
+    };
+    Metric::all().iter().copied().filter(is_brief).collect()
 }
 
 fn head(comparison: &Comparison, style: Style) -> String {
@@ -110,12 +130,9 @@ pub(crate) fn describe(kernel: &KernelRef) -> String {
 
 fn legend(comparison: &Comparison, style: Style) -> String {
     let mut lines = Vec::new();
-    if comparison.runs > 1 {
-        let runs = comparison.runs;
-        lines.push(format!("Means of {runs} runs of each kernel, begun at {runs} moments (--runs)."));
-    }
+    lines.extend(means(comparison));
     if comparison.rows.iter().any(Row::within_noise) {
-        let noise = match comparison.runs {
+        let noise = match comparison.runs * comparison.seeds {
             1 => "*      not larger than the A/A difference (a second run of the base kernel against its first)",
             _ => "*      not told from nothing: 0 is in the interval, in which the change is with 99 % confidence",
         };
@@ -124,9 +141,28 @@ fn legend(comparison: &Comparison, style: Style) -> String {
     if comparison.rows.iter().any(|row| row.model) {
         lines.push(format!("model  figures of a front-end model, {}", model_name(comparison)));
     }
-    lines.push("Kernel code only, between marks, per operation; total: the sum of all regions.".into());
+    let whole = comparison.metrics().any(|metric| metric.whose() == Whose::Whole);
+    let whose = match whole {
+        true => "Kernel code, but for what says user or whole (kernel and user code);",
+        false => "Kernel code only,",
+    };
+    lines.push(format!("{whose} between marks, per operation; total: the sum of all regions."));
     let paint = |line: String| style.paint(Role::Faint, &line) + "\n";
     lines.into_iter().map(paint).collect()
+}
+
+/// What figures are means of; none of one run.
+pub(crate) fn means(comparison: &Comparison) -> Option<String> {
+    let moments = |runs| format!("{runs} runs of each kernel, begun at {runs} moments (--runs)");
+    match (comparison.seeds, comparison.runs) {
+        (1, 1) => None,
+        (1, runs) => Some(format!("Means of {}.", moments(runs))),
+        (seeds, 1) => Some(format!("Means of {seeds} runs of each kernel, with {seeds} seeds (--seeds).")),
+        (seeds, runs) => Some(format!(
+            "Means over {seeds} seeds (--seeds) of {}; the interval is over seeds.",
+            moments(runs)
+        )),
+    }
 }
 
 /// Where the model's sizes are from: `machines/generic.toml`.

@@ -51,7 +51,8 @@ fn one(page: &mut String, part: &Part) {
 fn table(page: &mut String, measured: &Measured) {
     page.push_str(
         "| | paper, base | optimised | std dev | improvement | unit | ours, exact, base | tuned | A/A % | improvement | \
-         cycles (model), improvement |\n|---|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|\n",
+         cycles (model), improvement | whole path, instructions | whole path, cycles (model) |\n\
+         |---|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|\n",
     );
     let mut remarks = String::new();
     for line in &measured.rows {
@@ -67,7 +68,7 @@ fn table(page: &mut String, measured: &Measured) {
     let _ = writeln!(page, "\nBase: {}. Tuned: {}.", plain(&base), plain(&tuned));
 }
 
-fn cells(line: &Line) -> [String; 11] {
+fn cells(line: &Line) -> [String; 13] {
     let ours = line.ours.as_ref();
     let exact = ours.map(|ours| &ours.exact);
     let cycles = ours.and_then(|ours| ours.model_cycles.as_ref());
@@ -83,6 +84,8 @@ fn cells(line: &Line) -> [String; 11] {
         exact.map_or(String::new(), aa),
         exact.map_or(String::new(), gain_text),
         cycles.map_or(String::new(), gain_text),
+        ours.and_then(|ours| ours.whole_instructions.as_ref()).map_or(String::new(), gain_text),
+        ours.and_then(|ours| ours.whole_cycles.as_ref()).map_or(String::new(), gain_text),
     ]
 }
 

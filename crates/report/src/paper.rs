@@ -5,7 +5,7 @@ use crate::comparison::describe;
 use crate::style::{printable, Role};
 use crate::Style;
 use kerntune_compare::number;
-use kerntune_paper::{Better, Figure, Line, Measured, Outcome, Part, State};
+use kerntune_paper::{Better, Figure, Line, Measured, Ours, Outcome, Part, State};
 
 /// What came of it in sentences, each table of the paper in its layout, legend.
 pub fn table(outcome: &Outcome, style: Style) -> String {
@@ -33,10 +33,11 @@ pub fn table(outcome: &Outcome, style: Style) -> String {
     out
 }
 
-pub(crate) const LEGEND: [&str; 4] = [
+pub(crate) const LEGEND: [&str; 5] = [
     "",
     "improvement  100 · (base / optimised - 1) of times and counts, the other way round of rates: as in the paper",
     "ours         kernel code only, between marks, per operation; instructions are exact, cycles are a model's",
+    "whole path   the same of kernel and user code together: what a user waits for",
     "*            not larger than the noise: the paper says so, or the A/A difference (a second run of the base kernel)",
 ];
 
@@ -98,12 +99,15 @@ fn measured_table(part: &Part, measured: &Measured, style: Style) -> String {
         ("\nA/A %", Side::Right),
         ("\nimprovement", Side::Right),
         ("cycles (model)\nimprovement", Side::Right),
+        ("whole path\ninstructions", Side::Right),
+        ("\ncycles (model)", Side::Right),
     ]);
     let mut remarks = Vec::new();
     for line in &measured.rows {
         let ours = line.ours.as_ref();
         let exact = |of: &dyn Fn(&Figure) -> String| ours.map_or(String::new(), |ours| of(&ours.exact));
         let cycles = ours.and_then(|ours| ours.model_cycles.as_ref());
+        let whole = |of: &dyn Fn(&Ours) -> Option<&Figure>| ours.and_then(of).map_or("".into(), gain);
         table.row([
             Cell(printable(&line.name), Role::Head),
             number::figure(line.paper_base).into(),
@@ -116,6 +120,8 @@ fn measured_table(part: &Part, measured: &Measured, style: Style) -> String {
             exact(&aa).into(),
             ours.map_or("".into(), |ours| gain(&ours.exact)),
             cycles.map_or("".into(), gain),
+            whole(&|ours| ours.whole_instructions.as_ref()),
+            whole(&|ours| ours.whole_cycles.as_ref()),
         ]);
         if let Some(because) = &line.because {
             remarks.push(format!("{}: {because}", line.name));

@@ -125,3 +125,26 @@ fn every_part_may_be_missing() {
         assert!(!page.contains("NaN"));
     }
 }
+
+#[test]
+fn random_layouts_are_a_picture_with_every_order_in_it() {
+    let comparison = sample::whole_with_layouts();
+    let page =
+        report(&HtmlInput { title: "luck", comparison: Some(&comparison), ..HtmlInput::default() }).unwrap();
+    assert_balanced(&markup(&page));
+    for words in [
+        "Luck of layout",
+        "Whole path (kernel and user)",
+        "below all of them",
+        "User code, and the whole path",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    // Five metrics of the operation and of the total, five orders each; the key has one of each mark.
+    let svg = kerntune_report::html::layouts::picture(&comparison).unwrap();
+    assert_eq!(svg.matches("<circle").count(), 5 * 5 * 2 + 1, "{svg}");
+    assert_eq!(svg.matches("class=\"tuned\"").count(), 5 * 2 + 1);
+    assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"));
+    assert_balanced(&svg);
+    assert!(kerntune_report::html::layouts::picture(&sample::comparison()).is_none());
+}

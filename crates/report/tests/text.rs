@@ -36,6 +36,8 @@ fn summaries() {
 fn comparisons() {
     golden("comparison.txt", &comparison::table(&sample::comparison(), Style::PLAIN));
     golden("changes.txt", &comparison::changes(&sample::comparison(), Style::PLAIN));
+    golden("comparison_layouts.txt", &comparison::table(&sample::whole_with_layouts(), Style::PLAIN));
+    golden("changes_whole.txt", &comparison::changes(&sample::whole_with_layouts(), Style::PLAIN));
     golden("changes_none.txt", &comparison::changes(&sample::unchanged(), Style::PLAIN));
 }
 

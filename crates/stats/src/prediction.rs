@@ -228,6 +228,7 @@ mod tests {
                 l1i_misses: 1.0,
                 itlb_misses,
                 model_cycles: Some(cycles),
+                ..Figures::default()
             }),
             ..Value::default()
         };

@@ -101,8 +101,8 @@ pub struct Value {
     pub counters: BTreeMap<Counter, f64>,
 }
 
-/// What an operation takes on the exact machine, all of kernel code.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// What an operation takes on the exact machine, of kernel code where nothing else is said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Instructions; the value itself.
     pub path_length: f64,
@@ -115,6 +115,18 @@ pub struct Figures {
     /// Of models that say what events cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_cycles: Option<f64>,
+    /// Of user code: instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_instructions: Option<f64>,
+    /// Of user code, of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_l1i_misses: Option<f64>,
+    /// Of user code, of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_itlb_misses: Option<f64>,
+    /// Of kernel and user code, of models that say what events cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_cycles: Option<f64>,
 }
 
 /// A row without figures.

@@ -1,7 +1,7 @@
 //! The best of all recipes for a workload: each is carried out, measured against one base kernel, and held against
 //! workloads that it was not tuned for.
 
-use crate::compare::{compare, from_recordings, measure};
+use crate::compare::{compare, from_recordings, measure, Effort};
 use crate::cross::{changes, score};
 use crate::engine::StepName;
 use crate::model::Model;
@@ -305,7 +305,7 @@ fn harm(
     workload: &Workload,
     model: &Model,
 ) -> Result<HeldOut> {
-    let comparison = compare(session, base, best, workload, model, 1)?.comparison;
+    let comparison = compare(session, base, best, workload, model, Effort::default())?.comparison;
     let harmed = comparison.operations().filter_map(|operation| {
         let change = comparison.row(operation, Metric::PathLength)?.change_percent?;
         (change > HARM).then(|| (operation.to_string(), change))

@@ -1,13 +1,14 @@
 //! Two kernels on the exact machine, the base kernel twice.
 
+use crate::layouts::layouts;
 use crate::model::Model;
 use crate::moment::later;
-use crate::record::{record, Capture, RecordRequest, Recorded, Repeat};
+use crate::record::{record, sums, Capture, RecordRequest, Recorded, Repeat};
 use crate::{Result, Session};
-use kerntune_compare::{Comparison, KernelRef, Labels, Measurement};
-use kerntune_guest::Workload;
+use kerntune_compare::{Comparison, KernelRef, Labels, Models};
+use kerntune_guest::{Workload, SEED};
 use kerntune_kernel::Kernel;
-use kerntune_profile::Profile;
+use kerntune_work::interrupt;
 
 /// A comparison and the recordings that it was made from.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ pub fn from_recordings(
     workload: &Workload,
     model: &Model,
 ) -> Result<Comparison> {
-    let [base, again, tuned] = recordings.map(|recorded| measurement(&recorded.path));
+    let [base, again, tuned] = recordings.map(Recorded::measurement);
     Ok(Comparison::new(&base?, &again?, &tuned?, labels(kernels, workload, model))?)
 }
 
@@ -59,35 +60,90 @@ fn labels([base, tuned]: [&Kernel; 2], workload: &Workload, model: &Model) -> La
     }
 }
 
-/// All of it, with `runs` runs of each kernel that begin at as many moments: what was recorded before is used again. The
-/// recordings of [`Compared`] are those of the first.
+/// The models that [`across_models`] takes if nobody names others: those of CPUs, each without and with what fetches ahead.
+pub const MODELS: [&str; 10] = [
+    "generic",
+    "generic+next-line",
+    "skylake",
+    "skylake+next-line",
+    "icelake",
+    "icelake+next-line",
+    "zen2",
+    "zen2+next-line",
+    "zen4",
+    "zen4+next-line",
+];
+
+/// The same comparison under several front-end models, with a run of each kernel under each.
+pub fn across_models(
+    session: &Session,
+    [base, tuned]: [&Kernel; 2],
+    workload: &Workload,
+    models: &[Model],
+) -> Result<Models> {
+    let mut all = Vec::new();
+    for model in models {
+        interrupt::check()?;
+        let [of_base, of_tuned] = [base, tuned].map(|kernel| sums(session, kernel, workload, model));
+        let (of_base, of_tuned) = (of_base?, of_tuned?);
+        all.push(Comparison::new(&of_base, &of_base, &of_tuned, labels([base, tuned], workload, model))?);
+    }
+    Ok(Models::new(&all))
+}
+
+/// How much is run for a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effort {
+    /// Runs of each kernel and seed, begun at as many moments ([`MOST_RUNS`](crate::moment::MOST_RUNS) at most).
+    pub runs: u32,
+    /// Seeds of the workload, from 1 on.
+    pub seeds: u32,
+    /// Random layouts of the base kernel; 0 for none.
+    pub layouts: u32,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self { runs: 1, seeds: 1, layouts: 0 }
+    }
+}
+
+/// All of it: what was recorded before is used again. The recordings of [`Compared`] are those of the first run.
 pub fn compare(
     session: &Session,
     base: &Kernel,
     tuned: &Kernel,
     workload: &Workload,
     model: &Model,
-    runs: u32,
+    effort: Effort,
 ) -> Result<Compared> {
     let first = measure(session, base, workload, model, 0)?;
     let again = measure(session, base, workload, model, 1)?;
     let other = measure(session, tuned, workload, model, 0)?;
-    let (mut of_base, mut of_tuned) = (vec![measurement(&first.path)?], vec![measurement(&other.path)?]);
-    for moment in 1..runs {
-        let workload = later(workload, moment);
-        // In turn, so that an interrupted comparison has as many of both.
-        for (kernel, of) in [(base, &mut of_base), (tuned, &mut of_tuned)] {
-            of.push(measurement(&measure(session, kernel, &workload, model, 0)?.path)?);
+    let (mut of_base, mut of_tuned) = (Vec::new(), Vec::new());
+    for seed in 0..effort.seeds.max(1) {
+        let workload = workload.with_seed(SEED + seed);
+        let (mut base_runs, mut tuned_runs) = (Vec::new(), Vec::new());
+        for moment in 0..effort.runs.max(1) {
+            let workload = later(&workload, moment);
+            // In turn, so that an interrupted comparison has as many of both.
+            for (kernel, of) in [(base, &mut base_runs), (tuned, &mut tuned_runs)] {
+                of.push(match seed {
+                    0 => measure(session, kernel, &workload, model, 0)?.measurement()?,
+                    // Nobody looks into these.
+                    _ => sums(session, kernel, &workload, model)?,
+                });
+            }
         }
+        of_base.push(base_runs);
+        of_tuned.push(tuned_runs);
     }
     let labels = labels([base, tuned], workload, model);
-    let comparison = Comparison::of_runs(&of_base, &measurement(&again.path)?, &of_tuned, labels)?;
+    let mut comparison = Comparison::of_runs(&of_base, &again.measurement()?, &of_tuned, labels)?;
+    if effort.layouts > 0 {
+        comparison.layouts = Some(layouts(session, base, workload, model, &comparison, effort.layouts)?);
+    }
     Ok(Compared { comparison, base: first, tuned: other })
-}
-
-/// The exact counters of a recording.
-pub(crate) fn measurement(profile: &std::path::Path) -> Result<Measurement> {
-    Ok(Measurement::from_profile(&Profile::load(profile)?)?)
 }
 
 pub(crate) fn kernel_ref(kernel: &Kernel) -> KernelRef {

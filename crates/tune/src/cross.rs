@@ -1,6 +1,6 @@
 //! Kernels tuned for several workloads, each running all of them.
 
-use crate::compare::compare;
+use crate::compare::{compare, Effort};
 use crate::model::Model;
 use crate::optimize::{optimize, OptimizeRequest};
 use crate::part::RecipeOptions;
@@ -71,7 +71,8 @@ pub fn cross(
     for (tuned_for, optimized) in &tuned {
         let mut cells = Vec::new();
         for running in workloads {
-            let compared = compare(session, &optimized.base, &optimized.tuned, running, model, 1)?;
+            let compared =
+                compare(session, &optimized.base, &optimized.tuned, running, model, Effort::default())?;
             cells.push(Cell {
                 running: running.name.clone(),
                 changes: changes(&compared.comparison),

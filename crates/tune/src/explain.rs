@@ -1,7 +1,7 @@
 //! Why one kernel does the same work in fewer instructions than another: function by function, with what the image
 //! says of it, so that the parts sum to the whole.
 
-use crate::compare::compare;
+use crate::compare::{compare, Effort};
 use crate::model::Model;
 use crate::{Result, Session};
 use kerntune_guest::Workload;
@@ -72,7 +72,7 @@ pub fn explain(
     workload: &Workload,
     model: &Model,
 ) -> Result<Explained> {
-    let compared = compare(session, kernels[0], kernels[1], workload, model, 1)?;
+    let compared = compare(session, kernels[0], kernels[1], workload, model, Effort::default())?;
     let profiles = [Profile::load(&compared.base.path)?, Profile::load(&compared.tuned.path)?];
     let images = [Image::of(kernels[0], &profiles[0])?, Image::of(kernels[1], &profiles[1])?];
     Ok(take_apart(kernels, &workload.name, [&profiles[0], &profiles[1]], &images))

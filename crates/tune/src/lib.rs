@@ -39,6 +39,7 @@ pub mod follow_mcrae;
 pub mod foreign;
 pub mod import_mcrae;
 pub mod import_perf;
+mod layouts;
 pub mod merge;
 pub mod model;
 mod moment;
@@ -67,6 +68,7 @@ pub mod watch;
 
 pub use engine::{Plan, State, StepName, StepState};
 pub use error::{Error, Result};
+pub use layouts::{LAYOUT_SEED, MOST_LAYOUTS};
 pub use moment::MOST_RUNS;
 pub use part::{Given, RecipeOptions};
 pub use recipe::Recipe;

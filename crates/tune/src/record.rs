@@ -6,6 +6,7 @@ use crate::outputs;
 use crate::run_files::{POINTS, RUN};
 use crate::{watch, Error, Result, Session};
 use kerntune_analyze::{DataInput, Input, ReadAt};
+use kerntune_compare::Measurement;
 use kerntune_guest::{Collect, Disk, GuestImage, Workload};
 use kerntune_kernel::Kernel;
 use kerntune_layout::FrontEndConfig;
@@ -68,6 +69,26 @@ pub struct Recorded {
     pub path: PathBuf,
     /// What it says of itself.
     pub manifest: Manifest,
+}
+
+impl Recorded {
+    /// Its exact counters.
+    pub(crate) fn measurement(&self) -> Result<Measurement> {
+        Ok(Measurement::from_profile(&Profile::load(&self.path)?)?)
+    }
+}
+
+/// The exact counters of the measured run and no events, which takes half the time: what is recorded is no profile to look into.
+pub(crate) fn sums(
+    session: &Session,
+    kernel: &Kernel,
+    workload: &Workload,
+    model: &Model,
+) -> Result<Measurement> {
+    let capture = Capture { functions: false, edges: true };
+    let (run, repeat) = ("measured", Repeat::Number(0));
+    let request = RecordRequest { kernel, workload, run, capture, model: Some(model), repeat };
+    record(session, &request)?.measurement()
 }
 
 /// Records, or finds the recording. The trace and the guest's own output are kept beside the

@@ -42,7 +42,8 @@ pub struct BenchRun {
     /// how often to boot [default: 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub boots: Option<u32>,
-    /// On the host: how often to run each suite [default: 5]
+    /// On the host: how often to run each suite [default: 5]. On the emulator: in each boot's place so many, begun at as many
+    /// moments [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub runs: Option<u32>,
     /// On kvm and uml, of the suite batched: how often each row is timed in a boot [default: 5]

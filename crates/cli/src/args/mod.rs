@@ -4,6 +4,7 @@ mod advise;
 mod anatomy;
 mod bench;
 mod characterise;
+mod compare;
 mod counters;
 mod live;
 mod package;
@@ -21,6 +22,7 @@ pub use anatomy::Anatomy;
 use bench::positive_percent;
 pub use bench::{Bench, BenchCompare, BenchCorrelate, BenchRun, IntervalMethod, Machine, RowCorrection};
 pub use characterise::Characterise;
+pub use compare::Compare;
 pub use counters::Counters;
 pub use live::{Dump, Live, Watch};
 pub use package::Package;
@@ -36,7 +38,6 @@ use crate::kernel_words::{config_line, label};
 use crate::{export, import, report};
 use clap::{Args, Parser, Subcommand};
 use kerntune_kernel::{Arch, ObjectFlags, Source};
-use kerntune_tune::MOST_RUNS;
 use kerntune_tune::{model, Recipe, RecipeOptions};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -537,30 +538,6 @@ impl OfRecipe {
     pub fn options(&self) -> RecipeOptions {
         RecipeOptions { values: self.values }
     }
-}
-
-#[derive(Debug, Args)]
-pub struct Compare {
-    /// The base kernel: label, beginning of an id, or directory
-    pub base: String,
-    /// The kernel to hold against it
-    pub tuned: String,
-    /// The workload: a name or a .toml file
-    #[arg(long)]
-    pub workload: String,
-    #[command(flatten)]
-    pub model: Model,
-    #[command(flatten)]
-    pub cpus: Cpus,
-    /// Runs of each kernel, begun at as many moments: where processes wait for each other, another moment takes another path
-    #[arg(long, default_value_t = 1, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]
-    pub runs: u32,
-    /// Write the comparison as a self-contained page, too
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    #[command(flatten)]
-    pub format: Json,
 }
 
 #[derive(Debug, Args)]

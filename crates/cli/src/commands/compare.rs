@@ -7,8 +7,9 @@ use crate::files::OutputFile;
 use crate::output::Output;
 use kerntune_profile::Profile;
 use kerntune_report::comparison;
-use kerntune_report::html::{report, HtmlInput};
-use kerntune_tune::compare::compare;
+use kerntune_report::html::{layouts, report, HtmlInput};
+use kerntune_tune::compare::{across_models, compare, Effort, MODELS};
+use kerntune_tune::model::{self, Model};
 use kerntune_tune::Session;
 
 pub fn run(global: &Global, options: &Compare, output: &Output) -> Result<Exit, Failure> {
@@ -16,10 +17,26 @@ pub fn run(global: &Global, options: &Compare, output: &Output) -> Result<Exit, 
     let work = work(global)?;
     let workload = workload(&options.workload, &options.cpus)?;
     let model = options.model.find(false)?;
+    let picture = options.picture.as_deref().map(|path| OutputFile::new("--picture", path)).transpose()?;
+    let models = options.models.as_deref().map(named).transpose()?;
     let base = kerntune_kernel::find(&work, &options.base)?;
     let tuned = kerntune_kernel::find(&work, &options.tuned)?;
     let session = Session::new(&work, output.progress())?;
-    let compared = compare(&session, &base, &tuned, &workload, &model, options.runs)?;
+    let effort = Effort { runs: options.runs, seeds: options.seeds, layouts: options.layouts.unwrap_or(0) };
+    if options.seeds > 1 && !workload.takes_seed("measured") {
+        output.note(&format!(
+            "note: no command of workload {} takes {{seed}}: what differs between seeds is what the guest's kernel draws at random, \
+             and programs that ask it",
+            workload.name
+        ));
+    }
+    let mut compared = compare(&session, &base, &tuned, &workload, &model, effort)?;
+    if let Some(models) = &models {
+        compared.comparison.models = Some(across_models(&session, [&base, &tuned], &workload, models)?);
+    }
+    if let (Some(file), Some(picture)) = (&picture, layouts::picture(&compared.comparison)) {
+        file.write(picture.as_bytes())?;
+    }
     if let Some(html) = &html {
         let page = report(&HtmlInput {
             title: &format!(
@@ -40,4 +57,11 @@ pub fn run(global: &Global, options: &Compare, output: &Output) -> Result<Exit, 
         output.print(&comparison::table(&compared.comparison, output.style()));
     }
     Ok(Exit::Ok)
+}
+
+/// The models of these names, or those that are taken if there are none.
+fn named(names: &[String]) -> Result<Vec<Model>, Failure> {
+    let none = names.iter().all(String::is_empty);
+    let names: Vec<&str> = if none { MODELS.to_vec() } else { names.iter().map(String::as_str).collect() };
+    Ok(names.into_iter().map(model::find).collect::<Result<_, _>>()?)
 }

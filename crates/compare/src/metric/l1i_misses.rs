@@ -1,6 +1,6 @@
 //! Misses of the first-level instruction cache, by the front-end model.
 
-use super::{Better, Entry, Sum};
+use super::{Better, Entry, Sum, Whose};
 
 pub const ENTRY: Entry = Entry {
     place: 20,
@@ -10,5 +10,6 @@ pub const ENTRY: Entry = Entry {
     head: "L1I misses \n(model) ",
     better: Better::Lower,
     model: true,
+    whose: Whose::Kernel,
     sum: Sum::Counted(|region| region.kernel_l1i_misses),
 };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// A metric. All are of an operation, and of kernel code only unless they say otherwise.
+/// A metric, of an operation.
 pub(crate) struct Entry {
     /// Where it stands in tables: lowest first.
     pub place: u8,
@@ -23,6 +23,8 @@ pub(crate) struct Entry {
     pub better: Better,
     /// Whether it is a front-end model's and not what a CPU would count.
     pub model: bool,
+    /// Whose code it is of.
+    pub whose: Whose,
     /// How it is computed.
     pub sum: Sum,
 }
@@ -31,8 +33,19 @@ pub(crate) struct Entry {
 pub(crate) enum Sum {
     /// Counted: of a region as a profile has it.
     Counted(fn(&RegionStats) -> u64),
-    /// Computed of an operation's sums and of what events cost, if the model says that.
-    Computed(fn(&OperationCounters, &Costs) -> f64),
+    /// Computed of an operation's sums and of what events cost, if the model says that; none if what it needs was not counted.
+    Computed(fn(&OperationCounters, &Costs) -> Option<f64>),
+}
+
+/// Whose code a metric is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// The kernel's: what is tuned.
+    Kernel,
+    /// The programs': what runs between.
+    User,
+    /// Both: the whole path, which is what a user waits for.
+    Whole,
 }
 
 /// Which way is better.
@@ -75,6 +88,14 @@ impl Metric {
     pub const COUNTED: [Metric; 4] =
         [Metric::PathLength, Metric::TakenBranches, Metric::L1iMisses, Metric::ItlbMisses];
 
+    /// The same of kernel and user code together.
+    pub const WHOLE: [Metric; 4] = [
+        Metric::WholeInstructions,
+        Metric::WholeTakenBranches,
+        Metric::WholeL1iMisses,
+        Metric::WholeItlbMisses,
+    ];
+
     /// All of them, in the order of tables.
     pub fn all() -> &'static [Metric] {
         static ALL: LazyLock<Vec<Metric>> = LazyLock::new(|| {
@@ -115,6 +136,11 @@ impl Metric {
         self.entry().model
     }
 
+    /// Whose code it is of.
+    pub fn whose(self) -> Whose {
+        self.entry().whose
+    }
+
     /// The counter of this metric; none of what is computed, or was not counted.
     pub fn count(self, counters: &OperationCounters) -> Option<u64> {
         counters.counts.get(&self).copied()
@@ -132,7 +158,7 @@ impl Metric {
     pub(crate) fn computed(self, counters: &OperationCounters, costs: &Costs) -> Option<f64> {
         match self.entry().sum {
             Sum::Counted(_) => None,
-            Sum::Computed(compute) => Some(compute(counters, costs)),
+            Sum::Computed(compute) => compute(counters, costs),
         }
     }
 }
@@ -163,13 +189,27 @@ impl ModelEvents {
         *self == Self::default()
     }
 
-    /// Those of kernel code in a region of a profile.
-    pub(crate) fn of(region: u32, tables: &Tables) -> Self {
-        let mut events = Self::default();
+    /// Those of a region of a profile: of kernel code, and of kernel and user code.
+    pub(crate) fn of(region: u32, tables: &Tables) -> [Self; 2] {
+        let mut events = [Self::default(); 2];
         for row in tables.model_events.iter().filter(|row| row.region == region) {
-            *events.of_kind(row.event) = row.kernel;
+            *events[0].of_kind(row.event) = row.kernel;
+            *events[1].of_kind(row.event) = row.kernel.saturating_add(row.user);
         }
         events
+    }
+
+    /// Saturates: figures may come from a damaged file.
+    pub(crate) fn add(&mut self, more: &Self) {
+        for (sum, figure) in [
+            (&mut self.l2_misses, more.l2_misses),
+            (&mut self.btb_l2_hits, more.btb_l2_hits),
+            (&mut self.btb_misses, more.btb_misses),
+            (&mut self.mispredictions, more.mispredictions),
+            (&mut self.direction_mispredictions, more.direction_mispredictions),
+        ] {
+            *sum = sum.saturating_add(figure);
+        }
     }
 
     fn of_kind(&mut self, kind: ModelEvent) -> &mut u64 {
@@ -195,6 +235,9 @@ pub struct OperationCounters {
     /// Model: events of kernel code behind the first level.
     #[serde(default, skip_serializing_if = "ModelEvents::is_nothing")]
     pub events: ModelEvents,
+    /// Model: the same of kernel and user code.
+    #[serde(default, skip_serializing_if = "ModelEvents::is_nothing")]
+    pub whole_events: ModelEvents,
 }
 
 #[cfg(test)]
@@ -203,10 +246,17 @@ mod tests {
 
     #[test]
     fn json_names_are_the_contract() {
-        let names = ["path_length", "taken_branches", "l1i_misses", "itlb_misses", "model_cycles"];
+        let kernel = ["path_length", "taken_branches", "l1i_misses", "itlb_misses", "model_cycles"];
+        let user = ["user_instructions", "user_l1i_misses", "user_itlb_misses"];
+        let whole = ["instructions", "taken_branches", "l1i_misses", "itlb_misses", "cycles"];
+        let whole = whole.map(|name| format!("whole_{name}"));
+        let names: Vec<&str> =
+            kernel.into_iter().chain(user).chain(whole.iter().map(String::as_str)).collect();
         let metrics: Vec<Metric> =
             names.iter().map(|name| serde_json::from_str(&format!("\"{name}\"")).unwrap()).collect();
-        assert_eq!(metrics, Metric::all()[..5]);
-        assert_eq!(metrics[..4], Metric::COUNTED);
+        assert_eq!(metrics, Metric::all()[..13]);
+        assert_eq!((&metrics[..4], &metrics[8..12]), (&Metric::COUNTED[..], &Metric::WHOLE[..]));
+        let of = |whose| metrics.iter().filter(|metric| metric.whose() == whose).count();
+        assert_eq!([Whose::Kernel, Whose::User, Whose::Whole].map(of), [5, 3, 5]);
     }
 }

@@ -1,7 +1,7 @@
 //! The counted metrics, and the [`ModelEvents`](crate::ModelEvents) of models that have more parts, each times what the front-end
 //! model says that it costs: cycles of a front end that never waits for data. Of models that have [`Costs`](crate::Costs).
 
-use super::{Better, Entry, Metric, OperationCounters, Sum};
+use super::{Better, Entry, Metric, ModelEvents, OperationCounters, Sum, Whose};
 use serde::{Deserialize, Serialize};
 
 pub const ENTRY: Entry = Entry {
@@ -12,7 +12,8 @@ pub const ENTRY: Entry = Entry {
     head: "cycles \n(model) ",
     better: Better::Lower,
     model: true,
-    sum: Sum::Computed(|counters, costs| costs.cycles(counters)),
+    whose: Whose::Kernel,
+    sum: Sum::Computed(|counters, costs| Some(costs.cycles(counters))),
 };
 
 /// What one event of each metric costs, in cycles.
@@ -53,14 +54,27 @@ fn is_nothing(cost: &f64) -> bool {
 }
 
 impl Costs {
-    /// Cycles of an operation's sums.
+    /// Cycles of the kernel's code, of an operation's sums.
     pub fn cycles(&self, counters: &OperationCounters) -> f64 {
-        let Costs { path_length, taken_branches, l1i_misses, itlb_misses, events } = *self;
-        let costs = [path_length, taken_branches, l1i_misses, itlb_misses];
-        let counted = Metric::COUNTED.map(|metric| metric.count(counters).unwrap_or_default() as f64);
-        let first: f64 = costs.iter().zip(counted).map(|(cost, count)| cost * count).sum();
-        let EventCosts { l2_misses, btb_l2_hits, btb_misses, mispredictions } = events;
-        let counted = &counters.events;
+        let counted = Metric::COUNTED.map(|metric| metric.count(counters).unwrap_or_default());
+        self.of(counted, &counters.events)
+    }
+
+    /// Cycles of kernel and user code; none if user code was not counted.
+    pub fn whole_cycles(&self, counters: &OperationCounters) -> Option<f64> {
+        let [Some(instructions), Some(branches), Some(l1i), Some(itlb)] =
+            Metric::WHOLE.map(|metric| metric.count(counters))
+        else {
+            return None;
+        };
+        Some(self.of([instructions, branches, l1i, itlb], &counters.whole_events))
+    }
+
+    fn of(&self, counted: [u64; 4], events: &ModelEvents) -> f64 {
+        let costs = [self.path_length, self.taken_branches, self.l1i_misses, self.itlb_misses];
+        let first: f64 = costs.iter().zip(counted).map(|(cost, count)| cost * count as f64).sum();
+        let EventCosts { l2_misses, btb_l2_hits, btb_misses, mispredictions } = self.events;
+        let counted = events;
         let behind = [
             (l2_misses, counted.l2_misses),
             (btb_l2_hits, counted.btb_l2_hits),
@@ -76,6 +90,10 @@ impl Costs {
 mod tests {
     use super::*;
     use crate::ModelEvents;
+
+    fn events_of(l2_misses: u64) -> ModelEvents {
+        ModelEvents { l2_misses, ..ModelEvents::default() }
+    }
 
     #[test]
     fn events_behind_the_first_level_cost_too() {
@@ -96,6 +114,10 @@ mod tests {
         let events = EventCosts { l2_misses: 30.0, btb_l2_hits: 1.0, btb_misses: 10.0, mispredictions: 20.0 };
         let costs = Costs { events, ..plain };
         assert_eq!(costs.cycles(&counters), 25.0 + 90.0 + 7.0 + 20.0 + 100.0);
+        assert_eq!(costs.whole_cycles(&counters), None, "user code was not counted");
+        let counts = Metric::WHOLE.into_iter().zip([300, 0, 0, 0]).collect();
+        let whole = OperationCounters { counts, whole_events: events_of(6), ..Default::default() };
+        assert_eq!(costs.whole_cycles(&whole), Some(75.0 + 180.0));
         assert_eq!(serde_json::from_str::<Costs>(&serde_json::to_string(&costs).unwrap()).unwrap(), costs);
     }
 }

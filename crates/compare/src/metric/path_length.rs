@@ -1,6 +1,6 @@
 //! Kernel instructions executed: the path length (Chen's word). Exact.
 
-use super::{Better, Entry, Sum};
+use super::{Better, Entry, Sum, Whose};
 
 pub const ENTRY: Entry = Entry {
     place: 0,
@@ -10,5 +10,6 @@ pub const ENTRY: Entry = Entry {
     head: "change ",
     better: Better::Lower,
     model: false,
+    whose: Whose::Kernel,
     sum: Sum::Counted(|region| region.kernel_instructions.get()),
 };

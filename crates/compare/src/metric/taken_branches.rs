@@ -1,6 +1,6 @@
 //! Branches taken: jumps, calls and returns; interrupts are not branches. Exact.
 
-use super::{Better, Entry, Sum};
+use super::{Better, Entry, Sum, Whose};
 
 pub const ENTRY: Entry = Entry {
     place: 10,
@@ -10,5 +10,6 @@ pub const ENTRY: Entry = Entry {
     head: "taken \nbranches ",
     better: Better::Lower,
     model: false,
+    whose: Whose::Kernel,
     sum: Sum::Counted(|region| region.kernel_taken_branches),
 };

@@ -161,3 +161,21 @@ fn a_disk_brings_what_sets_it_up_and_the_files_that_go_on_it() {
     let without = GuestImage::build(&work, &workload(SIMPLE), &NoProgress).unwrap();
     assert!(!unpack(&without).contains_key("kt/bin/kt-disk"));
 }
+
+#[test]
+fn another_seed_is_other_random_numbers_and_the_same_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let work = WorkDir::open(dir.path()).unwrap();
+    let workload = workload(&SIMPLE.replace("\"rr\"", "\"rr\", \"--seed\", \"{seed}\""));
+    let build = |seed| GuestImage::build(&work, &workload.with_seed(seed), &NoProgress).unwrap();
+    let (one, two) = (build(SEED), build(2));
+    assert_eq!(one.manifest.id, GuestImage::build(&work, &workload, &NoProgress).unwrap().manifest.id);
+    assert_ne!(one.manifest.id, two.manifest.id);
+    let (one, two) = (unpack(&one), unpack(&two));
+    let differ: Vec<_> = one.keys().filter(|name| one[*name] != two[*name]).map(String::as_str).collect();
+    assert!(differ.len() == 2 && ["init", "kt/plan"].iter().all(|name| differ.contains(name)), "{differ:?}");
+    let (a, b) = (&one["init"].1, &two["init"].1);
+    assert_eq!(a.len(), b.len());
+    assert!(a.iter().zip(b).filter(|(a, b)| a != b).count() < RANDOM_BYTES.len());
+    assert!(with_seed(b"nothing".to_vec(), 2).unwrap_err().to_string().contains("0 times"));
+}

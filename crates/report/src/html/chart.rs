@@ -1,7 +1,7 @@
 //! Bars of change: one small picture per metric, all on one scale.
 
 use super::{minus, model_tag};
-use crate::comparison::change_unit;
+use crate::comparison::{brief, change_unit};
 use kerntune_compare::{Comparison, Metric, Row, TOTAL};
 use maud::{html, Markup};
 
@@ -20,8 +20,9 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(rows: &[Row]) -> Self {
-        let changes = || rows.iter().filter_map(|row| row.change_percent).filter(|change| change.is_finite());
+    fn of<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Self {
+        let changes =
+            || rows.clone().filter_map(|row| row.change_percent).filter(|change| change.is_finite());
         let (low, high) = (changes().fold(0.0, f64::min), changes().fold(0.0, f64::max));
         // Nothing changed: any scale will do, as long as it is one.
         let (low, high) = if low == high { (-1.0, 1.0) } else { (low, high) };
@@ -40,12 +41,13 @@ impl Scale {
 
 /// One `<figure>` per metric, in a grid.
 pub(super) fn charts(comparison: &Comparison) -> Markup {
-    let scale = Scale::of(&comparison.rows);
+    let metrics = brief(comparison);
+    let scale = Scale::of(comparison.rows.iter().filter(|row| metrics.contains(&row.metric)));
     html! {
         div.charts {
-            @for metric in comparison.metrics() {
+            @for metric in metrics {
                 @let rows: Vec<&Row> = comparison.rows.iter().filter(|row| row.metric == metric).collect();
-                (chart(metric, &rows, &scale))
+                @if !rows.is_empty() { (chart(metric, &rows, &scale)) }
             }
         }
     }

@@ -2,19 +2,22 @@
 
 use super::chart::{capitalised, charts, kind, star};
 use super::{minus, model_tag, scroll};
-use crate::comparison::{aa, change_unit, interval, model_name};
-use kerntune_compare::{number, Comparison, Metric, Row, Verdict, TOTAL};
+use crate::comparison::{aa, change_unit, interval, means, model_name};
+use crate::models::ranges;
+use kerntune_compare::{number, Comparison, Metric, Row, Verdict, Whose, TOTAL};
 use maud::{html, Markup};
 
-/// The totals' changes, large.
+/// The totals' changes, large: of the whole path first.
 pub(super) fn tiles(verdict: &Verdict) -> Markup {
+    let of = |whose| verdict.totals.iter().filter(move |row| row.metric.whose() == whose);
+    let brief = |row: &&Row| matches!(row.metric, Metric::WholeInstructions | Metric::WholeCycles);
     let what = |row: &Row| match row.metric {
         Metric::PathLength => "Kernel instructions".into(),
         metric => capitalised(metric.title()),
     };
     html! {
         ul.tiles aria-label="Change in total" {
-            @for row in &verdict.totals {
+            @for row in of(Whose::Whole).filter(brief).chain(of(Whose::Kernel)) {
                 li {
                     span.what { (what(row)) ", total" (model_tag(row.model)) } " "
                     span class={ "change " (kind(row)) } { (minus(&change_unit(row))) (star(row)) } " "
@@ -37,13 +40,38 @@ pub(super) fn pictures(comparison: &Comparison) -> Markup {
     }
 }
 
+/// The figures: of the kernel, and of user code and the whole path.
+pub(super) fn tables(comparison: &Comparison) -> Markup {
+    let (kernel, others): (Vec<Metric>, Vec<Metric>) =
+        comparison.metrics().partition(|metric| metric.whose() == Whose::Kernel);
+    html! {
+        (table(comparison, "Figures by operation", &kernel))
+        @if !others.is_empty() {
+            h3 { "User code, and the whole path (kernel and user)" }
+            (table(comparison, "User code and the whole path by operation", &others))
+        }
+        @if let Some(models) = &comparison.models {
+            h3 { "Under " (models.models.len()) " front-end models, in total" }
+            ul {
+                @for (metric, [(low, from), (high, to)]) in ranges(models) {
+                    li {
+                        (capitalised(metric.title())) ": from " (minus(&number::change(from, 1))) " % (" code { (low) } ") to "
+                        (minus(&number::change(to, 1))) " % (" code { (high) } ")"
+                    }
+                }
+            }
+        }
+        (legend(comparison))
+    }
+}
+
 /// One line per operation, with base, tuned, change and A/A of each metric.
-pub(super) fn table(comparison: &Comparison) -> Markup {
+fn table(comparison: &Comparison, label: &str, metrics: &[Metric]) -> Markup {
     let largest = |metric: Metric| {
         let rows = comparison.rows.iter().filter(|row| row.metric == metric);
         rows.filter_map(|row| row.change_percent).map(f64::abs).fold(0.0, f64::max)
     };
-    let columns: Vec<_> = comparison.metrics().map(|metric| (metric, largest(metric))).collect();
+    let columns: Vec<_> = metrics.iter().map(|metric| (*metric, largest(*metric))).collect();
     let line = |operation: &str| {
         html! {
             tr {
@@ -79,7 +107,7 @@ pub(super) fn table(comparison: &Comparison) -> Markup {
             tfoot { (line(TOTAL)) }
         }
     };
-    html! { (scroll("Figures by operation", &table)) (legend(comparison)) }
+    scroll(label, &table)
 }
 
 fn cells(row: &Row, largest: f64) -> Markup {
@@ -105,21 +133,19 @@ fn legend(comparison: &Comparison) -> Markup {
         dl.legend {
             @if comparison.rows.iter().any(Row::within_noise) {
                 dt { "*" }
-                @if comparison.runs > 1 { dd { "The interval has 0 in it: the change is not told from nothing." } }
+                @if comparison.runs * comparison.seeds > 1 { dd { "The interval has 0 in it: the change is not told from nothing." } }
                 @else { dd { "The change is not larger than the A/A difference: it says nothing." } }
             }
-            @if comparison.runs > 1 {
+            @if let Some(means) = means(comparison) {
                 dt { "runs" }
-                dd {
-                    "Means of " (comparison.runs) " runs of each kernel, begun at as many moments; the change lies in the interval below it with a "
-                    "confidence of 99 %."
-                }
+                dd { (means) " The change lies in the interval below it with a confidence of 99 %." }
             }
             dt { "A/A" }
             dd { "A second run of the base kernel against its first: what does not repeat." }
             dt { "exact" }
             dd {
-                "Path length and taken branches are counted, instruction by instruction. Kernel code only, between marks."
+                "Path length, instructions and taken branches are counted, instruction by instruction. Kernel code, but for what says \
+                 user or whole (kernel and user code), between marks."
             }
             @if comparison.rows.iter().any(|row| row.model) {
                 dt { "model" }

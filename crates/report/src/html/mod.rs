@@ -6,6 +6,7 @@ mod chart;
 mod comparison;
 mod functions;
 mod join;
+pub mod layouts;
 pub mod paper;
 pub mod profile;
 mod runs;
@@ -77,7 +78,8 @@ pub struct StepLine {
 pub fn report(input: &HtmlInput) -> Result<String> {
     let all = [
         ("change", "Change by operation", input.comparison.map(comparison::pictures)),
-        ("figures", "Figures", input.comparison.map(comparison::table)),
+        ("figures", "Figures", input.comparison.map(comparison::tables)),
+        ("layouts", "Luck of layout", input.comparison.and_then(layouts::section)),
         ("functions", "Functions", functions::section(input.before, input.after)?),
         ("runs", "Recordings", runs::section(input.before, input.after)?),
         ("method", "How it was measured", runs::method(input)),
@@ -158,6 +160,7 @@ fn summary(comparison: &Comparison) -> Markup {
     let verdict = Verdict::new(comparison);
     html! {
         div.lead {
+            @if let Some(whole) = verdict.whole() { p { (signs(&whole)) } }
             p { (signs(&verdict.headline())) }
             @for warning in verdict.warnings() { p.note { (warning) } }
         }

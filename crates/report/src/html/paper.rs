@@ -124,6 +124,7 @@ fn table(measured: &Measured) -> Markup {
         ["base", "optimised", "std dev", "gain", "unit"].as_slice(),
         &["base", "tuned", "A/A %", "gain"],
         &["base", "tuned", "gain"],
+        &["instructions, gain", "cycles, gain"],
     ];
     let table = html! {
         table {
@@ -133,6 +134,7 @@ fn table(measured: &Measured) -> Markup {
                     th.edge colspan="5" scope="colgroup" { "The paper" }
                     th.edge colspan="4" scope="colgroup" { "Ours, exact" }
                     th.edge colspan="3" scope="colgroup" { "Ours, cycles" (model_tag(true)) }
+                    th.edge colspan="2" scope="colgroup" { "Ours, whole path" }
                 }
                 tr {
                     th.first scope="col" { "Row" }
@@ -163,7 +165,7 @@ fn row(line: &Line) -> Markup {
             td.text.quiet { (line.unit) }
             @match &line.ours {
                 Some(ours) => { (ours_cells(ours)) }
-                None => { td.edge.text.quiet colspan="7" { (line.because.as_deref().unwrap_or_default()) } }
+                None => { td.edge.text.quiet colspan="9" { (line.because.as_deref().unwrap_or_default()) } }
             }
         }
     }
@@ -183,6 +185,12 @@ fn ours_cells(ours: &Ours) -> Markup {
                 (gain(cycles))
             }
             None => { td.edge {} td {} td {} }
+        }
+        @for (at, whole) in [&ours.whole_instructions, &ours.whole_cycles].into_iter().enumerate() {
+            @match whole {
+                Some(figure) => { (gain(figure)) }
+                None => { td class=[(at == 0).then_some("edge")] {} }
+            }
         }
     }
 }

@@ -103,7 +103,8 @@ pub(super) fn method(input: &HtmlInput) -> Option<Markup> {
                  sets; taken branches are jumps, calls and returns that were taken, interrupts are none. Both are exact. \
                  L1I and iTLB misses come from a model of a CPU's front end that is fed with the exact instruction \
                  stream: it has sizes and LRU replacement, and leaves out prefetching, speculation, the micro-op cache \
-                 and everything that data does. User code runs through the same model but is not in the figures."
+                 and everything that data does. User code runs through the same model; figures that say user or whole are of it, or of \
+                 kernel and user code together."
             }
             p {
                 "The base kernel ran twice. The difference between its runs (A/A) stands beside each change; a change \

@@ -3,7 +3,9 @@
 //! profile of a dozen functions in the proportions of the base kernel's.
 #![allow(dead_code)]
 
-use kerntune_compare::{Comparison, Costs, KernelRef, Labels, Measurement, Metric, RegionFigures};
+use kerntune_compare::{
+    Comparison, Costs, KernelRef, Labels, Layouts, Measurement, Metric, Models, RegionFigures,
+};
 use kerntune_profile::{
     Address, Capture, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, Nanoseconds, Profile,
     RegionStats, Symbol, Tables,
@@ -33,6 +35,7 @@ fn measurement(operations: &[Operation]) -> Measurement {
             operations,
             counts: Metric::COUNTED.into_iter().zip(counts).collect(),
             events: Default::default(),
+            whole_events: Default::default(),
         }
     }))
     .unwrap()
@@ -101,6 +104,47 @@ pub fn comparison() -> Comparison {
         ("getpid", 50_000, [61.0, 9.0, 0.0, 0.1]),
     ]);
     Comparison::new(&base, &again, &tuned, labels()).unwrap()
+}
+
+/// A comparison with user code, whose L1I misses the tuned kernel changes, over three seeds, and with five random layouts of the
+/// base kernel.
+pub fn whole_with_layouts() -> Comparison {
+    let run = |kernel: u64, l1i: u64, user_l1i: u64| {
+        let counts = [
+            (Metric::PathLength, kernel),
+            (Metric::TakenBranches, kernel / 6),
+            (Metric::L1iMisses, l1i),
+            (Metric::ItlbMisses, l1i / 9),
+            (Metric::UserInstructions, 700_000),
+            (Metric::UserL1iMisses, user_l1i),
+            (Metric::UserItlbMisses, 120),
+            (Metric::WholeInstructions, kernel + 700_000),
+            (Metric::WholeTakenBranches, kernel / 6 + 90_000),
+            (Metric::WholeL1iMisses, l1i + user_l1i),
+            (Metric::WholeItlbMisses, l1i / 9 + 120),
+        ];
+        let region = RegionFigures {
+            name: "get",
+            depth: 0,
+            closed: true,
+            operations: 100,
+            counts: counts.into(),
+            events: Default::default(),
+            whole_events: Default::default(),
+        };
+        Measurement::from_regions([region]).unwrap()
+    };
+    let seeds = |of: &dyn Fn(u64) -> Measurement| (0..3).map(|seed| vec![of(seed)]).collect::<Vec<_>>();
+    let base = seeds(&|seed| run(2_000_000 + 10_000 * seed, 40_000 + 500 * seed, 9_000));
+    let tuned = seeds(&|seed| run(1_860_000 + 9_300 * seed, 25_000 + 400 * seed, 8_100 + 30 * seed));
+    let mut comparison = Comparison::of_runs(&base, &base[0][0], &tuned, labels()).unwrap();
+    let orders = [44_000, 39_000, 41_500, 47_000, 42_200].map(|l1i| run(2_000_000, l1i, 9_000 + l1i / 100));
+    let ids = (1..=orders.len()).map(|at| format!("{at:016x}")).collect();
+    comparison.layouts = Some(Layouts::new(&comparison, &orders, ids, 1, labels().costs.as_ref()));
+    let of_models = ["skylake", "skylake+next-line"]
+        .map(|model| Comparison { model: model.into(), ..comparison.clone() });
+    comparison.models = Some(Models::new(&of_models));
+    comparison
 }
 
 /// Nothing changed at all.

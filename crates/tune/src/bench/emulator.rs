@@ -1,8 +1,9 @@
 //! The exact machine: the measured run is recorded, and each row's region gives its figures per operation.
 
 use super::{empty_row, fitting, uname, Error, Selected};
-use crate::compare::{measure, measurement};
+use crate::compare::measure;
 use crate::model::Model;
+use crate::moment::later;
 use crate::record::MACHINE;
 use crate::run_files::RUN;
 use crate::{Result, Session};
@@ -24,6 +25,8 @@ pub struct Request<'a> {
     pub model: &'a Model,
     /// How often; all boots but the first show what does not repeat.
     pub boots: u32,
+    /// In each boot's place so many runs, begun at as many moments.
+    pub runs: u32,
     /// How many times its usual work each row does.
     pub scale: f64,
 }
@@ -72,18 +75,19 @@ pub fn run(
             better: Better::Lower,
             ..empty_row(&workload.name, row)
         }));
-        for boot in 0..request.boots {
-            let recorded = measure(session, request.kernel, &workload, request.model, boot)?;
+        let times = (0..request.boots).flat_map(|boot| (0..request.runs).map(move |run| (boot, run)));
+        for (boot, run) in times {
+            let recorded = measure(session, request.kernel, &later(&workload, run), request.model, boot)?;
             (results.kernel.release, results.kernel.version) =
                 uname(&recorded.path.join(RUN).join("console.log"));
-            let measurement = measurement(&recorded.path)?;
+            let measurement = recorded.measurement()?;
             for (row, result) in rows.iter().zip(&mut results.rows[first..]) {
                 let counters = counters(&measurement, row).ok_or_else(|| Error::NotRecorded {
                     suite: workload.name.clone(),
                     row: row.name.clone(),
                     profile: recorded.manifest.id.clone(),
                 })?;
-                result.values.push(value(boot, &counters, request.model.costs.as_ref()));
+                result.values.push(value((boot, run), &counters, request.model.costs.as_ref()));
             }
         }
     }
@@ -98,17 +102,22 @@ fn counters(measurement: &Measurement, row: &SuiteRow) -> Option<OperationCounte
     }
 }
 
-fn value(boot: u32, counters: &OperationCounters, costs: Option<&Costs>) -> Value {
+fn value((boot, run): (u32, u32), counters: &OperationCounters, costs: Option<&Costs>) -> Value {
     let per = |sum: f64| sum / counters.operations as f64;
-    let counted = |metric: Metric| per(metric.count(counters).unwrap_or_default() as f64);
+    let some = |metric: Metric| metric.count(counters).map(|sum| per(sum as f64));
+    let counted = |metric: Metric| some(metric).unwrap_or_default();
     let figures = Figures {
         path_length: counted(Metric::PathLength),
         taken_branches: counted(Metric::TakenBranches),
         l1i_misses: counted(Metric::L1iMisses),
         itlb_misses: counted(Metric::ItlbMisses),
         model_cycles: costs.map(|costs| per(costs.cycles(counters))),
+        user_instructions: some(Metric::UserInstructions),
+        user_l1i_misses: some(Metric::UserL1iMisses),
+        user_itlb_misses: some(Metric::UserItlbMisses),
+        whole_cycles: costs.and_then(|costs| costs.whole_cycles(counters)).map(per),
     };
-    Value { boot, value: figures.path_length, figures: Some(figures), ..Value::default() }
+    Value { boot, run, value: figures.path_length, figures: Some(figures), ..Value::default() }
 }
 
 #[cfg(test)]
@@ -132,8 +141,9 @@ mod tests {
         let costs = Costs { path_length: 0.5, ..Costs::default() };
         let figures = |row: &str| {
             let counters = counters(&run, suite.row(row).unwrap()).unwrap();
-            let value = value(2, &counters, Some(&costs));
-            assert_eq!((value.boot, value.figures.unwrap().path_length), (2, value.value));
+            let value = value((2, 3), &counters, Some(&costs));
+            assert_eq!((value.boot, value.run, value.figures.unwrap().path_length), (2, 3, value.value));
+            assert_eq!(value.figures.unwrap().user_instructions, None);
             (value.value, value.figures.unwrap().taken_branches, value.figures.unwrap().model_cycles)
         };
         assert_eq!(figures("syscall"), (100.0, 10.0, Some(50.0)));

@@ -219,6 +219,7 @@ fn values(lines: &[Line], row: &SuiteRow, run: u32) -> Result<Vec<Value>, String
 
 /// What a program of ours prints here if it ends well.
 fn run_program(work: &WorkDir, workload: &Workload, command: &Command) -> Result<String> {
+    let command = &workload.as_run(command);
     let (name, arguments) = command.split_first().map_or(("", command.as_slice()), |(n, a)| (n.as_str(), a));
     let seconds = workload.time_limit_seconds;
     let failed = |what: String, output: &str| Error::Program {

@@ -4,6 +4,7 @@
 
 mod auto;
 mod bisect;
+mod compare;
 mod paper;
 mod replay;
 mod sound;

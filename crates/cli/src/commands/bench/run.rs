@@ -10,7 +10,7 @@ use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
 use kerntune_stats::{Results, Skipped};
 use kerntune_tune::bench::{self, emulator, host, timed, Selected};
-use kerntune_tune::Session;
+use kerntune_tune::{Session, MOST_RUNS};
 use kerntune_work::WorkDir;
 
 /// Runs of each suite on the host.
@@ -70,8 +70,8 @@ fn only(options: &BenchRun, machine: Machine) -> Result<(), Failure> {
     let (on_host, timed) = (machine == Machine::Host, matches!(machine, Machine::Kvm | Machine::Uml));
     let refused = [
         (
-            options.runs.is_some() && !on_host,
-            "--runs is for the host; elsewhere a boot is one run, and --boots says how many",
+            options.runs.is_some() && timed,
+            "--runs is for the host and the emulator; on kvm and uml a boot is one run, and --boots says how many",
         ),
         (
             options.boots.is_some() && on_host,
@@ -119,8 +119,12 @@ fn on_emulator(
     let checked = emulator::check(&kernel, selection)?;
     say(&checked.1, kerntune_tune::record::MACHINE, output);
     let session = Session::new(work, output.progress())?;
-    let (boots, scale) = (options.boots.unwrap_or(1), options.scale.unwrap_or(1.0));
-    let request = emulator::Request { kernel: &kernel, model: &model, boots, scale };
+    let (boots, runs, scale) =
+        (options.boots.unwrap_or(1), options.runs.unwrap_or(1), options.scale.unwrap_or(1.0));
+    if runs > MOST_RUNS {
+        return Err(Failure::usage(format!("--runs: on the emulator {MOST_RUNS} at most")));
+    }
+    let request = emulator::Request { kernel: &kernel, model: &model, boots, runs, scale };
     Ok(emulator::run(&session, checked, &request)?)
 }
 
@@ -177,8 +181,13 @@ fn exact(results: &Results, output: &Output) {
         "#L1I MISSES",
         "#ITLB MISSES",
         "#CYCLES",
+        "#USER INSTR",
+        "#USER L1I",
+        "#USER ITLB",
+        "#WHOLE CYCLES",
         "#DIFFERS",
     ];
+    let or_dash = |value: Option<f64>| value.map_or("-".into(), figure);
     let lines = results.rows.iter().filter_map(|row| {
         let figures = row.values.first()?.figures?;
         let [_, least, most] = row.spread()?;
@@ -189,15 +198,20 @@ fn exact(results: &Results, output: &Output) {
             figure(figures.taken_branches),
             figure(figures.l1i_misses),
             figure(figures.itlb_misses),
-            figures.model_cycles.map_or("-".into(), figure),
+            or_dash(figures.model_cycles),
+            or_dash(figures.user_instructions),
+            or_dash(figures.user_l1i_misses),
+            or_dash(figures.user_itlb_misses),
+            or_dash(figures.whole_cycles),
             figure(most - least),
         ])
     });
     output.table(&heads, lines);
     let model = results.model.as_deref().unwrap_or_default();
     output.note(&format!(
-        "\nper operation, of kernel code; path length and taken branches are exact, the others are those of front-end \
-         model {model}; differs: path length, between boots"
+        "\nper operation, of kernel code, but for user (user code) and whole (both); path length, taken branches and user \
+         instructions are exact, the others are those of front-end model {model}; differs: path length, between boots and \
+         runs"
     ));
 }
 

@@ -1,0 +1,49 @@
+//! `kerntune compare`.
+
+use super::{Cpus, Json, Model};
+use clap::Args;
+use kerntune_tune::{MOST_LAYOUTS, MOST_RUNS};
+use std::path::PathBuf;
+
+/// Fewer layouts have no quartiles to speak of.
+const LEAST_LAYOUTS: i64 = 4;
+
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// The base kernel: label, beginning of an id, or directory
+    pub base: String,
+    /// The kernel to hold against it
+    pub tuned: String,
+    /// The workload: a name or a .toml file
+    #[arg(long)]
+    pub workload: String,
+    #[command(flatten)]
+    pub model: Model,
+    #[command(flatten)]
+    pub cpus: Cpus,
+    /// Runs of each kernel, begun at as many moments: where processes wait for each other, another moment takes another path
+    #[arg(long, default_value_t = 1, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]
+    pub runs: u32,
+    /// Seeds of the workload, with so many runs each: other random numbers of the guest's kernel and of what asks it for them, and
+    /// of programs whose command takes {seed} (docs/measuring.md)
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: u32,
+    /// Luck of layout: the workload on the base kernel with its functions in N random orders, too, and where both kernels lie among
+    /// these. A base kernel without --movable is built once more with it
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(LEAST_LAYOUTS..=i64::from(MOST_LAYOUTS)))]
+    pub layouts: Option<u32>,
+    /// The change under the models of several CPUs, each without and with what fetches ahead, too: a range (docs/models.md); or
+    /// under the models that are named
+    #[arg(long, value_name = "MODEL,…", num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = "")]
+    pub models: Option<Vec<String>>,
+    /// Write the picture of the layouts as SVG, too
+    #[arg(long, value_name = "FILE", requires = "layouts")]
+    pub picture: Option<PathBuf>,
+    /// Write the comparison as a self-contained page, too
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: Json,
+}

@@ -1,0 +1,69 @@
+//! `compare`: the whole path, random layouts, seeds.
+
+use crate::support::{build_request, Bench};
+use kerntune_compare::{Comparison, Metric, TOTAL};
+use kerntune_kernel::{build, BuildRequest, ObjectFlags};
+use kerntune_tune::compare::{across_models, compare, Effort};
+use kerntune_tune::model;
+use kerntune_work::NoProgress;
+
+const LAYOUTS: u32 = 5;
+
+#[test]
+fn a_change_is_held_against_random_layouts_and_seeds() {
+    let bench = Bench::new();
+    let work = bench.work("work");
+    let session = bench.session(&work);
+    let kernel = |label: &str, movable, object_flags| {
+        let request = BuildRequest { movable, object_flags, ..build_request(label) };
+        build(session.work, &request, &NoProgress).unwrap()
+    };
+    let base = kernel("base", false, Vec::new());
+    let tuned = kernel("tuned", false, vec![ObjectFlags::add("net/", "-O1")]);
+    let of =
+        |effort| compare(&session, &base, &tuned, &bench.workload, &bench.model, effort).unwrap().comparison;
+    let plain = of(Effort::default());
+    assert!((plain.seeds, plain.runs) == (1, 1) && plain.layouts.is_none());
+    let sum = |operation: &str, metrics: [Metric; 2]| -> f64 {
+        metrics.iter().map(|metric| plain.row(operation, *metric).unwrap().base).sum()
+    };
+    let whole = |metric| plain.row("pipe_rr", metric).unwrap().base;
+    let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-6, "{a} {b}");
+    close(whole(Metric::WholeInstructions), sum("pipe_rr", [Metric::PathLength, Metric::UserInstructions]));
+    close(whole(Metric::WholeL1iMisses), sum("pipe_rr", [Metric::L1iMisses, Metric::UserL1iMisses]));
+    assert!(whole(Metric::UserInstructions) > 0.0 && whole(Metric::WholeCycles) > whole(Metric::ModelCycles));
+
+    let compared = of(Effort { layouts: LAYOUTS, ..Effort::default() });
+    let layouts = compared.layouts.as_ref().unwrap();
+    assert_eq!((layouts.kernels.len(), layouts.seed), (LAYOUTS as usize, kerntune_tune::LAYOUT_SEED));
+    // Another order executes the same instructions; caches hold other lines.
+    let path = layouts.row(TOTAL, Metric::PathLength).unwrap();
+    assert_eq!(path.quartiles[0], path.quartiles[4], "{path:?}");
+    let misses = layouts.row(TOTAL, Metric::L1iMisses).unwrap();
+    assert!(misses.quartiles[0] < misses.quartiles[4], "{misses:?}");
+    assert!(misses.below_base <= LAYOUTS as usize && misses.values.len() == LAYOUTS as usize);
+    let text = compared.to_json();
+    assert_eq!(Comparison::from_json(&text).unwrap(), compared);
+    // The same again is found, and fewer are the first of them. A base that can be moved is taken as it is.
+    assert_eq!(of(Effort { layouts: LAYOUTS, ..Effort::default() }).to_json(), text);
+    let movable = kernel("movable", true, Vec::new());
+    let effort = Effort { layouts: LAYOUTS - 1, ..Effort::default() };
+    let fewer =
+        compare(&session, &movable, &tuned, &bench.workload, &bench.model, effort).unwrap().comparison;
+    assert_eq!(fewer.layouts.unwrap().kernels[..], layouts.kernels[..LAYOUTS as usize - 1]);
+
+    let models = ["generic", "zen4"].map(|name| model::find(name).unwrap());
+    let range = across_models(&session, [&base, &tuned], &bench.workload, &models).unwrap();
+    assert_eq!(range.models, ["generic", "zen4"]);
+    let changes = &range.row(TOTAL, Metric::L1iMisses).unwrap().changes_percent;
+    assert_eq!(changes[0], plain.row(TOTAL, Metric::L1iMisses).unwrap().change_percent, "{changes:?}");
+
+    // The stand-in's programs draw nothing: all seeds are alike, and so are two moments.
+    let seeds = of(Effort { seeds: 3, runs: 2, ..Effort::default() });
+    assert_eq!((seeds.seeds, seeds.runs), (3, 2));
+    let (row, alone) =
+        (seeds.row(TOTAL, Metric::PathLength).unwrap(), plain.row(TOTAL, Metric::PathLength).unwrap());
+    let [low, high] = row.interval_percent.unwrap();
+    assert!(low <= row.change_percent.unwrap() && row.change_percent.unwrap() <= high, "{row:?}");
+    assert!((row.change_percent.unwrap() - alone.change_percent.unwrap()).abs() < 0.1, "{row:?} {alone:?}");
+}

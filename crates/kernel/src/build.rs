@@ -209,7 +209,9 @@ impl<'a> Attempt<'a> {
 
     /// Whether compilers read and write nothing but sources and objects: profiles and counters lie beside those.
     fn is_plain(&self) -> bool {
-        self.request.profile_dir.is_none() && !self.config.has("CONFIG_GCOV_KERNEL=y")
+        let BuildRequest { profile_dir, movable, .. } = self.request;
+        // `relink` runs make without the cache, which would compile every object again: its command is another one.
+        profile_dir.is_none() && !movable && !self.config.has("CONFIG_GCOV_KERNEL=y")
     }
 
     /// The lock on the partial directory, if the source is still what was imported.

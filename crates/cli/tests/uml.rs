@@ -151,8 +151,13 @@ fn other_machines_refuse_it_and_it_refuses_what_is_theirs() {
     fails(&mut kerntune(compare), 2, &["User-Mode Linux"]);
     let time = ["time", &kernel, &support::base_kernel(), "-o", "/nonexistent/times"];
     fails(&mut kerntune(time), 2, &["another machine", "--arch um"]);
-    let movable = ["kernel", "build", "--arch", "um", "--movable"];
-    fails(&mut kerntune(movable), 2, &["an order of functions"]);
+    let optimize = ["optimize", "--kernel", &kernel, "--workload", "batched", "--recipe"];
+    for (recipe, word) in [("clang-autofdo+propeller", "machine code"), ("bolt", "no machine records")] {
+        let recipe = [&optimize[..], &[recipe]].concat();
+        fails(&mut kerntune(recipe), 2, &["--arch um", word, "There are gcc-pgo, clang-autofdo,"]);
+    }
+    let clang = [&optimize[..], &["clang-autofdo"]].concat();
+    fails(&mut kerntune(clang), 2, &["needs Clang 19"]);
     fails(&mut kerntune(["package", &kernel]), 2, &["a package cannot be had", "um"]);
     fails(&mut kerntune(["kernel", "build", "--arch", "arm"]), 2, &["x86-64", "um"]);
 }

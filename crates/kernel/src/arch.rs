@@ -83,6 +83,14 @@ impl Arch {
         }
     }
 
+    /// Where Kbuild puts the linker script, in the build directory.
+    pub(crate) fn link_script(self) -> &'static str {
+        match self {
+            Arch::X86_64 => KBUILD.link_script,
+            Arch::Um => "arch/um/kernel/vmlinux.lds",
+        }
+    }
+
     /// Where Kbuild notes how it compiled `asm-offsets.c`.
     pub(crate) fn offsets_command(self) -> &'static str {
         match self {

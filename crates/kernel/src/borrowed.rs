@@ -5,14 +5,14 @@ use crate::build_tree::BuildTree;
 use crate::kbuild::{make_args, Kbuild};
 use crate::object_flags::make_flags;
 use crate::store::KIND;
-use crate::{foreign, kept, link_script, Compiler, Error, FunctionOrder, Kernel, Result};
+use crate::{foreign, kept, link_script, Arch, Compiler, Error, FunctionOrder, Kernel, Result};
 use kerntune_work::{write_atomic, IoContext, Key, Progress, Staged, WorkDir};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Puts the order into the linker script of a build directory, which is to be there.
-pub(crate) fn place(build: &Path, order: &FunctionOrder) -> Result<()> {
-    let path = build.join(link_script::FILE);
+pub(crate) fn place(build: &Path, arch: Arch, order: &FunctionOrder) -> Result<()> {
+    let path = build.join(arch.link_script());
     let script = read(&path)?;
     let placed = link_script::place(&script, order)
         .map_err(|reason| Error::LinkScript { path: path.clone(), reason })?;
@@ -87,7 +87,7 @@ impl Objects {
     ) -> Result<()> {
         let of = &kernel.manifest;
         if let Some(order) = order {
-            place(&self.build, order)?;
+            place(&self.build, of.arch, order)?;
         }
         for (output, _) in of.arch.outputs().iter().filter(|(_, to)| *to != "config") {
             // The published kernels have these files too, under other names: no linker may write into them.
@@ -104,7 +104,7 @@ impl Objects {
             Kbuild { tree: &self.tree, arch: of.arch, compiler: &compiler, make_vars, log, cache: None };
         let args = make_args(None, &make_flags(&of.flags(), &of.object_flags), of.arch.targets());
         kbuild.make(&format!("link {label} {}", of.version), &args, None, progress)?;
-        let path = self.build.join(link_script::FILE);
+        let path = self.build.join(of.arch.link_script());
         if order.is_some() && !link_script::is_placed(&read(&path)?) {
             return Err(Error::LinkScript { path, reason: "make wrote it anew".into() });
         }

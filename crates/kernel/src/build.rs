@@ -12,8 +12,8 @@ use crate::sources::{self, Sources};
 use crate::spent::Spent;
 use crate::store::{known_as, DOOMED, KIND, MANIFEST, PROFILE};
 use crate::{
-    borrowed, link_script, offsets, tools, BuildRequest, CompilerIdentity, FunctionOrder, ImportedSource,
-    Kernel, KernelManifest, Result, SourceRecord, Symbols, TaskLayout,
+    borrowed, offsets, tools, BuildRequest, CompilerIdentity, FunctionOrder, ImportedSource, Kernel,
+    KernelManifest, Result, SourceRecord, Symbols, TaskLayout,
 };
 use kerntune_work::{interrupt, write_atomic, write_json, IoContext, Key, Progress, Staged, WorkDir};
 use std::fs;
@@ -256,9 +256,9 @@ impl<'a> Attempt<'a> {
         let (jobs, flags) =
             (self.request.jobs, make_flags(&self.request.flags(), &self.request.object_flags));
         if self.request.movable {
-            let args = make_args(jobs, &flags, &[link_script::FILE]);
+            let args = make_args(jobs, &flags, &[self.request.arch.link_script()]);
             kbuild.make("make the linker script", &args, None, progress)?;
-            borrowed::place(&build, &FunctionOrder::default())?;
+            borrowed::place(&build, self.request.arch, &FunctionOrder::default())?;
         }
         let mut targets = self.request.arch.targets().to_vec();
         if self.request.modules && self.config.has("CONFIG_MODULES=y") {

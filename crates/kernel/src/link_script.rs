@@ -5,14 +5,12 @@
 //! made from and leaves it alone.
 //!
 //! With `-ffunction-sections` each function is in a section `.text.NAME`, or `.text.hot.NAME` and
-//! `.text.unlikely.NAME` where the compiler knows. The kernel's script has a place for these only in
-//! builds with LTO; in others they would follow `.text` somewhere and the kernel hangs at boot.
+//! `.text.unlikely.NAME` where the compiler knows. The kernel's script of before 6.13 has a place for these only in
+//! builds with LTO; in others they would follow `.text` somewhere and the kernel hangs at boot. Later ones
+//! have a place in all builds, and the cold sections come before the hot ones.
 
 use crate::FunctionOrder;
-use kerntune_isa::{Guest, Isa};
 
-/// Where Kbuild puts the script, in the build directory.
-pub(crate) const FILE: &str = Guest::KBUILD.link_script;
 /// The first and the last byte of the ordered functions, as symbols of the image.
 pub const ORDER_START: &str = "__kerntune_order_start";
 /// See [`ORDER_START`].
@@ -24,6 +22,8 @@ const HOT: &str = "*(.text.hot .text.hot.*)";
 const UNKNOWN: &str = "*(.text.unknown .text.unknown.*)";
 /// What makes a script ours.
 const REST: &str = "*(.text.[0-9a-zA-Z_]*)";
+/// What newer scripts have in its place (`TEXT_MAIN`): this and more, so that `.text.startup` is left out.
+const MAIN: &str = " .text.[_0-9A-Za-df-rt-z]*";
 
 /// The ordered functions begin and end at pages, so that they share none with what does not run.
 const PAGE: u32 = 4096;
@@ -38,9 +38,8 @@ pub(crate) fn place(script: &str, order: &FunctionOrder) -> Result<String, Strin
     let missing = |what| format!("it has no `{what}`: a kernel of this version cannot be ordered yet");
     let hot = script.find(HOT).ok_or_else(|| missing(HOT))?;
     let unknown = script.find(UNKNOWN).ok_or_else(|| missing(UNKNOWN))? + UNKNOWN.len();
-    if unknown < hot {
-        return Err(missing(HOT));
-    }
+    // Where what is left is to follow: after all that has a name of its own.
+    let named = unknown.max(hot + HOT.len());
     let mut placed = String::with_capacity(script.len() + order.names().len() * 64);
     placed.push_str(&script[..hot]);
     placed.push_str(&format!(". = ALIGN({PAGE}); {ORDER_START} = .;\n"));
@@ -53,12 +52,13 @@ pub(crate) fn place(script: &str, order: &FunctionOrder) -> Result<String, Strin
         placed.push_str(&format!("  *(.text.{name} .text.hot.{name})\n"));
     }
     placed.push_str(&format!("  {ORDER_END} = .; . = ALIGN({PAGE});\n  "));
-    placed.push_str(&script[hot..unknown]);
-    if !script[unknown..].trim_start().starts_with(REST) {
+    placed.push_str(&script[hot..named]);
+    let has_place = script[named..].trim_start().starts_with(REST) || script[hot..].contains(MAIN);
+    if !has_place {
         placed.push(' ');
         placed.push_str(REST);
     }
-    placed.push_str(&script[unknown..]);
+    placed.push_str(&script[named..]);
     Ok(placed)
 }
 
@@ -100,6 +100,18 @@ mod tests {
             "{far}"
         );
         assert!(is_placed(&two) && !is_placed(SCRIPT));
+        // Linux 7.3, abridged.
+        let newer = " .text : { _stext = .; . = ALIGN(16); *(.text.unknown .text.unknown.*) *(.text.split .text.split.[0-9a-zA-Z_]*) \
+            *(.text.unlikely .text.unlikely.*) . = ALIGN((1 << 12)); *(.text.hot .text.hot.*) \
+            *(.text .text.[_0-9A-Za-df-rt-z]* .text.s[_0-9A-Za-su-z]* .text.fixup) *(.ref.text) }\n";
+        let none = place(newer, &order(&[])).unwrap();
+        assert!(!none.contains(REST) && none.find(UNKNOWN) < none.find(ORDER_START), "{none}");
+        let one = place(&none, &order(&["b"])).unwrap();
+        assert!(
+            one.find(ORDER_START) < one.find("*(.text.b .text.hot.b)")
+                && one.contains("*(.text.hot .text.hot.*)")
+        );
+        assert_eq!(place(&one, &order(&[])).unwrap(), none);
         assert!(place(" .text : { *(.text) }", &order(&[])).unwrap_err().contains("cannot be ordered"));
     }
 }

@@ -42,11 +42,24 @@ const GCOV_VALUES: &[PatchSet] = &[
     },
 ];
 
-const UML: &[PatchSet] = &[PatchSet {
-    name: "uml",
-    series: "6.12",
-    files: files!("6.12/uml": "0001-gcov-early.patch", "0002-amx.patch"),
-}];
+const UML: &[PatchSet] = &[
+    PatchSet {
+        name: "uml",
+        series: "6.12",
+        files: files!(
+            "6.12/uml":
+            "0001-gcov-early.patch",
+            "0002-amx.patch",
+            "0003-names.patch",
+            "0004-code-model.patch"
+        ),
+    },
+    PatchSet {
+        name: "uml",
+        series: "7.3",
+        files: files!("7.3/uml": "0003-names.patch", "0004-code-model.patch"),
+    },
+];
 
 /// The kernels of the study of namei (`papers/mckusick.toml`).
 const NAMEI: &[PatchSet] = &[
@@ -95,7 +108,8 @@ impl PatchSet {
         })
     }
 
-    /// What a kernel of this version needs to count arcs in User-Mode Linux; None if there is nothing for it.
+    /// What a kernel of this version is to be in User-Mode Linux: counts arcs, and does as a kernel for a PC does; None if
+    /// there is nothing for it.
     pub fn uml(version: &str) -> Option<Self> {
         Self::of_series(UML, version)
     }

@@ -121,9 +121,6 @@ impl BuildRequest {
     /// Refuses what make or the shell below it would take apart.
     pub(crate) fn check(&self) -> Result<()> {
         self.object_flags.iter().try_for_each(ObjectFlags::check)?;
-        if self.movable && self.arch != Arch::X86_64 {
-            return Err(Error::NotOfArch { what: "an order of functions", arch: self.arch });
-        }
         for flag in &self.kcflags {
             let reason = if flag.chars().any(char::is_whitespace) {
                 "it has white space in it: give each flag by itself"

@@ -78,7 +78,7 @@ impl Machine for Rehearsal {
             None => None,
         };
         let plan = plan::of_image(request.initramfs, request.run, request.collect)?;
-        let (path, image) = (kernel.bzimage(), read(&kernel.bzimage())?);
+        let (path, image) = (kernel.image(), read(&kernel.image())?);
         let mut cpu = run::boot(&image, &self.init, &plan).map_err(|reason| Error::Code { path, reason })?;
         progress.begin(&format!("{} on {}", request.run, kernel.manifest.label), None);
         let ended = run::run(&mut cpu, driver.as_mut());

@@ -162,6 +162,30 @@ pub enum Error {
         /// How it fails, to be read after its label.
         failure: String,
     },
+    /// A recipe that can do nothing for kernels of an architecture.
+    #[error("recipe {recipe} cannot be had for a kernel built with --arch {arch}: {part}: {why}. There are {known}")]
+    NotOnArch {
+        /// The recipe's name.
+        recipe: &'static str,
+        /// What the kernel was built for.
+        arch: kerntune_kernel::Arch,
+        /// The part of the recipe that cannot.
+        part: &'static str,
+        /// Why it cannot.
+        why: &'static str,
+        /// The recipes that can.
+        known: String,
+    },
+    /// A recording of another source than that of the kernel that it is to stand for.
+    #[error("kernel {recorded} was recorded, and its counts are not those of kernel {kernel}: they differ in {differs}")]
+    AnotherSource {
+        /// The label of the kernel that is to be tuned.
+        kernel: String,
+        /// The label of the kernel that was recorded.
+        recorded: String,
+        /// What differs, and how.
+        differs: String,
+    },
     /// What another recipe is trained by.
     #[error("{option} is not for recipe {recipe}, which takes {instead}")]
     NotOfRecipe {

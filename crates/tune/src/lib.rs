@@ -57,6 +57,7 @@ pub mod run_files;
 pub mod selftest;
 mod session;
 mod sound;
+mod stand_in;
 mod steps;
 pub mod study;
 pub mod survey;

@@ -4,7 +4,7 @@ use crate::engine::{Engine, Plan};
 use crate::model::Model;
 use crate::part::{Given, Job, RecipeOptions};
 use crate::sound::Excluded;
-use crate::steps::{of_kernel, BaseKernel, PackImage};
+use crate::steps::{of_kernel, BaseKernel, PackImage, BASE_KERNEL};
 use crate::tune::{carry_out, Done};
 use crate::{Error, Recipe, Result, Session};
 use kerntune_guest::Workload;
@@ -71,6 +71,7 @@ pub fn optimize(session: &Session, kernel: Kernel, request: &OptimizeRequest) ->
         workload.require_run("training")?;
     }
     let asked = request_of(session.work, &kernel)?;
+    recipe.check_arch(asked.arch)?;
     recipe.check_compiler(&asked.compiler)?;
     recipe.check_options(options, &[], exclusions)?;
     if let Some(given) = given {
@@ -89,12 +90,14 @@ pub fn optimize(session: &Session, kernel: Kernel, request: &OptimizeRequest) ->
         format!("workload {}", workload.name),
         format!("recipe {recipe}"),
     ];
-    let plan = Plan::open(session.work, &key.id(), recipe.steps(), about)?;
+    let plan = Plan::open(session.work, &key.id(), recipe.steps_on(asked.arch), about)?;
     let engine = Engine::new(session, plan, &|_, _| {});
     let base_request = recipe.base(session, &asked)?;
     let image = engine.run(&PackImage { workload })?;
-    let base =
-        if base_request == asked { kernel } else { engine.run(&BaseKernel { request: &base_request })? };
+    let base = match base_request == asked {
+        true => kernel,
+        false => engine.run(&BaseKernel { name: BASE_KERNEL, request: &base_request })?,
+    };
     let excluded = Excluded::open(exclusions, Some(engine.directory().join("exclude.toml")))?;
     let job = Job {
         engine: &engine,

@@ -1,11 +1,14 @@
 //! What a recipe is made of: one part, or one part and modifiers of it.
 
+use crate::base::with_needs;
 use crate::engine::{Engine, StepName};
 use crate::model::Model;
 use crate::record::{Capture, Recorded};
 use crate::sound::{Excluded, Varied};
-use crate::steps::{Record, Relink, Repack, SoundKernel, RECORD_TRAINING, TUNED_KERNEL};
-use crate::{Error, Result, Session};
+use crate::steps::{
+    BaseKernel, Record, Relink, Repack, SoundKernel, RECORD_TRAINING, TRAINING_KERNEL, TUNED_KERNEL,
+};
+use crate::{stand_in, Error, Result, Session};
 use kerntune_guest::{GuestImage, Workload};
 use kerntune_kernel::{BuildRequest, Compiler, Kernel, ObjectFlags};
 use kerntune_optimize::bolt::Rewrite;
@@ -52,6 +55,8 @@ pub struct Part {
     pub base: fn(&Session, &BuildRequest) -> Result<BuildRequest>,
     /// Its steps, in order.
     pub steps: &'static [StepName],
+    /// Its steps for a kernel that no machine records (`--arch um`), or why it can do nothing for one.
+    pub elsewhere: std::result::Result<&'static [StepName], &'static str>,
     /// Carries these steps out, after what the part before it made.
     pub make: for<'a> fn(&Job<'a>, Option<Made<'a>>) -> Result<Made<'a>>,
 }
@@ -76,6 +81,9 @@ impl Part {
         asks: |_, _| None,
         base: |_, request| Ok(request.clone()),
         steps: &[],
+        elsewhere: Err(
+            "it needs a recording of that kernel's own code, and no machine records a kernel that is a process",
+        ),
         make: |_, before| before.ok_or(Error::NothingToModify),
     };
 }
@@ -132,6 +140,17 @@ pub struct Job<'a> {
     pub excluded: &'a Excluded,
     /// What is different for single objects of the tuned kernel.
     pub object_flags: &'a [ObjectFlags],
+}
+
+/// What a training recording is made with. Without a trace of functions it is faster and leaves no megabytes.
+const TRAINING: Capture = Capture { functions: false, edges: true };
+
+/// A recording of the training run.
+pub struct Trained {
+    /// The kernel that ran: the base kernel, or one for a PC of the same source that stands for it.
+    pub kernel: Kernel,
+    /// What it did.
+    pub recording: Recorded,
 }
 
 /// What a recipe has come to when all its steps but the last are done.
@@ -192,16 +211,48 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// A recording of the training run of the base kernel, or what was given in its place. Without a trace of functions it
-    /// is faster and leaves no megabytes.
+    /// A recording of the training run of the base kernel, or what was given in its place.
     pub fn record_base(&self) -> Result<Recorded> {
         match self.given_recording()? {
             Some(given) => Ok(given),
-            None => {
-                let capture = Capture { functions: false, edges: true };
-                self.record(RECORD_TRAINING, self.base, capture, None)
-            }
+            None => self.record(RECORD_TRAINING, self.base, TRAINING, None),
         }
+    }
+
+    /// The kernel that is recorded, and the recording: the base kernel, or what stands for it.
+    ///
+    /// # Errors
+    /// [`Error::AnotherSource`] for a recording that was given.
+    pub fn trained(&self) -> Result<Trained> {
+        if self.base.manifest.arch.is_default() {
+            return Ok(Trained { kernel: self.base.clone(), recording: self.record_base()? });
+        }
+        let (session, Self { workload, image, .. }) = (self.session(), *self);
+        // Counters are of another training, that of the part before.
+        if let Some(Given::Recording(path)) = self.given {
+            let recording = Recorded { manifest: load_manifest(path)?, path: path.clone() };
+            let kernel = kerntune_kernel::find(session.work, &recording.manifest.kernel.id)?;
+            stand_in::check(self.base, &kernel)?;
+            return Ok(Trained { kernel, recording });
+        }
+        let asked = with_needs(stand_in::request(self.request), [workload]);
+        let first = self.parts.first().map_or(Part::USUAL.base, |part| part.base);
+        let request = first(session, &asked)?;
+        let kernel = self.engine.run(&BaseKernel { name: TRAINING_KERNEL, request: &request })?;
+        let (name, run, model, repeat) = (RECORD_TRAINING, "training", None, 0);
+        let of = Record {
+            name,
+            kernel: &kernel,
+            workload,
+            image,
+            run,
+            capture: TRAINING,
+            model,
+            repeat,
+            elsewhere: true,
+        };
+        let recording = self.engine.run(&of)?;
+        Ok(Trained { kernel, recording })
     }
 
     /// A recording of the training run.
@@ -212,8 +263,9 @@ impl<'a> Job<'a> {
         capture: Capture,
         model: Option<&Model>,
     ) -> Result<Recorded> {
-        let Self { workload, image, .. } = *self;
-        self.engine.run(&Record { name, kernel, workload, image, run: "training", capture, model, repeat: 0 })
+        let (Self { workload, image, .. }, run) = (*self, "training");
+        let (repeat, elsewhere) = (0, false);
+        self.engine.run(&Record { name, kernel, workload, image, run, capture, model, repeat, elsewhere })
     }
 
     /// A request as the recipe made it, with what is asked for single objects.

@@ -7,7 +7,7 @@ use crate::steps::{
     BASE_KERNEL, CHECK, IMAGE, MEASURE_BASE, MEASURE_BASE_AGAIN, MEASURE_TUNED, TUNED_KERNEL,
 };
 use crate::{Error, Result, Session};
-use kerntune_kernel::{BuildRequest, Compiler, ObjectFlags};
+use kerntune_kernel::{Arch, BuildRequest, Compiler, ObjectFlags};
 use kerntune_optimize::gcc_pgo::{check_files, Exclusions};
 use kerntune_optimize::quality::Asking;
 use kerntune_optimize::Requirement;
@@ -117,6 +117,40 @@ impl Recipe {
         steps.extend(self.parts().iter().flat_map(|part| part.steps));
         steps.extend([TUNED_KERNEL, CHECK, MEASURE_BASE, MEASURE_BASE_AGAIN, MEASURE_TUNED]);
         steps
+    }
+
+    /// The same for a kernel of this architecture.
+    pub fn steps_on(self, arch: Arch) -> Vec<StepName> {
+        if arch.is_default() {
+            return self.steps();
+        }
+        let mut steps = vec![IMAGE, BASE_KERNEL];
+        for step in self.parts().iter().flat_map(|part| part.elsewhere.unwrap_or_default()) {
+            if !steps.contains(step) {
+                steps.push(*step);
+            }
+        }
+        steps.push(TUNED_KERNEL);
+        steps
+    }
+
+    /// Refuses a kernel that it can do nothing for.
+    ///
+    /// # Errors
+    /// [`Error::NotOnArch`], with the reason and what can be had.
+    pub fn check_arch(self, arch: Arch) -> Result<()> {
+        let why_not = |recipe: Self| {
+            let why = |part: &&'static Part| Some((part.name, part.elsewhere.err()?));
+            recipe.parts().iter().find_map(why)
+        };
+        match why_not(self).filter(|_| !arch.is_default()) {
+            None => Ok(()),
+            Some((part, why)) => {
+                let known: Vec<_> =
+                    Self::all().filter(|one| why_not(*one).is_none()).map(Self::name).collect();
+                Err(Error::NotOnArch { recipe: self.name(), arch, part, why, known: known.join(", ") })
+            }
+        }
     }
 
     /// Refuses what it would ignore.
@@ -309,6 +343,41 @@ mod tests {
                 "order"
             ]
         );
+    }
+
+    #[test]
+    fn a_kernel_that_nothing_records_gets_what_can_be_had_and_a_reason() {
+        for name in ["gcc-pgo", "clang-autofdo", "layout", "gcc-pgo+layout", "clang-autofdo+layout"] {
+            recipe(name).check_arch(Arch::Um).unwrap();
+        }
+        for (name, word) in [
+            ("clang-autofdo+propeller", "propeller: "),
+            ("clang-autofdo+thinlto", "Segfault"),
+            ("bolt", "no machine records"),
+            ("stock-lld-order", "lld"),
+        ] {
+            recipe(name).check_arch(Arch::X86_64).unwrap();
+            let error = recipe(name).check_arch(Arch::Um).unwrap_err().to_string();
+            assert!(error.contains(word) && error.contains("There are gcc-pgo, clang-autofdo, "), "{error}");
+        }
+        let names = |name| -> Vec<&str> {
+            recipe(name).steps_on(Arch::Um).iter().map(|step| step.as_str()).collect()
+        };
+        let steps = names("clang-autofdo+layout");
+        assert_eq!(
+            steps,
+            [
+                "image",
+                "base-kernel",
+                "training-kernel",
+                "record-training",
+                "profile",
+                "movable-kernel",
+                "order",
+                "tuned-kernel"
+            ]
+        );
+        assert_eq!(recipe("layout").steps_on(Arch::X86_64), recipe("layout").steps());
     }
 
     #[test]

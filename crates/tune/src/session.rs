@@ -5,6 +5,10 @@ use kerntune_guest::{GuestImage, Workload};
 use kerntune_kernel::Arch;
 use kerntune_machine::{machine_of, Machine};
 use kerntune_work::{Progress, WorkDir};
+use std::sync::Arc;
+
+/// Finds a machine.
+type Finds = dyn Fn() -> kerntune_machine::Result<Box<dyn Machine>> + Send + Sync;
 
 /// A work directory, a machine, and someone who is told of progress.
 pub struct Session<'a> {
@@ -16,6 +20,8 @@ pub struct Session<'a> {
     pub machine_id: String,
     /// Who is told.
     pub progress: &'a dyn Progress,
+    /// Finds the machine that records kernels for a PC.
+    records: Arc<Finds>,
 }
 
 impl<'a> Session<'a> {
@@ -32,7 +38,27 @@ impl<'a> Session<'a> {
     /// On this machine.
     pub fn with(machine: Box<dyn Machine>, work: &'a WorkDir, progress: &'a dyn Progress) -> Result<Self> {
         let machine_id = machine.identity()?;
-        Ok(Self { work, machine, machine_id, progress })
+        let records = Arc::new(|| machine_of(Arch::default()));
+        Ok(Self { work, machine, machine_id, progress, records })
+    }
+
+    /// With another machine than the emulator for what [`Session::recording`] is for.
+    #[must_use]
+    pub fn recorded_on(
+        self,
+        find: impl Fn() -> kerntune_machine::Result<Box<dyn Machine>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { records: Arc::new(find), ..self }
+    }
+
+    /// The same on the machine that records kernels for a PC, for a kernel that stands for one that no machine records.
+    ///
+    /// # Errors
+    /// A machine that is not there.
+    pub fn recording(&self) -> Result<Self> {
+        let (machine, records) = ((self.records)()?, self.records.clone());
+        let machine_id = machine.identity()?;
+        Ok(Self { work: self.work, machine, machine_id, progress: self.progress, records })
     }
 
     /// The workload's guest image, packed if need be.

@@ -24,7 +24,10 @@ use std::path::Path;
 pub const IMAGE: StepName = StepName::new("image", "pack the workload into a guest image");
 /// The kernel that is to be tuned.
 pub const BASE_KERNEL: StepName = StepName::new("base-kernel", "build the base kernel");
-/// A recording of it.
+/// What is recorded in its place where no machine records it.
+pub const TRAINING_KERNEL: StepName =
+    StepName::new("training-kernel", "build a kernel for a PC of the same source, to be recorded");
+/// A recording of the base kernel, or of what stands for it.
 pub const RECORD_TRAINING: StepName =
     StepName::new("record-training", "record the training on the base kernel");
 /// What was counted, as the compiler or optimizer reads it.
@@ -66,6 +69,7 @@ impl Step for PackImage<'_> {
 
 /// Builds a kernel that nothing is varied in.
 pub struct BaseKernel<'a> {
+    pub name: StepName,
     pub request: &'a BuildRequest,
 }
 
@@ -73,7 +77,7 @@ impl Step for BaseKernel<'_> {
     type Output = Kernel;
 
     fn name(&self) -> StepName {
-        BASE_KERNEL
+        self.name
     }
 
     fn inputs(&self, key: Key, session: &Session) -> Result<Key> {
@@ -156,6 +160,8 @@ pub struct Record<'a> {
     pub model: Option<&'a Model>,
     /// 1 for the A/A run, otherwise 0.
     pub repeat: u32,
+    /// Whether the machine is that of [`Session::recording`]: the kernel stands for one that runs on the session's.
+    pub elsewhere: bool,
 }
 
 impl Step for Record<'_> {
@@ -165,8 +171,12 @@ impl Step for Record<'_> {
         self.name
     }
 
-    fn inputs(&self, key: Key, _: &Session) -> Result<Key> {
-        let Self { name: _, kernel, workload, image, run, capture, model, repeat } = self;
+    fn inputs(&self, key: Key, session: &Session) -> Result<Key> {
+        let Self { name: _, kernel, workload, image, run, capture, model, repeat, elsewhere } = self;
+        let key = match elsewhere {
+            true => key.field("recorded on", session.recording()?.machine_id),
+            false => key,
+        };
         Ok(of_kernel(key, "kernel", kernel)?
             .field("image", &image.manifest.id)
             .field("workload", format!("{workload:?}"))
@@ -178,8 +188,11 @@ impl Step for Record<'_> {
 
     fn make(&self, session: &Session) -> Result<Recorded> {
         let Self { kernel, workload, run, capture, model, repeat, .. } = *self;
-        let repeat = Repeat::Number(repeat);
-        record(session, &RecordRequest { kernel, workload, run, capture, model, repeat })
+        let request = RecordRequest { kernel, workload, run, capture, model, repeat: Repeat::Number(repeat) };
+        match self.elsewhere {
+            true => record(&session.recording()?, &request),
+            false => record(session, &request),
+        }
     }
 }
 

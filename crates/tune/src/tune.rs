@@ -7,7 +7,8 @@ use crate::part::{Job, RecipeOptions};
 use crate::record::Recorded;
 use crate::sound::Excluded;
 use crate::steps::{
-    of_request, Agree, BaseKernel, PackImage, Record, MEASURE_BASE, MEASURE_BASE_AGAIN, MEASURE_TUNED,
+    of_request, Agree, BaseKernel, PackImage, Record, BASE_KERNEL, MEASURE_BASE, MEASURE_BASE_AGAIN,
+    MEASURE_TUNED,
 };
 use crate::{Recipe, Result, Session};
 use kerntune_compare::Comparison;
@@ -104,7 +105,7 @@ pub fn tune(session: &Session, request: &TuneRequest, tell: &Tell) -> Result<Tun
     let base_request = recipe.base(session, asked)?;
 
     let image = engine.run(&PackImage { workload })?;
-    let base = engine.run(&BaseKernel { request: &base_request })?;
+    let base = engine.run(&BaseKernel { name: BASE_KERNEL, request: &base_request })?;
     let excluded = Excluded::open(exclusions, Some(engine.directory().join("exclude.toml")))?;
     let job = Job {
         engine: &engine,
@@ -127,7 +128,8 @@ pub fn tune(session: &Session, request: &TuneRequest, tell: &Tell) -> Result<Tun
 
     let measure = |name, kernel, repeat| {
         let (run, model) = ("measured", Some(model));
-        engine.run(&Record { name, kernel, workload, image: &image, run, capture: CAPTURE, model, repeat })
+        let (image, capture, elsewhere) = (&image, CAPTURE, false);
+        engine.run(&Record { name, kernel, workload, image, run, capture, model, repeat, elsewhere })
     };
     let before = measure(MEASURE_BASE, &base, 0)?;
     let again = measure(MEASURE_BASE_AGAIN, &base, 1)?;

@@ -20,6 +20,7 @@
 
 mod build_log;
 mod compiler;
+mod elsewhere;
 mod functions;
 mod image;
 mod prepare;
@@ -31,6 +32,7 @@ pub(crate) mod test_program;
 mod verdict;
 
 pub use compiler::{check_compiler, default_compiler};
+pub use elsewhere::Elsewhere;
 pub use functions::RanFunction;
 pub use image::ImageEvidence;
 pub use prepare::prepare_profile;

@@ -2,7 +2,7 @@
 
 use super::build_log::BuildLog;
 use super::profile::share;
-use super::{ImageEvidence, PreparedProfile};
+use super::{Elsewhere, ImageEvidence, PreparedProfile};
 use crate::Result;
 use kerntune_kernel::{Kernel, Symbols};
 use kerntune_work::IoContext;
@@ -34,6 +34,9 @@ pub struct Proof {
     pub functions_ran: u64,
     /// Of them those that the profile has.
     pub functions_in_profile: u64,
+    /// Where the profile was recorded on another kernel of the same source: what of it has nowhere to go in this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<Elsewhere>,
     /// Functions that Clang said it applied samples to, those that are inlined everywhere but here included.
     pub functions_applied: u64,
     /// Functions in whose profile Clang found nothing that fits.
@@ -77,6 +80,10 @@ pub fn prove(base: &Kernel, profile: &PreparedProfile, tuned: &Kernel, build_log
         attributed_bytes: summary.attributed_bytes,
         functions_ran: summary.c_functions,
         functions_in_profile: summary.matched_functions,
+        elsewhere: match profile.kernel == base.manifest.id {
+            true => None,
+            false => Some(Elsewhere::of(&profile.kernel, &ran, &base.source_files()?)),
+        },
         functions_applied: applied,
         functions_not_applied: log.applied.len() as u64 - applied,
         functions_not_used: log.not_used.iter().take(NAMED).cloned().collect(),
@@ -105,6 +112,15 @@ impl fmt::Display for Proof {
             self.functions_in_profile,
             self.functions_ran
         )?;
+        if let Some(elsewhere) = &self.elsewhere {
+            writeln!(
+                f,
+                "  elsewhere   {} of what ran is of files that this kernel does not have, with {} of these functions: {} …",
+                percent(elsewhere.share()),
+                elsewhere.functions,
+                elsewhere.files.iter().take(4).cloned().collect::<Vec<_>>().join(", ")
+            )?;
+        }
         writeln!(
             f,
             "  applied     to {} functions of the source, inlined ones counted, and to {} not",

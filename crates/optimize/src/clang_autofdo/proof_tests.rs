@@ -71,6 +71,7 @@ fn few_samples_are_a_reason() {
         attributed_bytes: 9,
         functions_ran: 40,
         functions_in_profile: 40,
+        elsewhere: None,
         functions_applied: 39,
         functions_not_applied: 1,
         functions_not_used: Vec::new(),
@@ -84,6 +85,19 @@ fn few_samples_are_a_reason() {
     assert!(stale.verdict().unwrap_err().to_string().contains("only 30.0 % of the samples"));
     let few = Proof { functions_applied: 31, ..proof.clone() };
     assert!(few.verdict().unwrap_err().reasons[0].contains("31 functions, where 40 ran"));
+    let absent = Elsewhere {
+        recorded: "k1".into(),
+        functions: 2,
+        bytes: 3,
+        of_bytes: 10,
+        files: vec!["arch/x86/mm/fault.c".into()],
+    };
+    let other = Proof { elsewhere: Some(absent), ..few.clone() };
+    other.verdict().unwrap();
+    assert!(
+        other.to_string().contains("30.0 % of what ran is of files that this kernel does not have"),
+        "{other}"
+    );
     let unmoved = Proof { tuned: ImageEvidence { text_bytes: 8, ..image(0.6) }, ..proof };
     assert_eq!(unmoved.verdict().unwrap_err().reasons.len(), 1);
 }

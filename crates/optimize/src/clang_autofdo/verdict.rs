@@ -47,14 +47,17 @@ impl Proof {
     }
 
     fn few_functions(&self) -> Option<String> {
-        let needed = self.functions_in_profile as f64 * MIN_FUNCTION_SHARE;
+        // What is of files of another kernel has nothing here that it could be applied to.
+        let absent = self.elsewhere.as_ref().map_or(0, |elsewhere| elsewhere.functions);
+        let possible = self.functions_in_profile.saturating_sub(absent);
+        let needed = possible as f64 * MIN_FUNCTION_SHARE;
         ((self.functions_applied as f64) < needed || self.functions_applied == 0).then(|| {
             format!(
                 "Clang applied samples to {} functions, where {} ran in the training and are in the profile ({:.0} % are \
                  needed): base and tuned kernel differ in source, configuration or flags, or Clang read no profile; \
                  look in build.log for \"available profile samples\", and build both again",
                 self.functions_applied,
-                self.functions_in_profile,
+                possible,
                 MIN_FUNCTION_SHARE * 100.0
             )
         })

@@ -18,7 +18,7 @@ mod sets;
 #[cfg(test)]
 mod tests;
 
-pub use prepare::{prepare_order, OrderSummary, PreparedOrder};
+pub use prepare::{prepare_order, prepare_order_like, OrderSummary, PreparedOrder};
 pub use proof::{prove, ImageEvidence, Proof, MIN_IN_PLACE};
 pub use sets::prepare_sets;
 

@@ -9,6 +9,7 @@ use kerntune_layout::order::{Algorithm, CallGraph, CdsortConfig, Order, Placemen
 use kerntune_profile::Profile;
 use kerntune_work::{write_atomic, write_json, IoContext, Key, WorkDir};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +42,10 @@ pub struct OrderSummary {
     /// rule of `order::place_by_colour`, before it placed functions by the sets of a cache, and after. None if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_misses: Option<[f64; 2]>,
+    /// Where another kernel of the same source was recorded: functions that ran there and are not in this kernel by the same name,
+    /// those of the other architecture or inlined here. They are not among the ordered ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<u64>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -99,25 +104,44 @@ pub fn prepare_order(
     kernel: &Kernel,
     algorithm: Algorithm,
 ) -> Result<PreparedOrder> {
+    prepare_order_like(work, recording, (kernel, kernel), algorithm)
+}
+
+/// Orders the functions of `kernel` by a recording of another kernel of the same source, for one that no machine records. What
+/// `kernel` does not have by the same name is left out and counted ([`OrderSummary::absent`]). Scores are those of the kernel
+/// that was recorded.
+///
+/// # Errors
+/// As [`prepare_order`].
+pub fn prepare_order_like(
+    work: &WorkDir,
+    recording: &Profile,
+    (ran, kernel): (&Kernel, &Kernel),
+    algorithm: Algorithm,
+) -> Result<PreparedOrder> {
     let recorded = &recording.manifest;
-    let quality = quality::pass(work, recording, kernel)?;
+    let quality = quality::pass(work, recording, ran)?;
     if !kernel.manifest.movable {
         let (kernel, id) = (kernel.manifest.label.clone(), kernel.manifest.id.clone());
         return Err(kerntune_kernel::Error::NotMovable { kernel, id }.into());
     }
-    let symbols = Symbols::load(&kernel.vmlinux())?;
+    let symbols = Symbols::load(&ran.vmlinux())?;
     let graph = call_graph(&symbols, &recording.tables)?;
     let ordered = graph.functions().iter().filter(|function| function.weight > 0).count() as u64;
     if ordered == 0 {
         let reason = kerntune_convert::autofdo::NoCounts;
         return Err(Error::NoCounts { profile: recorded.id.clone(), reason });
     }
-    let key = Key::new("order/2", crate::CODE)
-        .field("kernel", &kernel.manifest.id)
-        .field("images", kernel.content()?)
+    let mut key = Key::new("order/2", crate::CODE)
+        .field("kernel", &ran.manifest.id)
+        .field("images", ran.content()?)
         .field("algorithm", algorithm.name())
         .field("counts", format!("{:?}", graph.functions()))
         .field("arcs", format!("{:?}", graph.arcs()));
+    let is_another = ran.manifest.id != kernel.manifest.id;
+    if is_another {
+        key = key.field("for", &kernel.manifest.id).field("its images", kernel.content()?);
+    }
     let id = key.id();
     if let Some(done) = work.find(KIND, &id).and_then(|dir| PreparedOrder::load(&dir).ok()) {
         return Ok(done);
@@ -127,8 +151,17 @@ pub fn prepare_order(
         let name = &symbols.functions()[at].name;
         name.clone()
     });
-    let names = FunctionOrder::new(names)?;
-    let summary = summarise(&graph, &order, algorithm, ordered)?;
+    let mut summary = summarise(&graph, &order, algorithm, ordered)?;
+    let names = if is_another {
+        let there = Symbols::load(&kernel.vmlinux())?;
+        let there: HashSet<&str> = there.functions().iter().map(|function| function.name.as_str()).collect();
+        let (here, absent): (Vec<String>, Vec<String>) =
+            names.partition(|name| there.contains(name.as_str()));
+        (summary.ordered, summary.absent) = (here.len() as u64, Some(absent.len() as u64));
+        FunctionOrder::new(here)?
+    } else {
+        FunctionOrder::new(names)?
+    };
     let (kernel, recording) = (kernel.manifest.id.clone(), recorded.id.clone());
     let prepared = PreparedOrder { dir: PathBuf::new(), id, kernel, recording, order: names, summary };
     store(work, &key, &prepared, Some(&quality))
@@ -172,5 +205,6 @@ fn summarise(graph: &CallGraph, order: &Order, algorithm: Algorithm, ordered: u6
         locality: both.map(|placement| placement.cache_locality(&CdsortConfig::default()).total),
         pages: both.map(|placement| placement.footprint(99).small_pages),
         set_misses: None,
+        absent: None,
     })
 }

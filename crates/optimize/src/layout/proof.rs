@@ -43,6 +43,10 @@ pub struct Proof {
     pub in_place: u64,
     /// Of the latter those that come before a function that the order has before them.
     pub out_of_order: u64,
+    /// Functions that ran where another kernel of the same source was recorded, and that this one does not have by the
+    /// same name; not among those to be placed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<u64>,
     /// Functions for which the sets of the cache asked for a place.
     #[serde(default)]
     pub with_place: u64,
@@ -116,6 +120,7 @@ pub fn prove(movable: &Kernel, order: &PreparedOrder, tuned: &Kernel) -> Result<
         ordered: order.order.names().len() as u64,
         in_place,
         out_of_order,
+        absent: order.summary.absent,
         with_place,
         at_place,
         set_misses: order.summary.set_misses.unwrap_or_default().map(|misses| misses as u64),
@@ -182,6 +187,13 @@ impl fmt::Display for Proof {
             self.ordered - self.in_place,
             self.elsewhere.iter().take(4).cloned().collect::<Vec<_>>().join(", ")
         )?;
+        if let Some(absent) = self.absent {
+            writeln!(
+                f,
+                "  not there   {absent} of the functions that ran in the kernel that was recorded: of its architecture, or \
+                 inlined here"
+            )?;
+        }
         if self.with_place > 0 {
             writeln!(
                 f,

@@ -1,10 +1,10 @@
-//! Recipe `clang-autofdo`: the training run of the base kernel itself is recorded.
+//! Recipe `clang-autofdo`: the training run of the base kernel itself is recorded, or, where no machine records that one, of a
+//! kernel for a PC of the same source.
 
 use super::Entry;
 use crate::engine::{Step, StepName};
-use crate::part::{Job, Made};
-use crate::record::Recorded;
-use crate::steps::{of_kernel, tell, PROFILE, RECORD_TRAINING};
+use crate::part::{Job, Made, Trained};
+use crate::steps::{of_kernel, tell, PROFILE, RECORD_TRAINING, TRAINING_KERNEL};
 use crate::{Result, Session};
 use kerntune_kernel::{BuildRequest, ImportedSource, Kernel};
 use kerntune_optimize::clang_autofdo::{
@@ -27,6 +27,7 @@ pub const ENTRY: Entry = Entry {
     asks,
     base,
     steps: &[RECORD_TRAINING, PROFILE],
+    elsewhere: Ok(&[TRAINING_KERNEL, RECORD_TRAINING, PROFILE]),
     make: |job, _| make(job, link(job)),
     ..Entry::USUAL
 };
@@ -45,8 +46,8 @@ pub(super) fn link(job: &Job) -> Link {
 
 pub(super) fn make<'a>(job: &Job<'a>, link: Link) -> Result<Made<'a>> {
     let base = job.base;
-    let recording = job.record_base()?;
-    let profile = job.engine.run(&Prepare { base, recording: &recording })?;
+    let trained = job.trained()?;
+    let profile = job.engine.run(&Prepare { trained: &trained })?;
     let request = tuned_request(job.request, base, &profile, link)?;
     let request = listed(job, "", request);
     Ok(Made::to_compile(&profile.dir.clone(), request, move |tuned| -> Result<Proof> {
@@ -69,8 +70,7 @@ fn base(session: &Session, request: &BuildRequest) -> Result<BuildRequest> {
 
 /// Turns counts into what Clang reads.
 struct Prepare<'a> {
-    base: &'a Kernel,
-    recording: &'a Recorded,
+    trained: &'a Trained,
 }
 
 impl Step for Prepare<'_> {
@@ -81,11 +81,13 @@ impl Step for Prepare<'_> {
     }
 
     fn inputs(&self, key: Key, _: &Session) -> Result<Key> {
-        Ok(of_kernel(key, "base", self.base)?.field("recording", &self.recording.manifest.id))
+        let Trained { kernel, recording } = self.trained;
+        Ok(of_kernel(key, "base", kernel)?.field("recording", &recording.manifest.id))
     }
 
     fn make(&self, session: &Session) -> Result<PreparedProfile> {
-        let prepared = prepare_profile(session.work, &Profile::load(&self.recording.path)?, self.base)?;
+        let Trained { kernel, recording } = self.trained;
+        let prepared = prepare_profile(session.work, &Profile::load(&recording.path)?, kernel)?;
         tell(session, prepared.quality()?);
         Ok(prepared)
     }

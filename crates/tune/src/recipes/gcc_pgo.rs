@@ -25,11 +25,13 @@ pub const ENTRY: Entry = Entry {
     requirements: REQUIREMENTS,
     check_compiler,
     asks,
-    steps: &[INSTRUMENTED_KERNEL, TRAINING, PROFILE],
+    steps: STEPS,
+    elsewhere: Ok(STEPS),
     make: |job, _| make(job, false),
     ..Entry::USUAL
 };
 
+const STEPS: &[StepName] = &[INSTRUMENTED_KERNEL, TRAINING, PROFILE];
 const INSTRUMENTED_KERNEL: StepName = StepName::new("instrumented-kernel", "build the instrumented kernel");
 const TRAINING: StepName = StepName::new("training", "run the training on the instrumented kernel");
 

@@ -4,15 +4,16 @@
 use super::Entry;
 use crate::engine::{Step, StepName};
 use crate::model::Model;
-use crate::part::{Job, Last, Made, Part};
+use crate::part::{Job, Last, Made, Part, Trained};
 use crate::record::{Capture, Recorded};
 use crate::sound::Varied;
-use crate::steps::{of_kernel, tell};
+use crate::steps::{of_kernel, tell, RECORD_TRAINING, TRAINING_KERNEL};
 use crate::{Result, Session};
 use kerntune_kernel::{relink, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::Exclusions;
 use kerntune_optimize::layout::{
-    prepare_order, prepare_sets, prove, PreparedOrder, DEFAULT_ALGORITHM, NAME, REQUIREMENTS,
+    prepare_order, prepare_order_like, prepare_sets, prove, PreparedOrder, DEFAULT_ALGORITHM, NAME,
+    REQUIREMENTS,
 };
 use kerntune_optimize::quality::Finding;
 use kerntune_profile::Profile;
@@ -29,6 +30,7 @@ pub const ENTRY: Entry = Entry {
     requirements: REQUIREMENTS,
     asks,
     steps: &[MOVABLE_KERNEL, RECORD_MOVABLE, ORDER],
+    elsewhere: Ok(&[TRAINING_KERNEL, RECORD_TRAINING, MOVABLE_KERNEL, ORDER]),
     make,
     ..Entry::USUAL
 };
@@ -60,19 +62,28 @@ fn make<'a>(job: &Job<'a>, before: Option<Made<'a>>) -> Result<Made<'a>> {
     let varied = Varied { request: &asked, plain: &plain, tuned_only: true };
     let movable = job.sound(MOVABLE_KERNEL, &varied)?;
     if let Some(before) = &before {
-        (before.prove)(&movable)?.verdict()?;
-    }
-    let recording = match given {
-        Some(given) => given,
-        // With functions: which of them run in the same region, and so are in each other's way. With the model: how much of the
-        // cache the programs take.
-        None => {
-            let capture = Capture { functions: true, edges: true };
-            job.record(RECORD_MOVABLE, &movable, capture, Some(model))?
+        let proof = (before.prove)(&movable)?;
+        if !movable.manifest.arch.is_default() {
+            // What the kernel that was recorded does not share with this one; the last proof is of the order alone.
+            job.session().progress.note(&proof.to_string());
         }
+        proof.verdict()?;
+    }
+    let order = if !movable.manifest.arch.is_default() {
+        // No machine records it: the calls are those of the kernel that stands for it.
+        job.engine.run(&OrderLike { movable: &movable, trained: &job.trained()? })?
+    } else {
+        let recording = match given {
+            Some(given) => given,
+            // With functions: which of them run in the same region, and so are in each other's way. With the model: how much of
+            // the cache the programs take.
+            None => {
+                let capture = Capture { functions: true, edges: true };
+                job.record(RECORD_MOVABLE, &movable, capture, Some(model))?
+            }
+        };
+        job.engine.run(&OrderFunctions { movable: &movable, recording: &recording, model, recipe })?
     };
-    let order =
-        job.engine.run(&OrderFunctions { movable: &movable, recording: &recording, model, recipe })?;
     let (profile, of_movable, of_order) = (order.dir.clone(), movable.clone(), order.clone());
     let prove = move |tuned: &Kernel| {
         let proof = prove(&of_movable, &of_order, tuned)?;
@@ -123,6 +134,34 @@ impl Step for OrderFunctions<'_> {
         let label = format!("{}-{}", movable.manifest.label, DEFAULT_ALGORITHM.name());
         let linked = relink(work, movable, &order.order, (label.as_str(), recipe), progress)?;
         Ok(prepare_sets(work, &recording, (movable, &linked), &order, &model.l1i, progress)?)
+    }
+}
+
+/// Orders the functions of a movable kernel by the calls of another one of the same source.
+struct OrderLike<'a> {
+    movable: &'a Kernel,
+    trained: &'a Trained,
+}
+
+impl Step for OrderLike<'_> {
+    type Output = PreparedOrder;
+
+    fn name(&self) -> StepName {
+        ORDER
+    }
+
+    fn inputs(&self, key: Key, _: &Session) -> Result<Key> {
+        let Self { movable, trained: Trained { kernel, recording } } = self;
+        let key = of_kernel(of_kernel(key, "movable", movable)?, "recorded", kernel)?;
+        Ok(key.field("recording", &recording.manifest.id).field("algorithm", DEFAULT_ALGORITHM.name()))
+    }
+
+    fn make(&self, session: &Session) -> Result<PreparedOrder> {
+        let Self { movable, trained: Trained { kernel, recording } } = self;
+        let recording = Profile::load(&recording.path)?;
+        let order = prepare_order_like(session.work, &recording, (kernel, movable), DEFAULT_ALGORITHM)?;
+        tell(session, order.quality()?);
+        Ok(order)
     }
 }
 

@@ -28,6 +28,10 @@ pub const ENTRY: Entry = Entry {
     },
     then: Some(layout::ENTRY.name),
     steps: &[MAPPED_KERNEL, RECORD_MAPPED, BLOCKS],
+    elsewhere: Err(
+        "its list numbers the blocks of that kernel's own machine code, and no machine records a kernel that is a process: \
+         the blocks of a kernel for a PC are others",
+    ),
     make,
     ..Entry::USUAL
 };

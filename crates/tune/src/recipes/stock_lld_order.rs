@@ -8,6 +8,7 @@ pub const ENTRY: Entry = Entry {
     name: "stock-lld-order",
     about: "to compare with: clang-autofdo with functions in the order of lld's own sort",
     place: 120,
+    elsewhere: Err("User-Mode Linux is linked by the compiler with the host's own linker, and not by lld"),
     make: |job, _| stock_autofdo::make(job, Link::Objects, true),
     ..stock_autofdo::ENTRY
 };

@@ -8,6 +8,7 @@ mod compare;
 mod paper;
 mod replay;
 mod sound;
+mod stand_in;
 mod support;
 mod trial;
 mod trim;

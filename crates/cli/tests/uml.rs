@@ -92,6 +92,58 @@ fn one_kernel_is_timed_by_itself_and_what_is_no_row_there_is_said() {
 }
 
 #[test]
+fn servers_are_timed_by_their_load_generators_and_it_is_said_whose_time_it_was() {
+    let kernel = uml_kernel();
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("times");
+    let mut time =
+        kerntune(["time", &kernel, "--workload", "redis", "--boots", "1", "--iterations", "2", "-o"]);
+    let output = time.arg(&out).output().unwrap();
+    let said = support::said(&output);
+    assert!(output.status.success(), "{said}");
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(table.contains("requests/s of guest time") && table.contains("HOST FOR KERNEL"), "{table}");
+    assert!(said.contains("enter the kernel by ptrace"), "{said}");
+    let files: Vec<_> = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 2, "the kernel and its A/A partner");
+    for times in files.iter().map(|path| read(path)) {
+        // The tests' kernel is older than the other way in.
+        assert_eq!((&times["machine"], &times["entry"]), (&"uml".into(), &"ptrace".into()));
+        let rows = times["rows"].as_array().unwrap();
+        let names: Vec<&Value> = rows.iter().map(|row| &row["row"]).collect();
+        assert_eq!(names, ["redis_set", "redis_get"]);
+        for row in rows {
+            assert_eq!((&row["suite"], &row["better"]), (&"redis".into(), &"higher".into()));
+            let values = row["values"].as_array().unwrap();
+            let iterations: Vec<_> = values.iter().map(|value| value["iteration"].as_u64()).collect();
+            assert_eq!(iterations, [Some(0), Some(1)]);
+            assert!(values.iter().all(|value| value["value"].as_f64().unwrap() > 0.0), "{row}");
+            let cpu = row["cpu"].as_array().unwrap();
+            assert_eq!((cpu.len(), &cpu[0]["boot"]), (1, &0.into()), "{row}");
+            let parts = ["kernel", "programs", "host_for_kernel", "host_for_programs"];
+            let parts = parts.map(|part| cpu[0][part].as_f64().unwrap());
+            assert!(parts.iter().all(|part| *part >= 0.0) && parts.iter().sum::<f64>() > 0.0, "{row}");
+        }
+    }
+    let run = [
+        "bench",
+        "run",
+        "redis",
+        "mariadb-disk",
+        "--machine",
+        "uml",
+        "--kernel",
+        &kernel,
+        "--boots",
+        "1",
+        "--json",
+    ];
+    let results = json([&run[..], &["--row", "redis_get", "--row", "mariadb-disk/tpcc"]].concat());
+    assert_eq!((&results["rows"][0]["row"], &results["rows"][1]), (&"redis_get".into(), &Value::Null));
+    assert!(results["skipped"][0]["reason"].as_str().unwrap().contains("a disk of its own"), "{results}");
+}
+
+#[test]
 fn booting_ends_when_the_intervals_are_narrow_or_the_time_is_up() {
     let kernel = uml_kernel();
     let directory = tempfile::tempdir().unwrap();

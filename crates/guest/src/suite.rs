@@ -164,6 +164,12 @@ impl Suite {
         self.all_take("--iterations")
     }
 
+    /// Whether it is load generators alone, each a step that says a figure of its own. They do the same work each time, and
+    /// can do it several times in one boot.
+    pub fn is_load(&self) -> bool {
+        self.workload.measured.steps.iter().all(|step| step.region.is_some() && !step.metrics.is_empty())
+    }
+
     fn all_take(&self, option: &str) -> bool {
         let takes =
             |step: &Step| step.region.is_none() && program(step).is_some_and(|p| p.options.contains(&option));

@@ -57,7 +57,7 @@ const UML: &[PatchSet] = &[
     PatchSet {
         name: "uml",
         series: "7.3",
-        files: files!("7.3/uml": "0003-names.patch", "0004-code-model.patch"),
+        files: files!("7.3/uml": "0001-gcov-early.patch", "0003-names.patch", "0004-code-model.patch"),
     },
 ];
 

@@ -113,7 +113,7 @@ impl Machine for Emulator {
         let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;
         let Watched { started, phases, .. } = watched;
         let wall_seconds = started.elapsed().as_secs_f64();
-        Ok(Outcome { directory, guest_files, recording, wall_seconds, phases })
+        Ok(Outcome { directory, guest_files, recording, wall_seconds, phases, spent: Vec::new() })
     }
 }
 

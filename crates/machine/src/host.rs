@@ -58,7 +58,7 @@ impl Machine for Host {
         let mut command = command(&self.program, users, memory_mb);
         command.arg(initramfs).args(boot_options(request.run, request.collect, 1).split_whitespace());
         let limits = Limits { what: self.what.clone(), ..request.limits() };
-        let outcome = process::run(command, &limits, &directory, memory_mb, progress, died);
+        let outcome = process::run(command, &limits, &directory, memory_mb, progress, &|| None, died);
         outcome.map_err(|error| lonely(error, users))
     }
 }

@@ -82,7 +82,7 @@ impl Machine for Kvm {
             })?;
         let Watched { started, phases, .. } = watched;
         let wall_seconds = started.elapsed().as_secs_f64();
-        Ok(Outcome { directory, guest_files, recording: None, wall_seconds, phases })
+        Ok(Outcome { directory, guest_files, recording: None, wall_seconds, phases, spent: Vec::new() })
     }
 }
 

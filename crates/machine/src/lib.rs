@@ -28,6 +28,7 @@ mod choose;
 mod code;
 mod console;
 mod cpu;
+mod cpu_times;
 mod data_types;
 mod debug_file;
 mod dwarf_lines;
@@ -61,6 +62,7 @@ mod watch;
 
 pub use choose::{machine_of, machine_that_times};
 pub use cpu::last_cpu;
+pub use cpu_times::{CpuTimes, Spent};
 pub use data_types::{data_names, debug_structures, DataName};
 pub use dwarf_lines::LineError;
 pub use emulator::Emulator;

@@ -1,6 +1,6 @@
 //! What a run brought back.
 
-use crate::{Error, Result};
+use crate::{Error, Result, Spent};
 use kerntune_trace::counts::Counts;
 use kerntune_trace::data::DataFile;
 use kerntune_trace::io::IoFile;
@@ -23,6 +23,9 @@ pub struct Outcome {
     /// The phases that init announced, each with the wall seconds at which it was seen to begin,
     /// to a fifth of a second.
     pub phases: Vec<(String, f64)>,
+    /// What the guest had taken of the host's CPUs at each of the phases, where it is a process whose kernel and programs the
+    /// host tells apart; empty elsewhere.
+    pub spent: Vec<Spent>,
 }
 
 impl Outcome {

@@ -1,7 +1,8 @@
 //! A guest that is a process of the host: lines on its standard output, results on its descriptor 0, one end of a socket.
 
 use crate::watch::{watch, Limits, Watched};
-use crate::{results, Error, Outcome, Result};
+use crate::{results, CpuTimes, Error, Outcome, Result, Spent};
+use kerntune_guest::ConsoleMessage;
 use kerntune_work::{IoContext, Job, JobEnd, Progress};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -11,15 +12,18 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 /// Runs it to its end; everything lands in `directory`, an absolute path. Results are at most as much as its memory holds.
-/// `died` makes an error of how the process ended, if that is one.
+/// `cpu_times` is asked at the beginning of each phase for what the guest has taken by then; `died` makes an error of how the
+/// process ended, if that is one.
 pub(crate) fn run(
     command: Command,
     limits: &Limits,
     directory: &Path,
     memory_mb: u32,
     progress: &dyn Progress,
+    cpu_times: &dyn Fn() -> Option<CpuTimes>,
     died: impl FnOnce(&JobEnd, &Watched) -> Option<Error>,
 ) -> Result<Outcome> {
     let archive = directory.join("out.tar");
@@ -29,9 +33,13 @@ pub(crate) fn run(
     let shared = ours.try_clone().at("share the socket of", directory)?;
     let collector = collect(shared, &archive, u64::from(memory_mb) << 20)?;
 
-    let mut unwritten = None;
+    let (mut unwritten, mut spent, began) = (None, Vec::new(), Instant::now());
     let job = Job::new(command).stdin(OwnedFd::from(theirs).into());
     let watched = watch(job, limits, &console_path, progress, |line| {
+        if let Some(ConsoleMessage::Phase(phase)) = ConsoleMessage::parse(line) {
+            let seconds = began.elapsed().as_secs_f64();
+            spent.extend(cpu_times().map(|cpu| Spent { phase, seconds, cpu }));
+        }
         unwritten = log.write_all(format!("{line}\n").as_bytes()).err();
         unwritten.is_none()
     });
@@ -53,7 +61,7 @@ pub(crate) fn run(
     fs::remove_file(&archive).at("remove", &archive)?;
     let Watched { started, phases, .. } = watched;
     let wall_seconds = started.elapsed().as_secs_f64();
-    Ok(Outcome { directory: directory.to_owned(), guest_files, recording: None, wall_seconds, phases })
+    Ok(Outcome { directory: directory.to_owned(), guest_files, recording: None, wall_seconds, phases, spent })
 }
 
 /// Reads the result stream into a file until the guest is gone; whether all of it was below the limit.

@@ -153,7 +153,7 @@ impl End {
                 let directory = directory.canonicalize().at("open", directory)?;
                 let recording = request.capture.is_some().then(|| read_recording(&directory)).transpose()?;
                 let guest_files = directory.join("guest");
-                Ok(Outcome { directory, guest_files, recording, wall_seconds, phases })
+                Ok(Outcome { directory, guest_files, recording, wall_seconds, phases, spent: Vec::new() })
             }
             Self::Panic { phase, what, tail } => Err(Error::Panic { phase, what, tail }),
             Self::Guest { reason, services, tail } => Err(Error::Guest { reason, services, tail }),
@@ -218,7 +218,14 @@ mod tests {
                 return Err(Error::Panic { phase, what, tail: Tail::default() });
             }
             let (directory, phases) = (directory.to_owned(), vec![("boot".into(), 0.5)]);
-            Ok(Outcome { directory, guest_files, recording: None, wall_seconds: 1.5, phases })
+            Ok(Outcome {
+                directory,
+                guest_files,
+                recording: None,
+                wall_seconds: 1.5,
+                phases,
+                spent: Vec::new(),
+            })
         }
     }
 

@@ -2,21 +2,30 @@
 //!
 //! Its code runs on the host's CPU as any program's, so that its time is real, and no virtualisation is needed. What
 //! differs from a real machine is the way in: each system call of the guest is two switches between processes of
-//! the host (some 10 µs). The console is standard output; results come through the second serial line, which is
+//! the host (some 10 µs), by ptrace or, where the kernel can, by a signal that seccomp raises. The console is standard output; results come through the second serial line, which is
 //! descriptor 0, one end of a socket.
 
 use crate::request::RunRequest;
 use crate::watch::Watched;
-use crate::{cpu, process, Error, Machine, Outcome, Result};
+use crate::{cpu, cpu_times, process, CpuTimes, Error, Machine, Outcome, Result};
 use kerntune_guest::{boot_options, ConsoleMessage};
 use kerntune_kernel::{Arch, Kernel};
 use kerntune_work::{IoContext, JobEnd, Progress};
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 /// Console on standard output, results on descriptor 0, no other line. Dies on panic by itself.
 const OPTIONS: [&str; 7] =
     ["con=null", "con0=null,fd:1", "ssl=null", "ssl1=fd:0", "console=tty0", "norandmaps", "kt.poweroff=1"];
+
+/// The directory of the kernel's management files, below the run's.
+const MANAGEMENT: &str = "uml";
+/// The kernel's name there.
+const NAME: &str = "kt";
+
+/// The way into the kernel that is half as dear, and the first version that has it.
+const SECCOMP: (&str, [u32; 2]) = ("seccomp=on", [6, 16]);
 
 /// The machine on which kernels of [`Arch::Um`] run: timed, and not exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,7 +42,10 @@ impl Machine for Uml {
 
     /// Times are not among it: they are never found again.
     fn identity(&self) -> Result<String> {
-        Ok(kerntune_work::ContentHash::new("uml/1").field("options", OPTIONS.join(" ")).finish())
+        Ok(kerntune_work::ContentHash::new("uml/1")
+            .field("options", OPTIONS.join(" "))
+            .field("entry", SECCOMP.0)
+            .finish())
     }
 
     fn run(&self, request: &RunRequest, directory: &Path, progress: &dyn Progress) -> Result<Outcome> {
@@ -45,6 +57,7 @@ impl Machine for Uml {
             &directory,
             request.demands.memory_mb,
             progress,
+            &|| cpu_times_of(&directory),
             died,
         )
     }
@@ -77,12 +90,27 @@ fn command(uml: Uml, kernel: &Kernel, request: &RunRequest, directory: &Path) ->
     command.arg(format!("mem={}M", request.demands.memory_mb));
     command.arg(format!("initrd={}", request.initramfs.display()));
     // The management socket's directory; it would be below the home directory.
-    command.arg(format!("uml_dir={}/", directory.join("uml").display())).arg("umid=kt");
+    command.arg(format!("uml_dir={}/", directory.join(MANAGEMENT).display())).arg(format!("umid={NAME}"));
     command.args(OPTIONS);
+    // Before what the workload appends, which may have it otherwise.
+    command.args(has_seccomp(&kernel.manifest.version).then_some(SECCOMP.0));
     command.args(boot_options(request.run, request.collect, 1).split_whitespace());
     command.args(request.demands.append.split_whitespace());
     command.current_dir(directory);
     command
+}
+
+/// Whether a kernel of this version takes [`SECCOMP`].
+fn has_seccomp(version: &str) -> bool {
+    let mut numbers = version.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    [numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)] >= SECCOMP.1
+}
+
+/// What the guest has taken of the host's CPUs; None before its kernel says which process it is, and on a host that
+/// does not say.
+fn cpu_times_of(directory: &Path) -> Option<CpuTimes> {
+    let said = fs::read_to_string(directory.join(MANAGEMENT).join(NAME).join("pid")).ok()?;
+    cpu_times::of_kernel(Path::new("/proc"), said.trim().parse().ok()?).ok()
 }
 
 /// The kernel's process, if it died. What it does after the last word of a guest that is done does not matter: once in
@@ -141,6 +169,23 @@ mod tests {
         let said = |uml| format!("{:?}", command(uml, &kernel, &request, Path::new("/")));
         assert!(said(Uml { cpu: Some(3) }).contains(r#""taskset" "-c" "3" "/k/vmlinux" "mem="#));
         assert!(!said(Uml::default()).contains("taskset"));
+    }
+
+    #[test]
+    fn a_kernel_that_can_takes_system_calls_by_seccomp() {
+        let can = ["6.16", "6.16.0-rc1", "6.100.2", "7.3.4", "10.0"];
+        let cannot = ["6.12.117", "6.1.9", "5.20.0", "", "x.y"];
+        assert!(can.iter().all(|version| has_seccomp(version)) && !cannot.iter().any(|v| has_seccomp(v)));
+        let mut kernel = crate::test_program::kernel(Arch::Um);
+        let demands = Demands { append: "seccomp=off", ..Demands::default() };
+        for (version, expected) in [("6.12.117", false), ("7.3.4", true)] {
+            kernel.manifest.version = version.into();
+            let request = RunRequest { demands, ..RunRequest::new(&kernel, Path::new("/i"), "measured") };
+            let said = format!("{:?}", command(Uml::default(), &kernel, &request, Path::new("/")));
+            let places = ["\"seccomp=on\"", "\"seccomp=off\""].map(|option| said.find(option));
+            // The last one holds.
+            assert!(places[0].is_some() == expected && places[0] < places[1], "{said}");
+        }
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl Machine for Rehearsal {
         console.judge(late, request)?;
         tar::Archive::new(&cpu.results[..]).unpack(&guest_files).at("unpack into", &guest_files)?;
         let recording = driver.is_some().then(|| recording(&directory)).transpose()?;
-        Ok(Outcome { directory, guest_files, recording, wall_seconds, phases })
+        Ok(Outcome { directory, guest_files, recording, wall_seconds, phases, spent: Vec::new() })
     }
 }
 

@@ -195,6 +195,7 @@ mod tests {
             unit: unit.into(),
             better: Better::Lower,
             values,
+            cpu: Vec::new(),
         }
     }
 

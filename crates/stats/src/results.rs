@@ -1,6 +1,6 @@
 //! The file that `kerntune bench run` writes: one machine, one kernel, values with their places.
 
-use crate::{Counter, Error, Place, Result, Sample};
+use crate::{Counter, CpuTime, Error, Place, Result, Sample};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -31,6 +31,9 @@ pub struct Results {
     /// The front-end model of machines that have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// By which way the guest's programs enter the kernel, where there are several: `ptrace`, `seccomp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
     /// The figures.
     pub rows: Vec<ResultsRow>,
     /// Rows that were asked for and cannot run there.
@@ -68,6 +71,9 @@ pub struct ResultsRow {
     pub better: Better,
     /// What was measured, in any order.
     pub values: Vec<Value>,
+    /// Where the CPU time of each boot went while the row ran, as far as the machine knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu: Vec<CpuTime>,
 }
 
 /// Which values are good.

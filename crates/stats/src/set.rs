@@ -180,6 +180,7 @@ pub(crate) mod tests {
                 unit: "ns/op".into(),
                 better: Better::Lower,
                 values: all,
+                cpu: vec![],
             }],
             ..Results::default()
         };

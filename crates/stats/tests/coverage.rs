@@ -233,6 +233,7 @@ fn results<'a>(side: usize, rows: impl Iterator<Item = (String, &'a Sample)>) ->
         unit: "ns".into(),
         better: Better::Lower,
         values: sample.values().iter().map(value).collect(),
+        cpu: Vec::new(),
     };
     Results {
         schema: RESULTS_SCHEMA.into(),

@@ -46,7 +46,8 @@ pub struct BenchRun {
     /// moments [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub runs: Option<u32>,
-    /// On kvm and uml, of the suite batched: how often each row is timed in a boot [default: 5]
+    /// On kvm and uml: how often each row is timed in a boot [default: 5 of the suite batched, 1 of servers, whose load comes
+    /// as often; others cannot do more]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub iterations: Option<u32>,
     /// How many times its usual work each row does [default: 1 on the emulator, 10 elsewhere, of batched 4

@@ -11,7 +11,7 @@ pub struct Time {
     pub base: String,
     /// Kernels to hold against it
     pub others: Vec<String>,
-    /// The workload: a name or a .toml file; its measured run prints times
+    /// The workload: a name or a .toml file; its measured run prints times, or its load generators say their own figures
     #[arg(long, default_value = "batched", value_name = "WORKLOAD")]
     pub workload: String,
     /// How often each kernel is booted, all of them in turn; with --until-width at most [default: 10; 1000 with
@@ -24,7 +24,8 @@ pub struct Time {
     /// With --until-width: begin no round after so many minutes
     #[arg(long, requires = "until_width", value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=MOST_MINUTES))]
     pub budget: Option<u64>,
-    /// How often each row is timed in a boot [default: 5 of batched suites, which alone can do more than 1]
+    /// How often each row is timed in a boot; of servers how often their load comes [default: 5 of batched suites, 1 of
+    /// others; suites of kerntune's other programs cannot do more]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub iterations: Option<u32>,
     /// How much of its work a row does each time; 1 is as much as in the emulator [default: 4 of batched suites, 10 of

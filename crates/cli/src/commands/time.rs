@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::files::output_directory;
 use crate::output::Output;
 use kerntune_kernel::Kernel;
-use kerntune_stats::{Decision, Look, Results, ResultsRow};
+use kerntune_stats::{CpuTime, Decision, Look, Results, ResultsRow};
 use kerntune_tune::bench::timed::{machine, timed, Effort, TimedRequest, Until, KVM};
 use kerntune_tune::Session;
 use std::time::Duration;
@@ -92,26 +92,55 @@ fn seen(decision: Decision) -> String {
 
 fn print(times: &[Results], output: &Output) {
     let Some((base, others)) = times.split_first() else { return };
-    let heads = |unit: &str| -> Vec<String> {
-        let others = others.iter().map(|results| format!("#{}", label(results)));
-        std::iter::once(format!("#{}{unit}", label(base))).chain(others).collect()
-    };
+    let heads: Vec<String> = times.iter().map(|results| format!("#{}", label(results))).collect();
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let lines = base.rows.iter().filter_map(|row| {
         let [median, ..] = row.spread()?;
         let change = |other: &Results| {
             let beside = other.rows.iter().find(|r| r.row == row.row).and_then(ResultsRow::spread);
             beside.map_or("-".into(), |[other, ..]| format!("{:+.2} %", (other / median - 1.0) * 100.0))
         };
-        let mut line = vec![row.row.clone(), format!("{median:.1}")];
+        let mut line = vec![row.row.clone(), row.unit.clone(), format!("{median:.1}")];
         line.extend(others.iter().map(change));
         Some(line)
     });
-    let times_heads = heads(" ns/op");
-    output.table(
-        &std::iter::once("ROW").chain(times_heads.iter().map(String::as_str)).collect::<Vec<_>>(),
-        lines,
-    );
-    counters::changes(times, &heads("").iter().map(String::as_str).collect::<Vec<_>>(), output);
+    output.table(&["ROW", "UNIT"].into_iter().chain(heads.iter().copied()).collect::<Vec<_>>(), lines);
+    counters::changes(times, &heads, output);
+    cpu_time(times, output);
+}
+
+/// Whose CPU time a row's was, where the machine knows.
+fn cpu_time(times: &[Results], output: &Output) {
+    let share = |share: f64| format!("{:.1} %", 100.0 * share);
+    let lines = times.iter().flat_map(|results| results.rows.iter().map(move |row| (results, row)));
+    let lines: Vec<Vec<String>> = lines
+        .filter_map(|(results, row)| {
+            let all = CpuTime::sum(&row.cpu);
+            let mut line = vec![row.row.clone(), label(results).to_owned(), format!("{:.1}", all.seconds)];
+            line.push(share(all.total() / all.seconds));
+            line.extend(all.shares()?.map(share));
+            Some(line)
+        })
+        .collect();
+    if lines.is_empty() {
+        return;
+    }
+    let entry =
+        times.iter().find_map(|results| results.entry.as_deref()).unwrap_or("a way that it did not say");
+    output.note(&format!(
+        "\nCPU time while a row ran, all boots together (sampled by the host's tick); the guest's programs enter the kernel by {entry}:"
+    ));
+    let heads = [
+        "ROW",
+        "KERNEL",
+        "#SECONDS",
+        "#ON THE CPU",
+        "#GUEST KERNEL",
+        "#PROGRAMS",
+        "#HOST FOR KERNEL",
+        "#HOST FOR PROGRAMS",
+    ];
+    output.table(&heads, lines);
 }
 
 fn label(results: &Results) -> &str {

@@ -32,12 +32,17 @@ pub(super) fn measured(
 ) -> Result<Vec<Measured>> {
     let figures = outputs::judge(workload, "measured", guest_files)?;
     let mut measured = Vec::new();
+    let mut done: BTreeMap<&str, u32> = BTreeMap::new();
     for (number, step) in (1..).zip(&workload.measured.steps) {
         if let Some(region) = &step.region {
-            let of_step = figures.iter().find(|figures| &figures.step == region);
-            measured.extend(of_step.and_then(|figures| figures.figures.first()).map(|figure| Measured {
+            // A step that is there several times is as many iterations.
+            let seen = done.entry(region).or_default();
+            let mut of_step = figures.iter().filter(|figures| &figures.step == region).skip(*seen as usize);
+            let (iteration, figures) = (*seen, of_step.next());
+            *seen += 1;
+            measured.extend(figures.and_then(|figures| figures.figures.first()).map(|figure| Measured {
                 row: region.clone(),
-                iteration: 0,
+                iteration,
                 unit: Unit::Metric { unit: figure.unit.clone(), better: figure.better },
                 value: figure.value,
                 counters: BTreeMap::new(),
@@ -74,6 +79,23 @@ fn parse(text: &str) -> Result<Vec<Line>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_that_is_repeated_is_an_iteration_each_time() {
+        let workload = "[[training.step]]\ncommand = [\"rr\"]\n[[measured.step]]\nregion = \"get\"\ncommand = [\"ab\"]\n\
+            metrics = [{ name = \"rps\", regex = \"second: (.*)\", unit = \"1/s\", better = \"higher\" }]\n";
+        let mut workload = Workload::parse(workload, Path::new("x.toml")).unwrap();
+        let step = workload.measured.steps[0].clone();
+        workload.measured.steps = vec![step; 3];
+        let dir = tempfile::tempdir().unwrap();
+        for (number, rate) in [(1, 10), (2, 30), (3, 20)] {
+            fs::write(dir.path().join(format!("measured-{number}-ab.log")), format!("second: {rate}\n"))
+                .unwrap();
+        }
+        let all = measured(&workload, None, dir.path()).unwrap();
+        let values: Vec<_> = all.iter().map(|m| (m.row.as_str(), m.iteration, m.value)).collect();
+        assert_eq!(values, [("get", 0, 10.0), ("get", 1, 30.0), ("get", 2, 20.0)]);
+    }
 
     #[test]
     fn what_is_no_time_is_no_number() {

@@ -3,6 +3,7 @@
 //! [`select`] chooses rows, a machine's `check` says up front which of them cannot run there, and its `run` gives the
 //! [`Results`](kerntune_stats::Results) of the others. [`timed::timed`] has several kernels take turns. Nothing that went wrong becomes a number.
 
+mod cpu;
 pub mod emulator;
 mod error;
 pub mod host;
@@ -118,7 +119,14 @@ fn lacks(row: &SuiteRow, config: &str) -> Option<String> {
 /// A row without values yet, in its own unit.
 fn empty_row(suite: &str, row: &SuiteRow) -> ResultsRow {
     let (better, unit) = (better(&row.unit), row.unit.name().into());
-    ResultsRow { suite: suite.into(), row: row.name.clone(), unit, better, values: Vec::new() }
+    ResultsRow {
+        suite: suite.into(),
+        row: row.name.clone(),
+        unit,
+        better,
+        values: Vec::new(),
+        cpu: Vec::new(),
+    }
 }
 
 /// An empty directory for a run of `what`, to be removed when it was read. One that failed stays for a look; those of processes
@@ -164,6 +172,16 @@ fn uname(console: &Path) -> (String, String) {
     let release = rest.split(' ').next().unwrap_or_default();
     let version = rest.find(" #").map(|at| rest[at..].trim()).unwrap_or_default();
     (release.into(), version.into())
+}
+
+/// By which way the programs of a guest for User-Mode Linux enter the kernel, as the kernel says on its console; none of others.
+fn entry(console: &Path) -> Option<String> {
+    let text = fs::read_to_string(console).ok()?;
+    let ways = [
+        ("Checking that seccomp filters can be installed...OK", "seccomp"),
+        ("Checking that ptrace can change system call numbers...OK", "ptrace"),
+    ];
+    ways.into_iter().find(|(words, _)| text.contains(words)).map(|(_, way)| way.to_owned())
 }
 
 /// An error if nothing is left.

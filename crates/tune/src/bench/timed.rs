@@ -8,7 +8,7 @@
 //! Times are written after each boot: the same request goes on from there.
 
 use super::measured::{measured, Measured};
-use super::{better, common, directory, empty_row, fitting, lines, uname, Selected};
+use super::{better, common, cpu, directory, empty_row, entry, fitting, lines, uname, Selected};
 use crate::{Error, Result, Session};
 use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
@@ -34,7 +34,7 @@ pub const KVM: &str = "kvm";
 pub struct Effort<'a> {
     /// How often each kernel is booted.
     pub boots: u32,
-    /// How often a row is timed in each boot; 1 but for batched suites.
+    /// How often a row is timed in each boot; 1 but for batched suites and servers under load.
     pub iterations: u32,
     /// How much of its work a row does in each iteration.
     pub scale: f64,
@@ -50,13 +50,13 @@ impl<'a> Effort<'a> {
     /// [`bench::Error`](super::Error) for more than one iteration, or another scale, of programs that take none.
     pub fn of(workload: &Workload, boots: u32, iterations: Option<u32>, scale: Option<f64>) -> Result<Self> {
         let suite = Suite::of(workload.clone());
-        let (batched, scalable) = match &suite {
-            Some(suite) => (suite.is_batched(), suite.is_scalable()),
+        let (batched, scalable, load) = match &suite {
+            Some(suite) => (suite.is_batched(), suite.is_scalable(), suite.is_load()),
             // Programs that are not ours find both in their environment.
-            None => (true, true),
+            None => (true, true, false),
         };
         let name = || workload.name.clone();
-        if !batched && iterations.is_some_and(|iterations| iterations > 1) {
+        if !batched && !load && iterations.is_some_and(|iterations| iterations > 1) {
             return Err(super::Error::NotRepeated { suite: name() }.into());
         }
         if !scalable && scale.is_some_and(|scale| scale != 1.0) {
@@ -116,11 +116,14 @@ pub fn machine(kernels: &[Kernel], cpu: Option<u32>) -> Result<Box<dyn Machine>>
 /// Why rows of a suite have no time where kernels of this architecture are timed.
 pub fn unfit(arch: Arch, suite: &Suite) -> Option<&'static str> {
     match arch {
-        Arch::Um if !suite.is_batched() => Some(
-            "a system call takes microseconds there, so that only batched rows say something of the kernel",
+        Arch::Um if suite.workload.disk.is_some() => {
+            Some("it wants a disk of its own (`disk`), which User-Mode Linux does not have")
+        }
+        Arch::Um if suite.is_batched() => None,
+        Arch::Um if !suite.is_load() => Some(
+            "a system call takes microseconds there, so that of our programs only batched rows say something of the kernel",
         ),
-        Arch::Um => None,
-        Arch::X86_64 => suite.untimed(),
+        Arch::Um | Arch::X86_64 => suite.untimed(),
     }
 }
 
@@ -173,6 +176,16 @@ fn configured(workload: &Workload, effort: Effort) -> Workload {
         Some(suite) if !suite.is_batched() && suite.is_scalable() => {
             suite.restricted(&suite.rows.iter().collect::<Vec<_>>(), effort.scale)
         }
+        Some(suite) if suite.is_load() => {
+            // They take turns, so that what grows slower in a boot meets all of them alike.
+            let mut workload = workload.clone();
+            let steps = std::mem::take(&mut workload.measured.steps);
+            let all = std::iter::repeat_n(steps, effort.iterations as usize);
+            workload.measured.steps = all.flatten().collect();
+            workload.time_limit_seconds =
+                workload.time_limit_seconds.saturating_mul(effort.iterations.into());
+            workload
+        }
         _ => workload.clone(),
     };
     workload.env.insert("KT_SCALE".into(), effort.scale.to_string());
@@ -215,6 +228,7 @@ fn add(results: &mut Results, suite: &str, boot: u32, measured: Vec<Measured>) {
                 unit: unit.name().into(),
                 better: better(&unit),
                 values: Vec::new(),
+                cpu: Vec::new(),
             });
             results.rows.len() - 1
         });
@@ -317,9 +331,16 @@ impl<'a> Timing<'a> {
     fn boot(&self, kernel: &Kernel, boot: u32, results: &mut Results) -> Result<()> {
         let (measured, outcome) = self.boot_once(kernel)?;
         if results.kernel.release.is_empty() {
-            (results.kernel.release, results.kernel.version) = uname(&outcome.directory.join("console.log"));
+            let console = outcome.directory.join("console.log");
+            (results.kernel.release, results.kernel.version) = uname(&console);
+            results.entry = entry(&console);
         }
-        add(results, &self.workload.name, boot, measured);
+        let suite = &self.workload.name;
+        add(results, suite, boot, measured);
+        for (name, time) in cpu::of_steps(&self.workload, "measured", boot, &outcome.spent) {
+            let row = results.rows.iter_mut().find(|row| (&row.suite, &row.row) == (suite, &name));
+            row.into_iter().for_each(|row| row.cpu.push(time));
+        }
         Ok(fs::remove_dir_all(&outcome.directory).at("remove", &outcome.directory)?)
     }
 
@@ -441,6 +462,7 @@ mod tests {
         assert_eq!(usual("batched"), (3, 5, 4.0));
         assert_eq!(usual("kbx"), (3, 1, 10.0));
         assert_eq!(usual("redis"), (3, 1, 1.0));
+        assert_eq!(of("redis", Some(3), None).unwrap().iterations, 3);
         assert!(of("kbx", Some(2), None).unwrap_err().to_string().contains("--iterations"));
         assert!(of("redis", None, Some(2.0)).unwrap_err().to_string().contains("--scale"));
         of("redis", Some(1), Some(1.0)).unwrap();
@@ -453,5 +475,9 @@ mod tests {
         assert!(!scaled("batched").measured.steps[0].command.contains(&"--scale".to_string()));
         assert_eq!(scaled("batched").env["KT_SCALE"], "3");
         assert_eq!(scaled("kbx").env["KT_COUNTERS"], "cycles");
+        let effort = Effort { boots: 1, iterations: 2, scale: 1.0, counters: &[] };
+        let redis = configured(&Workload::find("redis", &[]).unwrap(), effort);
+        let rows: Vec<_> = redis.measured.steps.iter().filter_map(|step| step.region.as_deref()).collect();
+        assert_eq!(rows, ["redis_set", "redis_get", "redis_set", "redis_get"]);
     }
 }

@@ -1,0 +1,73 @@
+//! Where the CPU time went while a row ran.
+
+use serde::{Deserialize, Serialize};
+
+/// Seconds of the host's CPUs that a guest took in one boot while a row ran, all iterations together. Only machines whose guest
+/// is processes of the host have them. How the host divides a process's time into user and system is sampled by its tick.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// Number of the build.
+    pub build: u32,
+    /// Number of its boot.
+    pub boot: u32,
+    /// On the clock, from the beginning of the row's step to the beginning of what came next.
+    pub seconds: f64,
+    /// Code of the guest's kernel.
+    pub kernel: f64,
+    /// Code of the guest's programs.
+    pub programs: f64,
+    /// The host's kernel at work for the guest's kernel.
+    pub host_for_kernel: f64,
+    /// The host's kernel at work for the guest's programs.
+    pub host_for_programs: f64,
+}
+
+impl CpuTime {
+    /// What all of them took.
+    pub fn sum(times: &[CpuTime]) -> Self {
+        times.iter().fold(Self::default(), |sum, time| Self {
+            seconds: sum.seconds + time.seconds,
+            kernel: sum.kernel + time.kernel,
+            programs: sum.programs + time.programs,
+            host_for_kernel: sum.host_for_kernel + time.host_for_kernel,
+            host_for_programs: sum.host_for_programs + time.host_for_programs,
+            ..sum
+        })
+    }
+
+    /// CPU time of the guest, all parts.
+    pub fn total(&self) -> f64 {
+        self.kernel + self.programs + self.host_for_kernel + self.host_for_programs
+    }
+
+    /// The parts as shares of their sum: the guest's kernel, its programs, the host for the kernel, the host for programs. None if
+    /// nothing was taken.
+    pub fn shares(&self) -> Option<[f64; 4]> {
+        let total = self.total();
+        let parts = [self.kernel, self.programs, self.host_for_kernel, self.host_for_programs];
+        (total > 0.0).then(|| parts.map(|part| part / total))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_those_of_all_boots_together() {
+        let time = CpuTime {
+            boot: 3,
+            seconds: 4.0,
+            kernel: 1.0,
+            programs: 0.5,
+            host_for_kernel: 0.25,
+            host_for_programs: 0.25,
+            ..CpuTime::default()
+        };
+        let sum = CpuTime::sum(&[time, CpuTime { kernel: 3.0, ..time }]);
+        assert_eq!((sum.seconds, sum.total()), (8.0, 6.0));
+        assert_eq!(time.shares(), Some([0.5, 0.25, 0.125, 0.125]));
+        assert_eq!(sum.shares().map(|shares| shares[0]), Some(4.0 / 6.0));
+        assert_eq!(CpuTime::default().shares(), None);
+    }
+}

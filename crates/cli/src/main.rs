@@ -66,6 +66,7 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {
         Command::Import(format) => format.run(global, output),
         Command::Tags(options) => commands::tags::run(options, output),
         Command::Package(options) => commands::package::run(global, options, output),
+        Command::Prove(options) => commands::prove::run(global, options, output),
         Command::Paper(options) => commands::paper::run(global, options, output),
         Command::Optimize(options) => commands::optimize::run(global, options, output),
         Command::Explain(options) => commands::explain::run(global, options, output),

@@ -169,6 +169,68 @@ fn a_planted_regression_of_one_per_cent_is_found_where_it_is() {
     }
 }
 
+/// A proof's bundle has all that a repetition needs, and says whether that came out the same.
+#[test]
+fn a_proof_is_repeated_from_its_bundle() {
+    let (base, tuned) = (base_kernel(), support::planted_kernel());
+    let directory = tempfile::tempdir().unwrap();
+    let text = "[[measured.step]]\ncommand = [\"rr\", \"--only\", \"tcp_rr,stat\", \"--scale\", \"0.2\"]\n";
+    let workload = support::workload(&directory, text);
+    let place = |name: &str| directory.path().join(name).display().to_string();
+    let prove = |output: &str| {
+        let place = place(output);
+        let asked = [
+            "prove",
+            &base,
+            &tuned,
+            "--workload",
+            &workload,
+            "--machine",
+            "emulator",
+            "--runs",
+            "2",
+            "--json",
+        ];
+        [&asked[..], &["-o", &place]].concat().iter().map(|word| word.to_string()).collect::<Vec<_>>()
+    };
+    let proof = json(prove("proof"));
+    assert_eq!((&proof["schema"], &proof["machine"]), (&"kerntune-proof/1".into(), &"emulator".into()));
+    assert_eq!((&proof["timed"], &proof["exact"]["runs"]), (&Value::Null, &2.into()));
+    let paragraph = proof["paragraph"].as_str().unwrap();
+    assert!(paragraph.contains("Whole path") && paragraph.contains("not time"), "{paragraph}");
+    let repeat = || {
+        Command::new(place("proof/repeat.sh"))
+            .arg(place("again"))
+            .env("KERNTUNE", env!("CARGO_BIN_EXE_kerntune"))
+            .env("KERNTUNE_DIR", support::work_dir())
+            .output()
+            .unwrap()
+    };
+    let again = repeat();
+    let said = String::from_utf8_lossy(&again.stdout);
+    assert!(again.status.success() && said.contains("every exact figure is the same"), "{again:?}");
+    // Figures that are not what was found here.
+    let exact = place("proof/results/exact.json");
+    fs::write(&exact, fs::read_to_string(&exact).unwrap().replacen("\"base\": ", "\"base\": 1", 2)).unwrap();
+    let again = repeat();
+    assert!(
+        String::from_utf8_lossy(&again.stderr).contains("exact figures differ") && !again.status.success()
+    );
+    // A kernel that is not what was measured; a directory that is somebody else's.
+    let image = place("proof/tuned/bzImage");
+    let mut bytes = fs::read(&image).unwrap();
+    bytes[4096] ^= 1;
+    fs::write(&image, bytes).unwrap();
+    let again = repeat();
+    assert!(
+        !again.status.success() && String::from_utf8_lossy(&again.stderr).contains("bzImage"),
+        "{again:?}"
+    );
+    fs::create_dir(place("mine")).unwrap();
+    fs::write(place("mine/file"), "").unwrap();
+    fails(&mut kerntune(prove("mine")), 2, &["is not empty"]);
+}
+
 #[test]
 fn the_host_runs_rows_under_the_kernel_that_is_booted() {
     let directory = tempfile::tempdir().unwrap();

@@ -65,6 +65,7 @@ impl Workload {
             network_cards: 0,
             append: String::new(),
             disk: None,
+            seed: crate::workload::SEED,
             proc: false,
         };
         workload.measured = one_step(command);

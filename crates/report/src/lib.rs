@@ -6,6 +6,7 @@
 //! - [`mod@bench`]: timed results of two kernels against each other, text (its JSON is
 //!   [`kerntune_stats::Comparison::to_json`]).
 //! - [`paper`]: a paper's tables with ours beside them; text ([`markdown`] for a repository's documentation).
+//! - [`prove`]: what a proof comes to, a paragraph.
 //! - [`study`]: the same of a paper that changes its kernel by hand; text, Markdown, HTML.
 //! - [`survey`]: what becomes of the findings of a paper that looks at a kernel; text, Markdown, HTML.
 //! - [`path`]: what ran when, call by call (McRae's Figure 4), text and JSON.
@@ -55,6 +56,7 @@ pub mod paper;
 pub mod path;
 pub mod path_length;
 pub mod prediction;
+pub mod prove;
 pub mod reports;
 mod sampled;
 pub mod study;

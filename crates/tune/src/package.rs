@@ -29,7 +29,7 @@ pub fn verify(
 }
 
 /// The profile that was compiled into `kernel`, where it is still there.
-fn profile_of(work: &WorkDir, kernel: &Kernel) -> Result<Option<ProfileFiles>> {
+pub fn profile_of(work: &WorkDir, kernel: &Kernel) -> Result<Option<ProfileFiles>> {
     let Some(id) = &kernel.manifest.profile_id else {
         return Ok(None);
     };

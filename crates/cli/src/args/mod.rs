@@ -9,6 +9,7 @@ mod counters;
 mod live;
 mod package;
 mod paper;
+mod prove;
 mod record;
 mod store;
 mod tags;
@@ -27,6 +28,7 @@ pub use counters::Counters;
 pub use live::{Dump, Live, Watch};
 pub use package::Package;
 pub use paper::Paper;
+pub use prove::{On, Prove};
 pub use record::{RecordDetail, TagPlace};
 pub use store::{Check, Gc};
 pub use tags::Tags;
@@ -101,6 +103,9 @@ pub enum Command {
     Bench(Bench),
     /// Time kernels against each other, boot by boot in turn
     Time(Time),
+    /// Prove what a kernel gains, on the best machine that is here: a paragraph, a table, and a bundle that repeats it elsewhere
+    /// (docs/prove.md)
+    Prove(Prove),
     /// Make a Debian package of a kernel: the image that was measured, its modules, and its profile
     Package(Package),
     /// Repeat a paper's experiment on today's kernel and print its tables with ours beside them
@@ -312,6 +317,11 @@ impl Model {
         } else {
             model::find(name)
         }
+    }
+
+    /// As it was typed, after a blank; nothing if it was not.
+    pub fn words(&self) -> String {
+        self.model.as_ref().map_or(String::new(), |name| format!(" --model '{name}'"))
     }
 
     /// Whether somebody named one.

@@ -17,6 +17,7 @@ pub mod optimize;
 pub mod package;
 pub mod paper;
 pub mod profile;
+pub mod prove;
 pub mod record;
 pub mod store;
 pub mod tags;

@@ -77,7 +77,7 @@ fn is_allowed(cpu: u32) -> bool {
 }
 
 /// What a look at the intervals found.
-fn seen(decision: Decision) -> String {
+pub(super) fn seen(decision: Decision) -> String {
     let widest = |Look { width, units, .. }: Look| {
         format!("after {units} boots the widest interval is {:.2} % from end to end", 100.0 * width)
     };

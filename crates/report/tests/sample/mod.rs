@@ -141,8 +141,11 @@ pub fn whole_with_layouts() -> Comparison {
     let orders = [44_000, 39_000, 41_500, 47_000, 42_200].map(|l1i| run(2_000_000, l1i, 9_000 + l1i / 100));
     let ids = (1..=orders.len()).map(|at| format!("{at:016x}")).collect();
     comparison.layouts = Some(Layouts::new(&comparison, &orders, ids, 1, labels().costs.as_ref()));
-    let of_models = ["skylake", "skylake+next-line"]
-        .map(|model| Comparison { model: model.into(), ..comparison.clone() });
+    let of_models = ["skylake", "skylake+next-line"].map(|model| {
+        let mut of_model = comparison.clone();
+        of_model.model = model.into();
+        of_model
+    });
     comparison.models = Some(Models::new(&of_models));
     comparison
 }

@@ -1,0 +1,150 @@
+//! What somebody else needs to repeat a proof: kernels, profile, workload, results, and a script.
+
+use crate::args::Prove;
+use crate::exit::Failure;
+use kerntune_guest::{Manifest, SHIPPED};
+use kerntune_kernel::Kernel;
+use kerntune_tune::package::profile_of;
+use kerntune_work::{write_atomic, write_json, IoContext, WorkDir};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The directory of figures in a bundle.
+pub(super) const RESULTS: &str = "results";
+/// What tells a bundle from any other directory.
+const MARK: &str = "repeat.sh";
+/// What the guest was packed from.
+const GUEST: &str = "guest.json";
+
+/// What goes into a bundle.
+pub(super) struct Bundle<'a> {
+    pub work: &'a WorkDir,
+    pub directory: &'a Path,
+    pub kernels: [&'a Kernel; 2],
+    /// As it was asked for: a name or a file.
+    pub workload: &'a str,
+    pub name: &'a str,
+    pub machine: &'static str,
+    pub image: Manifest,
+    pub options: &'a Prove,
+}
+
+impl Bundle<'_> {
+    /// Whether a directory was made by us, finished or not.
+    pub fn is_one(directory: &Path) -> bool {
+        directory.join(MARK).is_file() || directory.join(RESULTS).is_dir()
+    }
+
+    /// Writes all but the results, which are there.
+    pub fn write(&self, paragraph: &str, tables: &str, timed: bool, exact: bool) -> Result<(), Failure> {
+        let [base, tuned] = self.kernels;
+        for (kernel, name) in [(base, "base"), (tuned, "tuned")] {
+            let to = self.directory.join(name);
+            // Of a repetition from the bundle itself the kernel is there.
+            if fs::canonicalize(&to).ok() != fs::canonicalize(&kernel.dir).ok() || !to.is_dir() {
+                copy(&kernel.dir, &to)?;
+            }
+        }
+        if let Some(profile) = profile_of(self.work, tuned)? {
+            copy(&profile.dir, &self.directory.join("profile"))?;
+        }
+        let workload = self.directory.join(format!("{}.toml", self.name));
+        let text = match SHIPPED.iter().find(|(name, _)| *name == self.workload) {
+            Some((_, text)) if !Path::new("workloads").join(format!("{}.toml", self.workload)).is_file() => {
+                (*text).to_owned()
+            }
+            _ => {
+                let file = match self.workload.ends_with(".toml") || self.workload.contains('/') {
+                    true => PathBuf::from(self.workload),
+                    false => Path::new("workloads").join(format!("{}.toml", self.workload)),
+                };
+                fs::read_to_string(&file).at("read", &file)?
+            }
+        };
+        write_atomic(&workload, text.as_bytes())?;
+        write_json(&self.directory.join(RESULTS).join(GUEST), &self.image)?;
+        write_atomic(&self.directory.join("README.md"), self.readme(paragraph, tables).as_bytes())?;
+        let script = self.directory.join(MARK);
+        write_atomic(&script, self.script(timed, exact).as_bytes())?;
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).at("mark as a program", &script)?;
+        Ok(())
+    }
+
+    fn readme(&self, paragraph: &str, tables: &str) -> String {
+        let [base, tuned] = self.kernels.map(|kernel| &kernel.manifest);
+        let recipe = tuned.recipe.as_deref().unwrap_or("none");
+        format!(
+            "# {tuned_label} against {base_label}, running {name}\n\n{paragraph}\n\n```text\n{tables}\n```\n\n\
+             | | base | tuned |\n|---|---|---|\n| kernel | {base_label} ({base_id}) | {tuned_label} ({tuned_id}) |\n\
+             | version | {} | {} |\n| compiler | {} | {} |\n| recipe | none | {recipe} |\n| guest | {image} | {image} |\n\n\
+             `./repeat.sh DIR` does it again and writes DIR, a directory like this one. It needs kerntune {version} and the packages \
+             whose programs the workload runs. Figures of the emulator are then the same to the instruction if the guest is, which \
+             `results/guest.json` tells; times are joined with these and judged together. `profile/` is what the tuned kernel was made \
+             from.\n",
+            base.version,
+            tuned.version,
+            base.compiler.version,
+            tuned.compiler.version,
+            name = self.name,
+            base_label = base.label,
+            tuned_label = tuned.label,
+            base_id = base.id,
+            tuned_id = tuned.id,
+            image = self.image.id,
+            version = env!("CARGO_PKG_VERSION"),
+        )
+    }
+
+    fn script(&self, timed: bool, exact: bool) -> String {
+        let [base, tuned] = self.kernels.map(|kernel| &kernel.manifest.label);
+        let Prove { until_width, budget, runs, .. } = self.options;
+        let machine = self.machine;
+        let mut text = format!(
+            "#!/bin/bash\n\
+             # Repeats what README.md says, with the kernels of this directory: ./repeat.sh DIR\n\
+             # KERNTUNE is the program (kerntune in the PATH).\n\
+             set -euo pipefail\n\
+             here=$(cd \"$(dirname \"$0\")\" && pwd)\n\
+             out=${{1:?usage: repeat.sh DIR}}\n\
+             kerntune=${{KERNTUNE:-kerntune}}\n\
+             status=0\n\
+             \"$kerntune\" prove \"$here/base\" \"$here/tuned\" --workload \"$here/{name}.toml\" --machine {machine} \\\n    \
+             --until-width {width}% --budget {budget} --runs {runs}{model} --output \"$out\"\n",
+            name = self.name,
+            width = until_width * 100.0,
+            model = self.options.model.words(),
+        );
+        text += "guest() { sed -n 's/^  \"id\": \"\\(.*\\)\",$/\\1/p' \"$1/results/guest.json\"; }\n\
+                 if [[ $(guest \"$here\") != $(guest \"$out\") ]]; then\n    \
+                 echo 'repeat: the programs of the guest are not the same here (results/guest.json): exact figures differ, too' >&2\n    \
+                 status=1\nfi\n";
+        if exact {
+            text += "if cmp -s \"$here/results/exact.json\" \"$out/results/exact.json\"; then\n    \
+                     echo 'repeat: every exact figure is the same'\n\
+                     else\n    echo 'repeat: exact figures differ: results/exact.json of both directories' >&2\n    status=1\nfi\n";
+        }
+        if timed {
+            text += &format!(
+                "echo 'repeat: both together:'\n\
+                 \"$kerntune\" bench compare \"$here/results/{base}.json\" \"$here/results/{tuned}.json\" --aa \"$here/results/{base}-again.json\" \\\n    \
+                 --base \"$out/results/{base}.json\" --tuned \"$out/results/{tuned}.json\" --aa \"$out/results/{base}-again.json\"\n"
+            );
+        }
+        text + "exit \"$status\"\n"
+    }
+}
+
+/// Copies a directory of plain files.
+fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(to).at("create", to)?;
+    for entry in fs::read_dir(from).at("list", from)? {
+        let path = entry.at("list", from)?.path();
+        let target = to.join(path.file_name().unwrap_or_default());
+        match path.is_dir() {
+            true => copy(&path, &target)?,
+            false => fs::copy(&path, &target).map(drop).at("copy", &path)?,
+        }
+    }
+    Ok(())
+}

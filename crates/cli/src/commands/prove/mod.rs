@@ -1,0 +1,252 @@
+//! `kerntune prove`: two kernels on the best machine that is here, in one paragraph and a table, with all that somebody else needs
+//! to repeat it.
+
+mod bundle;
+
+use super::{work, workload};
+use crate::args::{Cpus, Global, On, Prove};
+use crate::exit::{Exit, Failure};
+use crate::files::output_directory;
+use crate::output::Output;
+use bundle::{Bundle, RESULTS};
+use kerntune_guest::{Suite, Workload};
+use kerntune_kernel::{Arch, Kernel};
+use kerntune_report::{bench, comparison, prove as words, Style};
+use kerntune_stats::{Comparison, Options, Set};
+use kerntune_tune::bench::timed::{machine, timed, unfit, Effort, TimedRequest, Until, KVM, UML};
+use kerntune_tune::compare::{self, compare};
+use kerntune_tune::Session;
+use kerntune_work::{write_json, IoContext};
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// Boots of each kernel, if intervals do not become narrow before.
+const MOST_BOOTS: u32 = 1000;
+
+/// What was found, as `--json` shows it.
+#[derive(Serialize)]
+struct Proved {
+    schema: &'static str,
+    machine: &'static str,
+    /// Why not by a better one; empty if there is none.
+    why: String,
+    paragraph: String,
+    bundle: String,
+    timed: Option<Comparison>,
+    exact: Option<kerntune_compare::Comparison>,
+}
+
+pub fn run(global: &Global, options: &Prove, output: &Output) -> Result<Exit, Failure> {
+    let work = work(global)?;
+    let workload = workload(&options.workload, &Cpus::default())?;
+    let [base, tuned] = [&options.base, &options.tuned].map(|name| kerntune_kernel::find(&work, name));
+    let (base, tuned) = (base?, tuned?);
+    if base.manifest.id == tuned.manifest.id {
+        return Err(Failure::usage(format!("{} is both kernels: there is nothing to prove", options.base)));
+    }
+    output_directory("--output", &options.output)?;
+    if fs::read_dir(&options.output).at("list", &options.output)?.next().is_some()
+        && !Bundle::is_one(&options.output)
+    {
+        return Err(Failure::usage(format!(
+            "--output: {} is not empty, and nothing that `kerntune prove` made; name a new directory",
+            options.output.display()
+        )));
+    }
+    let results = options.output.join(RESULTS);
+    fs::create_dir_all(&results).at("create", &results)?;
+    let (machine, why) = choose(global, &[&base, &tuned], &workload, options.machine)?;
+    let session = Session::on(base.manifest.arch, &work, output.progress())?;
+
+    let timed = match machine {
+        EMULATOR => None,
+        _ => Some(by_the_clock(&session, [&base, &tuned], &workload, options, &results, output)?),
+    };
+    let exact = match base.manifest.arch {
+        Arch::X86_64 => Some(exactly(&session, [&base, &tuned], &workload, options, &results)?),
+        Arch::Um => None,
+    };
+    let mut paragraph: Vec<String> = Vec::new();
+    paragraph.extend(timed.as_ref().map(words::timed));
+    paragraph.extend(exact.as_ref().map(words::exact));
+    paragraph.push(words::not_said(machine).into());
+    if !why.is_empty() {
+        paragraph.push(format!("It is not by the clock here: {why}."));
+    }
+    let paragraph = paragraph.join(" ");
+    let tables = |style: Style| {
+        let timed = timed.iter().map(|timed| bench::table(timed, style));
+        timed.chain(exact.iter().map(|exact| comparison::table(exact, style))).collect::<Vec<_>>().join("\n")
+    };
+    let bundle = Bundle {
+        work: &work,
+        directory: &options.output,
+        kernels: [&base, &tuned],
+        workload: &options.workload,
+        name: &workload.name,
+        machine,
+        image: session.image(&workload)?.manifest,
+        options,
+    };
+    bundle.write(&paragraph, &tables(Style::PLAIN), timed.is_some(), exact.is_some())?;
+    if options.format.json {
+        output.json(&Proved {
+            schema: "kerntune-proof/1",
+            machine,
+            why,
+            paragraph,
+            bundle: options.output.display().to_string(),
+            timed,
+            exact,
+        });
+        return Ok(Exit::Ok);
+    }
+    output.print(&format!("{}\n\n{}", filled(&paragraph), tables(output.style())));
+    let again = options.output.join("repeat.sh");
+    output.note(&format!("\n`{} DIR` repeats it, here or on another machine with kerntune", again.display()));
+    Ok(Exit::Ok)
+}
+
+const EMULATOR: &str = kerntune_tune::record::MACHINE;
+
+/// The best machine that is here, and why it is not a better one.
+fn choose(
+    global: &Global,
+    kernels: &[&Kernel; 2],
+    workload: &Workload,
+    asked: On,
+) -> Result<(&'static str, String), Failure> {
+    let arch = kernels[0].manifest.arch;
+    if let Some(other) = kernels.iter().find(|kernel| kernel.manifest.arch != arch) {
+        return Err(Failure::usage(format!(
+            "{} is for another architecture than {}: both must run on one machine",
+            other.manifest.label, kernels[0].manifest.label
+        )));
+    }
+    let by_clock = match arch {
+        Arch::Um => UML,
+        Arch::X86_64 => KVM,
+    };
+    let no = |what: &str| Failure::usage(format!("--machine: {what}"));
+    match (asked, arch) {
+        (On::Emulator, Arch::X86_64) => return Ok((EMULATOR, String::new())),
+        (On::Emulator | On::Kvm, Arch::Um) => {
+            return Err(no("these kernels were built for User-Mode Linux, and run on uml alone"));
+        }
+        (On::Uml, Arch::X86_64) => {
+            return Err(no("these kernels are for a PC; uml runs those that are built with --arch um"));
+        }
+        _ => {}
+    }
+    let reason = Suite::of(workload.clone()).and_then(|suite| unfit(arch, &suite)).map(str::to_owned);
+    let reason = match (reason, arch) {
+        (None, Arch::X86_64) => no_kvm(global, kernels[0]),
+        (reason, _) => reason,
+    };
+    match (reason, asked) {
+        (None, _) => Ok((by_clock, String::new())),
+        (Some(reason), On::Auto) if arch == Arch::X86_64 => Ok((EMULATOR, reason)),
+        (Some(reason), _) => {
+            Err(Failure::usage(format!("{by_clock} cannot time {}: {reason}", workload.name)))
+        }
+    }
+}
+
+/// Why kernels cannot be timed in a virtual machine here.
+fn no_kvm(global: &Global, kernel: &Kernel) -> Option<String> {
+    let report = kerntune_doctor::examine(&kerntune_doctor::Options {
+        recorder: kerntune_machine::find_recorder().ok(),
+        kernel: Some(kernel.image()),
+        uml: None,
+        work_dir: global.dir.clone(),
+    });
+    let kvm = kerntune_doctor::Ability::Kvm;
+    if report.ready_for.contains(&kvm) {
+        return None;
+    }
+    let absent = report.not_available.iter().chain(&report.limited).find(|absent| absent.ability == kvm);
+    Some(absent.map_or("this machine has no KVM".into(), |absent| absent.because.clone()))
+}
+
+/// Boots in turn until the intervals are narrow.
+fn by_the_clock(
+    session: &Session,
+    kernels: [&Kernel; 2],
+    workload: &Workload,
+    options: &Prove,
+    results: &Path,
+    output: &Output,
+) -> Result<Comparison, Failure> {
+    let kernels = kernels.map(Clone::clone);
+    let machine = machine(&kernels, None)?;
+    let until = Until { width: options.until_width, budget: Some(Duration::from_secs(60 * options.budget)) };
+    let effort = Effort::of(workload, MOST_BOOTS, None, None)?;
+    let request =
+        TimedRequest { kernels: &kernels, workload, effort, until: Some(until), directory: results };
+    let told = |boot, _, label: &str| output.note(&format!("[{boot}] {label}"));
+    let times = timed(session, &*machine, &request, &told, &|decision| {
+        output.note(&super::time::seen(decision));
+    })?;
+    let sets = times.iter().map(|(path, results)| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Set::join(&[(name, results.clone())])
+    });
+    let sets: Vec<Set> = sets.collect::<Result<_, _>>()?;
+    let [base, tuned, again] = &sets[..] else {
+        return Err(Failure::usage("two kernels were to be timed, one of them twice"));
+    };
+    let comparison = Comparison::new(base, tuned, Some(again), &Options::default())?;
+    write_json(&results.join("timed.json"), &comparison)?;
+    Ok(comparison)
+}
+
+/// Counted in the emulator: kernel, user code, and the whole path.
+fn exactly(
+    session: &Session,
+    [base, tuned]: [&Kernel; 2],
+    workload: &Workload,
+    options: &Prove,
+    results: &Path,
+) -> Result<kerntune_compare::Comparison, Failure> {
+    let model = options.model.find(false)?;
+    let effort = compare::Effort { runs: options.runs, ..compare::Effort::default() };
+    let comparison = compare(session, base, tuned, workload, &model, effort)?.comparison;
+    let path = results.join("exact.json");
+    kerntune_work::write_atomic(&path, comparison.to_json().as_bytes())?;
+    Ok(comparison)
+}
+
+/// A paragraph in lines.
+fn filled(text: &str) -> String {
+    const WIDTH: usize = 100;
+    let mut out = String::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        let width = word.chars().count();
+        if column > 0 && column + 1 + width > WIDTH {
+            out.push('\n');
+            column = 0;
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += width;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paragraph_is_filled() {
+        let text = vec!["word"; 60].join(" ");
+        let lines = filled(&text);
+        assert!(lines.lines().all(|line| line.len() <= 100) && lines.lines().count() == 3);
+        assert_eq!(lines.replace('\n', " "), text);
+    }
+}

@@ -1,0 +1,141 @@
+//! What a proof comes to, in words: one paragraph that says what was shown, how sure it is, and what it does not say.
+
+use kerntune_compare::number;
+use kerntune_stats::{Comparison, Row, Verdict};
+
+/// Of times: how many rows are faster and slower, the most and the least of them with intervals, and how far the base kernel is from
+/// itself.
+pub fn timed(comparison: &Comparison) -> String {
+    let of = |verdict: Verdict| -> Vec<&Row> {
+        comparison.rows.iter().filter(|row| row.verdict == verdict).collect()
+    };
+    let faster = of(Verdict::Faster);
+    let slower = of(Verdict::Slower);
+    let rows = comparison.rows.len();
+    let mut out = format!(
+        "By the clock ({}): of {}, {} faster, {} slower, {} the same within {}, {} undecided.",
+        comparison.machine,
+        counted(rows, "row"),
+        faster.len(),
+        slower.len(),
+        of(Verdict::Equivalent).len(),
+        per_cent(comparison.options.min_effect * 100.0),
+        of(Verdict::Inconclusive).len(),
+    );
+    for (word, rows) in [("Faster", by_size(faster)), ("Slower", by_size(slower))] {
+        let (Some(most), Some(least)) = (rows.first(), rows.last()) else { continue };
+        out += &match rows.len() {
+            1 => format!(" {word}: {most}."),
+            _ => format!(" {word}: from {most} to {least}."),
+        };
+    }
+    let aa = comparison.rows.iter().filter_map(|row| row.aa.map(|aa| aa.change_percent.abs()));
+    if let Some(aa) = aa.max_by(f64::total_cmp) {
+        out += &format!(" The base kernel against itself (A/A) differs by up to {}.", per_cent(aa));
+    }
+    if let Some(fewest) = comparison.rows.iter().map(|row| row.units[0].min(row.units[1])).min() {
+        out += &format!(" {} of each kernel or more, in turn.", counted(fewest, "boot"));
+    }
+    out
+}
+
+/// Of counts: the whole path first, then the kernel's, as [`kerntune_compare::Verdict`] has them.
+pub fn exact(comparison: &kerntune_compare::Comparison) -> String {
+    let runs = match comparison.runs {
+        1 => String::new(),
+        runs => format!(", means of {runs} runs begun at as many moments"),
+    };
+    let sentences = kerntune_compare::Verdict::new(comparison).sentences().join(" ");
+    format!("Counted (emulator{runs}): {sentences}")
+}
+
+/// What a machine's figures do not say.
+pub fn not_said(machine: &str) -> &'static str {
+    match machine {
+        "kvm" => "Times are of a virtual machine: what the host adds is in both.",
+        "uml" => {
+            "Times are of User-Mode Linux: entry, interrupts, page tables and copies to and from programs are not those of a PC's kernel."
+        }
+        _ => {
+            "Instructions are not time, and misses are a model's: what a CPU makes of them a clock has to say. `kerntune package` makes a \
+             package of each kernel; booted in turn, `kerntune bench run --machine host` under each and `kerntune bench compare` say it."
+        }
+    }
+}
+
+/// The changes, the greatest first.
+fn by_size(mut rows: Vec<&Row>) -> Vec<String> {
+    rows.sort_by(|a, b| b.change_percent.abs().total_cmp(&a.change_percent.abs()));
+    rows.into_iter().map(change).collect()
+}
+
+fn change(row: &Row) -> String {
+    let high = row.high_percent.map_or("no upper end".into(), |high| number::change(high, 1));
+    format!(
+        "{} {} % ({} to {high})",
+        crate::printable(&row.row),
+        number::change(row.change_percent, 1),
+        number::change(row.low_percent, 1),
+    )
+}
+
+fn per_cent(value: f64) -> String {
+    format!("{} %", number::fixed(value, 1))
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kerntune_stats::{Better, Options, Results, ResultsRow, Set, Value, RESULTS_SCHEMA};
+
+    fn set(name: &str, times: [f64; 2]) -> Set {
+        let rows = ["tcp_rr", "stat"].into_iter().zip(times).map(|(row, time)| ResultsRow {
+            suite: "batched".into(),
+            row: row.into(),
+            unit: "ns/op".into(),
+            better: Better::Lower,
+            values: (0..8)
+                .map(|boot| Value { boot, value: time + f64::from(boot % 4), ..Value::default() })
+                .collect(),
+            cpu: Vec::new(),
+        });
+        let results = Results {
+            schema: RESULTS_SCHEMA.into(),
+            machine: "uml".into(),
+            rows: rows.collect(),
+            ..Results::default()
+        };
+        Set::join(&[(name.to_owned(), results)]).unwrap()
+    }
+
+    #[test]
+    fn a_paragraph_says_what_was_shown_and_how_sure_it_is() {
+        let (base, again) = (set("base", [1000.0, 500.0]), set("again", [1000.0, 500.0]));
+        let words = |tuned| {
+            let compared = Comparison::new(&base, &set("tuned", tuned), Some(&again), &Options::default());
+            timed(&compared.unwrap())
+        };
+        let faster = words([800.0, 500.0]);
+        for part in [
+            "of 2 rows, 1 faster, 0 slower, 1 the same within 1.0 %, 0 undecided.",
+            "Faster: tcp_rr -20.0 % (",
+            "8 boots of each",
+        ] {
+            assert!(faster.contains(part), "{faster}");
+        }
+        let slower = words([800.0, 600.0]);
+        assert!(
+            slower.contains("Slower: stat +19.9 % (") && slower.contains("(A/A) differs by up to 0.0 %"),
+            "{slower}"
+        );
+    }
+
+    #[test]
+    fn each_machine_says_what_it_leaves_out() {
+        assert!(not_said("uml").contains("User-Mode Linux") && not_said("emulator").contains("not time"));
+    }
+}

@@ -1,6 +1,6 @@
 //! Luck of layout: where a figure lies among those of the base kernel with its functions in random orders.
 
-use crate::{Comparison, Costs, Measurement, Metric, Row};
+use crate::Metric;
 use serde::{Deserialize, Serialize};
 
 /// The base kernel with its functions in random orders, beside the two kernels that are compared.
@@ -50,22 +50,6 @@ impl Layouts {
         Metric::WholeCycles,
     ];
 
-    /// Of a comparison's rows, and a measurement of each random order. Operations that one of them did not do have no rows.
-    pub fn new(
-        comparison: &Comparison,
-        runs: &[Measurement],
-        kernels: Vec<String>,
-        seed: u64,
-        costs: Option<&Costs>,
-    ) -> Self {
-        let rows =
-            comparison.rows.iter().filter(|row| Self::METRICS.contains(&row.metric)).filter_map(|row| {
-                let figure = |run: &Measurement| run.figure(&row.operation, row.metric, costs);
-                LayoutRow::new(row, runs.iter().map(figure).collect::<Option<Vec<f64>>>()?)
-            });
-        Self { seed, kernels, rows: rows.collect() }
-    }
-
     /// The row of an operation (or [`TOTAL`](crate::TOTAL)) and a metric.
     pub fn row(&self, operation: &str, metric: Metric) -> Option<&LayoutRow> {
         self.rows.iter().find(|row| row.operation == operation && row.metric == metric)
@@ -73,7 +57,8 @@ impl Layouts {
 }
 
 impl LayoutRow {
-    fn new(row: &Row, values: Vec<f64>) -> Option<Self> {
+    /// The same with these values of the random orders; none of none.
+    pub(crate) fn with_values(self, values: Vec<f64>) -> Option<Self> {
         let mut sorted = values.clone();
         sorted.sort_by(f64::total_cmp);
         let last = sorted.len().checked_sub(1)?;
@@ -89,16 +74,11 @@ impl LayoutRow {
         };
         let below = |figure: f64| values.iter().filter(|value| **value < figure).count();
         Some(Self {
-            operation: row.operation.clone(),
-            metric: row.metric,
-            unit: row.unit.clone(),
-            model: row.model,
-            base: row.base,
-            tuned: row.tuned,
             quartiles: [0.0, 0.25, 0.5, 0.75, 1.0].map(at),
-            below_base: below(row.base),
-            below_tuned: below(row.tuned),
+            below_base: below(self.base),
+            below_tuned: below(self.tuned),
             values,
+            ..self
         })
     }
 
@@ -112,44 +92,5 @@ impl LayoutRow {
     pub fn change_from_median(&self) -> Option<f64> {
         let median = self.quartiles[2];
         (median > 0.0).then(|| 100.0 * (self.tuned / median - 1.0))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Labels, RegionFigures, TOTAL};
-
-    fn run(l1i: u64) -> Measurement {
-        let counts = Metric::COUNTED.into_iter().zip([1000, 100, l1i, 0]).collect();
-        let region = RegionFigures {
-            name: "a",
-            depth: 0,
-            closed: true,
-            operations: 10,
-            counts,
-            events: Default::default(),
-            whole_events: Default::default(),
-        };
-        Measurement::from_regions([region]).unwrap()
-    }
-
-    #[test]
-    fn a_kernel_has_a_place_among_random_layouts() {
-        let comparison = Comparison::new(&run(80), &run(80), &run(50), Labels::default()).unwrap();
-        let runs: Vec<_> = [100, 60, 90, 70, 80].map(run).into();
-        let ids: Vec<String> = (0..5).map(|at| at.to_string()).collect();
-        let layouts = Layouts::new(&comparison, &runs, ids, 1, None);
-        let row = layouts.row("a", Metric::L1iMisses).unwrap();
-        assert_eq!(row.quartiles, [6.0, 7.0, 8.0, 9.0, 10.0]);
-        assert_eq!((row.below_base, row.below_tuned), (2, 0));
-        assert_eq!((row.spread_percent(), row.change_from_median()), (Some(50.0), Some(-37.5)));
-        let total = layouts.row(TOTAL, Metric::L1iMisses).unwrap();
-        assert_eq!((total.values[0], total.quartiles[4]), (100.0, 100.0));
-        let path = layouts.row("a", Metric::PathLength).unwrap();
-        assert_eq!((path.below_tuned, path.spread_percent()), (0, Some(0.0)));
-        assert_eq!(layouts.row("a", Metric::ItlbMisses).unwrap().spread_percent(), None);
-        assert!(layouts.row("a", Metric::TakenBranches).is_none());
-        assert!(Layouts::new(&comparison, &[], Vec::new(), 1, None).rows.is_empty());
     }
 }

@@ -43,6 +43,7 @@
 //! ```
 
 mod comparison;
+mod held;
 mod layouts;
 mod measurement;
 mod metric;

@@ -88,7 +88,7 @@ pub fn across_models(
         let (of_base, of_tuned) = (of_base?, of_tuned?);
         all.push(Comparison::new(&of_base, &of_base, &of_tuned, labels([base, tuned], workload, model))?);
     }
-    Ok(Models::new(&all))
+    Ok(Comparison::across_models(&all))
 }
 
 /// How much is run for a comparison.

@@ -41,7 +41,7 @@ pub(crate) fn layouts(
         runs.push(sums(session, &kernel, workload, model)?);
         kernels.push(kernel.manifest.id);
     }
-    Ok(Layouts::new(comparison, &runs, kernels, LAYOUT_SEED, model.costs.as_ref()))
+    Ok(comparison.among(&runs, kernels, LAYOUT_SEED, model.costs.as_ref()))
 }
 
 /// What the kernels are listed as made by.

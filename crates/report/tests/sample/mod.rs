@@ -3,9 +3,7 @@
 //! profile of a dozen functions in the proportions of the base kernel's.
 #![allow(dead_code)]
 
-use kerntune_compare::{
-    Comparison, Costs, KernelRef, Labels, Layouts, Measurement, Metric, Models, RegionFigures,
-};
+use kerntune_compare::{Comparison, Costs, KernelRef, Labels, Measurement, Metric, RegionFigures};
 use kerntune_profile::{
     Address, Capture, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, Nanoseconds, Profile,
     RegionStats, Symbol, Tables,
@@ -140,13 +138,13 @@ pub fn whole_with_layouts() -> Comparison {
     let mut comparison = Comparison::of_runs(&base, &base[0][0], &tuned, labels()).unwrap();
     let orders = [44_000, 39_000, 41_500, 47_000, 42_200].map(|l1i| run(2_000_000, l1i, 9_000 + l1i / 100));
     let ids = (1..=orders.len()).map(|at| format!("{at:016x}")).collect();
-    comparison.layouts = Some(Layouts::new(&comparison, &orders, ids, 1, labels().costs.as_ref()));
+    comparison.layouts = Some(comparison.among(&orders, ids, 1, labels().costs.as_ref()));
     let of_models = ["skylake", "skylake+next-line"].map(|model| {
-        let mut of_model = comparison.clone();
-        of_model.model = model.into();
-        of_model
+        let mut of = comparison.clone();
+        of.model = model.into();
+        of
     });
-    comparison.models = Some(Models::new(&of_models));
+    comparison.models = Some(Comparison::across_models(&of_models));
     comparison
 }
 

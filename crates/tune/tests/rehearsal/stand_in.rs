@@ -14,7 +14,8 @@ use std::process::Command;
 
 /// The stand-in kernel's source as that of a series for which there are no patches of `kernel/patches/SERIES/uml`.
 fn source(bench: &Bench) -> Source {
-    let (from, to) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("../rehearsal/kernel"), bench.path("source"));
+    let (from, to) =
+        (Path::new(env!("CARGO_MANIFEST_DIR")).join("../rehearsal/kernel"), bench.path("source"));
     assert!(Command::new("cp").arg("-r").arg(from).arg(&to).status().unwrap().success());
     let makefile = to.join("Makefile");
     let text = fs::read_to_string(&makefile).unwrap().replace("PATCHLEVEL = 12", "PATCHLEVEL = 11");
@@ -23,8 +24,7 @@ fn source(bench: &Bench) -> Source {
 }
 
 fn um(session: &Session, source: &Source, compiler: Compiler) -> Kernel {
-    let request =
-        BuildRequest { arch: Arch::Um, compiler, ..BuildRequest::new(source.clone(), "a-process") };
+    let request = BuildRequest { arch: Arch::Um, compiler, ..BuildRequest::new(source.clone(), "a-process") };
     build(session.work, &request, &NoProgress).unwrap()
 }
 
@@ -57,7 +57,7 @@ fn proof<T: serde::de::DeserializeOwned>(optimized: &Optimized) -> T {
 fn functions_are_ordered_by_the_calls_of_a_kernel_for_a_pc() {
     let bench = Bench::new();
     let work = bench.work("work");
-    let directory = bench.path("init");
+    let directory = bench.path("recorder");
     fs::create_dir(&directory).unwrap();
     let session =
         bench.session(&work).recorded_on(move || Ok(Box::new(Rehearsal::new(&directory)?) as Box<_>));
@@ -69,7 +69,10 @@ fn functions_are_ordered_by_the_calls_of_a_kernel_for_a_pc() {
     let proof: layout::Proof = proof(&ordered);
     assert!(proof.in_place > 10 && proof.absent.is_some(), "{proof:?}");
     let recorded = kerntune_kernel::find(&work, "a-process-x86-64").unwrap();
-    assert_eq!((recorded.manifest.arch, &recorded.manifest.version), (Arch::X86_64, &kernel.manifest.version));
+    assert_eq!(
+        (recorded.manifest.arch, &recorded.manifest.version),
+        (Arch::X86_64, &kernel.manifest.version)
+    );
 
     // What no machine can show is refused before anything is built.
     let error = tuned(&bench, &session, &kernel, "bolt", None).unwrap_err().to_string();
@@ -85,7 +88,7 @@ fn counts_of_a_kernel_for_a_pc_are_compiled_into_another() {
     }
     let bench = Bench::new();
     let work = bench.work("work");
-    let directory = bench.path("init");
+    let directory = bench.path("recorder");
     fs::create_dir(&directory).unwrap();
     let session =
         bench.session(&work).recorded_on(move || Ok(Box::new(Rehearsal::new(&directory)?) as Box<_>));

@@ -2,9 +2,12 @@
 
 use kerntune_analyze::anatomy::{anatomy, Request};
 use kerntune_analyze::path::{collect, Selection, Span};
+use kerntune_analyze::timeline::{stream, Part, Sink};
 use kerntune_analyze::{analyze, Analysis, Input, TraceFile};
 use kerntune_convert::mcrae::{replay, Decoder as StreamDecoder, Dump, Form, Names, Order, Records};
-use kerntune_profile::{Address, FunctionIndex, Symbol};
+use kerntune_convert::stacks::Unit;
+use kerntune_convert::{firefox, perfetto};
+use kerntune_profile::{Address, FunctionIndex, Symbol, Tables};
 use kerntune_trace::{
     counts::Counts, encode, Capture, ChunkHeader, ChunkState, Decoder, Event, Health, How, ModeCounters,
     OpenStack, Recording, Region, Thread, TraceFileWriter, TraceHeader, VERSION,
@@ -180,6 +183,25 @@ pub fn whole(bytes: &[u8]) {
                 assert_eq!(net, found.all.ns.sum);
             }
         }
+        exported(&trace, symbols);
+    }
+}
+
+/// Exports of a trace: either its end or an error, and samples sum to what was told.
+fn exported(trace: &TraceFile<'_>, symbols: Vec<Symbol>) {
+    let tables = Tables { symbols, ..Tables::default() };
+    let go = &mut |_| ControlFlow::Continue(());
+    for part in [Part::ALL, Part { from: 7, to: 5000, regions: Some(vec![true]), events: 100 }] {
+        let mut calls = perfetto::Timeline::new(std::io::sink(), "t", &tables, trace.recording);
+        let _ = stream(trace, &part, &mut calls, go);
+        calls.finish().expect("a sink takes all");
+        let unit = Unit::Instructions;
+        let about = firefox::About { title: "t", creator: "t", unit, recorded_ms: 0.0, left_out: None };
+        let mut samples = firefox::Timeline::new(&about, &tables, trace.recording);
+        if let Ok(told) = stream(trace, &part, &mut samples, go) {
+            assert!(samples.is_full() || samples.total == told.busy);
+        }
+        samples.finish(&about).expect("JSON takes all");
     }
 }
 

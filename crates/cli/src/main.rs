@@ -10,6 +10,7 @@ mod global;
 mod import;
 mod kernel_words;
 mod output;
+mod part;
 mod progress;
 mod registry;
 mod report;

@@ -10,6 +10,15 @@
 //! | [`bolt`] | LLVM BOLT: pre-aggregated branches and straight runs (out) |
 //! | [`propeller`] | LLVM's basic-block sections: address maps (in), lists of blocks in order (out) |
 //! | [`uftrace`] | traces in uftrace's format (out) |
+//! | [`stacks`] | call paths with what each took, of which the next six and parts of the last two are made |
+//! | [`folded`] | folded stacks (out) |
+//! | [`flamegraph`] | flame graphs as SVG, also of a difference (out) |
+//! | [`speedscope`] | speedscope's JSON (out) |
+//! | [`pprof`] | pprof's protocol buffer (out) |
+//! | [`callgrind`] | callgrind's text (out) |
+//! | [`csv`] | tables as comma-separated values (out) |
+//! | [`firefox`] | the Firefox Profiler's processed profile, of a trace or of call paths (out) |
+//! | [`perfetto`] | Perfetto's trace, likewise (out) |
 //!
 //! ```
 //! use kerntune_convert::gcda::{summarise, Gcda};
@@ -27,11 +36,20 @@
 
 pub mod autofdo;
 pub mod bolt;
+pub mod callgrind;
+pub mod csv;
+pub mod firefox;
+pub mod flamegraph;
+pub mod folded;
 pub mod gcda;
 pub mod gmon;
 pub mod mcrae;
 pub mod perf;
+pub mod perfetto;
+pub mod pprof;
 pub mod propeller;
+pub mod speedscope;
+pub mod stacks;
 pub mod uftrace;
 
 /// What can be wrong with foreign bytes. The caller knows the file and adds its name.

@@ -19,25 +19,42 @@ pub fn takes(kernel: &Kernel) -> Result<()> {
     check(kernel)
 }
 
-/// Refuses a kernel without line tables, of whose counts LLVM makes an empty profile with no more than a warning,
-/// and one without discriminators of machine code, whose profile the tuned build would read differently.
+/// Refuses a kernel without line tables, of whose counts LLVM makes an empty profile with no more than a warning.
+///
+/// # Errors
+/// [`Error::NoDebugInfo`] with what to build it with; of reading.
+pub fn line_tables(kernel: &Kernel) -> Result<()> {
+    image(kernel).map(|_| ())
+}
+
+/// The same, and refuses one without discriminators of machine code, whose profile the tuned build would read differently.
 ///
 /// # Errors
 /// [`Error::NoDebugInfo`] with what to build it with; of reading.
 pub(crate) fn check(kernel: &Kernel) -> Result<()> {
+    match image(kernel)? {
+        true => Ok(()),
+        false => {
+            Err(refused(kernel, "discriminators of machine code", "-mllvm=-enable-fs-discriminator=true"))
+        }
+    }
+}
+
+fn refused(kernel: &Kernel, missing: &'static str, flag: &'static str) -> Error {
+    Error::NoDebugInfo { kernel: kernel.manifest.label.clone(), missing, flag }
+}
+
+/// Whether an image, which has line tables, has discriminators.
+fn image(kernel: &Kernel) -> Result<bool> {
     let path = kernel.vmlinux();
     let cache = ReadCache::new(File::open(&path).at("open", &path)?);
-    let label = &kernel.manifest.label;
-    let refuse = |missing, flag| Err(Error::NoDebugInfo { kernel: label.clone(), missing, flag });
     let Ok(file) = object::File::parse(&cache) else {
-        return refuse("ELF image that can be read", "-gmlt");
+        return Err(refused(kernel, "ELF image that can be read", "-gmlt"));
     };
     let has = |name| file.section_by_name(name).is_some_and(|section| section.size() > 0);
     if !has(".debug_line") || !has(".debug_info") {
-        return refuse("line tables (.debug_line, .debug_info)", "-gmlt");
+        return Err(refused(kernel, "line tables (.debug_line, .debug_info)", "-gmlt"));
     }
-    if !file.symbols().any(|symbol| symbol.name() == Ok(FS_DISCRIMINATOR)) {
-        return refuse("discriminators of machine code", "-mllvm=-enable-fs-discriminator=true");
-    }
-    Ok(())
+    let has = file.symbols().any(|symbol| symbol.name() == Ok(FS_DISCRIMINATOR));
+    Ok(has)
 }

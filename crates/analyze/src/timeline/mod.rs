@@ -3,19 +3,22 @@
 //! [`overview`] reads the whole trace once, in bounded memory, and says for each of a few thousand
 //! bins how long each thread, the interrupts and idling had the CPU; stretches at least as long as a
 //! bin are given one by one as well. [`detail`] reads one window through the trace's index and gives
-//! its calls. Of several CPUs both say what each of them does ([`CpuState`]); of one they leave that out.
+//! its calls, and [`stream`] tells of a part of any length as it reads it. Of several CPUs all say what each of
+//! them does ([`CpuState`]); of one the first two leave that out.
 //!
-//! Both keep the rules of `src/functions.rs`: an interval between two events belongs to the state
+//! All keep the rules of `src/functions.rs`: an interval between two events belongs to the state
 //! before the second one; interrupts are nobody's; idle time lies between intervals. Calls are not
 //! paired with what they cost here: a call in [`Detail`] is where it began and where it ended.
 
 mod cpus;
 mod detail;
 mod overview;
+mod stream;
 
 pub use cpus::{CpuBin, CpuSlice, CpuState, Doing};
 pub use detail::{detail, Call, Detail, Until, Window};
 pub use overview::{overview, Bin, Overview, Span};
+pub use stream::{stream, Part, Sink, Streamed};
 
 use crate::events::{Bounds, Machine};
 
@@ -89,5 +92,7 @@ fn extend(slices: &mut Vec<Slice>, slice: Slice) {
     }
 }
 
+#[cfg(test)]
+mod stream_tests;
 #[cfg(test)]
 mod tests;

@@ -7,35 +7,35 @@ use kerntune_trace::{
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 
-const USER: Holder = Holder { lane: Lane::Thread(0), user: true };
-const KERNEL: Holder = Holder { lane: Lane::Thread(0), user: false };
-const OTHER: Holder = Holder { lane: Lane::Thread(1), user: false };
-const INTERRUPT: Holder = Holder { lane: Lane::Interrupt, user: false };
-const IDLE: Holder = Holder { lane: Lane::Idle, user: false };
+pub(super) const USER: Holder = Holder { lane: Lane::Thread(0), user: true };
+pub(super) const KERNEL: Holder = Holder { lane: Lane::Thread(0), user: false };
+pub(super) const OTHER: Holder = Holder { lane: Lane::Thread(1), user: false };
+pub(super) const INTERRUPT: Holder = Holder { lane: Lane::Interrupt, user: false };
+pub(super) const IDLE: Holder = Holder { lane: Lane::Idle, user: false };
 
 /// A chunk: its begin, what is open, its events.
-type Made = (u64, ChunkState, Vec<(u64, Event)>);
+pub(super) type Made = (u64, ChunkState, Vec<(u64, Event)>);
 
-fn enter(function: u32, how: How) -> Event {
+pub(super) fn enter(function: u32, how: How) -> Event {
     Event::Enter { function, how }
 }
 
 /// Thread, whether it runs, its frames.
-type Open<'a> = (u32, bool, &'a [(u32, How)]);
+pub(super) type Open<'a> = (u32, bool, &'a [(u32, How)]);
 
-fn state(user: bool, stacks: &[Open]) -> ChunkState {
+pub(super) fn state(user: bool, stacks: &[Open]) -> ChunkState {
     let open = |&(thread, running, frames): &Open| OpenStack { thread, running, frames: frames.to_vec() };
     ChunkState { user, regions: vec![0], stacks: stacks.iter().map(open).collect(), ..ChunkState::default() }
 }
 
-fn length(events: &[(u64, Event)]) -> u64 {
+pub(super) fn length(events: &[(u64, Event)]) -> u64 {
     let idle = |event: &Event| if let Event::Idle { ns } = event { *ns } else { 0 };
     events.iter().map(|(delta, event)| delta + idle(event)).sum()
 }
 
 /// Kernel functions are 0 to 9, 10 is unknown code, 11 and later are the user's. There are as many CPUs as the first
 /// chunk has.
-fn trace(chunks: &[Made]) -> (Vec<u8>, Recording) {
+pub(super) fn trace(chunks: &[Made]) -> (Vec<u8>, Recording) {
     let mut writer = TraceFileWriter::new(Vec::new(), TraceHeader { wide: false }).unwrap();
     for (sequence, (begin, state, events)) in chunks.iter().enumerate() {
         let mut raw = Vec::new();
@@ -75,14 +75,14 @@ fn trace(chunks: &[Made]) -> (Vec<u8>, Recording) {
     (bytes, recording)
 }
 
-fn whole(made: &[Made], bins: u32) -> Overview {
+pub(super) fn whole(made: &[Made], bins: u32) -> Overview {
     let (bytes, recording) = trace(made);
     let source = bytes.as_slice();
     overview(&TraceFile::open(&source, &recording).unwrap(), bins, &mut |_| ControlFlow::Continue(()))
         .unwrap()
 }
 
-fn look(made: &[Made], begin: u64, until: Until, calls: usize) -> Detail {
+pub(super) fn look(made: &[Made], begin: u64, until: Until, calls: usize) -> Detail {
     let (bytes, recording) = trace(made);
     let source = bytes.as_slice();
     detail(&TraceFile::open(&source, &recording).unwrap(), &Window { begin, until, calls }).unwrap()
@@ -91,7 +91,7 @@ fn look(made: &[Made], begin: u64, until: Until, calls: usize) -> Detail {
 /// 1000: user; 1010: system call of thread 0; 1015: it calls 2; 1020: interrupt 5; 1024: back; 1030: 2
 /// returns; 1032: switch to thread 1, which sleeps: halted 1040 to 1060; 1062: back to thread 0;
 /// 1070: to user mode; 1100: the end.
-fn day() -> Vec<Made> {
+pub(super) fn day() -> Vec<Made> {
     let first = vec![
         (10, enter(1, How::Syscall)),
         (5, enter(2, How::Call)),
@@ -301,7 +301,7 @@ fn user_functions_stay_open_when_the_kernel_leaves() {
     assert_eq!(holders, [(10, USER), (15, KERNEL), (25, USER)]);
 }
 
-fn any_event() -> impl Strategy<Value = Event> {
+pub(super) fn any_event() -> impl Strategy<Value = Event> {
     prop_oneof![
         4 => (0u32..13, 0usize..5).prop_map(|(function, how)| enter(
             function,

@@ -9,6 +9,8 @@ use crate::registry::{entry, Run};
 use crate::subject::Subject;
 use clap::Args;
 use kerntune_convert::autofdo::Unsymbolized;
+use kerntune_kernel::Kernel;
+use kerntune_optimize::clang_autofdo::line_tables;
 use std::path::PathBuf;
 
 pub const ENTRY: Entry = entry::<_, Options>("autofdo", 0);
@@ -27,6 +29,10 @@ impl Run<Global> for Options {
     fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
         let file = OutputFile::new("OUTPUT", &self.output)?;
         let subject = Subject::open(global, &self.profile)?;
+        // What the counts lead to is in the kernel's line tables: without them they make an empty profile.
+        if let Some(kernel) = subject.work.find("kernels", &subject.profile.manifest.kernel.id) {
+            line_tables(&Kernel::load(&kernel)?)?;
+        }
         let counts = Unsymbolized::of(&subject.profile.tables).map_err(Failure::usage)?;
         let mut text = Vec::new();
         counts.write(&mut text).map_err(Failure::usage)?;

@@ -4,6 +4,7 @@ use super::{print, Entry};
 use crate::exit::{Exit, Failure};
 use crate::global::Json;
 use crate::output::Output;
+use crate::part::time;
 use crate::registry::{entry, Run};
 use crate::subject::Subject;
 use clap::Args;
@@ -204,41 +205,4 @@ fn points(dir: &Path, tables: &Tables) -> Vec<String> {
         )
     };
     spec.map(|spec| spec.points.into_iter().map(name).collect()).unwrap_or_default()
-}
-
-/// A time in ns: a number with a unit (`s`, `ms`, `us`, `ns`), without one in ns.
-fn time(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no time: write 5123456789, 5.12s, 5120ms or 5120000us");
-    let units = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
-    let found = units.iter().find_map(|&(name, per)| text.strip_suffix(name).map(|number| (number, per)));
-    let (number, per) = found.unwrap_or((text, 1u64));
-    let number = number.trim().replace([',', '_'], "");
-    let (whole, part) = number.split_once('.').unwrap_or((&number, "0"));
-    // Digit by digit: a float does not hold every nanosecond.
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
-    if !digits(whole) || !digits(part) {
-        return Err(wrong());
-    }
-    let mut ns = whole.parse::<u64>().ok().and_then(|whole| whole.checked_mul(per)).ok_or_else(wrong)?;
-    let mut worth = per;
-    for byte in part.bytes() {
-        worth /= 10;
-        ns = ns.checked_add(u64::from(byte - b'0') * worth).ok_or_else(wrong)?;
-    }
-    Ok(ns)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::time;
-
-    #[test]
-    fn times_to_the_nanosecond() {
-        let all = ["5123456789", "5.123456789s", "5,123,456.789us", "0.5ms", "7 ns", "9007199.254740993s"];
-        let found = all.map(|text| time(text).unwrap());
-        assert_eq!(found, [5_123_456_789, 5_123_456_789, 5_123_456_789, 500_000, 7, 9_007_199_254_740_993]);
-        for wrong in ["", "s", "-1", "1e9", "5m", "1.", "99999999999999999999"] {
-            assert!(time(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -42,7 +42,7 @@ pub use request::{base_request, tuned_request, Link};
 pub(crate) use request::{request_with, SPLIT_BY_LINKER};
 pub use verdict::{MIN_APPLIED_SHARE, MIN_FUNCTION_SHARE, MIN_IN_FRONT};
 
-pub use crate::debug_info::takes;
+pub use crate::debug_info::{line_tables, takes};
 use crate::Requirement;
 
 /// The recipe's name.

@@ -1,0 +1,92 @@
+//! `kerntune export firefox`.
+
+use super::{Entry, Stacked, CREATOR};
+use crate::exit::{Exit, Failure};
+use crate::files::OutputFile;
+use crate::global::Global;
+use crate::output::Output;
+use crate::part::{self, PartOptions};
+use crate::registry::{entry, Run};
+use crate::subject::Subject;
+use clap::Args;
+use kerntune_compare::number::grouped;
+use kerntune_convert::firefox::{of_paths, About, Timeline};
+use kerntune_convert::stacks::{title, Unit};
+use kerntune_profile::Manifest;
+use kerntune_tune::run_files::RunFiles;
+use std::io;
+use std::path::PathBuf;
+use std::time::UNIX_EPOCH;
+
+pub const ENTRY: Entry = entry::<_, Options>("firefox", 26);
+
+/// The trace for the Firefox Profiler (https://profiler.firefox.com): threads, interrupts, CPUs, regions over time
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  kerntune export firefox latest --region tcp_rr\n  kerntune export firefox latest --from 5.12s --to 5.13s"
+)]
+pub struct Options {
+    /// Beginning of an id, directory, or `latest`
+    profile: String,
+    /// The file to write
+    #[arg(long, short, default_value = "profile.firefox.json", value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    part: PartOptions,
+    /// At most so many events of the trace: the viewer holds all of them in memory
+    #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1..))]
+    events: u64,
+}
+
+impl Run<Global> for Options {
+    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+        let file = OutputFile::new("--output", &self.output)?;
+        let written = match self.part.paths {
+            true => self.paths(global, &file)?,
+            false => self.trace(global, &file, output)?,
+        };
+        output.note(&format!("wrote {}: {written}", self.output.display()));
+        output.note("https://profiler.firefox.com, or an offline copy of it, loads it from a file");
+        Ok(Exit::Ok)
+    }
+}
+
+impl Options {
+    fn paths(&self, global: &Global, file: &OutputFile) -> Result<String, Failure> {
+        let of = Stacked::open(global, &self.profile, self.part.region.as_deref())?;
+        let about = about(&of.title, of.stacks.unit, &of.subject.profile.manifest, None);
+        let value = of_paths(&of.stacks, &about);
+        file.write_with(|out| serde_json::to_writer(out, &value?).map_err(io::Error::from))?;
+        Ok(format!("{} {} in all", grouped(of.stacks.total()), of.stacks.unit.name()))
+    }
+
+    fn trace(&self, global: &Global, file: &OutputFile, output: &Output) -> Result<String, Failure> {
+        let subject = Subject::open(global, &self.profile)?;
+        let profile = &subject.profile;
+        let part = self.part.part(profile, self.events)?;
+        let files = RunFiles::open(&subject.directory).map_err(super::without_trace)?;
+        let (title, unit) = (title(profile), Unit::of(profile));
+        let first = about(&title, unit, &profile.manifest, None);
+        let mut timeline = Timeline::new(&first, &profile.tables, &files.recording);
+        let told = part::tell(&files, &part, &mut timeline, output)?;
+        let left_out = part::left_out(&told, &files);
+        let (samples, total) = (timeline.samples, timeline.total);
+        if total != told.busy {
+            let what = "the trace has an interval of hours without an event, which no sample holds";
+            return Err(Failure { exit: Exit::Recording, message: what.into() });
+        }
+        let value = timeline.finish(&about(&title, unit, &profile.manifest, left_out.as_deref()));
+        file.write_with(|out| serde_json::to_writer(out, &value?).map_err(io::Error::from))?;
+        if let Some(left_out) = left_out {
+            output.print(&left_out);
+        }
+        Ok(format!("{} samples of {}", grouped(samples), part::summary(&told, unit.name())))
+    }
+}
+
+fn about<'a>(title: &'a str, unit: Unit, manifest: &Manifest, left_out: Option<&'a str>) -> About<'a> {
+    let recorded = humantime::parse_rfc3339_weak(&manifest.recorded).ok();
+    let since = recorded.and_then(|recorded| recorded.duration_since(UNIX_EPOCH).ok());
+    let recorded_ms = since.map_or(0.0, |since| since.as_secs_f64() * 1000.0);
+    About { title, creator: CREATOR, unit, recorded_ms, left_out }
+}

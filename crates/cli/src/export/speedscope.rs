@@ -1,0 +1,43 @@
+//! `kerntune export speedscope`.
+
+use super::{Entry, Stacked, CREATOR};
+use crate::exit::{Exit, Failure};
+use crate::files::OutputFile;
+use crate::global::Global;
+use crate::output::Output;
+use crate::registry::{entry, Run};
+use clap::Args;
+use kerntune_convert::speedscope;
+use std::path::PathBuf;
+
+pub const ENTRY: Entry = entry::<_, Options>("speedscope", 22);
+
+/// Call paths for speedscope (https://www.speedscope.app, or its offline page)
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  kerntune export speedscope latest\n  speedscope profile.speedscope.json"
+)]
+pub struct Options {
+    /// Beginning of an id, directory, or `latest`
+    profile: String,
+    /// The file to write
+    #[arg(long, short, default_value = "profile.speedscope.json", value_name = "FILE")]
+    output: PathBuf,
+    /// Only what happened in the regions of this name
+    #[arg(long, value_name = "NAME")]
+    region: Option<String>,
+}
+
+impl Run<Global> for Options {
+    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+        let file = OutputFile::new("--output", &self.output)?;
+        let of = Stacked::open(global, &self.profile, self.region.as_deref())?;
+        let samples = file.write_with(|out| speedscope::write(&of.stacks, &of.title, CREATOR, out))?;
+        let command = format!("speedscope {}", self.output.display());
+        of.done(&self.output, &format!("{samples} stacks"), &command, output);
+        if of.stacks.total() > speedscope::EXACT {
+            output.print("speedscope reads numbers as floats: this total is more than they hold exactly");
+        }
+        Ok(Exit::Ok)
+    }
+}

@@ -1,0 +1,134 @@
+//! A part of a trace, as options name it: regions, and virtual times.
+
+use crate::exit::Failure;
+use crate::output::Output;
+use clap::Args;
+use kerntune_analyze::timeline::{stream, Part, Sink, Streamed};
+use kerntune_analyze::TraceFile;
+use kerntune_compare::number::grouped;
+use kerntune_profile::Profile;
+use kerntune_tune::run_files::RunFiles;
+use kerntune_tune::watch;
+use kerntune_work::interrupt;
+
+/// Which part of the trace an export has.
+#[derive(Debug, Clone, Args)]
+pub struct PartOptions {
+    /// Only what happened in the regions of this name
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+    /// Only from this time on (virtual: `5123456789`, `5.12s`, `5120ms`, `5120000us`)
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub from: Option<u64>,
+    /// Only until this time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub to: Option<u64>,
+    /// The call paths with their sums, in no order of time, instead of the trace: all that a profile without one has
+    #[arg(long, conflicts_with_all = ["from", "to"])]
+    pub paths: bool,
+}
+
+impl PartOptions {
+    /// The part of a profile's trace with at most so many events.
+    ///
+    /// # Errors
+    /// A region that the profile does not have; an end before the beginning.
+    pub fn part(&self, profile: &Profile, events: u64) -> Result<Part, Failure> {
+        let scope = kerntune_report::scope(profile, self.region.as_deref())?;
+        let regions = self
+            .region
+            .as_ref()
+            .map(|_| (0..profile.tables.regions.len()).map(|region| scope.contains(region as u32)).collect());
+        let (from, to) = (self.from.unwrap_or(0), self.to.unwrap_or(u64::MAX));
+        if from >= to {
+            return Err(Failure::usage("--to: the end is not after the beginning (--from)"));
+        }
+        Ok(Part { from, to, regions, events })
+    }
+}
+
+/// Reads that part of the trace.
+///
+/// # Errors
+/// A damaged trace, an interruption, and a part in which nothing was recorded.
+pub fn tell(
+    files: &RunFiles,
+    part: &Part,
+    sink: &mut dyn Sink,
+    output: &Output,
+) -> Result<Streamed, Failure> {
+    let trace = TraceFile::open(&files.trace, &files.recording).map_err(Failure::recording)?;
+    output.progress().begin("reading the trace", Some(files.recording.events.min(part.events)));
+    let told = stream(&trace, part, sink, &mut |events| watch::at(output.progress(), events));
+    output.progress().end();
+    interrupt::check()?;
+    let told = told.map_err(kerntune_tune::Error::from)?;
+    match told.events {
+        0 => Err(Failure::usage(
+            "nothing was recorded in that part of the trace: `kerntune report PROFILE summary` lists the regions",
+        )),
+        _ => Ok(told),
+    }
+}
+
+/// What was left out, in a sentence; none if nothing was.
+pub fn left_out(told: &Streamed, files: &RunFiles) -> Option<String> {
+    (!told.whole).then(|| {
+        format!(
+            "cut after {} events, at {} ns; the trace has {} events: choose a part with --region or --from and --to, or \
+             more with --events",
+            grouped(told.events),
+            grouped(told.end),
+            grouped(files.recording.events)
+        )
+    })
+}
+
+/// What was told of, for people.
+pub fn summary(told: &Streamed, unit: &str) -> String {
+    format!(
+        "{} events from {} to {} ns: {} {unit} executed, {} ns halted",
+        grouped(told.events),
+        grouped(told.begin),
+        grouped(told.end),
+        grouped(told.busy),
+        grouped(told.idle)
+    )
+}
+
+/// A time in ns: a number with a unit (`s`, `ms`, `us`, `ns`), without one in ns.
+pub fn time(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is no time: write 5123456789, 5.12s, 5120ms or 5120000us");
+    let units = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+    let found = units.iter().find_map(|&(name, per)| text.strip_suffix(name).map(|number| (number, per)));
+    let (number, per) = found.unwrap_or((text, 1u64));
+    let number = number.trim().replace([',', '_'], "");
+    let (whole, part) = number.split_once('.').unwrap_or((&number, "0"));
+    // Digit by digit: a float does not hold every nanosecond.
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
+    if !digits(whole) || !digits(part) {
+        return Err(wrong());
+    }
+    let mut ns = whole.parse::<u64>().ok().and_then(|whole| whole.checked_mul(per)).ok_or_else(wrong)?;
+    let mut worth = per;
+    for byte in part.bytes() {
+        worth /= 10;
+        ns = ns.checked_add(u64::from(byte - b'0') * worth).ok_or_else(wrong)?;
+    }
+    Ok(ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+
+    #[test]
+    fn times_to_the_nanosecond() {
+        let all = ["5123456789", "5.123456789s", "5,123,456.789us", "0.5ms", "7 ns", "9007199.254740993s"];
+        let found = all.map(|text| time(text).unwrap());
+        assert_eq!(found, [5_123_456_789, 5_123_456_789, 5_123_456_789, 500_000, 7, 9_007_199_254_740_993]);
+        for wrong in ["", "s", "-1", "1e9", "5m", "1.", "99999999999999999999"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! [Callgrind](https://valgrind.org/docs/manual/cl-format.html)'s format, for `callgrind_annotate` and KCachegrind.
+//!
+//! Threads of a name, interrupts and idle tasks are functions that call those below them. The cost of an arc is that of
+//! the callees' paths; of a path that goes over an arc more than once, the outermost time counts, so that no arc costs more
+//! than ran. There are no lines: all are 0.
+
+use crate::stacks::{Stacks, Unit};
+use std::collections::{BTreeMap, HashSet};
+use std::io::{self, Write};
+
+/// What a function or an arc took, and how often it was called.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Cost {
+    calls: u64,
+    inclusive: u64,
+}
+
+/// A function with those that it calls, as places of frames.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Function {
+    own: u64,
+    callees: BTreeMap<usize, Cost>,
+}
+
+/// Writes functions and arcs. Returns the number of functions.
+pub fn write(stacks: &Stacks, title: &str, creator: &str, out: &mut impl Write) -> io::Result<usize> {
+    let functions = functions(stacks);
+    let event = match stacks.unit {
+        Unit::Instructions => "Instructions",
+        Unit::Nanoseconds | Unit::Sampled(_) => "Nanoseconds",
+    };
+    writeln!(out, "# callgrind format\nversion: 1\ncreator: {creator}\ncmd: {title}")?;
+    writeln!(out, "desc: Unit: {}", stacks.unit.name())?;
+    writeln!(out, "positions: line\nevents: {event}\nsummary: {}", stacks.total())?;
+    let mut names = Names::default();
+    for (at, function) in &functions {
+        let [object, file, name] = names.of(stacks, *at);
+        writeln!(out, "\nob={object}\nfl={file}\nfn={name}\n0 {}", function.own)?;
+        for (callee, cost) in &function.callees {
+            let [object, file, name] = names.of(stacks, *callee);
+            writeln!(out, "cob={object}\ncfi={file}\ncfn={name}")?;
+            writeln!(out, "calls={} 0\n0 {}", cost.calls, cost.inclusive)?;
+        }
+    }
+    writeln!(out, "\ntotals: {}", stacks.total())?;
+    Ok(functions.len())
+}
+
+fn functions(stacks: &Stacks) -> BTreeMap<usize, Function> {
+    let inclusive = stacks.inclusive();
+    let mut functions: BTreeMap<usize, Function> = BTreeMap::new();
+    for (path, inclusive) in stacks.paths.iter().zip(inclusive) {
+        functions.entry(path.frame).or_default().own += path.own;
+        let Some(caller) = path.parent.and_then(|at| stacks.paths.get(at)) else { continue };
+        let cost = functions.entry(caller.frame).or_default().callees.entry(path.frame).or_default();
+        cost.calls = cost.calls.saturating_add(path.calls);
+        // Further up the same arc: then this time is in that one's.
+        let mut above = *caller;
+        let mut is_outermost = true;
+        while let Some(next) = above.parent.and_then(|at| stacks.paths.get(at)) {
+            is_outermost &= (next.frame, above.frame) != (caller.frame, path.frame);
+            above = *next;
+        }
+        if is_outermost {
+            cost.inclusive = cost.inclusive.saturating_add(inclusive);
+        }
+    }
+    functions.retain(|_, function| function.own > 0 || !function.callees.is_empty());
+    functions
+}
+
+/// Names are written once, with a number that stands for them afterwards.
+#[derive(Default)]
+struct Names([HashSet<usize>; 3], BTreeMap<String, usize>, BTreeMap<String, usize>);
+
+impl Names {
+    /// Object, file and function of a frame.
+    fn of(&mut self, stacks: &Stacks, frame: usize) -> [String; 3] {
+        let Some(known) = stacks.frames.get(frame) else { return Default::default() };
+        let number = |all: &mut BTreeMap<String, usize>, name: &str| {
+            let next = all.len() + 1;
+            *all.entry(name.to_owned()).or_insert(next)
+        };
+        let object = known.module.as_deref().unwrap_or("vmlinux");
+        let file = known.file.as_deref().unwrap_or("???");
+        let numbers = [number(&mut self.1, object), number(&mut self.2, file), frame + 1];
+        let names = [object, file, known.name.as_str()];
+        let mut out: [String; 3] = Default::default();
+        for at in 0..3 {
+            out[at] = match self.0[at].insert(numbers[at]) {
+                true => format!("({}) {}", numbers[at], names[at]),
+                false => format!("({})", numbers[at]),
+            };
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stacks::tests::stacks;
+
+    #[test]
+    fn an_arc_costs_what_is_below_it_once() {
+        let stacks = stacks();
+        let functions = functions(&stacks);
+        assert_eq!(functions.values().map(|function| function.own).sum::<u64>(), 1000);
+        let frame = |name: &str| stacks.frames.iter().position(|frame| frame.name == name).unwrap();
+        let arc = |from: &str, to: &str| functions[&frame(from)].callees[&frame(to)];
+        assert_eq!(arc("rr", "sys"), Cost { calls: 3, inclusive: 200 });
+        assert_eq!(arc("sys", "walk"), Cost { calls: 2, inclusive: 50 });
+        assert_eq!(arc("walk", "walk"), Cost { calls: 1, inclusive: 20 });
+        assert_eq!(arc("[interrupt]", "irq;x"), Cost { calls: 3, inclusive: 400 });
+    }
+
+    #[test]
+    fn names_are_written_once() {
+        let mut out = Vec::new();
+        write(&stacks(), "rr", "kerntune 0", &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("events: Instructions\nsummary: 1000\n"), "{text}");
+        assert_eq!(text.matches(") walk\n").count(), 1, "{text}");
+        assert!(text.ends_with("\ntotals: 1000\n"), "{text}");
+    }
+}

@@ -1,0 +1,186 @@
+//! [Perfetto](https://ui.perfetto.dev)'s trace, its protocol buffers: calls as slices on the tracks of threads, who had each
+//! CPU, regions.
+//!
+//! It is written as it is told, in memory that does not grow with the trace. A slice on a thread's track lasts from a call's
+//! beginning to its end, whatever came between: interrupts are nested where they hit, as slices of the category `interrupt`,
+//! and threads that do not run keep their open calls. Whose time it was, and when a CPU was halted, is on the CPUs' tracks.
+//! Perfetto knows nanoseconds alone: the name of the group of tracks says that one is an instruction.
+
+mod paths;
+mod proto;
+mod writer;
+
+pub use paths::of_paths;
+
+use crate::stacks::{function_name, kind_name};
+use crate::uftrace;
+use kerntune_analyze::timeline::{CpuSlice, Doing, Lane, Sink, Slice};
+use kerntune_profile::{FunctionIndex, PathKind, Tables};
+use kerntune_trace::{How, Recording};
+use std::collections::{BTreeSet, HashMap};
+use std::io::{self, Write};
+use writer::Writer;
+
+/// Categories of slices.
+const CATEGORIES: [&str; 8] =
+    ["call", "jump", "interrupt", "exception", "syscall", "region", "kernel", "user"];
+
+/// Writes what a trace tells.
+pub struct Timeline<'a, W: Write> {
+    out: Writer<W>,
+    tables: &'a Tables,
+    recording: &'a Recording,
+    /// Names of slices that are no functions: their numbers.
+    words: HashMap<String, u64>,
+    /// Thread tracks that were named.
+    named: Vec<bool>,
+    tasks: Vec<uftrace::Task>,
+    processes: BTreeSet<u32>,
+    machine: u64,
+    regions: Vec<u32>,
+    /// Slices of functions.
+    pub calls: u64,
+}
+
+/// Numbers of tracks: threads come after these.
+const MACHINE: u64 = 1;
+const REGIONS: u64 = 2;
+const FIRST_CPU: u64 = 16;
+const FIRST_THREAD: u64 = 1 << 16;
+const FIRST_PROCESS: u64 = 1 << 40;
+/// Numbers of names: functions' come after these.
+const FIRST_FUNCTION: u64 = 1 << 20;
+
+impl<'a, W: Write> Timeline<'a, W> {
+    /// One of nothing yet; `title` is the name of the group of tracks.
+    pub fn new(out: W, title: &str, tables: &'a Tables, recording: &'a Recording) -> Self {
+        let mut out = Writer::new(out, &CATEGORIES);
+        out.track(MACHINE, None, title);
+        out.track(REGIONS, Some(MACHINE), "regions");
+        for cpu in 0..u64::from(recording.cpus.max(1)) {
+            out.track(FIRST_CPU + cpu, Some(MACHINE), &format!("CPU {cpu}"));
+        }
+        Self {
+            out,
+            tables,
+            recording,
+            words: HashMap::new(),
+            named: vec![false; recording.threads.len() + 2],
+            tasks: uftrace::tasks(&recording.threads),
+            processes: BTreeSet::new(),
+            machine: MACHINE,
+            regions: Vec::new(),
+            calls: 0,
+        }
+    }
+
+    /// Writes what is left. Returns the number of packets.
+    ///
+    /// # Errors
+    /// What writing said, now or before.
+    pub fn finish(self) -> io::Result<u64> {
+        self.out.finish()
+    }
+
+    /// The track of a thread, named where that is the first one hears of it.
+    fn thread(&mut self, thread: u32) -> u64 {
+        let at = thread as usize;
+        let uuid = FIRST_THREAD + u64::from(thread);
+        let is_named = self.named.get_mut(at).is_none_or(|named| std::mem::replace(named, true));
+        if is_named {
+            return uuid;
+        }
+        let (Some(known), Some(task)) = (self.recording.threads.get(at), self.tasks.get(at)) else {
+            self.out.track(uuid, Some(self.machine), "[thread not known]");
+            return uuid;
+        };
+        // Perfetto takes process 0 for no process: the idle tasks are a group of their own.
+        let process = known.tgid;
+        if process != 0 && self.processes.insert(process) {
+            let leader = self.recording.threads.iter().find(|thread| thread.pid == process);
+            let name = leader.map_or(known.comm.as_str(), |leader| leader.comm.as_str());
+            self.out.process(FIRST_PROCESS + u64::from(process), process, name);
+        }
+        match process {
+            0 => self.out.track(uuid, Some(self.machine), &format!("{} (idle task)", known.comm)),
+            process => self.out.thread(uuid, process, task.tid, &known.comm),
+        }
+        uuid
+    }
+
+    fn word(&mut self, word: &str) -> u64 {
+        let next = self.words.len() as u64 + 1;
+        *self.words.entry(word.to_owned()).or_insert(next)
+    }
+}
+
+impl<W: Write> Sink for Timeline<'_, W> {
+    fn is_full(&self) -> bool {
+        self.out.has_failed()
+    }
+
+    fn enter(&mut self, at: u64, thread: u32, function: u32, how: How) {
+        let track = self.thread(thread);
+        let name = FIRST_FUNCTION + u64::from(function);
+        if !self.out.knows(name) {
+            let text = function_name(self.tables, FunctionIndex(function));
+            self.out.name(name, &text);
+        }
+        let category = match how {
+            How::Call => 0,
+            How::Jump => 1,
+            How::Interrupt => 2,
+            How::Exception => 3,
+            How::Syscall => 4,
+        };
+        self.calls += 1;
+        self.out.begin(at, track, name, category);
+    }
+
+    fn exit(&mut self, at: u64, thread: u32) {
+        let track = self.thread(thread);
+        self.out.end(at, track);
+    }
+
+    fn ran(&mut self, _: Slice, _: u32) {}
+
+    fn cpu(&mut self, cpu: u32, slice: CpuSlice) {
+        let user = slice.state.holder.user;
+        let text = match (slice.state.doing, slice.state.holder.lane) {
+            (Doing::Halted, _) | (_, Lane::Idle) => "[halted]",
+            (Doing::Waits, _) => "[another CPU's turn]",
+            (_, Lane::Interrupt) => kind_name(PathKind::Interrupt),
+            (_, Lane::Thread(thread)) => {
+                self.recording.threads.get(thread as usize).map_or("", |thread| thread.comm.as_str())
+            }
+            (_, Lane::Unknown) => "[thread not known]",
+        };
+        let name = self.word(text);
+        if !self.out.knows(name) {
+            self.out.name(name, text);
+        }
+        let track = FIRST_CPU + u64::from(cpu);
+        self.out.begin(slice.begin, track, name, if user { 7 } else { 6 });
+        self.out.end(slice.end, track);
+    }
+
+    fn region_begun(&mut self, at: u64, region: u32) {
+        let recording = self.recording;
+        let text = recording.regions.get(region as usize).map_or("", |region| region.name.as_str());
+        let name = self.word(text);
+        if !self.out.knows(name) {
+            self.out.name(name, text);
+        }
+        self.regions.push(region);
+        self.out.begin(at, REGIONS, name, 5);
+    }
+
+    fn region_ended(&mut self, at: u64, _: u32) {
+        if self.regions.pop().is_some() {
+            self.out.end(at, REGIONS);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! [pprof](https://github.com/google/pprof/blob/main/proto/profile.proto)'s `profile.proto`, compressed by gzip.
+//!
+//! The threads of a name, interrupts and idle tasks are the label `thread` of samples. Values are instructions and calls,
+//! of sampled profiles samples and time.
+
+mod proto;
+
+use crate::stacks::{Stacks, Unit};
+use flate2::write::GzEncoder;
+use flate2::Compression;
+use kerntune_profile::{PathKind, Tables};
+use prost::Message;
+use proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+/// What a profile says of itself.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    /// Lines that `pprof -comments` prints.
+    pub comments: &'a [String],
+    /// How long was recorded, in nanoseconds of a clock; 0 where there was no clock.
+    pub duration_ns: u64,
+    /// The kernel's build: its id in the work directory.
+    pub kernel: &'a str,
+}
+
+/// The strings of a profile, each once; the first is empty.
+struct Strings {
+    all: Vec<String>,
+    places: HashMap<String, i64>,
+}
+
+impl Strings {
+    fn of(&mut self, text: &str) -> i64 {
+        if let Some(place) = self.places.get(text) {
+            return *place;
+        }
+        let place = self.all.len() as i64;
+        self.all.push(text.to_owned());
+        self.places.insert(text.to_owned(), place);
+        place
+    }
+}
+
+/// Writes every path that took something or was called as a sample. Returns the number of samples.
+pub fn write(stacks: &Stacks, tables: &Tables, about: &About<'_>, out: &mut impl Write) -> io::Result<usize> {
+    let profile = profile(stacks, tables, about);
+    let mut gzip = GzEncoder::new(out, Compression::default());
+    gzip.write_all(&profile.encode_to_vec())?;
+    gzip.finish()?;
+    Ok(profile.sample.len())
+}
+
+fn profile(stacks: &Stacks, tables: &Tables, about: &About<'_>) -> Profile {
+    let mut strings = Strings { all: vec![String::new()], places: HashMap::from([(String::new(), 0)]) };
+    let mut profile = Profile::default();
+    let types = match stacks.unit {
+        Unit::Instructions => [("instructions", "count"), ("calls", "count")],
+        Unit::Nanoseconds => [("cpu", "nanoseconds"), ("calls", "count")],
+        Unit::Sampled(_) => [("samples", "count"), ("cpu", "nanoseconds")],
+    };
+    let mut of = |(name, unit): (&str, &str)| ValueType { r#type: strings.of(name), unit: strings.of(unit) };
+    profile.sample_type = types.into_iter().map(&mut of).collect();
+    let main = usize::from(matches!(stacks.unit, Unit::Sampled(_)));
+    profile.default_sample_type = profile.sample_type[main].r#type;
+    profile.period_type = profile.sample_type.get(main).copied();
+    profile.period = match stacks.unit {
+        Unit::Sampled(each) => signed(each.get()),
+        _ => 1,
+    };
+    profile.duration_nanos = signed(about.duration_ns);
+    profile.comment = about.comments.iter().map(|line| strings.of(line)).collect();
+    places(stacks, tables, about, &mut strings, &mut profile);
+    let key = strings.of("thread");
+    for (at, path) in stacks.paths.iter().enumerate() {
+        let value = match stacks.unit.samples_in(path.own) {
+            Some(samples) => [samples, path.own],
+            None => [path.own, path.calls],
+        };
+        if value == [0, 0] {
+            continue;
+        }
+        let stack = stacks.stack(at);
+        // The thread is a label; alone it is a frame, too, as pprof has no sample without one.
+        let is_thread = |at: usize| stacks.frames.get(at).is_some_and(|frame| frame.kind == PathKind::Thread);
+        let skipped = usize::from(stack.len() > 1 && is_thread(stack[0]));
+        let thread = stack.first().and_then(|at| stacks.frames.get(*at)).map_or("", |frame| &frame.name);
+        profile.sample.push(Sample {
+            location_id: stack[skipped..].iter().rev().map(|frame| *frame as u64 + 1).collect(),
+            value: value.map(signed).to_vec(),
+            label: vec![Label { key, str: strings.of(thread), ..Label::default() }],
+        });
+    }
+    profile.string_table = strings.all;
+    profile
+}
+
+/// Functions, where they are, and the binaries that they are in.
+fn places(stacks: &Stacks, tables: &Tables, about: &About<'_>, strings: &mut Strings, profile: &mut Profile) {
+    let mut mappings: HashMap<Option<&str>, usize> = HashMap::new();
+    for (id, frame) in (1..).zip(&stacks.frames) {
+        let symbol = frame.function.and_then(|function| tables.symbols.get(function.get() as usize));
+        let mapping_id = symbol.map_or(0, |symbol| {
+            let module = frame.module.as_deref();
+            let at = *mappings.entry(module).or_insert_with(|| {
+                profile.mapping.push(Mapping {
+                    id: profile.mapping.len() as u64 + 1,
+                    filename: strings.of(module.unwrap_or("vmlinux")),
+                    build_id: if module.is_none() { strings.of(about.kernel) } else { 0 },
+                    memory_start: u64::MAX,
+                    // What is named here is all there is to know: pprof need not look for the binary.
+                    has_functions: true,
+                    has_filenames: true,
+                    ..Mapping::default()
+                });
+                profile.mapping.len() - 1
+            });
+            let mapping = &mut profile.mapping[at];
+            mapping.memory_start = mapping.memory_start.min(symbol.address.get());
+            let end = symbol.address.get().saturating_add(symbol.size.max(1));
+            mapping.memory_limit = mapping.memory_limit.max(end);
+            mapping.id
+        });
+        let name = strings.of(&frame.name);
+        let filename = frame.file.as_deref().map_or(0, |file| strings.of(file));
+        profile.function.push(Function { id, name, system_name: name, filename, start_line: 0 });
+        profile.location.push(Location {
+            id,
+            mapping_id,
+            address: symbol.map_or(0, |symbol| symbol.address.get()),
+            line: vec![Line { function_id: id, line: 0 }],
+            is_folded: false,
+        });
+    }
+}
+
+/// pprof's numbers have a sign.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stacks::tests::{profile as example, stacks};
+    use kerntune_profile::Nanoseconds;
+    use std::io::Read;
+
+    fn read(stacks: &Stacks) -> Profile {
+        let about = About { comments: &["a comment".into()], duration_ns: 0, kernel: "k1" };
+        let mut out = Vec::new();
+        write(stacks, &example().tables, &about, &mut out).unwrap();
+        let mut bytes = Vec::new();
+        flate2::read::GzDecoder::new(&out[..]).read_to_end(&mut bytes).unwrap();
+        Profile::decode(&bytes[..]).unwrap()
+    }
+
+    #[test]
+    fn values_sum_to_the_whole_and_stacks_begin_at_the_leaf() {
+        let profile = read(&stacks());
+        let text = |at: i64| profile.string_table[at as usize].as_str();
+        let types: Vec<_> = profile.sample_type.iter().map(|of| (text(of.r#type), text(of.unit))).collect();
+        assert_eq!(types, [("instructions", "count"), ("calls", "count")]);
+        let sum = |which: usize| profile.sample.iter().map(|sample| sample.value[which]).sum::<i64>();
+        assert_eq!((sum(0), sum(1)), (1000, 9));
+        let deepest = profile.sample.iter().find(|sample| sample.value[0] == 20).unwrap();
+        let name = |id: &u64| text(profile.function[*id as usize - 1].name);
+        assert_eq!(deepest.location_id.iter().map(name).collect::<Vec<_>>(), ["walk", "walk", "sys"]);
+        assert_eq!(text(deepest.label[0].str), "rr");
+        let mapping = &profile.mapping[0];
+        assert_eq!(
+            (text(mapping.filename), mapping.memory_start, mapping.memory_limit),
+            ("vmlinux", 0x1000, 0x3010)
+        );
+        assert_eq!(text(profile.comment[0]), "a comment");
+    }
+
+    #[test]
+    fn sampled_profiles_have_samples_and_time() {
+        let mut stacks = stacks();
+        stacks.unit = Unit::Sampled(Nanoseconds(10));
+        let profile = read(&stacks);
+        assert_eq!(profile.sample.iter().map(|sample| sample.value[0]).sum::<i64>(), 100);
+        assert_eq!(
+            (profile.period, profile.string_table[profile.default_sample_type as usize].as_str()),
+            (10, "cpu")
+        );
+    }
+}

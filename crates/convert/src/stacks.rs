@@ -1,0 +1,387 @@
+//! Call paths with what each took: what viewers of stacks read.
+//!
+//! [`Stacks`] is the profile's table of paths, summed over the chosen regions. Nothing is rounded and nothing is left
+//! out: the sum over all stacks is the regions' busy time, as `kerntune report` prints it.
+
+use kerntune_profile::{FunctionIndex, Nanoseconds, PathKind, Profile, Scope, Tables};
+use std::collections::HashMap;
+
+/// What a figure of a profile counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Instructions, exactly: a nanosecond of the emulator's virtual time is one.
+    Instructions,
+    /// Time, in nanoseconds.
+    Nanoseconds,
+    /// The same, sampled: each sample stands for so much.
+    Sampled(Nanoseconds),
+}
+
+impl Unit {
+    /// That of a profile's times.
+    pub fn of(profile: &Profile) -> Self {
+        let manifest = &profile.manifest;
+        match &manifest.sampled {
+            Some(sampled) => Self::Sampled(sampled.sample_ns),
+            None if manifest.machine == "emulator" => Self::Instructions,
+            None => Self::Nanoseconds,
+        }
+    }
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Instructions => "instructions",
+            Self::Nanoseconds | Self::Sampled(_) => "nanoseconds",
+        }
+    }
+
+    /// How many samples are behind a figure; `None` where nothing was sampled.
+    pub fn samples_in(self, figure: u64) -> Option<u64> {
+        match self {
+            Self::Sampled(each) => Some(figure.checked_div(each.get()).unwrap_or(0)),
+            _ => None,
+        }
+    }
+}
+
+/// What a profile is of, in a line: every viewer has a place for it.
+pub fn title(profile: &Profile) -> String {
+    let manifest = &profile.manifest;
+    let kernel = match manifest.kernel.label.as_str() {
+        "" => &manifest.kernel.version,
+        label => label,
+    };
+    let id = manifest.id.get(..12).unwrap_or(&manifest.id);
+    shown(&format!("{} on {kernel} ({}), profile {id}", manifest.workload, manifest.machine))
+}
+
+/// Why a profile has no stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoStacks {
+    /// Nothing was captured that makes paths.
+    #[error("the profile has no call paths: record the workload with functions (without --no-functions)")]
+    NoPaths,
+    /// Nothing ran where one looks.
+    #[error("nothing ran in what was chosen: the call paths there have no time")]
+    Empty,
+}
+
+/// What a stack is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// As viewers show it: a function's name, a thread's, or `[interrupt]` and the like.
+    pub name: String,
+    /// What it is.
+    pub kind: PathKind,
+    /// Which function, if it is one.
+    pub function: Option<FunctionIndex>,
+    /// Source file, where known.
+    pub file: Option<String>,
+    /// The binary, if it is not the kernel.
+    pub module: Option<String>,
+}
+
+/// A path: a frame, and the path that led to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Path {
+    /// Its caller's place in [`Stacks::paths`]; none of a root.
+    pub parent: Option<usize>,
+    /// Its place in [`Stacks::frames`].
+    pub frame: usize,
+    /// Calls that were made.
+    pub calls: u64,
+    /// What it took itself, without its callees.
+    pub own: u64,
+}
+
+/// All stacks of some regions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stacks {
+    /// What figures count.
+    pub unit: Unit,
+    /// Each once.
+    pub frames: Vec<Frame>,
+    /// Parents before children.
+    pub paths: Vec<Path>,
+}
+
+impl Stacks {
+    /// Those of the regions of a scope.
+    ///
+    /// # Errors
+    /// A profile without paths, or without any time in the scope: a viewer would show an empty page.
+    pub fn of(profile: &Profile, scope: &Scope) -> Result<Self, NoStacks> {
+        let tables = &profile.tables;
+        if tables.paths.is_empty() {
+            return Err(NoStacks::NoPaths);
+        }
+        let mut frames = Frames::new(tables);
+        let mut paths: Vec<Path> = Vec::new();
+        let mut seen: HashMap<(Option<usize>, usize), usize> = HashMap::new();
+        // Row of the table → path here.
+        let mut place: Vec<Option<usize>> = vec![None; tables.paths.len()];
+        for (at, row) in tables.paths.iter().enumerate().filter(|(_, row)| scope.contains(row.region)) {
+            let parent = place.get(row.parent as usize).copied().flatten();
+            let frame = match row.kind {
+                PathKind::Function => frames.function(row.function),
+                kind => frames.other(kind, &row.comm),
+            };
+            let path = *seen.entry((parent, frame)).or_insert_with(|| {
+                paths.push(Path { parent, frame, calls: 0, own: 0 });
+                paths.len() - 1
+            });
+            place[at] = Some(path);
+            if let Some(path) = paths.get_mut(path) {
+                path.calls = path.calls.saturating_add(row.calls);
+                path.own = path.own.saturating_add(row.net_ns.get());
+            }
+        }
+        let stacks = Self { unit: Unit::of(profile), frames: frames.all, paths };
+        match stacks.total() {
+            0 => Err(NoStacks::Empty),
+            _ => Ok(stacks),
+        }
+    }
+
+    /// The sum over all paths: the regions' busy time.
+    pub fn total(&self) -> u64 {
+        self.paths.iter().fold(0, |sum, path| sum.saturating_add(path.own))
+    }
+
+    /// What each path took with everything below it.
+    pub fn inclusive(&self) -> Vec<u64> {
+        let mut sums: Vec<u64> = self.paths.iter().map(|path| path.own).collect();
+        for at in (0..sums.len()).rev() {
+            if let Some(parent) = self.paths[at].parent {
+                sums[parent] = sums[parent].saturating_add(sums[at]);
+            }
+        }
+        sums
+    }
+
+    /// The frames of a path as places in [`Stacks::frames`], outermost first.
+    pub fn stack(&self, path: usize) -> Vec<usize> {
+        let mut frames = Vec::new();
+        let mut at = Some(path);
+        while let Some(path) = at.and_then(|at| self.paths.get(at)) {
+            frames.push(path.frame);
+            at = path.parent;
+        }
+        frames.reverse();
+        frames
+    }
+
+    /// The paths that took something themselves, by their place.
+    pub fn taken(&self) -> impl Iterator<Item = (usize, &Path)> {
+        self.paths.iter().enumerate().filter(|(_, path)| path.own > 0)
+    }
+
+    /// The callees of each path, in the order of the table.
+    pub fn children(&self) -> Children {
+        let mut children = Children { roots: Vec::new(), of: vec![Vec::new(); self.paths.len()] };
+        for (at, path) in self.paths.iter().enumerate() {
+            match path.parent {
+                Some(parent) => children.of[parent].push(at),
+                None => children.roots.push(at),
+            }
+        }
+        children
+    }
+}
+
+/// [`Stacks`] from the top.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Children {
+    /// Threads, interrupts, idle tasks.
+    pub roots: Vec<usize>,
+    /// By path.
+    pub of: Vec<Vec<usize>>,
+}
+
+/// Finds each frame once.
+struct Frames<'a> {
+    tables: &'a Tables,
+    all: Vec<Frame>,
+    functions: HashMap<FunctionIndex, usize>,
+    others: HashMap<(PathKind, String), usize>,
+}
+
+impl<'a> Frames<'a> {
+    fn new(tables: &'a Tables) -> Self {
+        Self { tables, all: Vec::new(), functions: HashMap::new(), others: HashMap::new() }
+    }
+
+    fn function(&mut self, function: FunctionIndex) -> usize {
+        let (tables, all) = (self.tables, &mut self.all);
+        *self.functions.entry(function).or_insert_with(|| {
+            let symbol = tables.symbols.get(function.get() as usize);
+            all.push(Frame {
+                name: function_name(tables, function),
+                kind: PathKind::Function,
+                function: Some(function),
+                file: symbol.and_then(|symbol| symbol.file.clone()),
+                module: symbol.and_then(|symbol| symbol.module.clone()),
+            });
+            all.len() - 1
+        })
+    }
+
+    fn other(&mut self, kind: PathKind, comm: &str) -> usize {
+        let all = &mut self.all;
+        *self.others.entry((kind, comm.to_owned())).or_insert_with(|| {
+            let name = match kind {
+                PathKind::Thread if comm.is_empty() => "[thread]".to_owned(),
+                PathKind::Thread => shown(comm),
+                other => kind_name(other).to_owned(),
+            };
+            all.push(Frame { name, kind, function: None, file: None, module: None });
+            all.len() - 1
+        })
+    }
+}
+
+/// What stands for a path that is no function and no thread's.
+pub fn kind_name(kind: PathKind) -> &'static str {
+    match kind {
+        PathKind::Thread => "[thread]",
+        PathKind::Interrupt => "[interrupt]",
+        PathKind::Idle => "[idle task]",
+        PathKind::Function => "[function]",
+        PathKind::User => "[user]",
+        PathKind::Unattributed => "[unattributed]",
+    }
+}
+
+/// A function as viewers show it: with its binary if it is none of the kernel's.
+pub fn function_name(tables: &Tables, function: FunctionIndex) -> String {
+    let name = shown(tables.name(function));
+    let symbol = tables.symbols.get(function.get() as usize);
+    match symbol.and_then(|symbol| symbol.module.as_deref()) {
+        Some(module) => format!("{name} [{}]", shown(module.rsplit('/').next().unwrap_or(module))),
+        None => name,
+    }
+}
+
+/// A name without characters that are none: viewers print it as it is.
+fn shown(name: &str) -> String {
+    name.replace(char::is_control, "?")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use kerntune_profile::{Address, How, KernelId, Manifest, PathNode, RegionStats, Symbol};
+
+    /// Two regions of `rr`: a system call with a recursion, user time, an interrupt; 1000 instructions in all.
+    pub(crate) fn profile() -> Profile {
+        let names = [("sys", Some("a/sys.c")), ("walk", None), ("irq;x", Some("irq.c"))];
+        let symbol = |(at, (name, file)): (usize, &(&str, Option<&str>))| Symbol {
+            function: FunctionIndex(at as u32),
+            name: (*name).into(),
+            address: Address(0x1000 * (at as u64 + 1)),
+            size: 16,
+            file: file.map(Into::into),
+            module: None,
+        };
+        let none = FunctionIndex::NONE;
+        let rows = [
+            // region, parent, kind, function, calls, own
+            (0, PathNode::ROOT, PathKind::Thread, none, 0, 0),
+            (0, 0, PathKind::Function, FunctionIndex(0), 2, 100),
+            (0, 1, PathKind::Function, FunctionIndex(1), 2, 30),
+            (0, 2, PathKind::Function, FunctionIndex(1), 1, 20),
+            (0, 0, PathKind::User, none, 0, 400),
+            (1, PathNode::ROOT, PathKind::Thread, none, 0, 0),
+            (1, 5, PathKind::Function, FunctionIndex(0), 1, 50),
+            (1, PathNode::ROOT, PathKind::Interrupt, none, 0, 0),
+            (1, 7, PathKind::Function, FunctionIndex(2), 3, 400),
+        ];
+        let row = |(at, &(region, parent, kind, function, calls, own)): (usize, &_)| PathNode {
+            region,
+            path: at as u32,
+            parent,
+            kind,
+            comm: if kind == PathKind::Thread { "rr".into() } else { String::new() },
+            function,
+            how: How::Call,
+            calls,
+            net_ns: Nanoseconds(own),
+            taken_branches: 0,
+            l1i_misses: 0,
+            itlb_misses: 0,
+        };
+        let region = |(at, (name, busy)): (usize, &(&str, u64))| RegionStats {
+            region: at as u32,
+            name: (*name).into(),
+            begin_ns: Nanoseconds(1000 * at as u64),
+            elapsed_ns: Nanoseconds(*busy),
+            busy_ns: Nanoseconds(*busy),
+            idle_ns: Nanoseconds(0),
+            user_ns: Nanoseconds(0),
+            unattributed_ns: Nanoseconds(0),
+            operations: 1,
+            depth: 0,
+            kernel_instructions: kerntune_profile::Instructions(0),
+            user_instructions: kerntune_profile::Instructions(0),
+            kernel_taken_branches: 0,
+            user_taken_branches: 0,
+            kernel_l1i_misses: 0,
+            user_l1i_misses: 0,
+            kernel_itlb_misses: 0,
+            user_itlb_misses: 0,
+        };
+        let tables = Tables {
+            symbols: names.iter().enumerate().map(symbol).collect(),
+            paths: rows.iter().enumerate().map(row).collect(),
+            regions: [("one", 550), ("two", 450)].iter().enumerate().map(region).collect(),
+            ..Tables::default()
+        };
+        Profile { manifest: Manifest::new("p1", KernelId::default(), "rr", "emulator"), tables }
+    }
+
+    pub(crate) fn stacks() -> Stacks {
+        let profile = profile();
+        Stacks::of(&profile, &Scope::all(&profile.tables)).unwrap()
+    }
+
+    #[test]
+    fn regions_are_summed_and_nothing_is_lost() {
+        let stacks = stacks();
+        assert_eq!((stacks.total(), stacks.unit), (1000, Unit::Instructions));
+        let names = |at| stacks.stack(at).into_iter().map(|at| stacks.frames[at].name.as_str());
+        let all: Vec<(String, u64, u64)> = (stacks.paths.iter().enumerate())
+            .map(|(at, path)| (names(at).collect::<Vec<_>>().join("/"), path.own, path.calls))
+            .collect();
+        let expected = [
+            ("rr", 0, 0),
+            ("rr/sys", 150, 3),
+            ("rr/sys/walk", 30, 2),
+            ("rr/sys/walk/walk", 20, 1),
+            ("rr/[user]", 400, 0),
+            ("[interrupt]", 0, 0),
+            ("[interrupt]/irq;x", 400, 3),
+        ];
+        assert_eq!(all, expected.map(|(name, own, calls)| (name.to_owned(), own, calls)));
+        assert_eq!(stacks.inclusive(), [600, 200, 50, 20, 400, 400, 400]);
+        assert_eq!(stacks.children().roots, [0, 5]);
+    }
+
+    #[test]
+    fn a_region_alone_and_none() {
+        let mut profile = profile();
+        let one = Scope::named(&profile.tables, "two").unwrap();
+        assert_eq!(Stacks::of(&profile, &one).unwrap().total(), 450);
+        let nothing = Scope::rows(&profile.tables, |_| false);
+        assert_eq!(Stacks::of(&profile, &nothing), Err(NoStacks::Empty));
+        profile.tables.paths.clear();
+        assert_eq!(Stacks::of(&profile, &one), Err(NoStacks::NoPaths));
+    }
+
+    #[test]
+    fn what_was_sampled_has_samples() {
+        let unit = Unit::Sampled(Nanoseconds(1000));
+        assert_eq!((unit.name(), unit.samples_in(5000)), ("nanoseconds", Some(5)));
+        assert_eq!((Unit::Instructions.name(), Unit::Instructions.samples_in(5)), ("instructions", None));
+    }
+}

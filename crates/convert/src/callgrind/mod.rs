@@ -2,7 +2,8 @@
 //!
 //! Threads of a name, interrupts and idle tasks are functions that call those below them. The cost of an arc is that of
 //! the callees' paths; of a path that goes over an arc more than once, the outermost time counts, so that no arc costs more
-//! than ran. There are no lines: all are 0.
+//! than ran. There are no lines: all are 0. Readers take an arc without calls for none, so one whose calls were all made before
+//! recording began has one call.
 
 use crate::stacks::{Stacks, Unit};
 use std::collections::{BTreeMap, HashSet};
@@ -39,7 +40,7 @@ pub fn write(stacks: &Stacks, title: &str, creator: &str, out: &mut impl Write) 
         for (callee, cost) in &function.callees {
             let [object, file, name] = names.of(stacks, *callee);
             writeln!(out, "cob={object}\ncfi={file}\ncfn={name}")?;
-            writeln!(out, "calls={} 0\n0 {}", cost.calls, cost.inclusive)?;
+            writeln!(out, "calls={} 0\n0 {}", cost.calls.max(1), cost.inclusive)?;
         }
     }
     writeln!(out, "\ntotals: {}", stacks.total())?;
@@ -122,5 +123,6 @@ mod tests {
         assert!(text.contains("events: Instructions\nsummary: 1000\n"), "{text}");
         assert_eq!(text.matches(") walk\n").count(), 1, "{text}");
         assert!(text.ends_with("\ntotals: 1000\n"), "{text}");
+        assert!(text.contains("[user]\ncalls=1 0\n0 400\n") && !text.contains("calls=0"), "{text}");
     }
 }

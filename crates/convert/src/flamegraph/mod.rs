@@ -70,7 +70,9 @@ impl Flames {
             let above: usize = nodes[at].children.values().map(|child| nodes[*child].size).sum();
             (nodes[at].all, nodes[at].size) = (all, above + usize::from(all[0] > 0));
         }
-        let mut flames = Self { total: nodes[0].all, differential: base.is_some(), ..Self::default() };
+        let gone = nodes.iter().filter(|node| node.all[0] == 0).map(|node| node.own[1]);
+        let gone = gone.fold(0, u64::saturating_add);
+        let mut flames = Self { total: nodes[0].all, gone, differential: base.is_some(), ..Self::default() };
         // What is still to be placed: node, name, depth, begin.
         let mut open: Vec<(usize, String, usize, u64)> = Vec::new();
         let queue = |open: &mut Vec<_>, of: &Node, depth: usize, begin: u64| {
@@ -83,8 +85,7 @@ impl Flames {
         queue(&mut open, &nodes[0], 0, 0);
         while let Some((at, name, depth, begin)) = open.pop() {
             let node = &nodes[at];
-            if node.own[0] == 0 && node.all[0] == 0 {
-                flames.gone = flames.gone.saturating_add(node.all[1]);
+            if node.all[0] == 0 {
                 continue;
             }
             if node.all[0] < smallest {

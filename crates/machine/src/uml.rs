@@ -137,7 +137,7 @@ mod tests {
     fn verdict(text: &str, status: i32) -> Result<()> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("console.log");
-        std::fs::write(&path, text).unwrap();
+        fs::write(&path, text).unwrap();
         let mut console = Console::follow(&path);
         console.read();
         let kernel = crate::test_program::kernel(Arch::Um);

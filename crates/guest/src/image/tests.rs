@@ -41,7 +41,7 @@ fn an_image_holds_what_init_and_the_commands_need() {
     assert_eq!(files["kt/plan"].1, Plan::of(&workload).text().as_bytes());
     assert_eq!(files["dev/console"].0, 0o020600);
     let bash = host::find_program("bash").unwrap().canonicalize().unwrap();
-    assert_eq!(files[bash.strip_prefix("/").unwrap().to_str().unwrap()].1, std::fs::read(&bash).unwrap());
+    assert_eq!(files[bash.strip_prefix("/").unwrap().to_str().unwrap()].1, fs::read(&bash).unwrap());
     assert_eq!(image.manifest.bytes, image.initramfs.metadata().unwrap().len());
     assert!(image.manifest.files.iter().any(|file| file.path == "/init" && file.size > 100_000));
     // Every directory comes before what is in it, or the kernel drops the file.
@@ -56,7 +56,7 @@ fn the_same_inputs_give_the_same_bytes() {
         |dir: &Path| GuestImage::build(&WorkDir::open(dir).unwrap(), &workload(SIMPLE), &NoProgress).unwrap();
     let (a, b) = (build(one.path()), build(two.path()));
     assert_eq!(a.manifest, b.manifest);
-    assert_eq!(std::fs::read(&a.initramfs).unwrap(), std::fs::read(&b.initramfs).unwrap());
+    assert_eq!(fs::read(&a.initramfs).unwrap(), fs::read(&b.initramfs).unwrap());
     let other = workload(&SIMPLE.replace("true", "false"));
     let c = GuestImage::build(&WorkDir::open(one.path()).unwrap(), &other, &NoProgress).unwrap();
     assert_ne!(a.manifest.id, c.manifest.id);
@@ -90,13 +90,13 @@ fn what_the_host_lacks_is_said_with_who_needs_it() {
 fn a_damaged_image_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["initramfs.cpio", "manifest.json"] {
-        std::fs::write(dir.path().join(name), "{\"schema\":").unwrap();
+        fs::write(dir.path().join(name), "{\"schema\":").unwrap();
     }
     let error = || GuestImage::open(dir.path()).unwrap_err().to_string();
     assert!(error().contains("no result of this version"), "{}", error());
     kerntune_work::seal(dir.path(), ROOM, "aa11", &[]).unwrap();
     assert!(error().contains("manifest.json is damaged"), "{}", error());
-    std::fs::write(dir.path().join("initramfs.cpio"), "{\"sch").unwrap();
+    fs::write(dir.path().join("initramfs.cpio"), "{\"sch").unwrap();
     assert!(error().contains("initramfs.cpio is not the file that was written"), "{}", error());
 }
 

@@ -32,7 +32,7 @@ pub fn write(stacks: &Stacks, title: &str, exporter: &str, out: &mut impl Write)
     let mut samples = 0;
     for (at, _) in stacks.taken() {
         let comma = if samples == 0 { "" } else { "," };
-        write!(out, "{comma}\n")?;
+        writeln!(out, "{comma}")?;
         to_writer(&mut *out, &stacks.stack(at))?;
         samples += 1;
     }

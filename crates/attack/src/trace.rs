@@ -197,7 +197,7 @@ fn exported(trace: &TraceFile<'_>, symbols: Vec<Symbol>) {
         calls.finish().expect("a sink takes all");
         let unit = Unit::Instructions;
         let about = firefox::About { title: "t", creator: "t", unit, recorded_ms: 0.0, left_out: None };
-        let mut samples = firefox::Timeline::new(&about, &tables, trace.recording);
+        let mut samples = firefox::Timeline::new(&about, &tables, trace.recording, 2_000);
         if let Ok(told) = stream(trace, &part, &mut samples, go) {
             assert!(samples.is_full() || samples.total == told.busy);
         }

@@ -66,8 +66,10 @@ impl Options {
         let part = self.part.part(profile, self.events)?;
         let files = RunFiles::open(&subject.directory).map_err(super::without_trace)?;
         let (title, unit) = (title(profile), Unit::of(profile));
+        // A thread that stops has one more, and what is longer than a sample's weight has several.
+        let most = self.events.saturating_mul(2);
         let first = about(&title, unit, &profile.manifest, None);
-        let mut timeline = Timeline::new(&first, &profile.tables, &files.recording);
+        let mut timeline = Timeline::new(&first, &profile.tables, &files.recording, most);
         let told = part::tell(&files, &part, &mut timeline, output)?;
         let left_out = part::left_out(&told, &files);
         let (samples, total) = (timeline.samples, timeline.total);

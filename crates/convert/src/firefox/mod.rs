@@ -142,8 +142,10 @@ pub struct Timeline<'a> {
     cpus: Vec<ThreadHandle>,
     region_row: ThreadHandle,
     regions: Vec<(u32, u64)>,
+    /// It takes no more when there are so many samples.
+    most: u64,
     /// An interval was too long for samples.
-    is_full: bool,
+    is_overlong: bool,
     /// Sum of all weights.
     pub total: u64,
     /// Number of samples.
@@ -151,8 +153,8 @@ pub struct Timeline<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    /// One of nothing yet.
-    pub fn new(about: &About<'_>, tables: &'a Tables, recording: &'a Recording) -> Self {
+    /// One of nothing yet, which takes no more when it has `most` samples: all of them are in memory.
+    pub fn new(about: &About<'_>, tables: &'a Tables, recording: &'a Recording, most: u64) -> Self {
         let mut profile = begin(about);
         let categories = Categories::of(&mut profile);
         let machine = profile.add_process("CPUs and regions", 0, moment(0));
@@ -178,7 +180,8 @@ impl<'a> Timeline<'a> {
             cpus,
             region_row,
             regions: Vec::new(),
-            is_full: false,
+            most,
+            is_overlong: false,
             total: 0,
             samples: 0,
         }
@@ -300,7 +303,7 @@ impl<'a> Timeline<'a> {
 
 impl Sink for Timeline<'_> {
     fn is_full(&self) -> bool {
-        self.is_full
+        self.is_overlong || self.samples >= self.most
     }
 
     fn enter(&mut self, _: u64, thread: u32, function: u32, how: How) {
@@ -317,7 +320,7 @@ impl Sink for Timeline<'_> {
 
     fn ran(&mut self, slice: Slice, thread: u32) {
         if slice.end - slice.begin > LONGEST {
-            self.is_full = true;
+            self.is_overlong = true;
             return;
         }
         let thread = thread as usize;

@@ -47,7 +47,7 @@ fn weights_of(value: &Value, name: &str) -> (Vec<u64>, usize) {
 #[test]
 fn each_interval_is_a_sample_of_whoever_ran() {
     let (profile, recording) = (profile(), recording());
-    let mut timeline = Timeline::new(&ABOUT, &profile.tables, &recording);
+    let mut timeline = Timeline::new(&ABOUT, &profile.tables, &recording, 100);
     timeline.region_begun(1000, 0);
     timeline.ran(slice(1000, 1010, Lane::Thread(0), true), 0);
     timeline.enter(1010, 0, 0, How::Syscall);
@@ -71,6 +71,19 @@ fn each_interval_is_a_sample_of_whoever_ran() {
     assert!(extra.contains("one instruction") && extra.contains("the end"), "{extra}");
     let all = value.to_string();
     assert!(all.contains("\"halted\"") && all.contains("\"sys\"") && all.contains("\"[user]\""), "{all}");
+}
+
+#[test]
+fn it_takes_no_more_than_there_is_room_for() {
+    let (profile, recording) = (profile(), recording());
+    let mut timeline = Timeline::new(&ABOUT, &profile.tables, &recording, 2);
+    timeline.ran(slice(0, 5, Lane::Thread(0), true), 0);
+    assert!(!timeline.is_full());
+    timeline.ran(slice(5, 9, Lane::Thread(0), true), 0);
+    assert!(timeline.is_full());
+    let mut timeline = Timeline::new(&ABOUT, &profile.tables, &recording, 2);
+    timeline.ran(slice(0, LONGEST + 1, Lane::Thread(0), true), 0);
+    assert_eq!((timeline.is_full(), timeline.total), (true, 0));
 }
 
 #[test]

@@ -42,7 +42,9 @@ fn below(command: Command, path: &str) -> Command {
         .filter(|example| example.command == path)
         .map(|example| (example.line(), example.does.to_owned()))
         .collect();
-    let examples = match examples.is_empty() && !command.has_subcommands() {
+    // Of a file of its own, which may have its own.
+    let own = command.get_after_help().is_some();
+    let examples = match examples.is_empty() && !command.has_subcommands() && !own {
         true => vec![of_a_file(&command, path)],
         false => examples,
     };

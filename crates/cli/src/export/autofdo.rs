@@ -18,7 +18,7 @@ pub const ENTRY: Entry = entry::<_, Options>("autofdo", 0);
 /// Executed code and taken branches for LLVM's AutoFDO (llvm-profgen --unsymbolized-profile)
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Beginning of an id, directory, or `latest`
+    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     profile: String,
     /// The file to write, for `llvm-profgen --use-offset=0`
     #[arg(default_value = "counts.txt", value_name = "OUTPUT")]

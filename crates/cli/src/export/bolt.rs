@@ -16,7 +16,7 @@ pub const ENTRY: Entry = entry::<_, Options>("bolt", 2);
 /// Taken branches and what ran between them for LLVM BOLT (llvm-bolt --pa)
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Beginning of an id, directory, or `latest`
+    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     profile: String,
     /// The file to write, for `llvm-bolt --pa`
     #[arg(default_value = "bolt.txt", value_name = "OUTPUT")]

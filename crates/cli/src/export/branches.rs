@@ -16,7 +16,7 @@ pub const ENTRY: Entry = entry::<_, Options>("branches", 1);
 /// The same as branch records, as perf prints a CPU's last branches (llvm-profgen --perfscript)
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Beginning of an id, directory, or `latest`
+    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     profile: String,
     /// The file to write, for `llvm-profgen --kernel`
     #[arg(default_value = "branches.txt", value_name = "OUTPUT")]

@@ -18,7 +18,8 @@ pub const ENTRY: Entry = entry::<_, Options>("callgrind", 24);
     after_help = "Examples:\n  kerntune export callgrind latest\n  callgrind_annotate --inclusive=yes callgrind.out"
 )]
 pub struct Options {
-    /// Beginning of an id, directory, or `latest`
+    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    #[arg(default_value = "latest")]
     profile: String,
     /// The file to write
     #[arg(long, short, default_value = "callgrind.out", value_name = "FILE")]

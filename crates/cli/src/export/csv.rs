@@ -19,7 +19,8 @@ pub const ENTRY: Entry = entry::<_, Options>("csv", 25);
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  kerntune export csv latest --table paths -o paths.csv")]
 pub struct Options {
-    /// Beginning of an id, directory, or `latest`
+    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    #[arg(default_value = "latest")]
     profile: String,
     /// The file to write
     #[arg(long, short, default_value = "profile.csv", value_name = "FILE")]

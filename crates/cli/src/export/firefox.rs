@@ -26,7 +26,8 @@ pub const ENTRY: Entry = entry::<_, Options>("firefox", 26);
     after_help = "Examples:\n  kerntune export firefox latest --region tcp_rr\n  kerntune export firefox latest --from 5.12s --to 5.13s"
 )]
 pub struct Options {
-    /// Beginning of an id, directory, or `latest`
+    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    #[arg(default_value = "latest")]
     profile: String,
     /// The file to write
     #[arg(long, short, default_value = "profile.firefox.json", value_name = "FILE")]

@@ -19,7 +19,8 @@ pub const ENTRY: Entry = entry::<_, Options>("flamegraph", 21);
     after_help = "Examples:\n  kerntune export flamegraph latest -o flames.svg\n  kerntune export flamegraph 4c1e --base 8028 -o difference.svg"
 )]
 pub struct Options {
-    /// Beginning of an id, directory, or `latest`
+    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    #[arg(default_value = "latest")]
     profile: String,
     /// The file to write
     #[arg(long, short, default_value = "flamegraph.svg", value_name = "FILE")]

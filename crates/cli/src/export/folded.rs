@@ -18,7 +18,8 @@ pub const ENTRY: Entry = entry::<_, Options>("folded", 20);
     after_help = "Examples:\n  kerntune export folded latest -o stacks.folded\n  flamegraph.pl --countname instructions stacks.folded > flames.svg"
 )]
 pub struct Options {
-    /// Beginning of an id, directory, or `latest`
+    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    #[arg(default_value = "latest")]
     profile: String,
     /// The file to write
     #[arg(long, short, default_value = "stacks.folded", value_name = "FILE")]

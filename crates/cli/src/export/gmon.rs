@@ -17,7 +17,8 @@ pub const ENTRY: Entry = entry::<_, Options>("gmon", 3);
 /// Self times and arcs for GNU gprof (gmon.out), with the symbols that go with them
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Beginning of an id, directory, or `latest`
+    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    #[arg(default_value = "latest")]
     profile: String,
     /// The file to write; its symbols go into FILE.symbols, for `gprof -S`
     #[arg(long, default_value = "gmon.out", value_name = "FILE")]

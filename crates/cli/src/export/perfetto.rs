@@ -24,7 +24,8 @@ pub const ENTRY: Entry = entry::<_, Options>("perfetto", 27);
     after_help = "Examples:\n  kerntune export perfetto latest --region tcp_rr\n  kerntune export perfetto latest --events 100000000"
 )]
 pub struct Options {
-    /// Beginning of an id, directory, or `latest`
+    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    #[arg(default_value = "latest")]
     profile: String,
     /// The file to write
     #[arg(long, short, default_value = "profile.perfetto-trace", value_name = "FILE")]

@@ -17,7 +17,8 @@ pub const ENTRY: Entry = entry::<_, Options>("pprof", 23);
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  kerntune export pprof latest\n  pprof -http=: profile.pb.gz")]
 pub struct Options {
-    /// Beginning of an id, directory, or `latest`
+    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    #[arg(default_value = "latest")]
     profile: String,
     /// The file to write
     #[arg(long, short, default_value = "profile.pb.gz", value_name = "FILE")]

@@ -18,7 +18,8 @@ pub const ENTRY: Entry = entry::<_, Options>("speedscope", 22);
     after_help = "Examples:\n  kerntune export speedscope latest\n  speedscope profile.speedscope.json"
 )]
 pub struct Options {
-    /// Beginning of an id, directory, or `latest`
+    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    #[arg(default_value = "latest")]
     profile: String,
     /// The file to write
     #[arg(long, short, default_value = "profile.speedscope.json", value_name = "FILE")]

@@ -15,7 +15,8 @@ pub const ENTRY: Entry = entry::<_, Options>("uftrace", 4);
 /// The trace as a data directory for uftrace (report, graph, tui, dump --chrome …)
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Beginning of an id, directory, or `latest`
+    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    #[arg(default_value = "latest")]
     profile: String,
     /// The directory to make, for `uftrace report -d`
     #[arg(long, default_value = "uftrace.data", value_name = "DIR")]

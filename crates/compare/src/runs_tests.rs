@@ -32,7 +32,7 @@ fn several_runs_tell_a_change_from_chance() {
     let tuned: Vec<_> =
         (0..8).map(|moment| at(19_800_000 + moment % 4 * 60_000, 900_100 + moment * 90)).collect();
     let first = (base[0].clone(), tuned[0].clone());
-    let comparison = Comparison::of_runs(&[base.clone()], &base[0], &[tuned], labels()).unwrap();
+    let comparison = Comparison::of_runs(std::slice::from_ref(&base), &base[0], &[tuned], labels()).unwrap();
     let row = |operation: &str, metric| comparison.row(operation, metric).unwrap();
     let path = row("get", Metric::PathLength);
     assert_eq!((comparison.runs, path.base, path.tuned, path.aa_percent), (8, 20_090.0, 19_890.0, Some(0.0)));

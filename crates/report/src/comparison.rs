@@ -5,7 +5,7 @@ use crate::style::{printable, Role};
 use crate::{layouts, models, Style};
 use kerntune_compare::{number, Comparison, KernelRef, Metric, Row, Verdict, Whose, TOTAL};
 
-/// Verdict, both kernels, one line per operation and metric, legend.
+/// Verdict, both kernels, one line per operation and metric, legend: of each operation the metrics of [`changes`], of the total all.
 pub fn table(comparison: &Comparison, style: Style) -> String {
     let mut out = head(comparison, style);
     let several = comparison.runs * comparison.seeds > 1;
@@ -20,7 +20,9 @@ pub fn table(comparison: &Comparison, style: Style) -> String {
     heads.extend([("A/A %", Side::Right), ("unit", Side::Left)]);
     let mut table = Columns::with(heads);
     let mut last = "";
-    for row in &comparison.rows {
+    let brief = brief(comparison);
+    let shown = |row: &&Row| row.operation == TOTAL || brief.contains(&row.metric);
+    for row in comparison.rows.iter().filter(shown) {
         let first = row.operation != last;
         if first && !last.is_empty() {
             table.gap();

@@ -324,6 +324,11 @@ impl Model {
         self.model.as_ref().map_or(String::new(), |name| format!(" --model '{name}'"))
     }
 
+    /// Whether it is somebody's own file.
+    pub fn is_file(&self) -> bool {
+        self.model.as_ref().is_some_and(|name| name.contains('/') || name.contains(".toml"))
+    }
+
     /// Whether somebody named one.
     pub fn is_asked(&self) -> bool {
         self.model.is_some()

@@ -62,7 +62,8 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         return Ok(Exit::Ok);
     }
     output.print(&format!("\n{}\n", tuned.proof));
-    output.print(&comparison::table(&tuned.comparison, output.style()));
+    // One screen; `compare` has a line for each metric, the page has both.
+    output.print(&comparison::changes(&tuned.comparison, output.style()));
     output.print(&super::bisect::excluded(&tuned.excluded));
     output.print(&format!(
         "\ntuned kernel  {}\nprofiles      {}\n              {}\nreport        {}",

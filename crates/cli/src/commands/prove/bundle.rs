@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// The directory of figures in a bundle.
 pub(super) const RESULTS: &str = "results";
+/// Below [`RESULTS`]: every time of every boot, a file for each kernel.
+pub(super) const TIMES: &str = "times";
 /// What tells a bundle from any other directory.
 const MARK: &str = "repeat.sh";
 /// What the guest was packed from.
@@ -127,8 +129,8 @@ impl Bundle<'_> {
         if timed {
             text += &format!(
                 "echo 'repeat: both together:'\n\
-                 \"$kerntune\" bench compare \"$here/results/{base}.json\" \"$here/results/{tuned}.json\" --aa \"$here/results/{base}-again.json\" \\\n    \
-                 --base \"$out/results/{base}.json\" --tuned \"$out/results/{tuned}.json\" --aa \"$out/results/{base}-again.json\"\n"
+                 \"$kerntune\" bench compare \"$here/results/times/{base}.json\" \"$here/results/times/{tuned}.json\" --aa \"$here/results/times/{base}-again.json\" \\\n    \
+                 --base \"$out/results/times/{base}.json\" --tuned \"$out/results/times/{tuned}.json\" --aa \"$out/results/times/{base}-again.json\"\n"
             );
         }
         text + "exit \"$status\"\n"

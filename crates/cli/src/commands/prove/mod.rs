@@ -8,7 +8,7 @@ use crate::args::{Cpus, Global, On, Prove};
 use crate::exit::{Exit, Failure};
 use crate::files::output_directory;
 use crate::output::Output;
-use bundle::{Bundle, RESULTS};
+use bundle::{Bundle, RESULTS, TIMES};
 use kerntune_guest::{Suite, Workload};
 use kerntune_kernel::{Arch, Kernel};
 use kerntune_report::{bench, comparison, prove as words, Style};
@@ -45,6 +45,11 @@ pub fn run(global: &Global, options: &Prove, output: &Output) -> Result<Exit, Fa
     let (base, tuned) = (base?, tuned?);
     if base.manifest.id == tuned.manifest.id {
         return Err(Failure::usage(format!("{} is both kernels: there is nothing to prove", options.base)));
+    }
+    if options.model.is_file() {
+        return Err(Failure::usage(
+            "--model: by name here: whoever repeats the proof has no such file (`machines/NAME.toml` is a name)",
+        ));
     }
     output_directory("--output", &options.output)?;
     if fs::read_dir(&options.output).at("list", &options.output)?.next().is_some()
@@ -183,8 +188,8 @@ fn by_the_clock(
     let machine = machine(&kernels, None)?;
     let until = Until { width: options.until_width, budget: Some(Duration::from_secs(60 * options.budget)) };
     let effort = Effort::of(workload, MOST_BOOTS, None, None)?;
-    let request =
-        TimedRequest { kernels: &kernels, workload, effort, until: Some(until), directory: results };
+    let directory = &results.join(TIMES);
+    let request = TimedRequest { kernels: &kernels, workload, effort, until: Some(until), directory };
     let told = |boot, _, label: &str| output.note(&format!("[{boot}] {label}"));
     let times = timed(session, &*machine, &request, &told, &|decision| {
         output.note(&super::time::seen(decision));

@@ -84,7 +84,7 @@ fn every_row_of_the_suites_has_exact_figures_on_the_emulator() {
             "netperf/udp_rr_1",
             "netperf/veth_udp_rr_1",
             "netperf/tcp_rr_1",
-            "kbx/vfork_exit",
+            "kbx/fork_exit",
             "mckusick/aggregate",
         ],
         ["mckusick/syscall", "mckusick/signocsw", "mckusick/csw", "mckusick/forks_0", "mckusick/execs_big_0"],
@@ -294,7 +294,7 @@ fn arguments_that_cannot_be_meant_are_refused() {
     for (arguments, words) in [
         (vec!["kbx", "--machine", "host", "--row", "getpit"], vec!["no row \"getpit\"", "kbx: getpid, "]),
         (vec!["tagged"], vec!["workload tagged has no rows", "bench list"]),
-        (vec!["kbx", "--kernel", "x", "--runs", "2"], vec!["--boots"]),
+        (vec!["batched", "--machine", "uml", "--kernel", "x", "--runs", "2"], vec!["--boots"]),
         (vec!["kbx", "--machine", "host", "--boots", "2"], vec!["--runs"]),
         (vec!["kbx", "--machine", "host", "--kernel", "x"], vec!["the kernel that is booted"]),
         (vec!["kbx", "--machine", "host", "--scale", "0"], vec!["--scale"]),

@@ -157,9 +157,11 @@ fn a_region_without_operations_is_shown_whole_and_its_head_is_of_all_of_it() {
     for top in ["1000", "2"] {
         let text = said(&path(dir.path(), &["--top", top]));
         assert!(
-            text.starts_with(title) && text.contains("Elapsed time         =          100 ns\n"),
+            text.starts_with("profile p1: rr, training run, on kernel k (")
+                && text.contains(&format!("\n\n{title}")),
             "{text}"
         );
+        assert!(text.contains("Elapsed time         =          100 ns\n"), "{text}");
         assert!(text.contains("Calls                = 3 "), "{text}");
         let cut = text.contains("Entries shown        = the first 2 of ");
         assert_eq!(cut, top == "2", "{text}");

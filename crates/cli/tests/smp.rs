@@ -145,7 +145,9 @@ fn a_wake_up_that_looks_for_no_cpu_is_shorter_and_takes_a_line_less_of_the_other
     let previous = support::kernel(&["--patch", &patch.display().to_string()], "wake-previous");
     let of = |kernel: &str| {
         let record = ["record", "--kernel", kernel, "--workload", "ipc", "--cpus", "2", "--data", "--json"];
-        let row = ["--", "ipc", "--only", "pipe_rr", "--scale", "0.2"];
+        // The second of two rows, when both CPUs have work: where both processes share one, who waits stays in its queue, and
+        // nothing is chosen.
+        let row = ["--", "ipc", "--only", "semop_rr,pipe_rr", "--scale", "0.2"];
         let id = json(record.iter().chain(&row))["profile"].as_str().unwrap().to_owned();
         let profile = load(&id);
         // Both stay where they are, whoever says so.

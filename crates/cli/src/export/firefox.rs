@@ -20,7 +20,7 @@ use std::time::UNIX_EPOCH;
 
 pub const ENTRY: Entry = entry::<_, Options>("firefox", 26);
 
-/// The trace for the Firefox Profiler (https://profiler.firefox.com): threads, interrupts, CPUs, regions over time
+/// The trace for the Firefox Profiler (profiler.firefox.com): threads, interrupts, CPUs, regions over time
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  kerntune export firefox latest --region tcp_rr\n  kerntune export firefox latest --from 5.12s --to 5.13s"

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 pub const ENTRY: Entry = entry::<_, Options>("perfetto", 27);
 
-/// The trace for Perfetto (https://ui.perfetto.dev, trace_processor): every call, CPUs, interrupts, idling, regions
+/// The trace for Perfetto (ui.perfetto.dev, trace_processor): every call, CPUs, interrupts, idling, regions
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  kerntune export perfetto latest --region tcp_rr\n  kerntune export perfetto latest --events 100000000"

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 pub const ENTRY: Entry = entry::<_, Options>("speedscope", 22);
 
-/// Call paths for speedscope (https://www.speedscope.app, or its offline page)
+/// Call paths for speedscope (www.speedscope.app, or its offline page)
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  kerntune export speedscope latest\n  speedscope profile.speedscope.json"

@@ -115,6 +115,23 @@ mod tests {
     }
 
     #[test]
+    fn examples_that_stand_in_a_formats_own_file_can_be_typed_too() {
+        let mut all = Vec::new();
+        leaves(&Arguments::command(), "", &mut all);
+        let own =
+            all.iter().filter_map(|(path, command)| Some((path, command.get_after_help()?.to_string())));
+        let mut seen = 0;
+        for (path, help) in own {
+            for line in help.lines().map(str::trim).filter(|line| line.starts_with("kerntune ")) {
+                let typed = crate::command().try_get_matches_from(line.split(' '));
+                assert!(typed.is_ok() && line.contains(path.as_str()), "{path}: {line}: {:?}", typed.err());
+                seen += 1;
+            }
+        }
+        assert!(seen >= 8, "{seen}");
+    }
+
+    #[test]
     fn the_help_of_every_command_has_one_pattern() {
         let command = crate::command();
         let mut all = Vec::new();

@@ -156,6 +156,18 @@ impl From<kerntune_profile::Error> for Failure {
     }
 }
 
+impl From<kerntune_fleet::Error> for Failure {
+    fn from(error: kerntune_fleet::Error) -> Self {
+        use kerntune_fleet::Error;
+        match error {
+            Error::Work(inner) => inner.into(),
+            Error::Profile(inner) => inner.into(),
+            Error::Misplaced { .. } | Error::Another { .. } => Self::new(Exit::Profile, error),
+            other => Self::new(Exit::Usage, other),
+        }
+    }
+}
+
 impl From<kerntune_live::Error> for Failure {
     fn from(error: kerntune_live::Error) -> Self {
         use kerntune_live::Error;

@@ -60,6 +60,7 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {
         Command::Record(options) => commands::record::run(global, options, output),
         Command::Live(command) => commands::live::run(global, command, output),
         Command::Profile(command) => commands::profile::run(global, command, output),
+        Command::Fleet(command) => commands::fleet::run(global, command, output),
         Command::Report(options) => options.run(global, output),
         Command::Characterise(options) => commands::characterise::run(global, options, output),
         Command::Advise(options) => commands::advise::run(global, options, output),

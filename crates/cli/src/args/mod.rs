@@ -6,6 +6,7 @@ mod bench;
 mod characterise;
 mod compare;
 mod counters;
+mod fleet;
 mod live;
 mod package;
 mod paper;
@@ -25,6 +26,7 @@ pub use bench::{Bench, BenchCompare, BenchCorrelate, BenchRun, IntervalMethod, M
 pub use characterise::Characterise;
 pub use compare::Compare;
 pub use counters::Counters;
+pub use fleet::Fleet;
 pub use live::{Dump, Live, Watch};
 pub use package::Package;
 pub use paper::Paper;
@@ -78,6 +80,9 @@ pub enum Command {
     /// List, show and remove profiles
     #[command(subcommand)]
     Profile(Profile),
+    /// Keep profiles of many machines below one prefix, merge thousands of them, and query them (docs/fleet.md)
+    #[command(subcommand)]
+    Fleet(Fleet),
     /// Show what a profile says
     Report(report::Options),
     /// Say what a workload is like, on one page: what dominates it, what it does per operation and second, beside others

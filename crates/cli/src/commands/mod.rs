@@ -11,6 +11,7 @@ pub mod compare;
 mod counters;
 pub mod doctor;
 pub mod explain;
+pub mod fleet;
 pub mod kernel;
 pub mod live;
 pub mod optimize;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// A profile as `--json` shows it.
 #[derive(Serialize)]
-struct Shown<'a> {
+pub(super) struct Shown<'a> {
     path: &'a Path,
     kernel: &'a str,
     workload: &'a str,
@@ -26,7 +26,7 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn new(path: &'a Path, manifest: &'a Manifest) -> Self {
+    pub(super) fn new(path: &'a Path, manifest: &'a Manifest) -> Self {
         let Manifest { workload, machine, recorded, kernel, .. } = manifest;
         Self { path, kernel: &kernel.id, workload, machine, date: recorded, manifest }
     }

@@ -50,6 +50,7 @@ pub fn targets() -> Vec<Target> {
         target("gcda", seeds::gcda, convert::gcda),
         target("gcno", seeds::gcno, convert::gcno),
         target("gmon", seeds::gmon, convert::gmon),
+        target("guard", seeds::guard, text::guard),
         target("guest_elf", seeds::elf, elf::guest),
         target("json_manifests", seeds::json_manifests, text::json_manifests),
         target("kallsyms", live_seeds::kallsyms, live::kallsyms),

@@ -229,6 +229,17 @@ pub fn workload() -> Vec<Vec<u8>> {
     shipped.chain([include_bytes!("../../guest/fixtures/every-key.toml").to_vec()]).collect()
 }
 
+pub fn guard() -> Vec<Vec<u8>> {
+    let file = "source = \"debian:6.12\"\ngit = \"linux\"\ncompilers = [\"gcc\", \"clang-19\"]\n[tolerance]\npath = 0.01\nput_off = 20\n\
+        [[configuration]]\nname = \"hz\"\nfragments = [\"a.config\"]\nset = [\"CONFIG_HZ_100=y\"]\n[[workload]]\nname = \"rr\"\n\
+        rows = [\"pipe_rr\"]\nscale = 4\n[[row]]\nworkload = \"rr\"\nname = \"pipe_rr\"\nleast = 1.5\n";
+    let baseline = "{\"schema\":\"kerntune-guard/1\",\"subject\":{\"what\":\"kernel base\"},\"cells\":[{\"configuration\":\"\",\"compiler\":\"\",\
+        \"workload\":\"rr\",\"kernel\":{\"id\":\"a\",\"label\":\"b\",\"version\":\"6\",\"compiler\":\"gcc\"},\"making\":\"m\",\"profile\":\"p\",\
+        \"rows\":[{\"row\":\"pipe_rr\",\"operations\":10,\"kernel_instructions\":100,\"put_off\":{\"timer\":7}}]}]}";
+    let source = "static int\nsend(struct sock *sk)\n{\n\tlock(sk);\n\treturn 0;\n}\n\nSYSCALL_DEFINE1(send, int, fd)\n{\n}\n";
+    [file, baseline, source].map(|text| text.as_bytes().to_vec()).into()
+}
+
 pub fn model() -> Vec<Vec<u8>> {
     vec![
         include_bytes!("../../../machines/zen4.toml").to_vec(),

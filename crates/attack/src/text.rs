@@ -35,6 +35,33 @@ pub fn paper(bytes: &[u8]) {
     let _ = kerntune_optimize::gcc_pgo::Exclusions::parse(&text);
 }
 
+/// What is guarded, figures to be committed, and a source file in which a function is looked for.
+pub fn guard(bytes: &[u8]) {
+    let text = text(bytes);
+    let rows_of = |name: &str| match name {
+        "rr" => Ok(vec!["tcp_rr".to_owned(), "pipe_rr".to_owned()]),
+        other => Err(format!("there is no workload {other}")),
+    };
+    match kerntune_guard::GuardFile::parse(&text, &rows_of) {
+        Ok(file) => assert!(!file.workloads.is_empty() && !file.compilers.is_empty()),
+        Err(problems) => {
+            assert!(!problems.is_empty());
+            assert!(
+                problems.iter().all(|problem| !problem.to_string().contains('\u{1b}')),
+                "escapes in a message"
+            );
+        }
+    }
+    if let Ok(baseline) = serde_json::from_slice::<kerntune_guard::Baseline>(bytes) {
+        for cell in &baseline.cells {
+            let _ =
+                (baseline.cell_for(cell), cell.rows.iter().map(kerntune_guard::RowFigure::path).sum::<f64>());
+        }
+    }
+    let _ =
+        kerntune_guard::lines::place("a.c", "send", [Some(&text), Some("int send(void)\n{\n\tput();\n}\n")]);
+}
+
 /// Results of a benchmark.
 pub fn bench_results(bytes: &[u8]) {
     let Ok(results) = kerntune_stats::Results::parse("attack", &text(bytes)) else { return };

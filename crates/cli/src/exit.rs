@@ -243,6 +243,23 @@ impl From<kerntune_tune::Error> for Failure {
     }
 }
 
+impl From<kerntune_guard::Error> for Failure {
+    fn from(error: kerntune_guard::Error) -> Self {
+        use kerntune_guard::Error;
+        match error {
+            Error::Work(inner) => inner.into(),
+            Error::Kernel(inner) => inner.into(),
+            Error::Guest(inner) => inner.into(),
+            Error::Profile(inner) => inner.into(),
+            Error::Tune(inner) => inner.into(),
+            Error::NotWhole { .. } | Error::OtherMaking { .. } => Self::new(Exit::Profile, error),
+            Error::NoRow { .. } | Error::Sum { .. } => Self::new(Exit::Recording, error),
+            Error::NoEnd { .. } => Self::new(Exit::Guest, error),
+            other => Self::new(Exit::Usage, other),
+        }
+    }
+}
+
 impl From<kerntune_tune::bench::Error> for Failure {
     fn from(error: kerntune_tune::bench::Error) -> Self {
         use kerntune_tune::bench::Error;

@@ -72,6 +72,7 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {
         Command::Paper(options) => commands::paper::run(global, options, output),
         Command::Optimize(options) => commands::optimize::run(global, options, output),
         Command::Explain(options) => commands::explain::run(global, options, output),
+        Command::Guard(command) => commands::guard::run(global, command, output),
         Command::Anatomy(options) => commands::anatomy::run(global, options, output),
         Command::Bench(command) => commands::bench::run(global, command, output),
         Command::Compare(options) => commands::compare::run(global, options, output),

@@ -7,6 +7,7 @@ use crate::kbuild::{make_args, Kbuild};
 use crate::manifest::{rfc3339, SCHEMA};
 use crate::object_cache::ObjectCache;
 use crate::object_flags::make_flags;
+use crate::pool::ObjectPool;
 use crate::profile_tree::{hash_tree, list_files};
 use crate::sources::{self, Sources};
 use crate::spent::Spent;
@@ -197,14 +198,33 @@ impl<'a> Attempt<'a> {
         let spent = Spent::begin(&partial, &log)?;
         self.source.check(self.work)?;
         let cache = ObjectCache::find(self.work).filter(|_| self.is_plain());
-        let objects = self.compile(&tree, log, cache.as_ref(), progress)?;
+        // Objects that are kept stay where they are.
+        let pool = self.request.pool.as_deref().filter(|_| self.is_plain() && !keeps_objects(self.request));
+        let pool = pool.map(|directory| ObjectPool::open(directory, progress)).transpose()?;
+        let outputs = self.request.arch.outputs().iter().map(|(from, _)| *from);
+        pool.iter().try_for_each(|pool| pool.lend(&tree, outputs.clone()))?;
+        let made = self.make(&partial, &tree, (log, spent), cache.as_ref(), progress);
+        pool.iter().try_for_each(|pool| pool.take_back(&tree))?;
+        made?;
+        self.publish(&partial, &tree)
+    }
+
+    /// Compiles, and puts what came of it beside the build directory.
+    fn make(
+        &self,
+        partial: &Path,
+        tree: &BuildTree,
+        (log, spent): (PathBuf, Spent),
+        cache: Option<&ObjectCache>,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let objects = self.compile(tree, log, cache, progress)?;
         if let Err(error) = self.source.check_unchanged() {
             self.staged.clear()?;
             return Err(error);
         }
         interrupt::check()?;
-        self.collect(&partial, &tree.build(), objects, spent)?;
-        self.publish(&partial, &tree)
+        self.collect(partial, &tree.build(), objects, spent)
     }
 
     /// Whether compilers read and write nothing but sources and objects: profiles and counters lie beside those.
@@ -265,6 +285,10 @@ impl<'a> Attempt<'a> {
             targets.push("modules");
         }
         let objects = kbuild.make(&what, &make_args(jobs, &flags, &targets), Some(expected), progress)?;
+        if self.request.pool.is_some() {
+            // Only what changed was compiled.
+            return Ok(objects);
+        }
         fs::create_dir_all(&counts).at("create", &counts)?;
         write_atomic(&count_file, format!("{objects}\n").as_bytes())?;
         Ok(objects)

@@ -61,6 +61,7 @@ mod package;
 pub mod parsers;
 mod patch;
 mod patch_set;
+mod pool;
 mod profile_tree;
 mod raw_symbols;
 mod rebuild;

@@ -58,6 +58,9 @@ pub struct BuildRequest {
     /// Keep the build directory in the result (0.5 GB, more with debug information); [`Kernel::build_dir`](crate::Kernel::build_dir).
     /// Not part of the id: a kernel whose objects were not kept is built again when they are asked for.
     pub keep_objects: bool,
+    /// A directory that lends its build directory and gets it back, so that make compiles only what changed since the last
+    /// kernel that was built with it. Not part of the id: the kernel is the same without.
+    pub pool: Option<PathBuf>,
     /// Build modules too, if the configuration has any.
     pub modules: bool,
     /// Jobs of make; None for one per processor.
@@ -85,6 +88,7 @@ impl BuildRequest {
             recipe: None,
             base_id: None,
             keep_objects: false,
+            pool: None,
             modules: false,
             jobs: None,
         }

@@ -359,6 +359,7 @@ pub fn of_request(key: Key, name: &str, request: &BuildRequest, session: &Sessio
         modules,
         // Decides how long it takes.
         jobs: _,
+        pool: _,
     } = request;
     let mut key = key
         .field(name, format!("{arch} {movable} {keep_objects} {modules}"))

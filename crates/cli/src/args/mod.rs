@@ -7,6 +7,7 @@ mod characterise;
 mod compare;
 mod counters;
 mod fleet;
+mod guard;
 mod live;
 mod package;
 mod paper;
@@ -27,6 +28,9 @@ pub use characterise::Characterise;
 pub use compare::Compare;
 pub use counters::Counters;
 pub use fleet::Fleet;
+pub use guard::{
+    Guard, GuardBisect, GuardCheck, GuardHistory, GuardOf, GuardRecord, GuardSubject, GuardWatch,
+};
 pub use live::{Dump, Live, Watch};
 pub use package::Package;
 pub use paper::Paper;
@@ -119,6 +123,9 @@ pub enum Command {
     Try(Try),
     /// Switch off options of a kernel of which some workloads run nothing, build it without, check and measure it (docs/trim.md)
     Trim(Trim),
+    /// No kernel gets slower unnoticed: figures of kernels and commits held against each other, and the commit found (docs/guard.md)
+    #[command(subcommand)]
+    Guard(Guard),
     /// Why one kernel does a workload in fewer instructions than another, function by function
     Explain(Explain),
     /// What a system call, an interrupt or any function does: the tree of its calls, and what it does before a boundary

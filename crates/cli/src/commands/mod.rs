@@ -12,6 +12,7 @@ mod counters;
 pub mod doctor;
 pub mod explain;
 pub mod fleet;
+pub mod guard;
 pub mod kernel;
 pub mod live;
 pub mod optimize;

@@ -5,6 +5,7 @@ mod character;
 mod chart;
 mod comparison;
 mod functions;
+pub mod history;
 mod join;
 pub mod layouts;
 pub mod paper;

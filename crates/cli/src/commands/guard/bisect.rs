@@ -1,0 +1,104 @@
+//! `kerntune guard bisect`.
+
+use super::{project, text};
+use crate::args::{Global, GuardBisect};
+use crate::commands::work;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use kerntune_compare::number::fixed;
+use kerntune_guard::{bisect, Bisected, Judged, Search, Tree, Tried};
+use kerntune_tune::Session;
+
+pub fn run(global: &Global, options: &GuardBisect, output: &Output) -> Result<Exit, Failure> {
+    let project = project(&options.of)?;
+    let names = [options.variant.configuration.as_deref(), options.variant.compiler.as_deref()];
+    let variant = project.variant("bisect", names)?;
+    let work = work(global)?;
+    let session = Session::new(&work, output.progress())?;
+    let tree = Tree::open(&work, &project.tree(options.git.as_deref())?)?;
+    let search = Search {
+        good: &options.good,
+        bad: &options.bad,
+        workload: options.workload.as_deref(),
+        row: options.row.as_deref(),
+        variant: &variant,
+    };
+    let found = bisect(&session, &project, &tree, &search, &|tried| output.note(&line(tried)))?;
+    match options.format.json {
+        true => output.json(&found),
+        false => print(&found, output),
+    }
+    // Found is an answer; several that cannot be told apart are none.
+    Ok(if found.first_bad.is_some() { Exit::Ok } else { Exit::Findings })
+}
+
+fn word(judged: Judged) -> &'static str {
+    match judged {
+        Judged::Good => "good",
+        Judged::Bad => "bad",
+        Judged::Skipped => "skipped",
+    }
+}
+
+fn line(tried: &Tried) -> String {
+    let path = tried.path.map_or_else(String::new, |path| format!(", {} instructions/op", fixed(path, 2)));
+    format!("{} {}{path}: {}", tried.commit.short(), word(tried.judged), tried.commit.subject)
+}
+
+fn print(found: &Bisected, output: &Output) {
+    let [(good, before), (bad, after)] = &found.ends;
+    output.print(&format!(
+        "{} of {}: {} instructions/op at {}, {} at {}; {} commits between\n",
+        found.row,
+        found.workload,
+        fixed(*before, 2),
+        good.short(),
+        fixed(*after, 2),
+        bad.short(),
+        found.commits
+    ));
+    output.table(
+        &["COMMIT", "#INSTRUCTIONS/OP", "#OBJECTS", "#SECONDS", "VERDICT", "SUBJECT"],
+        found.tried.iter().map(|tried| {
+            let first = |why: &String| why.lines().next().unwrap_or_default().to_owned();
+            let subject = match &tried.because {
+                Some(why) => format!("{} ({})", tried.commit.subject, first(why)),
+                None => tried.commit.subject.clone(),
+            };
+            vec![
+                tried.commit.short().to_owned(),
+                tried.path.map_or("-".into(), |path| fixed(path, 2)),
+                tried.objects.map_or("-".into(), |objects| objects.to_string()),
+                format!("{:.1}", tried.seconds),
+                word(tried.judged).into(),
+                subject,
+            ]
+        }),
+    );
+    output.print(&format!(
+        "\n{} commits tried, {} kernels built, {} skipped, {:.0} s",
+        found.tried.len(),
+        found.builds,
+        found.skipped,
+        found.seconds
+    ));
+    match &found.first_bad {
+        Some(commit) => output.print(&format!(
+            "\nfirst with the longer path: {} ({}, {})",
+            commit.short(),
+            commit.subject,
+            commit.date
+        )),
+        None => {
+            output
+                .print("\nfirst with the longer path: one of these; those that were skipped have no figures");
+            for commit in &found.suspects {
+                output.print(&format!("  {} {}", commit.short(), commit.subject));
+            }
+        }
+    }
+    if let (Some(explained), Some(against)) = (&found.explained, &found.against) {
+        output.print(&format!("\n{} against {}:", found.row, against.short()));
+        text::explain(explained, output);
+    }
+}

@@ -1,0 +1,40 @@
+//! `kerntune guard check`.
+
+use super::{measure, of_kernel, project, text};
+use crate::args::{Global, GuardCheck};
+use crate::commands::work;
+use crate::exit::{Exit, Failure};
+use crate::files::OutputFile;
+use crate::output::Output;
+use kerntune_guard::{check, junit, Against, Baseline};
+use kerntune_tune::Session;
+
+pub fn run(global: &Global, options: &GuardCheck, output: &Output) -> Result<Exit, Failure> {
+    let project = project(&options.of)?;
+    let junit_file = options.junit.as_deref().map(|path| OutputFile::new("--junit", path)).transpose()?;
+    // Before anything runs: figures that are not there.
+    let path = project.baseline(options.baseline.as_deref());
+    let baseline = match options.against {
+        None => Some(Baseline::read(&path)?),
+        Some(_) => None,
+    };
+    let work = work(global)?;
+    let session = Session::new(&work, output.progress())?;
+    let base = options.against.as_deref().map(|name| of_kernel(&session, &project, name)).transpose()?;
+    let (subject, measured) =
+        measure(&session, &project, (&options.subject, options.git.as_deref()), output)?;
+    let against = match (&baseline, &base) {
+        (_, Some((subject, measured))) => Against::Measured(subject, measured),
+        (Some(baseline), None) => Against::File(baseline, &path),
+        (None, None) => return Err(Failure::usage("name what to hold it against: --baseline or --against")),
+    };
+    let found = check(&session, &project, &against, (&subject, &measured), options.all)?;
+    if let Some(file) = junit_file {
+        file.write(junit(&found).as_bytes())?;
+    }
+    match options.format.json {
+        true => output.json(&found),
+        false => text::check(&found, output),
+    }
+    Ok(if found.findings == 0 { Exit::Ok } else { Exit::Findings })
+}

@@ -1,0 +1,157 @@
+//! `kerntune guard history`.
+
+use super::{of_kernel, project};
+use crate::args::{Global, GuardHistory};
+use crate::commands::work;
+use crate::exit::{Exit, Failure};
+use crate::files::OutputFile;
+use crate::output::Output;
+use kerntune_compare::number::{figure, fixed};
+use kerntune_guard::cell::Cell;
+use kerntune_guard::{History, Ledger, Point, Project, Series, Tree};
+use kerntune_report::html::history::{history, HistoryPage, HistoryPoint, HistoryRow, HistoryStep};
+use kerntune_tune::Session;
+
+pub fn run(global: &Global, options: &GuardHistory, output: &Output) -> Result<Exit, Failure> {
+    let project = project(&options.of)?;
+    let page = options.html.as_deref().map(|path| OutputFile::new("--html", path)).transpose()?;
+    if options.kernel.is_empty() && options.commits.is_none() {
+        return Err(Failure::usage("of what? Name kernels with --kernel, or commits with --commits A..B"));
+    }
+    let work = work(global)?;
+    let session = Session::new(&work, output.progress())?;
+    let mut points: Vec<(Point, Vec<Cell>)> = Vec::new();
+    for name in &options.kernel {
+        let (subject, measured) = of_kernel(&session, &project, name)?;
+        let about = measured.first().map_or(String::new(), |of| format!("Linux {}", of.cell.kernel.version));
+        let point = Point {
+            label: name.clone(),
+            about: format!("{about}, {}", subject.what),
+            commit: None,
+            failure: None,
+        };
+        points.push((point, measured.into_iter().map(|of| of.cell).collect()));
+    }
+    if let Some((from, to)) = &options.commits {
+        points.extend(commits(&session, &project, options, [from, to], output)?);
+    }
+    let found = History::of(&project, points);
+    if let Some(file) = page {
+        file.write(drawn(&found).as_bytes())?;
+    }
+    match options.format.json {
+        true => output.json(&found),
+        false => print(&found, output),
+    }
+    Ok(Exit::Ok)
+}
+
+/// Every commit of the range that has figures, or can have.
+fn commits(
+    session: &Session,
+    project: &Project,
+    options: &GuardHistory,
+    [from, to]: [&str; 2],
+    output: &Output,
+) -> Result<Vec<(Point, Vec<Cell>)>, Failure> {
+    let tree = Tree::open(session.work, &project.tree(options.git.as_deref())?)?;
+    let names = [options.variant.configuration.as_deref(), options.variant.compiler.as_deref()];
+    let variant = project.variant("history", names)?;
+    let ledgers = project.works.iter().map(|work| Ledger::open(session, project, &tree, &variant, work));
+    let ledgers = ledgers.collect::<kerntune_guard::Result<Vec<_>>>()?;
+    let from = tree.commit(from)?;
+    let mut ids = vec![from.id.clone()];
+    ids.extend(tree.between(&from.id, &tree.commit(to)?.id)?);
+    let mut points = Vec::new();
+    for id in ids {
+        let commit = tree.commit(&id)?;
+        let (mut cells, mut failure, mut known) = (Vec::new(), None, false);
+        for ledger in &ledgers {
+            let entry = match ledger.known(&id) {
+                Some(entry) => Some(entry),
+                None if options.measure => {
+                    output.note(&format!("{} {}", commit.short(), commit.subject));
+                    Some(ledger.entry(&commit)?)
+                }
+                None => None,
+            };
+            let Some(entry) = entry else { continue };
+            known = true;
+            cells.extend(entry.cell);
+            failure = failure.or(entry.failure);
+        }
+        if known {
+            let (label, about) = (commit.short().to_owned(), commit.subject.clone());
+            points.push((Point { label, about, commit: Some(commit), failure }, cells));
+        }
+    }
+    Ok(points)
+}
+
+fn named(of: &Series) -> String {
+    let names = [&of.workload, &of.configuration, &of.compiler];
+    let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).map(String::as_str).collect();
+    format!("{}: {}", names.join(", "), of.row)
+}
+
+fn print(found: &History, output: &Output) {
+    output.table(
+        &["ROW", "#FIRST", "#LAST", "#CHANGE %", "#STEPS", "#BETWEEN STEPS %"],
+        found.series.iter().map(|of| {
+            let mut known = of.path.iter().flatten();
+            let first = known.next().copied();
+            let last = known.last().copied().or(first);
+            let change = first.zip(last).and_then(|(a, b)| kerntune_guard::judge::percent(a, b));
+            vec![
+                named(of),
+                first.map_or("-".into(), figure),
+                last.map_or("-".into(), figure),
+                change.map_or("-".into(), |change| format!("{change:+.3}")),
+                of.steps.len().to_string(),
+                fixed(of.spread_percent, 4),
+            ]
+        }),
+    );
+    let mut some = false;
+    for of in &found.series {
+        for step in &of.steps {
+            if !some {
+                output.print("\nsteps:");
+                some = true;
+            }
+            let point = &found.points[step.at];
+            output.print(&format!(
+                "  {}  {} → {} ({})  {} {}",
+                named(of),
+                figure(step.path[0]),
+                figure(step.path[1]),
+                step.change_percent.map_or("new".into(), |change| format!("{change:+.3} %")),
+                point.label,
+                point.about
+            ));
+        }
+    }
+    let missing = found.points.iter().filter(|point| point.failure.is_some()).count();
+    output.print(&format!("\n{} places, {missing} of them without figures", found.points.len()));
+}
+
+fn drawn(found: &History) -> String {
+    let points: Vec<HistoryPoint> = found
+        .points
+        .iter()
+        .map(|point| HistoryPoint {
+            label: point.label.clone(),
+            about: point.about.clone(),
+            failure: point.failure.clone(),
+        })
+        .collect();
+    let row = |of: &Series| HistoryRow {
+        name: named(of),
+        values: of.path.clone(),
+        steps: of.steps.iter().map(|step| HistoryStep { at: step.at, values: step.path }).collect(),
+        spread_percent: of.spread_percent,
+    };
+    let rows: Vec<HistoryRow> = found.series.iter().map(row).collect();
+    let written = format!("kerntune {}", env!("CARGO_PKG_VERSION"));
+    history(&HistoryPage { points: &points, rows: &rows, unit: "instructions/op", written: &written })
+}

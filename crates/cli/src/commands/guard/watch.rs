@@ -1,0 +1,90 @@
+//! `kerntune guard watch`.
+
+use super::{project, text};
+use crate::args::{Global, GuardWatch};
+use crate::commands::work;
+use crate::exit::{Exit, Failure};
+use crate::files::output_directory;
+use crate::output::Output;
+use kerntune_guard::{junit, Branch, Project, Tree, Watched};
+use kerntune_tune::Session;
+use kerntune_work::{interrupt, write_atomic};
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// A commit in JSON, one a line.
+#[derive(Serialize)]
+struct Line<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    watched: &'a Watched,
+}
+
+pub fn run(global: &Global, options: &GuardWatch, output: &Output) -> Result<Exit, Failure> {
+    let project = project(&options.of)?;
+    if let Some(directory) = &options.junit {
+        output_directory("--junit", directory)?;
+    }
+    let work = work(global)?;
+    let session = Session::new(&work, output.progress())?;
+    let tree = Tree::open(&work, &project.tree(options.git.as_deref())?)?;
+    let branch = Branch { tree: &tree, name: &options.branch, since: options.since.as_deref() };
+    let mut findings = 0;
+    loop {
+        let looked = look(&session, &project, &branch, options, output);
+        match looked {
+            Ok(found) => findings += found,
+            // A tree or a remote that is not there for a while is looked at again.
+            Err(failure) if !options.once && failure.exit == Exit::Usage => output.failure(&failure),
+            Err(failure) => return Err(failure),
+        }
+        if options.once {
+            return Ok(if findings == 0 { Exit::Ok } else { Exit::Findings });
+        }
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(options.every) {
+            interrupt::check()?;
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+fn look(
+    session: &Session,
+    project: &Project,
+    branch: &Branch,
+    options: &GuardWatch,
+    output: &Output,
+) -> Result<usize, Failure> {
+    if options.fetch {
+        branch.tree.fetch()?;
+    }
+    let mut findings = 0;
+    branch.look(session, project, &mut |watched| {
+        findings += usize::from(watched.is_finding());
+        if let (Some(directory), Some(check)) = (&options.junit, &watched.check) {
+            let path = directory.join(format!("{}.xml", watched.commit.id));
+            write_atomic(&path, junit(check).as_bytes())?;
+        }
+        match options.format.json {
+            true => output.json(&Line { schema: "kerntune-guard-watch/1", watched }),
+            false => print(watched, output),
+        }
+        Ok(())
+    })?;
+    Ok(findings)
+}
+
+fn print(watched: &Watched, output: &Output) {
+    let commit = &watched.commit;
+    let said = match (&watched.failure, &watched.check) {
+        (Some(why), _) => format!("has no figures: {}", why.lines().next().unwrap_or_default()),
+        (None, None) => "is the first with figures".into(),
+        (None, Some(check)) if check.findings == 0 => "no path grew by more than its tolerance".into(),
+        (None, Some(check)) => format!("{} findings", check.findings),
+    };
+    output.print(&format!("{} {}: {said}", commit.short(), commit.subject));
+    if let Some(check) = watched.check.as_ref().filter(|check| check.findings > 0) {
+        text::check(check, output);
+    }
+}

@@ -1,0 +1,381 @@
+//! Why a row is longer in one kernel than in another: functions, the call path on which each changed, and nothing left over. Pure.
+
+use crate::put_off::{begins, Class};
+use crate::{Error, Result};
+use kerntune_profile::{difference_within, Difference, PathLabel, Profile, Scope};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Names along a call path, outermost first.
+pub type CallPath = Vec<String>;
+
+/// One function of the source, on both sides. Figures are of all operations of the row together, base and new.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Changed {
+    /// Its name in the source.
+    pub function: String,
+    /// Its source file, where known.
+    pub file: Option<String>,
+    /// Instructions in the function itself that are the operations' own.
+    pub instructions: [i128; 2],
+    /// Its calls there.
+    pub calls: [i128; 2],
+    /// The call path on which it changed most, from the system call on.
+    pub path: CallPath,
+    /// By how much it changed there.
+    pub path_change: i128,
+    /// What happened to it, in words.
+    pub what: String,
+    /// Where that stands in the source, as far as it is known: `lines` of both sides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<crate::lines::Place>,
+}
+
+impl Changed {
+    /// Instructions more in the new kernel.
+    pub fn change(&self) -> i128 {
+        self.instructions[1] - self.instructions[0]
+    }
+}
+
+/// A path that got longer and is made up for beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MadeUp {
+    /// The function below which both happened; empty at the root.
+    pub within: CallPath,
+    /// What got longer with all below it, most first, and by how much.
+    pub longer: Vec<(String, i128)>,
+    /// What got shorter.
+    pub shorter: Vec<(String, i128)>,
+    /// Instructions that are made up for: the lesser of the two sums.
+    pub instructions: i128,
+}
+
+/// A row taken apart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Causes {
+    /// Operations of both sides.
+    pub operations: [u64; 2],
+    /// Instructions that are the operations' own.
+    pub own: [i128; 2],
+    /// Every function, what changed most first.
+    pub functions: Vec<Changed>,
+    /// Own instructions of no function: the one by which each return to user code leaves the kernel, and code without a name.
+    pub elsewhere: [i128; 2],
+    /// The change of `own` less that of all functions and of `elsewhere`: 0.
+    pub rest: i128,
+    /// What was put off.
+    pub put_off: BTreeMap<Class, [i128; 2]>,
+    /// What got longer and is made up for elsewhere, largest first.
+    pub made_up: Vec<MadeUp>,
+}
+
+/// Takes a row of two profiles apart.
+///
+/// # Errors
+/// A row that one of them does not have; parts that do not sum to the whole, which would be an error of kerntune's.
+pub fn causes(profiles: [&Profile; 2], row: &str) -> Result<Causes> {
+    let scope = |side: usize| {
+        let profile: &Profile = profiles[side];
+        Scope::named(&profile.tables, row)
+            .ok_or_else(|| Error::NoRow { profile: profile.manifest.id.clone(), row: row.to_owned() })
+    };
+    let scopes = [scope(0)?, scope(1)?];
+    let difference = difference_within(profiles, [&scopes[0], &scopes[1]]);
+    let totals = [0, 1].map(|side| i128::from(scopes[side].totals(profiles[side]).kernel_instructions));
+    let nodes = Nodes::of(&difference);
+    let mut put_off: BTreeMap<Class, [i128; 2]> = BTreeMap::new();
+    let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
+    for (at, path) in difference.paths.iter().enumerate() {
+        if path.label == PathLabel::User {
+            continue;
+        }
+        let net = path.figures.map(|figures| figures.net_ns);
+        if let Some(class) = nodes.class[at] {
+            add(put_off.entry(class).or_default(), net);
+        } else if let PathLabel::Function(function) = path.label {
+            parts.entry(function).or_default().add(at, net, path.figures.map(|figures| figures.calls));
+        }
+    }
+    put_off.retain(|_, sums| *sums != [0, 0]);
+    let mut own = totals;
+    put_off.values().for_each(|sums| own = [own[0] - sums[0], own[1] - sums[1]]);
+    let mut functions: Vec<Changed> =
+        parts.iter().map(|(function, part)| part.changed(&difference, &nodes, *function)).collect();
+    functions.sort_by(|a, b| {
+        (b.change().unsigned_abs(), &a.function).cmp(&(a.change().unsigned_abs(), &b.function))
+    });
+    let sum = |side: usize| functions.iter().map(|row| row.instructions[side]).sum::<i128>();
+    let elsewhere = [own[0] - sum(0), own[1] - sum(1)];
+    let rest = (own[1] - own[0])
+        - functions.iter().map(Changed::change).sum::<i128>()
+        - (elsewhere[1] - elsewhere[0]);
+    // A return to user code is an instruction of no function, and never less than none.
+    if rest != 0 || elsewhere.iter().any(|count| *count < 0) {
+        return Err(Error::Sum {
+            row: row.to_owned(),
+            rest: if rest != 0 { rest } else { elsewhere[0].min(elsewhere[1]) },
+        });
+    }
+    let operations = [0, 1].map(|side| scopes[side].totals(profiles[side]).operations);
+    let made_up = made_up(&difference, &nodes);
+    Ok(Causes { operations, own, functions, elsewhere, rest, put_off, made_up })
+}
+
+fn add(sums: &mut [i128; 2], more: [i128; 2]) {
+    *sums = [sums[0] + more[0], sums[1] + more[1]];
+}
+
+/// What is known of each path of a difference.
+struct Nodes<'a> {
+    class: Vec<Option<Class>>,
+    name: Vec<&'a str>,
+    children: Vec<Vec<usize>>,
+    /// Own instructions at and below it, of both sides.
+    elapsed: Vec<[i128; 2]>,
+}
+
+impl<'a> Nodes<'a> {
+    fn of(difference: &'a Difference) -> Self {
+        let count = difference.paths.len();
+        let mut nodes = Self {
+            class: Vec::with_capacity(count),
+            name: Vec::with_capacity(count),
+            children: vec![Vec::new(); count],
+            elapsed: vec![[0; 2]; count],
+        };
+        for (at, path) in difference.paths.iter().enumerate() {
+            let name: &str = match &path.label {
+                PathLabel::Function(row) => difference.functions.get(*row).map_or("", |row| &row.name),
+                PathLabel::Thread(comm) => comm,
+                PathLabel::Interrupt => "[interrupt]",
+                PathLabel::Idle => "[idle]",
+                PathLabel::User => "[user]",
+                PathLabel::Unattributed => "[in no function]",
+            };
+            let caller =
+                path.parent.filter(|parent| is_function(difference, *parent)).map(|at| nodes.name[at]);
+            let above = path.parent.and_then(|parent| nodes.class[parent]);
+            let own = match &path.label {
+                PathLabel::Function(_) => begins(name, caller),
+                PathLabel::Idle => Some(Class::Idle),
+                _ => None,
+            };
+            nodes.class.push(above.or(own));
+            nodes.name.push(name);
+            if let Some(parent) = path.parent {
+                nodes.children[parent].push(at);
+            }
+        }
+        for at in (0..count).rev() {
+            let path = &difference.paths[at];
+            if nodes.class[at].is_none() && path.label != PathLabel::User {
+                add(&mut nodes.elapsed[at], path.figures.map(|figures| figures.net_ns));
+            }
+            if let Some(parent) = path.parent {
+                let below = nodes.elapsed[at];
+                add(&mut nodes.elapsed[parent], below);
+            }
+        }
+        nodes
+    }
+
+    /// The functions from the root to this path.
+    fn path(&self, difference: &Difference, at: usize) -> CallPath {
+        let mut names = Vec::new();
+        let mut here = Some(at);
+        while let Some(at) = here {
+            if is_function(difference, at) || matches!(difference.paths[at].label, PathLabel::Interrupt) {
+                names.push(self.name[at].to_owned());
+            }
+            here = difference.paths[at].parent;
+        }
+        names.reverse();
+        names
+    }
+
+    fn change(&self, at: usize) -> i128 {
+        self.elapsed[at][1] - self.elapsed[at][0]
+    }
+}
+
+fn is_function(difference: &Difference, at: usize) -> bool {
+    matches!(difference.paths[at].label, PathLabel::Function(_))
+}
+
+/// What a function did on all its paths.
+#[derive(Default)]
+struct Part {
+    instructions: [i128; 2],
+    calls: [i128; 2],
+    /// The path on which it changed most, and its figures there.
+    most: Option<(usize, [i128; 2])>,
+}
+
+impl Part {
+    fn add(&mut self, at: usize, net: [i128; 2], calls: [i128; 2]) {
+        add(&mut self.instructions, net);
+        add(&mut self.calls, calls);
+        let by = |net: [i128; 2]| (net[1] - net[0]).unsigned_abs();
+        if self.most.is_none_or(|(_, known)| by(net) > by(known)) {
+            self.most = Some((at, net));
+        }
+    }
+
+    fn changed(&self, difference: &Difference, nodes: &Nodes, function: usize) -> Changed {
+        let row = difference.functions.get(function);
+        let (path, path_change) = self
+            .most
+            .map_or_else(Default::default, |(at, net)| (nodes.path(difference, at), net[1] - net[0]));
+        Changed {
+            function: row.map_or_else(String::new, |row| row.name.clone()),
+            file: row.and_then(|row| row.file.clone()),
+            instructions: self.instructions,
+            calls: self.calls,
+            path,
+            path_change,
+            what: what(self.instructions, self.calls),
+            source: None,
+        }
+    }
+}
+
+/// What happened to a function.
+fn what(instructions: [i128; 2], calls: [i128; 2]) -> String {
+    let each = |side: usize| instructions[side] as f64 / calls[side].max(1) as f64;
+    let times = calls[1] as f64 / calls[0].max(1) as f64;
+    match (calls, instructions) {
+        ([0, 0], [before, after]) if before == after => String::new(),
+        ([0, 0], _) => "the calls began before the row".into(),
+        ([0, _], [0, _]) => "new on this path, or no longer inlined".into(),
+        ([_, 0], [_, 0]) => "gone from this path, or inlined".into(),
+        _ if (times - 1.0).abs() >= 0.005 && calls[0] > 0 => format!("called {times:.2} times as often"),
+        _ if instructions[0] == instructions[1] => String::new(),
+        _ => format!("{:+.1} instructions a call", each(1) - each(0)),
+    }
+}
+
+/// What got longer while something beside it got as much shorter.
+///
+/// Looked at are the parts of each path: the function itself and what it calls. A call that appears or disappears is weighed
+/// against the function itself, which it was or will be inlined into, and against each other, as a function that was renamed or
+/// replaced; what is left of it counts.
+fn made_up(difference: &Difference, nodes: &Nodes) -> Vec<MadeUp> {
+    let mut found = Vec::new();
+    for at in 0..difference.paths.len() {
+        if nodes.class[at].is_some() || !is_function(difference, at) {
+            continue;
+        }
+        let figures = difference.paths[at].figures;
+        let mut parts = vec![(nodes.name[at].to_owned(), figures[1].net_ns - figures[0].net_ns)];
+        // The function itself, and calls that are made on one side only: moved, not made up for.
+        let mut moved = parts[0].1;
+        let mut movable: Vec<usize> = vec![0];
+        for &child in nodes.children[at].iter().filter(|&&child| nodes.class[child].is_none()) {
+            let change = nodes.change(child);
+            let calls = difference.paths[child].figures.map(|figures| figures.calls);
+            if (calls[0] == 0) != (calls[1] == 0) {
+                moved += change;
+                movable.push(parts.len());
+            }
+            if change != 0 {
+                parts.push((nodes.name[child].to_owned(), change));
+            } else if movable.last() == Some(&parts.len()) {
+                movable.pop();
+            }
+        }
+        if movable.len() > 1 {
+            // One part of all that may have moved.
+            let rest: Vec<(String, i128)> = (0..parts.len())
+                .filter(|part| !movable.contains(part))
+                .map(|part| parts[part].clone())
+                .collect();
+            parts = rest;
+            parts.push((nodes.name[at].to_owned(), moved));
+        }
+        let mut longer: Vec<_> = parts.iter().filter(|(_, change)| *change > 0).cloned().collect();
+        let mut shorter: Vec<_> = parts.iter().filter(|(_, change)| *change < 0).cloned().collect();
+        longer.sort_by_key(|(_, change)| -change);
+        shorter.sort_by_key(|(_, change)| *change);
+        let sum = |parts: &[(String, i128)]| parts.iter().map(|(_, change)| change.abs()).sum::<i128>();
+        let instructions = sum(&longer).min(sum(&shorter));
+        if instructions > 0 {
+            found.push(MadeUp { within: nodes.path(difference, at), longer, shorter, instructions });
+        }
+    }
+    found.sort_by(|a, b| (b.instructions, &a.within).cmp(&(a.instructions, &b.within)));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::{rows, tests::profile};
+
+    type Paths<'a> = &'a [(&'a [&'a str], u64, u64)];
+
+    fn of(base: Paths, new: Paths) -> Causes {
+        let profiles = [profile(&[("r", 10, base)]), profile(&[("r", 10, new)])];
+        let found = causes([&profiles[0], &profiles[1]], "r").unwrap();
+        for (side, profile) in profiles.iter().enumerate() {
+            assert_eq!(i128::from(rows(profile, &[]).unwrap()[0].own()), found.own[side]);
+        }
+        assert_eq!(found.rest, 0);
+        found
+    }
+
+    #[test]
+    fn parts_sum_to_the_whole_and_name_their_path() {
+        let found = of(
+            &[
+                (&["rr", "sys", "send"], 10, 1_000),
+                (&["rr", "sys", "send", "slow"], 1, 50),
+                (&["interrupt", "asm_sysvec_apic_timer_interrupt"], 3, 900),
+            ],
+            &[
+                (&["rr", "sys", "send"], 10, 1_020),
+                (&["rr", "sys", "send", "slow"], 2, 100),
+                (&["interrupt", "asm_sysvec_apic_timer_interrupt"], 1, 300),
+            ],
+        );
+        assert_eq!((found.own, found.put_off[&Class::Timer]), ([1_050, 1_120], [900, 300]));
+        let [slow, send, ..] = &found.functions[..] else { panic!("{found:?}") };
+        assert_eq!((slow.function.as_str(), slow.change()), ("slow", 50));
+        assert_eq!(
+            (&slow.path[..], slow.what.as_str()),
+            (&["sys".into(), "send".into(), "slow".into()][..], "called 2.00 times as often")
+        );
+        assert_eq!((send.change(), send.what.as_str()), (20, "+2.0 instructions a call"));
+        assert_eq!(slow.file.as_deref(), Some("kernel/slow.c"));
+        assert!(found.made_up.is_empty());
+    }
+
+    #[test]
+    fn what_is_made_up_for_is_found() {
+        let found = of(
+            &[(&["rr", "sys", "send"], 10, 1_000), (&["rr", "sys", "receive"], 10, 1_000)],
+            &[(&["rr", "sys", "send"], 10, 1_100), (&["rr", "sys", "receive"], 10, 890)],
+        );
+        let [of] = &found.made_up[..] else { panic!("{found:?}") };
+        assert_eq!((of.within.join(">"), of.instructions), ("sys".into(), 100));
+        assert_eq!((&of.longer[0], &of.shorter[0]), (&("send".into(), 100), &("receive".into(), -110)));
+    }
+
+    #[test]
+    fn what_is_inlined_or_renamed_is_not_made_up_for() {
+        // Inlined: the caller has what the callee had.
+        let inlined = of(
+            &[(&["rr", "sys"], 10, 500), (&["rr", "sys", "helper"], 10, 100)],
+            &[(&["rr", "sys"], 10, 600)],
+        );
+        assert_eq!(inlined.made_up, []);
+        let renamed = of(
+            &[(&["rr", "sys"], 10, 500), (&["rr", "sys", "old"], 10, 100)],
+            &[(&["rr", "sys"], 10, 500), (&["rr", "sys", "new"], 10, 100)],
+        );
+        assert_eq!(renamed.made_up, []);
+        // A layout changes nothing at all.
+        let same = of(&[(&["rr", "sys"], 10, 500)], &[(&["rr", "sys"], 10, 500)]);
+        assert!(same.made_up.is_empty() && same.functions.iter().all(|row| row.change() == 0));
+    }
+}

@@ -1,0 +1,226 @@
+//! A profile's rows in figures: what an operation takes itself, and what was put off meanwhile. Pure.
+
+use crate::put_off::{begins, Class};
+use crate::{Error, Result};
+use kerntune_profile::{PathKind, Profile, Scope, Tables};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a row of a workload took. Counts are of kernel instructions, of all its operations together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowFigure {
+    /// The row: the name of its region.
+    pub row: String,
+    /// How many operations were done.
+    pub operations: u64,
+    /// All that the kernel executed meanwhile.
+    pub kernel_instructions: u64,
+    /// Of these, what was put off, by class; classes without any are left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub put_off: BTreeMap<Class, u64>,
+}
+
+impl RowFigure {
+    /// Instructions that are the operations' own.
+    pub fn own(&self) -> u64 {
+        self.kernel_instructions.saturating_sub(self.put_off.values().sum())
+    }
+
+    /// The same of one operation: its path.
+    pub fn path(&self) -> f64 {
+        self.own() as f64 / self.operations.max(1) as f64
+    }
+}
+
+/// The figures of these rows, in this order; of all that have operations, in the order in which they first ran, if `rows` is empty.
+///
+/// # Errors
+/// A row that the profile does not have, and a profile whose figures are not whole.
+pub fn rows(profile: &Profile, rows: &[String]) -> Result<Vec<RowFigure>> {
+    let tables = &profile.tables;
+    let id = &profile.manifest.id;
+    if !profile.manifest.capture.functions || tables.paths.is_empty() {
+        return Err(Error::NotWhole { profile: id.clone(), what: "it has no call paths" });
+    }
+    if profile.manifest.health.get("unclosed_regions").is_some_and(|count| *count > 0) {
+        return Err(Error::NotWhole { profile: id.clone(), what: "it has regions that never ended" });
+    }
+    let classes = classes(tables);
+    let mut names: Vec<String> = rows.to_vec();
+    if names.is_empty() {
+        for region in tables.regions.iter().filter(|region| region.operations > 0) {
+            if !names.contains(&region.name) {
+                names.push(region.name.clone());
+            }
+        }
+    }
+    let figure = |name: String| {
+        let missing = || Error::NoRow { profile: id.clone(), row: name.clone() };
+        let scope = Scope::named(tables, &name).ok_or_else(missing)?;
+        let totals = scope.totals(profile);
+        if totals.operations == 0 {
+            return Err(missing());
+        }
+        let mut put_off = BTreeMap::new();
+        for (node, class) in tables.paths.iter().zip(&classes) {
+            if let Some(class) = class.filter(|_| scope.contains(node.region) && node.kind != PathKind::User)
+            {
+                *put_off.entry(class).or_default() += node.net_ns.0;
+            }
+        }
+        put_off.retain(|_, sum: &mut u64| *sum > 0);
+        Ok(RowFigure {
+            row: name,
+            operations: totals.operations,
+            kernel_instructions: totals.kernel_instructions,
+            put_off,
+        })
+    };
+    names.into_iter().map(figure).collect()
+}
+
+/// For each call path of the table the class of what it was put off by; none for what is an operation's own.
+fn classes(tables: &Tables) -> Vec<Option<Class>> {
+    let name = |at: u32| {
+        let node = tables.paths.get(at as usize)?;
+        let symbol =
+            tables.symbols.get(node.function.0 as usize).filter(|_| node.kind == PathKind::Function)?;
+        Some(symbol.name.as_str())
+    };
+    let mut classes: Vec<Option<Class>> = Vec::with_capacity(tables.paths.len());
+    for node in &tables.paths {
+        // Parents come before children.
+        let above = classes.get(node.parent as usize).copied().flatten();
+        let own = || match node.kind {
+            PathKind::Idle => Some(Class::Idle),
+            PathKind::Function => begins(name(node.path)?, name(node.parent)),
+            _ => None,
+        };
+        classes.push(above.or_else(own));
+    }
+    classes
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use kerntune_profile::{
+        Address, FunctionIndex, How, Instructions, KernelId, Manifest, Nanoseconds, PathNode, RegionStats,
+        Symbol,
+    };
+
+    /// A profile of one region per list of paths: names from the root on, calls, instructions.
+    pub(crate) fn profile(regions: &[(&str, u64, &[(&[&str], u64, u64)])]) -> Profile {
+        let mut tables = Tables::default();
+        for (number, (name, operations, paths)) in (0..).zip(regions) {
+            let busy: u64 = paths.iter().map(|(_, _, net)| net).sum();
+            tables.regions.push(region(number, name, *operations, busy));
+            let mut places: BTreeMap<Vec<&str>, u32> = BTreeMap::new();
+            for (path, calls, net) in *paths {
+                for end in 1..=path.len() {
+                    let head = path[..end].to_vec();
+                    let row = tables.paths.len() as u32;
+                    if places.contains_key(&head) {
+                        continue;
+                    }
+                    let parent = places.get(&path[..end - 1].to_vec()).copied().unwrap_or(PathNode::ROOT);
+                    let kind = match (end, path[end - 1]) {
+                        (1, "interrupt") => PathKind::Interrupt,
+                        (1, "idle") => PathKind::Idle,
+                        (1, _) => PathKind::Thread,
+                        _ => PathKind::Function,
+                    };
+                    let function = match kind {
+                        PathKind::Function => symbol(&mut tables, path[end - 1]),
+                        _ => FunctionIndex::NONE,
+                    };
+                    let comm = if kind == PathKind::Thread { path[0].to_owned() } else { String::new() };
+                    let (calls, net) = if end == path.len() { (*calls, *net) } else { (0, 0) };
+                    tables.paths.push(PathNode {
+                        region: number,
+                        path: row,
+                        parent,
+                        kind,
+                        comm,
+                        function,
+                        how: How::Call,
+                        calls,
+                        net_ns: Nanoseconds(net),
+                        taken_branches: 0,
+                        l1i_misses: 0,
+                        itlb_misses: 0,
+                    });
+                    places.insert(head, row);
+                }
+            }
+        }
+        let mut manifest = Manifest::new("p", KernelId::default(), "w", "emulator");
+        manifest.capture.functions = true;
+        Profile { manifest, tables }
+    }
+
+    fn symbol(tables: &mut Tables, name: &str) -> FunctionIndex {
+        if let Some(known) = tables.symbols.iter().find(|symbol| symbol.name == name) {
+            return known.function;
+        }
+        let function = FunctionIndex(tables.symbols.len() as u32);
+        let file = Some(format!("kernel/{name}.c"));
+        let symbol =
+            Symbol { function, name: name.into(), address: Address(0x1000), size: 16, file, module: None };
+        tables.symbols.push(symbol);
+        function
+    }
+
+    fn region(region: u32, name: &str, operations: u64, busy: u64) -> RegionStats {
+        RegionStats {
+            region,
+            name: name.into(),
+            begin_ns: Nanoseconds(0),
+            elapsed_ns: Nanoseconds(busy),
+            busy_ns: Nanoseconds(busy),
+            idle_ns: Nanoseconds(0),
+            user_ns: Nanoseconds(0),
+            unattributed_ns: Nanoseconds(0),
+            operations,
+            depth: 0,
+            kernel_instructions: Instructions(busy),
+            user_instructions: Instructions(0),
+            kernel_taken_branches: 0,
+            user_taken_branches: 0,
+            kernel_l1i_misses: 0,
+            user_l1i_misses: 0,
+            kernel_itlb_misses: 0,
+            user_itlb_misses: 0,
+        }
+    }
+
+    #[test]
+    fn what_was_put_off_is_no_part_of_the_path_and_nothing_is_lost() {
+        let paths: &[(&[&str], u64, u64)] = &[
+            (&["rr", "entry_SYSCALL_64", "pipe_write"], 10, 1_000),
+            (&["rr", "entry_SYSCALL_64", "handle_softirqs", "net_rx_action"], 10, 500),
+            (&["rr", "entry_SYSCALL_64", "handle_softirqs", "rcu_core", "rcu_do_batch"], 1, 70),
+            (&["interrupt", "asm_sysvec_apic_timer_interrupt", "tick"], 1, 30),
+            (&["interrupt", "asm_common_interrupt", "nic"], 1, 200),
+            (&["kworker/0:1", "ret_from_fork", "kthread", "worker_thread"], 1, 40),
+            (&["idle", "do_idle"], 1, 9),
+        ];
+        let found = rows(&profile(&[("pipe_rr", 10, paths)]), &[]).unwrap();
+        let [row] = &found[..] else { panic!("{found:?}") };
+        let classes = [(Class::Timer, 30), (Class::Rcu, 70), (Class::Thread, 40), (Class::Idle, 9)];
+        assert_eq!(row.put_off, classes.into());
+        assert_eq!((row.kernel_instructions, row.own(), row.path()), (1_849, 1_700, 170.0));
+    }
+
+    #[test]
+    fn rows_that_are_not_there_are_said() {
+        let paths: &[(&[&str], u64, u64)] = &[(&["rr", "f"], 1, 1)];
+        let mut of = profile(&[("a", 1, paths), ("nothing", 0, paths)]);
+        assert_eq!(rows(&of, &[]).unwrap().len(), 1);
+        for row in ["nothing", "b"] {
+            assert!(matches!(rows(&of, &[row.into()]), Err(Error::NoRow { .. })));
+        }
+        of.manifest.capture.functions = false;
+        assert!(matches!(rows(&of, &[]), Err(Error::NotWhole { .. })));
+    }
+}

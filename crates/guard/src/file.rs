@@ -1,0 +1,529 @@
+//! `guard.toml`: what is guarded, and how much longer a path may get (`docs/guard.md`). Pure.
+//!
+//! ```
+//! use kerntune_guard::GuardFile;
+//! let text = "[[workload]]\nname = \"rr\"\nrows = [\"tcp_rr\"]\n\n[tolerance]\npath = 0.05\n";
+//! let file = GuardFile::parse(text, &|_| Ok(vec!["tcp_rr".into()])).unwrap();
+//! assert_eq!(file.tolerance("rr", "tcp_rr").path, 0.05);
+//! let problems = GuardFile::parse("[[workload]]\nname = \"rr\"\nrow = []\n", &|_| Ok(Vec::new())).unwrap_err();
+//! assert!(problems[0].to_string().starts_with("3:1: "), "{}", problems[0]);
+//! ```
+
+use kerntune_guest::Problem;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::PathBuf;
+use toml::Spanned;
+
+/// The name under which it is looked for.
+pub const FILE: &str = "guard.toml";
+/// Where figures are kept that are to be committed, unless the file says otherwise.
+pub const BASELINE: &str = "guard-baseline.json";
+/// Workloads, configurations, compilers and tolerances of rows at most.
+const MOST: usize = 64;
+/// What a file may look like: shown where one is none.
+const EXAMPLE: &str = "for example:\n[[workload]]\nname = \"rr\"\nrows = [\"tcp_rr\", \"pipe_rr\"]";
+
+/// By how much figures may grow.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Tolerance {
+    /// Per cent of the path of a row.
+    pub path: f64,
+    /// Instructions of an operation: less is never too much, whatever it is in per cent.
+    pub least: f64,
+    /// Per cent of the row's path that a part of it may grow while other parts make up for it.
+    pub made_up: f64,
+    /// Per cent of what is put off in all rows of a workload together.
+    pub put_off: f64,
+}
+
+impl Default for Tolerance {
+    fn default() -> Self {
+        Self { path: 0.02, least: 0.5, made_up: 0.1, put_off: 10.0 }
+    }
+}
+
+/// A workload and which of its rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Guarded {
+    /// A name or a `.toml` file.
+    pub name: String,
+    /// The rows; all if empty.
+    pub rows: Vec<String>,
+    /// How many times its usual work each row does.
+    pub scale: f64,
+}
+
+/// What kernels are built with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Configuration {
+    /// What tables call it.
+    pub name: String,
+    /// Fragments, in order; beside the file if not absolute.
+    pub fragments: Vec<PathBuf>,
+    /// Lines of configuration.
+    pub set: Vec<String>,
+    /// Compiler flags of the whole kernel.
+    pub kcflags: Vec<String>,
+}
+
+/// The file, read and checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GuardFile {
+    /// What kernels are built from where no commit is named.
+    pub source: String,
+    /// The git tree of commits; beside the file if not absolute.
+    pub git: Option<PathBuf>,
+    /// Where figures are kept that are to be committed.
+    pub baseline: PathBuf,
+    /// By what kernels are compiled; one at least.
+    pub compilers: Vec<String>,
+    /// One at least.
+    pub configurations: Vec<Configuration>,
+    /// One at least.
+    pub workloads: Vec<Guarded>,
+    /// Of rows for which nothing else is said.
+    pub default_tolerance: Tolerance,
+    /// By workload and row.
+    rows: Vec<(String, String, Tolerance)>,
+}
+
+impl GuardFile {
+    /// Reads a text. `rows_of` says which rows a workload has, or why it is none.
+    ///
+    /// # Errors
+    /// Everything that is wrong, by line and column.
+    pub fn parse(
+        text: &str,
+        rows_of: &dyn Fn(&str) -> Result<Vec<String>, String>,
+    ) -> Result<Self, Vec<Problem>> {
+        let mut problems = Problems { text, found: Vec::new() };
+        let raw: Raw = match toml::from_str(text) {
+            Ok(raw) => raw,
+            Err(error) => {
+                problems.add(error.span(), "", error.message().trim().to_owned());
+                if text.trim().is_empty() {
+                    problems.help(EXAMPLE);
+                }
+                return Err(problems.found);
+            }
+        };
+        let file = raw.check(&mut problems, rows_of);
+        problems.found.sort_by_key(|problem| (problem.line, problem.column));
+        match problems.found.is_empty() {
+            true => Ok(file),
+            false => Err(problems.found),
+        }
+    }
+
+    /// By how much a row may grow.
+    pub fn tolerance(&self, workload: &str, row: &str) -> Tolerance {
+        let of = self.rows.iter().find(|(of, name, _)| of == workload && name == row);
+        of.map_or(self.default_tolerance, |(_, _, tolerance)| *tolerance)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    source: Option<Spanned<String>>,
+    git: Option<Spanned<PathBuf>>,
+    baseline: Option<Spanned<PathBuf>>,
+    compilers: Option<Spanned<Vec<Spanned<String>>>>,
+    #[serde(default)]
+    configuration: Vec<Spanned<RawConfiguration>>,
+    workload: Spanned<Vec<Spanned<RawWorkload>>>,
+    #[serde(default)]
+    tolerance: RawTolerance,
+    #[serde(default)]
+    row: Vec<Spanned<RawRow>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawConfiguration {
+    name: Spanned<String>,
+    #[serde(default)]
+    fragments: Vec<PathBuf>,
+    #[serde(default)]
+    set: Vec<Spanned<String>>,
+    #[serde(default)]
+    kcflags: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawWorkload {
+    name: Spanned<String>,
+    #[serde(default)]
+    rows: Vec<Spanned<String>>,
+    scale: Option<Spanned<f64>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTolerance {
+    path: Option<Spanned<f64>>,
+    least: Option<Spanned<f64>>,
+    made_up: Option<Spanned<f64>>,
+    put_off: Option<Spanned<f64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRow {
+    workload: Spanned<String>,
+    name: Spanned<String>,
+    path: Option<Spanned<f64>>,
+    least: Option<Spanned<f64>>,
+    made_up: Option<Spanned<f64>>,
+}
+
+struct Problems<'t> {
+    text: &'t str,
+    found: Vec<Problem>,
+}
+
+impl Problems<'_> {
+    fn add(&mut self, span: Option<Range<usize>>, key: &str, message: String) {
+        let (line, column) = position(self.text, span.map_or(0, |span| span.start));
+        self.found.push(Problem { line, column, key: key.into(), message, help: None, warning: false });
+    }
+
+    fn help(&mut self, help: &str) {
+        if let Some(last) = self.found.last_mut() {
+            last.help = Some(help.into());
+        }
+    }
+
+    /// The number if it is one in these bounds.
+    fn number(&mut self, value: Option<&Spanned<f64>>, key: &str, default: f64, most: f64) -> f64 {
+        let Some(value) = value else { return default };
+        let number = *value.get_ref();
+        if !(0.0..=most).contains(&number) {
+            self.add(Some(value.span()), key, format!("is {number}, and has to be from 0 to {most}"));
+            return default;
+        }
+        number
+    }
+
+    /// Whether a list is not too long.
+    fn few(&mut self, count: usize, span: Option<Range<usize>>, key: &str) {
+        if count > MOST {
+            self.add(span, key, format!("has {count} entries; {MOST} are the most"));
+        }
+    }
+}
+
+/// Line and column, both from 1, of a byte.
+fn position(text: &str, offset: usize) -> (usize, usize) {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    let before = &text[..offset];
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
+    (1..=40).contains(&name.len()) && name.chars().all(plain) && !name.starts_with(['-', '.'])
+}
+
+impl Raw {
+    fn check(
+        self,
+        problems: &mut Problems,
+        rows_of: &dyn Fn(&str) -> Result<Vec<String>, String>,
+    ) -> GuardFile {
+        let compilers = compilers(self.compilers, problems);
+        let configurations = configurations(self.configuration, problems);
+        let (workloads, known) = workloads(self.workload, problems, rows_of);
+        let base = Tolerance::default();
+        let of = &self.tolerance;
+        let default_tolerance = Tolerance {
+            path: problems.number(of.path.as_ref(), "tolerance.path", base.path, 1e4),
+            least: problems.number(of.least.as_ref(), "tolerance.least", base.least, 1e9),
+            made_up: problems.number(of.made_up.as_ref(), "tolerance.made_up", base.made_up, 1e4),
+            put_off: problems.number(of.put_off.as_ref(), "tolerance.put_off", base.put_off, 1e6),
+        };
+        let mut rows: Vec<(String, String, Tolerance)> = Vec::new();
+        problems.few(self.row.len(), self.row.last().map(Spanned::span), "row");
+        for (at, row) in self.row.iter().enumerate() {
+            let key = |name: &str| format!("row[{at}].{name}");
+            let raw = row.get_ref();
+            let (workload, name) = (raw.workload.get_ref(), raw.name.get_ref());
+            match known.iter().find(|(known, _)| known == workload) {
+                None => {
+                    let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+                    let message =
+                        format!("\"{workload}\" is no workload of this file: it has {}", names.join(", "));
+                    problems.add(Some(raw.workload.span()), &key("workload"), message);
+                }
+                Some((_, all)) if !all.contains(name) => {
+                    let message =
+                        format!("\"{name}\" is no row of {workload} here: it has {}", all.join(", "));
+                    problems.add(Some(raw.name.span()), &key("name"), message);
+                }
+                Some(_) if rows.iter().any(|(of, row, _)| (of, row) == (workload, name)) => {
+                    problems.add(
+                        Some(row.span()),
+                        &format!("row[{at}]"),
+                        format!("{workload}/{name} is there twice"),
+                    );
+                }
+                Some(_) => {}
+            }
+            if raw.path.is_none() && raw.least.is_none() && raw.made_up.is_none() {
+                problems.add(
+                    Some(row.span()),
+                    &format!("row[{at}]"),
+                    "says nothing: give path, least or made_up".into(),
+                );
+            }
+            let default = default_tolerance;
+            let tolerance = Tolerance {
+                path: problems.number(raw.path.as_ref(), &key("path"), default.path, 1e4),
+                least: problems.number(raw.least.as_ref(), &key("least"), default.least, 1e9),
+                made_up: problems.number(raw.made_up.as_ref(), &key("made_up"), default.made_up, 1e4),
+                put_off: default.put_off,
+            };
+            rows.push((workload.clone(), name.clone(), tolerance));
+        }
+        let path = |value: Option<Spanned<PathBuf>>, key: &str, problems: &mut Problems| {
+            let value = value?;
+            if value.get_ref().as_os_str().is_empty() {
+                problems.add(Some(value.span()), key, "is empty".into());
+            }
+            Some(value.into_inner())
+        };
+        GuardFile {
+            source: self.source.map_or_else(|| "debian:6.12".into(), Spanned::into_inner),
+            git: path(self.git, "git", problems),
+            baseline: path(self.baseline, "baseline", problems).unwrap_or_else(|| BASELINE.into()),
+            compilers,
+            configurations,
+            workloads,
+            default_tolerance,
+            rows,
+        }
+    }
+}
+
+fn compilers(raw: Option<Spanned<Vec<Spanned<String>>>>, problems: &mut Problems) -> Vec<String> {
+    let Some(raw) = raw else { return vec!["gcc".into()] };
+    let span = raw.span();
+    problems.few(raw.get_ref().len(), Some(span.clone()), "compilers");
+    if raw.get_ref().is_empty() {
+        problems.add(Some(span), "compilers", "is empty: leave it out for gcc".into());
+    }
+    let mut all: Vec<String> = Vec::new();
+    for (at, name) in raw.into_inner().into_iter().enumerate() {
+        if all.contains(name.get_ref()) || !is_name(name.get_ref()) {
+            let message =
+                format!("\"{}\" is there twice, or no name of a compiler (gcc, clang-19)", name.get_ref());
+            problems.add(Some(name.span()), &format!("compilers[{at}]"), message);
+        }
+        all.push(name.into_inner());
+    }
+    all
+}
+
+fn configurations(raw: Vec<Spanned<RawConfiguration>>, problems: &mut Problems) -> Vec<Configuration> {
+    if raw.is_empty() {
+        return vec![Configuration { name: "base".into(), ..Configuration::default() }];
+    }
+    problems.few(raw.len(), raw.last().map(Spanned::span), "configuration");
+    let mut names = BTreeSet::new();
+    let mut all = Vec::new();
+    for (at, raw) in raw.into_iter().enumerate() {
+        let RawConfiguration { name, fragments, set, kcflags } = raw.into_inner();
+        let key = |name: &str| format!("configuration[{at}].{name}");
+        if !is_name(name.get_ref()) {
+            let message =
+                format!("\"{}\" is not 1 to 40 letters, digits, `-`, `_`, `.` and `+`", name.get_ref());
+            problems.add(Some(name.span()), &key("name"), message);
+        } else if !names.insert(name.get_ref().clone()) {
+            problems.add(Some(name.span()), &key("name"), format!("\"{}\" is there twice", name.get_ref()));
+        }
+        for line in set.iter().filter(|line| !is_config_line(line.get_ref())) {
+            let message = format!(
+                "\"{}\" is no line of configuration: write CONFIG_NAME=y, =n or =VALUE",
+                line.get_ref()
+            );
+            problems.add(Some(line.span()), &key("set"), message);
+        }
+        let set = set.into_iter().map(Spanned::into_inner).collect();
+        all.push(Configuration { name: name.into_inner(), fragments, set, kcflags });
+    }
+    all
+}
+
+fn is_config_line(line: &str) -> bool {
+    let parts = line.strip_prefix("CONFIG_").and_then(|rest| rest.split_once('='));
+    parts.is_some_and(|(name, value)| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        !name.is_empty() && name.chars().all(plain) && !value.is_empty() && !value.contains(char::is_control)
+    })
+}
+
+/// Names of workloads with the rows that are guarded.
+type Known = Vec<(String, Vec<String>)>;
+
+fn workloads(
+    raw: Spanned<Vec<Spanned<RawWorkload>>>,
+    problems: &mut Problems,
+    rows_of: &dyn Fn(&str) -> Result<Vec<String>, String>,
+) -> (Vec<Guarded>, Known) {
+    let span = raw.span();
+    problems.few(raw.get_ref().len(), Some(span.clone()), "workload");
+    if raw.get_ref().is_empty() {
+        problems.add(Some(span), "workload", "is empty: there is nothing to guard".into());
+        problems.help(EXAMPLE);
+    }
+    let (mut all, mut known): (Vec<Guarded>, Known) = (Vec::new(), Vec::new());
+    for (at, raw) in raw.into_inner().into_iter().take(MOST).enumerate() {
+        let RawWorkload { name, rows, scale } = raw.into_inner();
+        let key = |name: &str| format!("workload[{at}].{name}");
+        if known.iter().any(|(known, _)| known == name.get_ref()) {
+            problems.add(Some(name.span()), &key("name"), format!("\"{}\" is there twice", name.get_ref()));
+            continue;
+        }
+        let there = rows_of(name.get_ref()).unwrap_or_else(|why| {
+            problems.add(Some(name.span()), &key("name"), why);
+            // Nothing is known of its rows, and nothing more is said of them.
+            rows.iter().map(|row| row.get_ref().clone()).collect()
+        });
+        let mut chosen: Vec<String> = Vec::new();
+        for row in &rows {
+            let said = match row.get_ref() {
+                name if !there.contains(name) => {
+                    format!("\"{name}\" is no row: there are {}", there.join(", "))
+                }
+                name if chosen.contains(name) => format!("\"{name}\" is there twice"),
+                name => {
+                    chosen.push(name.clone());
+                    continue;
+                }
+            };
+            problems.add(Some(row.span()), &key("rows"), said);
+        }
+        let number = scale.as_ref().map_or(1.0, |scale| *scale.get_ref());
+        if !(0.001..=1000.0).contains(&number) {
+            let span = scale.as_ref().map(Spanned::span);
+            problems.add(span, &key("scale"), format!("is {number}, and has to be from 0.001 to 1000"));
+        }
+        known.push((name.get_ref().clone(), if chosen.is_empty() { there } else { chosen.clone() }));
+        all.push(Guarded { name: name.into_inner(), rows: chosen, scale: number });
+    }
+    (all, known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rows_of(name: &str) -> Result<Vec<String>, String> {
+        match name {
+            "rr" => Ok(vec!["tcp_rr".into(), "pipe_rr".into()]),
+            _ => Err(format!("there is no workload {name}")),
+        }
+    }
+
+    const WHOLE: &str = "source = \"debian:6.12\"\ngit = \"linux\"\nbaseline = \"figures.json\"\ncompilers = [\"gcc\", \"clang-19\"]\n\
+        \n[tolerance]\npath = 0.01\nleast = 2\nmade_up = 0.5\nput_off = 20\n\
+        \n[[configuration]]\nname = \"hz\"\nfragments = [\"a.config\"]\nset = [\"CONFIG_HZ_100=y\"]\nkcflags = [\"-O3\"]\n\
+        \n[[workload]]\nname = \"rr\"\nrows = [\"pipe_rr\"]\nscale = 4\n\
+        \n[[row]]\nworkload = \"rr\"\nname = \"pipe_rr\"\npath = 1\n";
+
+    #[test]
+    fn every_key_is_read() {
+        let file = GuardFile::parse(WHOLE, &rows_of).unwrap();
+        assert_eq!((file.git, file.baseline), (Some("linux".into()), "figures.json".into()));
+        assert_eq!(file.compilers, ["gcc", "clang-19"]);
+        let [hz] = &file.configurations[..] else { panic!() };
+        assert_eq!(
+            (hz.name.as_str(), &hz.set[..], &hz.kcflags[..]),
+            ("hz", &["CONFIG_HZ_100=y".into()][..], &["-O3".into()][..])
+        );
+        let [rr] = &file.workloads[..] else { panic!() };
+        assert_eq!((&rr.rows[..], rr.scale), (&["pipe_rr".into()][..], 4.0));
+        assert_eq!(file.default_tolerance, Tolerance { path: 0.01, least: 2.0, made_up: 0.5, put_off: 20.0 });
+    }
+
+    #[test]
+    fn rows_have_tolerances_of_their_own() {
+        let file = GuardFile::parse(WHOLE, &rows_of).unwrap();
+        let own = file.tolerance("rr", "pipe_rr");
+        assert_eq!((own.path, own.least, own.put_off), (1.0, 2.0, 20.0));
+        assert_eq!(file.tolerance("rr", "tcp_rr").path, 0.01);
+        let least = GuardFile::parse("[[workload]]\nname = \"rr\"\n", &rows_of).unwrap();
+        assert_eq!(
+            (least.compilers, least.default_tolerance),
+            (vec!["gcc".to_string()], Tolerance::default())
+        );
+        assert_eq!((least.configurations[0].name.as_str(), least.source.as_str()), ("base", "debian:6.12"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        for (text, said) in [
+            ("", "1:1: missing field `workload` (for example:"),
+            ("workload = []", "1:12: workload: is empty"),
+            ("[[workload]]\nname = \"rr\"\ncolour = 1", "3:1: unknown field `colour`"),
+            ("[[workload]]\nname = \"xx\"", "2:8: workload[0].name: there is no workload xx"),
+            (
+                "[[workload]]\nname = \"rr\"\nrows = [\"tcp\"]",
+                "3:9: workload[0].rows: \"tcp\" is no row: there are tcp_rr",
+            ),
+            (
+                "[[workload]]\nname = \"rr\"\n[[workload]]\nname = \"rr\"",
+                "4:8: workload[1].name: \"rr\" is there twice",
+            ),
+            ("[[workload]]\nname = \"rr\"\nscale = 0", "3:9: workload[0].scale: is 0"),
+            ("[[workload]]\nname = \"rr\"\n[tolerance]\npath = -1", "4:8: tolerance.path: is -1"),
+            ("[[workload]]\nname = \"rr\"\n[tolerance]\npath = nan", "4:8: tolerance.path: is NaN"),
+            ("compilers = []\n[[workload]]\nname = \"rr\"", "1:13: compilers: is empty"),
+            ("compilers = [\"a b\"]\n[[workload]]\nname = \"rr\"", "1:14: compilers[0]: \"a b\""),
+            ("[[workload]]\nname = \"rr\"\n[[configuration]]\nname = \"a/b\"", "4:8: configuration[0].name"),
+            (
+                "[[workload]]\nname = \"rr\"\n[[configuration]]\nname = \"a\"\nset = [\"HZ=1\"]",
+                "5:8: configuration[0].set: \"HZ=1\"",
+            ),
+            (
+                "[[workload]]\nname = \"rr\"\n[[row]]\nworkload = \"kbx\"\nname = \"x\"\npath = 1",
+                "4:12: row[0].workload: \"kbx\" is no workload of this file",
+            ),
+            (
+                "[[workload]]\nname = \"rr\"\n[[row]]\nworkload = \"rr\"\nname = \"x\"\npath = 1",
+                "5:8: row[0].name: \"x\" is no row of rr",
+            ),
+            (
+                "[[workload]]\nname = \"rr\"\n[[row]]\nworkload = \"rr\"\nname = \"tcp_rr\"",
+                "row[0]: says nothing",
+            ),
+        ] {
+            let problems = GuardFile::parse(text, &rows_of).unwrap_err();
+            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            assert!(all.iter().any(|problem| problem.contains(said)), "{text}: {all:#?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in ".{0,200}", at in 0..WHOLE.len(), put in "[\\[\\]\"=a-z0-9.\n-]{0,8}") {
+            let _ = GuardFile::parse(&text, &rows_of);
+            let mut changed = WHOLE.to_owned();
+            changed.insert_str(at, &put);
+            if let Err(problems) = GuardFile::parse(&changed, &rows_of) {
+                prop_assert!(!problems.is_empty());
+                prop_assert!(problems.iter().all(|problem| problem.line >= 1 && problem.line <= changed.lines().count() + 1));
+            }
+            changed.truncate(at);
+            let _ = GuardFile::parse(&changed, &rows_of);
+        }
+    }
+}

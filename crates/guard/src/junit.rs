@@ -1,0 +1,147 @@
+//! A check as JUnit's XML, which CI systems show: a suite for each workload, a case for each row. Pure.
+
+use crate::check::{Check, CheckedCell, CheckedRow};
+use crate::judge::Verdict;
+use std::fmt::Write;
+
+/// The document.
+pub fn junit(check: &Check) -> String {
+    let mut out =
+        String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"kerntune guard\">\n");
+    for cell in &check.cells {
+        suite(&mut out, cell);
+    }
+    out.push_str("</testsuites>\n");
+    out
+}
+
+fn suite(out: &mut String, cell: &CheckedCell) {
+    let names = [&cell.workload, &cell.configuration, &cell.compiler];
+    let name: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).map(String::as_str).collect();
+    let name = escaped(&name.join("."));
+    let rows = cell.rows.iter().filter(|row| row.verdict.is_finding()).count();
+    let failures = rows + cell.missing.len() + usize::from(cell.put_off.longer);
+    let tests = cell.rows.len() + cell.missing.len() + 1;
+    let _ = writeln!(
+        out,
+        "  <testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"0\">"
+    );
+    for row in &cell.rows {
+        case(out, &name, &row.row, row.verdict.is_finding().then(|| said(row)));
+    }
+    for row in &cell.missing {
+        case(out, &name, row, Some(("missing".into(), "only one of the two has this row".into())));
+    }
+    let put_off = cell.put_off.longer.then(|| {
+        let [before, after] = cell.put_off.sum;
+        let short = format!("{before} to {after} instructions are put off");
+        (short, cell.put_off.classes.iter().map(|(class, [a, b])| format!("{class}: {a} to {b}\n")).collect())
+    });
+    case(out, &name, "[put off]", put_off);
+    out.push_str("  </testsuite>\n");
+}
+
+fn case(out: &mut String, class: &str, name: &str, failure: Option<(String, String)>) {
+    let _ = write!(out, "    <testcase classname=\"{class}\" name=\"{}\"", escaped(name));
+    match failure {
+        None => out.push_str("/>\n"),
+        Some((short, long)) => {
+            let (short, long) = (escaped(&short), escaped(&long));
+            let _ = writeln!(out, ">\n      <failure message=\"{short}\">{long}</failure>\n    </testcase>");
+        }
+    }
+}
+
+/// In short, and why.
+fn said(row: &CheckedRow) -> (String, String) {
+    let [before, after] = row.path;
+    let short = match row.verdict {
+        Verdict::MadeUp => {
+            format!("{:.1} instructions/op are made up for elsewhere in {before:.1}", row.made_up)
+        }
+        _ => format!(
+            "{before:.1} to {after:.1} instructions/op ({:+.3} %)",
+            row.change_percent.unwrap_or(f64::INFINITY)
+        ),
+    };
+    let mut long = String::new();
+    for function in row.explained.iter().flat_map(|explained| &explained.functions) {
+        let place = function
+            .source
+            .as_ref()
+            .map(|place| format!(" {}:{}", place.file, place.line))
+            .unwrap_or_default();
+        let _ = writeln!(
+            long,
+            "{:+} {}{place}: {}",
+            function.change(),
+            function.function,
+            function.path.join(" > ")
+        );
+    }
+    (short, long)
+}
+
+/// Text as XML's text and attributes have it; what XML cannot have at all is a question mark.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() || ('\u{fffe}'..='\u{ffff}').contains(&c) => out.push('?'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::baseline::Subject;
+    use crate::cell::KernelName;
+    use crate::file::Tolerance;
+    use crate::judge::PutOff;
+
+    #[test]
+    fn every_row_is_a_case_and_findings_are_failures() {
+        let row = |name: &str, verdict| CheckedRow {
+            row: name.into(),
+            path: [1000.0, 1010.0],
+            change_percent: Some(1.0),
+            made_up: 0.0,
+            tolerance: Tolerance::default(),
+            verdict,
+            explained: None,
+        };
+        let kernel =
+            KernelName { id: "k".into(), label: "l".into(), version: "6".into(), compiler: "c".into() };
+        let cell = CheckedCell {
+            configuration: "a<b".into(),
+            compiler: "gcc".into(),
+            workload: "rr".into(),
+            kernels: [kernel.clone(), kernel],
+            profiles: ["p".into(), "q".into()],
+            rows: vec![row("tcp_rr", Verdict::Longer), row("udp_rr", Verdict::Same)],
+            missing: vec!["gone\u{1}".into()],
+            put_off: PutOff { longer: true, sum: [1, 2], ..PutOff::default() },
+            unexplained: None,
+        };
+        let subject = Subject { what: "kernel".into(), commit: None };
+        let text = junit(&Check {
+            schema: crate::check::SCHEMA,
+            subjects: [subject.clone(), subject],
+            cells: vec![cell],
+            findings: 3,
+        });
+        assert!(text.contains("<testsuite name=\"rr.a&lt;b.gcc\" tests=\"4\" failures=\"3\""), "{text}");
+        assert!(text.contains("message=\"1000.0 to 1010.0 instructions/op (+1.000 %)\""), "{text}");
+        assert!(text.contains("name=\"udp_rr\"/>") && text.contains("name=\"gone?\""), "{text}");
+        assert_eq!(text.matches("<testcase").count(), 4);
+        assert_eq!(text.matches("</testcase>").count(), 3);
+    }
+}

@@ -1,0 +1,239 @@
+//! Every row of a guard over versions and commits: a picture for each, and where it stepped.
+
+use super::chart::px;
+use super::{footer, minus, page, scroll, CSS};
+use kerntune_compare::number::{figure, fixed};
+use maud::{html, Markup};
+
+/// Coordinates of a picture, in its own units (pixels when shown at full size).
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 90.0;
+const MARGIN: f64 = 8.0;
+/// What pictures look like beside what all pages have.
+const STYLE: &str = ".history svg{width:100%;max-width:760px;height:auto}\
+    .history polyline{fill:none;stroke:currentColor;stroke-width:1.5}\
+    .history circle{fill:currentColor}.history circle.longer{fill:var(--higher)}.history circle.shorter{fill:var(--lower)}\
+    .history line.none{stroke:currentColor;stroke-dasharray:2 3;opacity:.35}";
+
+/// A place on the way: a kernel or a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryPoint {
+    /// What it is called.
+    pub label: String,
+    /// What it is, in a line.
+    pub about: String,
+    /// Why it has no figures, if it has none.
+    pub failure: Option<String>,
+}
+
+/// Where a row changed by more than is tolerated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistoryStep {
+    /// The place at which it is another.
+    pub at: usize,
+    /// The value before, and here.
+    pub values: [f64; 2],
+}
+
+/// A row over all places.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistoryRow {
+    /// What it is called: `rr: tcp_rr`.
+    pub name: String,
+    /// Its value at each place, where there is one.
+    pub values: Vec<Option<f64>>,
+    /// Where it stepped, in order.
+    pub steps: Vec<HistoryStep>,
+    /// How far the values between steps lie apart, per cent.
+    pub spread_percent: f64,
+}
+
+/// What goes on the page.
+#[derive(Debug, Clone, Copy)]
+pub struct HistoryPage<'a> {
+    /// The places, in order.
+    pub points: &'a [HistoryPoint],
+    /// The rows.
+    pub rows: &'a [HistoryRow],
+    /// The unit of values.
+    pub unit: &'a str,
+    /// Who wrote the page and when.
+    pub written: &'a str,
+}
+
+/// The page, complete: nothing is loaded from anywhere, and it has no script.
+pub fn history(of: &HistoryPage) -> String {
+    let stepped: Vec<&HistoryRow> = of.rows.iter().filter(|row| !row.steps.is_empty()).collect();
+    let missing: Vec<&HistoryPoint> = of.points.iter().filter(|point| point.failure.is_some()).collect();
+    let headline = format!(
+        "{} rows at {} places; {} of them stepped.",
+        of.rows.len(),
+        of.points.len(),
+        if stepped.is_empty() { "none".to_owned() } else { stepped.len().to_string() }
+    );
+    let body = html! {
+        body {
+            header {
+                h1 { "Paths over versions and commits" }
+                div.lead { p { (headline) } }
+                nav aria-label="Contents" { a href="#steps" { "Steps" } a href="#rows" { "Rows" } a href="#places" { "Places" } }
+            }
+            main.history {
+                section id="steps" {
+                    h2 { "Where rows stepped" }
+                    @if stepped.is_empty() { p { "No row changed by more than its tolerance." } }
+                    @else { (scroll("Steps", &steps(of, &stepped))) }
+                }
+                section id="rows" {
+                    h2 { "Rows" }
+                    @for row in of.rows { (picture(of, row)) }
+                }
+                section id="places" {
+                    h2 { "Places" }
+                    @if !missing.is_empty() { p.quiet { (missing.len()) " have no figures." } }
+                    (scroll("Places", &places(of.points)))
+                }
+            }
+            (footer(of.written))
+        }
+    };
+    page("kerntune guard: history", None, &[CSS, STYLE], &body)
+}
+
+fn change([before, after]: [f64; 2]) -> String {
+    if before == 0.0 {
+        return "new".into();
+    }
+    let percent = 100.0 * (after / before - 1.0);
+    let sign = if percent > 0.0 { "+" } else { "" };
+    minus(&format!("{sign}{} %", fixed(percent, 3)))
+}
+
+fn steps(of: &HistoryPage, rows: &[&HistoryRow]) -> Markup {
+    html! {
+        table {
+            thead { tr {
+                th.text scope="col" { "row" } th.text scope="col" { "at" } th.number scope="col" { "before" }
+                th.number scope="col" { "after" } th.number scope="col" { "change" } th.text scope="col" { "what" }
+            } }
+            tbody {
+                @for row in rows { @for step in &row.steps {
+                    @let point = of.points.get(step.at);
+                    tr {
+                        td.text { (row.name) }
+                        td.text { (point.map_or("", |point| &point.label)) }
+                        td.number { (figure(step.values[0])) }
+                        td.number { (figure(step.values[1])) }
+                        td.number { (change(step.values)) }
+                        td.text { (point.map_or("", |point| &point.about)) }
+                    }
+                } }
+            }
+        }
+    }
+}
+
+fn picture(of: &HistoryPage, row: &HistoryRow) -> Markup {
+    let known = || row.values.iter().flatten().copied();
+    let (least, most) = (known().fold(f64::INFINITY, f64::min), known().fold(f64::NEG_INFINITY, f64::max));
+    if least > most {
+        return html! { figure { figcaption { (row.name) ": no figures" } } };
+    }
+    // A line that is flat is in the middle, and noise stays small: a per mille fills a tenth of the picture at least.
+    let room = (most - least).max(most.abs() * 0.01).max(f64::MIN_POSITIVE);
+    let middle = (most + least) / 2.0;
+    let x = |at: usize| {
+        let places = row.values.len().saturating_sub(1).max(1) as f64;
+        MARGIN + (WIDTH - 2.0 * MARGIN) * at as f64 / places
+    };
+    let y = |value: f64| HEIGHT / 2.0 - (value - middle) / room * (HEIGHT - 2.0 * MARGIN);
+    let points: Vec<(usize, f64)> =
+        row.values.iter().enumerate().filter_map(|(at, value)| Some((at, (*value)?))).collect();
+    let line: Vec<String> =
+        points.iter().map(|(at, value)| format!("{},{}", px(x(*at)), px(y(*value)))).collect();
+    let class = |at: usize| match row.steps.iter().find(|step| step.at == at) {
+        Some(step) if step.values[1] > step.values[0] => "longer",
+        Some(_) => "shorter",
+        None => "",
+    };
+    let label =
+        format!("{} over {} places; the figures are in the table of steps.", row.name, row.values.len());
+    html! {
+        figure {
+            figcaption {
+                b { (row.name) } " " (figure(least)) @if most > least { "\u{2013}" (figure(most)) } " " (of.unit)
+                span.quiet { ", " (row.steps.len()) @if row.steps.len() == 1 { " step" } @else { " steps" } ", "
+                    (fixed(row.spread_percent, 4)) " % between steps" }
+            }
+            svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(label) {
+                @for (at, _) in row.values.iter().enumerate().filter(|(_, value)| value.is_none()) {
+                    line.none x1=(px(x(at))) x2=(px(x(at))) y1="0" y2=(HEIGHT) {}
+                }
+                polyline points=(line.join(" ")) {}
+                @for (at, value) in &points {
+                    circle class=(class(*at)) cx=(px(x(*at))) cy=(px(y(*value))) r=(if class(*at).is_empty() { "1.8" } else { "4" }) {
+                        title { (of.points.get(*at).map_or("", |point| &point.label)) ": " (fixed(*value, 2)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn places(points: &[HistoryPoint]) -> Markup {
+    html! {
+        table {
+            thead { tr { th.text scope="col" { "place" } th.text scope="col" { "what" } th.text scope="col" { "figures" } } }
+            tbody { @for point in points {
+                tr {
+                    td.text { (point.label) } td.text { (point.about) }
+                    td.text { (point.failure.as_deref().map_or("yes", |why| why.lines().next().unwrap_or_default())) }
+                }
+            } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_stands_by_itself_and_shows_steps() {
+        let point = |label: &str, failure: Option<&str>| HistoryPoint {
+            label: label.into(),
+            about: "fix <b>".into(),
+            failure: failure.map(String::from),
+        };
+        let points = [point("a1", None), point("b2", Some("does not build\nlog")), point("c3", None)];
+        let row = |name: &str, values: &[Option<f64>], steps| HistoryRow {
+            name: name.into(),
+            values: values.to_vec(),
+            steps,
+            spread_percent: 0.001,
+        };
+        let step = HistoryStep { at: 2, values: [1000.0, 1010.0] };
+        let rows = [
+            row("rr: tcp_rr", &[Some(1000.0), None, Some(1010.0)], vec![step]),
+            row("rr: stat", &[Some(5.0), None, Some(5.0)], Vec::new()),
+            row("rr: none", &[None, None, None], Vec::new()),
+        ];
+        let page = history(&HistoryPage {
+            points: &points,
+            rows: &rows,
+            unit: "instructions/op",
+            written: "kerntune",
+        });
+        assert!(
+            page.contains("3 rows at 3 places; 1 of them stepped.") && page.contains("+1.000 %"),
+            "{page}"
+        );
+        assert!(
+            page.contains("fix &lt;b&gt;")
+                && page.contains("does not build")
+                && page.contains("class=\"longer\"")
+        );
+        assert_eq!(page.matches("<polyline").count(), 2);
+        assert!(!page.contains("<script") && !page.contains("http") && !page.contains("NaN"), "{page}");
+    }
+}

@@ -80,11 +80,12 @@ pub fn ftrace_kernel() -> String {
     kernel(&options, "ftrace")
 }
 
-/// The id of the kernel with a regression and with data whose sharing is known (`planted/`).
+/// The id of the kernel with regressions and with data whose sharing is known (`planted/`).
 pub fn planted_kernel() -> String {
     let patch =
         |name: &str| checkout().join(format!("crates/cli/tests/planted/{name}.patch")).display().to_string();
-    kernel(&["--patch", &patch("tcp_sendmsg"), "--patch", &patch("sharing")], "planted")
+    let patches = ["tcp_sendmsg", "sharing", "guard"].map(patch);
+    kernel(&patches.each_ref().map(|path| ["--patch", path]).concat(), "planted")
 }
 
 /// A config fragment of ours.

@@ -78,17 +78,18 @@ fn planted_regressions_are_found_with_function_path_and_line() {
     let select = row(&found, "select_15_15");
     assert_eq!(select["verdict"], "longer");
     let change = select["change_percent"].as_f64().unwrap();
-    assert!((0.08..0.13).contains(&change), "{change}");
+    assert!((0.08..0.12).contains(&change), "{change}");
     whole(&select["explained"]);
     let first = &select["explained"]["functions"][0];
     assert_eq!(first["function"], "core_sys_select", "{first:#}");
     assert!(path(&first["path"]).ends_with(">core_sys_select"), "{first:#}");
     assert_eq!(
         (&first["source"]["file"], &first["source"]["added"][0]["text"]),
-        (&"fs/select.c".into(), &"asm volatile(\"nop; nop; nop\");".into())
+        (&"fs/select.c".into(), &"asm volatile(\"nop; nop\");".into())
     );
     let operations = select["explained"]["operations"][0].as_i64().unwrap();
-    assert_eq!(first["path_change"].as_i64().unwrap(), 3 * operations);
+    let each = first["path_change"].as_i64().unwrap() / operations;
+    assert!((2..=4).contains(&each), "two instructions, and what the compiler moves for them: {each}");
 
     // A slow path twice as often.
     let pages = row(&found, "cwcor_64K");
@@ -101,7 +102,7 @@ fn planted_regressions_are_found_with_function_path_and_line() {
         .unwrap_or_else(|| panic!("{pages:#}"));
     let calls = [0, 1].map(|side| slow["calls"][side].as_f64().unwrap());
     assert!((1.8..2.2).contains(&(calls[1] / calls[0])), "{slow:#}");
-    assert!(path(&slow["path"]).contains("folio_add_lru>"), "{slow:#}");
+    assert!(path(&slow["path"]).ends_with(">folio_batch_move_lru"), "{slow:#}");
     assert!(slow["what"].as_str().unwrap().contains("times as often"), "{slow:#}");
 
     // One that is made up for elsewhere.
@@ -133,7 +134,7 @@ fn planted_regressions_are_found_with_function_path_and_line() {
         "LONGER",
         "MADE UP FOR",
         "rest 0",
-        "+ asm volatile(\"nop; nop; nop\");",
+        "+ asm volatile(\"nop; nop\");",
         "3 of 7 rows and sums are findings",
     ] {
         assert!(text.contains(words), "{words} is not in:\n{text}");

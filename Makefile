@@ -14,7 +14,7 @@ FAST := $(basename $(notdir $(filter-out crates/cli/%,$(wildcard crates/*/tests/
     $(notdir $(patsubst %/main.rs,%,$(wildcard crates/*/tests/*/main.rs)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo build demo test test-fast attack bench check install uninstall dist clean
+.PHONY: help setup setup-demo build demo test test-fast attack bench objects check install uninstall dist clean
 .NOTPARALLEL:
 
 help: ## show this
@@ -29,6 +29,10 @@ setup-demo:
 
 build: ## build kerntune and its recorder
 	$(CARGO) build --release --locked --workspace
+
+objects: ## build kerntune-objects, which reaches S3 for `kerntune matrix` (docs/matrix.md), beside kerntune
+	$(CARGO) build --release --locked --manifest-path objects/Cargo.toml --target-dir objects/target
+	mkdir -p target/release && cp objects/target/release/kerntune-objects target/release/
 
 demo: setup-demo build ## tune Linux 6.12 for the workload rr and show what it gained
 	@scripts/demo $(KERNTUNE)

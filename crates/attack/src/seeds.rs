@@ -297,6 +297,22 @@ pub fn json_manifests() -> Vec<Vec<u8>> {
     ]
 }
 
+pub fn matrix() -> Vec<Vec<u8>> {
+    let file = "workloads = [\"rr\"]\nrecipes = [\"none\", \"gcc-pgo\"]\n[[kernel]]\nsource = \"debian:6.12\"\n\
+        [[kernel]]\ntree = \"linux\"\ncommits = [\"a..b\"]\n[[configuration]]\nname = \"x\"\nset = [\"CONFIG_X=y\"]\n\
+        [[command]]\nname = \"c\"\narguments = [\"paper\"]\ncores = \"one\"\n";
+    let plan = r#"{"schema":"kerntune-matrix-plan/1","name":"p","code":"c","model":"generic","model_text":"","workloads":{"rr":null},
+        "texts":{"aa":"x"},"tasks":[{"id":"t1","title":"build","what":{"kind":"build","source":{"named":"debian:6.12"},"patches":[],
+        "config":null,"fragments":[],"set":[],"compiler":"gcc","kcflags":[],"label":"k"},"needs":[],"inputs":[["does","build"]]},
+        {"id":"t2","title":"measure","what":{"kind":"measure","kernel":{"of":"t1"},"workload":"rr","run":"measured"},"needs":["t1"],
+        "inputs":[]}],"cells":[{"kernel":"k","configuration":"-","compiler":"gcc","recipe":"none","workload":"rr","task":"t2"}]}"#;
+    let claim = r#"{"holder":{"host":"h","inside":"b","process":"1@2"},"state":"working","beat":3}"#;
+    let figures = r#"{"schema":"kerntune-cell/1","task":"t","kernel":"k","workload":"rr","run":"measured","model":"generic",
+        "operations":[{"operation":"a","operations":1,"counts":{"path_length":7}}],"total":{"operation":"total","operations":1,"counts":{}}}"#;
+    let answers = "ok\t3\nabcnone\ntaken\nerror\tno\n";
+    [file, plan, claim, figures, answers].iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
 pub fn function_order() -> Vec<Vec<u8>> {
     vec![b"# mine\nvfs_write\ntcp_v4_rcv\n\nvfs_read\n".to_vec()]
 }

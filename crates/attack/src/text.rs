@@ -82,6 +82,15 @@ pub fn json_manifests(bytes: &[u8]) {
     }
 }
 
+/// A matrix's plan file, and what machines that work on it leave for each other.
+pub fn matrix(bytes: &[u8]) {
+    let _ = kerntune_matrix::PlanFile::parse(&text(bytes), Path::new("attack.toml"));
+    kerntune_matrix::foreign::objects(bytes);
+    kerntune_matrix::foreign::answers(bytes);
+    let to = tempfile::tempdir().expect("a directory");
+    kerntune_matrix::foreign::pack(bytes, to.path());
+}
+
 /// A list of functions in order.
 pub fn function_order(bytes: &[u8]) {
     let Ok(order) = kerntune_kernel::FunctionOrder::parse(&text(bytes)) else { return };

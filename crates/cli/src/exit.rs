@@ -168,6 +168,25 @@ impl From<kerntune_fleet::Error> for Failure {
     }
 }
 
+impl From<kerntune_matrix::Error> for Failure {
+    fn from(error: kerntune_matrix::Error) -> Self {
+        use kerntune_matrix::Error;
+        match error {
+            Error::Work(inner) => inner.into(),
+            Error::Kernel(inner) => inner.into(),
+            Error::Guest(inner) => inner.into(),
+            Error::Profile(inner) => inner.into(),
+            Error::Tune(inner) => inner.into(),
+            Error::Compare(_) | Error::Differs { .. } => Self::new(Exit::Recording, error),
+            Error::Store { .. } | Error::NoHelper { .. } | Error::Slurm { .. } | Error::OtherCode { .. } => {
+                Self::new(Exit::Missing, error)
+            }
+            Error::NotReady { .. } => Self::new(Exit::Findings, error),
+            other => Self::new(Exit::Usage, other),
+        }
+    }
+}
+
 impl From<kerntune_live::Error> for Failure {
     fn from(error: kerntune_live::Error) -> Self {
         use kerntune_live::Error;

@@ -8,6 +8,7 @@ mod export;
 mod files;
 mod global;
 mod import;
+mod kept;
 mod kernel_words;
 mod output;
 mod part;
@@ -61,6 +62,8 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {
         Command::Live(command) => commands::live::run(global, command, output),
         Command::Profile(command) => commands::profile::run(global, command, output),
         Command::Fleet(command) => commands::fleet::run(global, command, output),
+        Command::Matrix(command) => commands::matrix::run(global, command, output),
+        Command::Worker(options) => commands::matrix::worker(global, options, output),
         Command::Report(options) => options.run(global, output),
         Command::Characterise(options) => commands::characterise::run(global, options, output),
         Command::Advise(options) => commands::advise::run(global, options, output),

@@ -9,6 +9,7 @@ mod counters;
 mod fleet;
 mod guard;
 mod live;
+mod matrix;
 mod package;
 mod paper;
 mod prove;
@@ -32,6 +33,7 @@ pub use guard::{
     Guard, GuardBisect, GuardCheck, GuardHistory, GuardOf, GuardRecord, GuardSubject, GuardWatch,
 };
 pub use live::{Dump, Live, Watch};
+pub use matrix::{Engine, Matrix, MatrixRun, StoreAt, Worker};
 pub use package::Package;
 pub use paper::Paper;
 pub use prove::{On, Prove};
@@ -87,6 +89,11 @@ pub enum Command {
     /// Keep profiles of many machines below one prefix, merge thousands of them, and query them (docs/fleet.md)
     #[command(subcommand)]
     Fleet(Fleet),
+    /// Compute a matrix of kernels, configurations, compilers, recipes and workloads, here or on a cluster (docs/matrix.md)
+    #[command(subcommand)]
+    Matrix(Matrix),
+    /// Work on the plan of a matrix, beside any number of other machines (docs/matrix.md)
+    Worker(Worker),
     /// Show what a profile says
     Report(report::Options),
     /// Say what a workload is like, on one page: what dominates it, what it does per operation and second, beside others

@@ -15,6 +15,7 @@ pub mod fleet;
 pub mod guard;
 pub mod kernel;
 pub mod live;
+pub mod matrix;
 pub mod optimize;
 pub mod package;
 pub mod paper;

@@ -1,0 +1,112 @@
+//! `kerntune matrix` and `kerntune worker`.
+
+use super::Json;
+use clap::{Args, Subcommand, ValueEnum};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub enum Matrix {
+    /// Make a plan of a file and put it into a store, with the kernels that it names, for workers to compute
+    Plan {
+        /// The plan file (docs/matrix.md)
+        file: PathBuf,
+        #[command(flatten)]
+        store: StoreAt,
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Compute a plan: here, or by Slurm; goes on where it was stopped
+    Run(MatrixRun),
+    /// Show how far each task of a plan is
+    Status {
+        /// The plan file, or the beginning of a plan's id
+        plan: String,
+        #[command(flatten)]
+        store: StoreAt,
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Show the figures of a plan's cells
+    Results {
+        /// The plan file, or the beginning of a plan's id
+        plan: String,
+        #[command(flatten)]
+        store: StoreAt,
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Show what was said while a cell was computed
+    Log {
+        /// The plan file, or the beginning of a plan's id
+        plan: String,
+        /// The cell: its name, or its number among `matrix results`
+        cell: String,
+        #[command(flatten)]
+        store: StoreAt,
+    },
+}
+
+/// Where results and claims are.
+#[derive(Debug, Clone, Args)]
+pub struct StoreAt {
+    /// A directory, or a URL: s3://BUCKET/PREFIX, file:///DIRECTORY [default: .matrix/store in the work directory]
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct MatrixRun {
+    /// The plan file, or the beginning of the id of a plan in the store
+    pub plan: String,
+    #[command(flatten)]
+    pub store: StoreAt,
+    /// Who computes: local (this machine), or slurm
+    #[arg(long, value_enum, default_value_t = Engine::Local, value_name = "ENGINE")]
+    pub engine: Engine,
+    /// CPUs that may be used here [default: all]
+    #[arg(long, value_name = "N")]
+    pub cores: Option<NonZeroUsize>,
+    /// Try tasks again that failed
+    #[arg(long)]
+    pub retry: bool,
+    /// Take a claim over that showed no sign of life for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub lease: u64,
+    /// With slurm: an option of sbatch, as --sbatch=--partition=long; may be repeated
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    pub sbatch: Vec<String>,
+    /// With slurm: the work directory of a node, which need not be shared [default: this one]
+    #[arg(long, value_name = "DIR")]
+    pub node_dir: Option<PathBuf>,
+    /// With slurm: the program on the nodes [default: this one, at the same path]
+    #[arg(long, value_name = "PROGRAM")]
+    pub node_program: Option<String>,
+    #[command(flatten)]
+    pub format: Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    Local,
+    Slurm,
+}
+
+#[derive(Debug, Args)]
+pub struct Worker {
+    /// Where results and claims are: a directory, or a URL: s3://BUCKET/PREFIX, file:///DIRECTORY
+    #[arg(long, value_name = "URL")]
+    pub store: String,
+    /// The plan: the beginning of its id in the store (`kerntune matrix plan` says it), or a plan file
+    #[arg(long)]
+    pub plan: String,
+    /// Compute this task alone
+    #[arg(long, value_name = "ID", conflicts_with = "cores")]
+    pub task: Option<String>,
+    /// CPUs that may be used [default: all]
+    #[arg(long, value_name = "N")]
+    pub cores: Option<NonZeroUsize>,
+    /// Take a claim over that showed no sign of life for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub lease: u64,
+}

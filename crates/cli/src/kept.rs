@@ -1,0 +1,61 @@
+//! Progress that is shown, and kept as a text as well.
+
+use kerntune_work::Progress;
+use std::sync::{Mutex, PoisonError};
+
+/// Hands on what it hears.
+pub struct Kept<'a> {
+    shown: &'a dyn Progress,
+    text: Mutex<String>,
+}
+
+impl<'a> Kept<'a> {
+    pub fn new(shown: &'a dyn Progress) -> Self {
+        Self { shown, text: Mutex::default() }
+    }
+
+    /// What was heard, a line for each piece of work and each note.
+    pub fn said(&self) -> Vec<u8> {
+        self.text.lock().unwrap_or_else(PoisonError::into_inner).clone().into_bytes()
+    }
+
+    fn keep(&self, line: &str) {
+        let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        text.push_str(line);
+        text.push('\n');
+    }
+}
+
+impl Progress for Kept<'_> {
+    fn begin(&self, what: &str, total: Option<u64>) {
+        self.keep(what);
+        self.shown.begin(what, total);
+    }
+
+    fn at(&self, done: u64) {
+        self.shown.at(done);
+    }
+
+    fn note(&self, line: &str) {
+        self.keep(&format!("  {line}"));
+        self.shown.note(line);
+    }
+
+    fn end(&self) {
+        self.shown.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kerntune_work::NoProgress;
+
+    #[test]
+    fn what_is_said_is_kept() {
+        let kept = Kept::new(&NoProgress);
+        kept.begin("booting", None);
+        kept.note("a remark");
+        assert_eq!(kept.said(), b"booting\n  a remark\n");
+    }
+}

@@ -1,0 +1,137 @@
+//! `kerntune matrix`, `worker` and `fleet` on the real emulator.
+
+mod support;
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use support::{base_kernel, fails, json, kerntune, run};
+
+const WORKLOAD: &str =
+    "[[measured.step]]\nregion = \"files\"\noperations = 1\ncommand = [\"ls\", \"/usr\"]\n";
+
+/// A plan of the base kernel with two small workloads.
+fn plan(directory: &Path) -> String {
+    for (name, program) in [("listed", "/usr"), ("counted", "/etc")] {
+        let text = format!("name = \"{name}\"\n{}", WORKLOAD.replace("/usr", program));
+        fs::write(directory.join(format!("{name}.toml")), text).unwrap();
+    }
+    let text = format!(
+        "workloads = [\"./listed.toml\", \"./counted.toml\"]\n[[kernel]]\nname = \"base\"\nbuilt = \"{}\"\n",
+        base_kernel()
+    );
+    let path = directory.join("small.toml");
+    fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+/// The results of a store, by name.
+fn results(store: &str) -> Vec<(String, Vec<u8>)> {
+    let mut all: Vec<_> = fs::read_dir(Path::new(store).join("results"))
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path()).unwrap()))
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn a_worker_with_nothing_but_the_store_comes_to_the_same_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let (plan, ours, theirs) = (plan(dir.path()), at("ours"), at("theirs"));
+    let done = json(["matrix", "run", &plan, "--store", &ours, "--cores", "2", "--json"]);
+    let cells = done["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 2);
+    let paths: Vec<u64> = cells
+        .iter()
+        .map(|cell| cell["figures"]["operations"][0]["counts"]["path_length"].as_u64().unwrap())
+        .collect();
+    assert!(paths.iter().all(|path| *path > 100_000), "{done}");
+
+    // Elsewhere: another store and work directory, one CPU, and the kernel out of the store.
+    let planned = json(["matrix", "plan", &plan, "--store", &theirs, "--json"]);
+    let id = planned["plan"].as_str().unwrap();
+    assert_eq!(done["plan"], planned["plan"]);
+    let mut worker = Command::new(env!("CARGO_BIN_EXE_kerntune"));
+    worker.args([
+        "--dir",
+        &at("elsewhere"),
+        "worker",
+        "--store",
+        &theirs,
+        "--plan",
+        &id[..8],
+        "--cores",
+        "1",
+    ]);
+    let output = worker.output().unwrap();
+    assert!(output.status.success(), "{}", support::said(&output));
+    assert_eq!(results(&ours), results(&theirs));
+
+    let status = json(["matrix", "status", id, "--store", &theirs, "--json"]);
+    for task in status["tasks"].as_array().unwrap() {
+        assert_eq!((&task["state"], &task["computed"]), (&Value::from("done"), &Value::from(1)), "{task}");
+    }
+    let text = run(["matrix", "results", id, "--store", &theirs]);
+    assert!(text.contains("base/-/-/none/listed") && text.contains("files"), "{text}");
+    assert!(run(["matrix", "log", id, "2", "--store", &theirs]).contains("measure base counted"));
+    // It is found, and nothing is begun.
+    let output = kerntune(["matrix", "run", &plan, "--store", &ours]).output().unwrap();
+    let said = support::said(&output);
+    assert!(output.status.success() && !said.contains("begun"), "{said}");
+}
+
+#[test]
+fn what_a_user_gets_wrong_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let (store, plan) = (at("store"), at("plan.toml"));
+    let write = |text: &str| fs::write(&plan, text).unwrap();
+    let matrix = |verb: &str| kerntune(["matrix", verb, &plan, "--store", &store]);
+    write("workloads = 3\n");
+    fails(&mut matrix("run"), 2, &["plan.toml", "workloads"]);
+    write("workloads = [\"rr\"]\n[[kernel]]\nbuilt = \"no-such-kernel\"\n");
+    fails(&mut matrix("plan"), 2, &["no-such-kernel"]);
+    fails(&mut kerntune(["matrix", "status", "1f4a", "--store", &store]), 2, &["no plan \"1f4a\""]);
+    fails(&mut kerntune(["worker", "--store", &store, "--plan", "1f4a"]), 2, &["no plan"]);
+    fails(&mut kerntune(["matrix", "run", &plan, "--node-dir", "x"]), 2, &["--engine slurm"]);
+    fails(&mut kerntune(["fleet", "query", &at("none")]), 2, &["has no profiles"]);
+    fails(&mut kerntune(["fleet", "merge", &at("none"), "--weight", "redis:3"]), 2, &["not KEY=VALUE"]);
+}
+
+#[test]
+fn profiles_of_a_fleet_are_merged_as_profile_merge_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let prefix = dir.path().join("fleet").display().to_string();
+    let base = base_kernel();
+    let ids: Vec<String> = ["/usr", "/etc"]
+        .iter()
+        .map(|path| {
+            let record = json(["record", "--kernel", &base, "--no-edges", "--json", "--", "ls", path]);
+            record["profile"].as_str().or(record["id"].as_str()).unwrap().to_owned()
+        })
+        .collect();
+    for (id, host) in ids.iter().zip(["web-1", "web-2"]) {
+        let added = json(["fleet", "add", &prefix, id, "--host", host, "--json"]);
+        assert_eq!(added["profiles"][0]["new"], true);
+    }
+    assert_eq!(
+        json(["fleet", "add", &prefix, &ids[0], "--host", "web-1", "--json"])["profiles"][0]["new"],
+        false
+    );
+    let groups = json(["fleet", "query", &prefix, "--by", "host", "--function", "do_syscall_64", "--json"]);
+    assert_eq!(groups["groups"].as_array().unwrap().len(), 2);
+    assert!(groups["groups"][0]["function"]["calls"].as_u64().unwrap() > 10, "{groups}");
+    let views = run(["fleet", "query", &prefix, "--sql"]);
+    assert!(views.contains("CREATE VIEW functions AS SELECT * FROM read_parquet("), "{views}");
+
+    let ours = json(["fleet", "merge", &prefix, "--weight", "host=web-2:3", "--json"]);
+    let entries = json(["fleet", "query", &prefix, "--by", "host", "--by", "workload", "--json"]);
+    // In the order of places: by day, then host.
+    assert_eq!(entries["groups"][0]["values"][0], "web-1");
+    let theirs = json(["profile", "merge", &format!("{}:1", ids[0]), &format!("{}:3", ids[1]), "--json"]);
+    assert_eq!(ours["manifest"], theirs["manifest"]);
+}

@@ -1,0 +1,81 @@
+//! A thousand cells on more machines than there are here: the same choices, by simulated clocks.
+
+use kerntune_matrix::schedule::{next, Load};
+use kerntune_matrix::Cores;
+use std::collections::{BTreeSet, BinaryHeap};
+
+/// A cell's task, or the build that it needs.
+struct Simulated {
+    cores: Cores,
+    needs: Option<usize>,
+    seconds: u64,
+}
+
+/// 20 kernels by 50 workloads. A build has 480 CPU seconds of which a tenth runs on one CPU alone; a measurement takes 20 to 60 s.
+fn matrix(cores: u64) -> Vec<Simulated> {
+    let build = 48 + 432 / cores;
+    let mut tasks: Vec<Simulated> =
+        (0..20).map(|_| Simulated { cores: Cores::All, needs: None, seconds: build }).collect();
+    for kernel in 0..20 {
+        for workload in 0..50u64 {
+            let seconds = 20 + (workload * 7919 + kernel as u64 * 104_729) % 41;
+            tasks.push(Simulated { cores: Cores::One, needs: Some(kernel), seconds });
+        }
+    }
+    tasks
+}
+
+/// How long `nodes` of so many cores take, and how often the most wanted task was begun.
+fn makespan(nodes: usize, cores: usize) -> (u64, usize) {
+    let tasks = matrix(cores as u64);
+    let mut begun: Vec<usize> = vec![0; tasks.len()];
+    let mut done: BTreeSet<usize> = BTreeSet::new();
+    let mut load = vec![Load { cores, ones: 0, all: false }; nodes];
+    // By time, the earliest first: which node ends which task.
+    let mut ends: BinaryHeap<std::cmp::Reverse<(u64, usize, usize)>> = BinaryHeap::new();
+    let mut now = 0;
+    loop {
+        for (node, load) in load.iter_mut().enumerate() {
+            // What others claimed is theirs.
+            loop {
+                let is_open =
+                    |at: &usize| begun[*at] == 0 && tasks[*at].needs.is_none_or(|need| done.contains(&need));
+                let open: Vec<usize> = (0..tasks.len()).filter(is_open).collect();
+                let Some(at) = next(open.iter().map(|at| tasks[*at].cores), *load) else { break };
+                let task = open[at];
+                begun[task] += 1;
+                match tasks[task].cores {
+                    Cores::All => load.all = true,
+                    Cores::One => load.ones += 1,
+                }
+                ends.push(std::cmp::Reverse((now + tasks[task].seconds, node, task)));
+            }
+        }
+        let Some(std::cmp::Reverse((time, node, task))) = ends.pop() else { break };
+        now = time;
+        done.insert(task);
+        match tasks[task].cores {
+            Cores::All => load[node].all = false,
+            Cores::One => load[node].ones -= 1,
+        }
+    }
+    assert_eq!(done.len(), tasks.len());
+    (now, begun.into_iter().max().unwrap())
+}
+
+#[test]
+fn a_thousand_cells_scale_to_twenty_machines() {
+    let cores = 8;
+    let work: u64 = matrix(cores as u64)
+        .iter()
+        .map(|task| task.seconds * if task.cores == Cores::All { cores as u64 } else { 1 })
+        .sum();
+    println!("nodes of {cores} cores | hours | efficiency");
+    for (nodes, least) in [(1, 0.98), (2, 0.98), (4, 0.95), (10, 0.9), (20, 0.8)] {
+        let (seconds, most) = makespan(nodes, cores);
+        let efficiency = work as f64 / (seconds * (nodes * cores) as u64) as f64;
+        println!("{nodes:5} | {:.2} | {:.1} %", seconds as f64 / 3600.0, efficiency * 100.0);
+        assert_eq!(most, 1);
+        assert!(efficiency >= least, "{nodes} nodes: {efficiency}");
+    }
+}

@@ -140,20 +140,23 @@ fn slurm_finishes_what_is_killed_and_comes_to_the_same_results() {
             }
         });
         // A job that measures, at once.
-        until("measurements begin", || done() >= 5);
+        // What runs meanwhile may fail: then there is nothing to wait for.
+        let until =
+            |what: &str, holds: &dyn Fn() -> bool| until(what, || holds() || over.load(Ordering::SeqCst));
+        until("measurements begin", &|| done() >= 5);
         let of_one = || here.ask("squeue", &["--noheader", "--states=RUNNING", "--format=%i %C"]);
-        until("a job runs", || !of_one().trim().is_empty());
+        until("a job runs", &|| !of_one().trim().is_empty());
         let first = of_one().split_whitespace().next().unwrap_or_default().to_owned();
         here.ask("scancel", &["--signal=KILL", "--full", &first]);
         // A node daemon: its node is down after a while, and what ran there is started elsewhere.
-        until("more is done", || done() >= 8);
+        until("more is done", &|| done() >= 8);
         here.call("kill", "node2");
-        until("more is done", || done() >= 11);
+        until("more is done", &|| done() >= 11);
         // The controller.
         here.call("kill", "controller");
         std::thread::sleep(Duration::from_secs(3));
         here.call("revive", "controller");
-        until("more is done", || done() >= 16);
+        until("more is done", &|| done() >= 16);
         here.call("revive", "node2");
         running.join().unwrap()
     });

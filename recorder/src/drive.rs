@@ -135,7 +135,7 @@ impl Driver {
                     }
                 }
                 // QEMU says itself when that happens.
-                Action::Access { .. } | Action::Data { .. } => {}
+                Action::Access { .. } | Action::Data { .. } | Action::Touch => {}
             }
         }
         Ok(())
@@ -191,6 +191,7 @@ impl Driver {
             Callback::Point => recorder.on_point(board, number, rest)?,
             Callback::Tag => recorder.on_tag(board, number as u16, rest)?,
             Callback::PortTag => recorder.on_port_tag(board, number != 0, rest, cpu)?,
+            Callback::Insn => recorder.on_insn(number)?,
         }
         Ok(())
     }
@@ -199,7 +200,9 @@ impl Driver {
 impl Block {
     /// The instructions that have hooks.
     pub(crate) fn places(&self) -> impl Iterator<Item = usize> + '_ {
-        let is_done_here = |hook: &&Hook| !matches!(hook.action, Action::Access { .. } | Action::Data { .. });
+        let is_done_here = |hook: &&Hook| {
+            !matches!(hook.action, Action::Access { .. } | Action::Data { .. } | Action::Touch)
+        };
         let mut places: Vec<usize> =
             self.hooks.iter().filter(is_done_here).filter_map(|hook| hook.at).collect();
         places.dedup();

@@ -23,6 +23,9 @@ impl Recorder {
         if let Some(tags) = self.tags.take() {
             tags.finish()?;
         }
+        if let Some(stream) = self.planner.stream.take() {
+            stream.finish()?;
+        }
         self.notes.extend(self.differences.note());
         self.health.lost_jumps += self.planner.unguarded_jumps;
         self.health.uncounted_edges = self.edges.uncounted;

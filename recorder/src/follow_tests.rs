@@ -74,6 +74,7 @@ impl Machine {
             per_cpu: None,
             data: None,
             io: None,
+            stream: None,
             model,
         };
         let mut cpu = Registers::default();

@@ -74,6 +74,7 @@ impl Machine {
             model: None,
             data: None,
             io: Some(IoSpec { requests: Some(REQUESTS), packets: Some(PACKETS) }),
+            stream: None,
         };
         let mut memory = Memory::default();
         // A queue, its disk, and the names of a disk and of a network device.

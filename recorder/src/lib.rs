@@ -52,6 +52,7 @@ mod recorder;
 mod regions;
 #[cfg(test)]
 mod simulation;
+mod stream;
 mod tags;
 mod threads;
 mod turns;

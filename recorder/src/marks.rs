@@ -105,6 +105,7 @@ impl Recorder {
                 let snapshot = self.snapshot(boards, rest);
                 let region = self.regions.begin(name, snapshot);
                 self.regions_change();
+                self.stream_follows();
                 self.emit(board, rest, Event::RegionBegin { region })?;
             }
             Mark::End => {
@@ -116,6 +117,7 @@ impl Recorder {
                     None => self.notes.push(format!("region {name:?} was ended without having begun")),
                 }
                 self.regions_change();
+                self.stream_follows();
                 if self.regions.depth() == 0 && self.recording {
                     self.stop(counts)?;
                 }

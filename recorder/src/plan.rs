@@ -26,6 +26,7 @@
 use crate::blocks::BlockInfo;
 use crate::board::Board;
 use crate::functions::Functions;
+use crate::stream::Stream;
 use crate::user::{Binaries, Page};
 use kerntune_isa::{Decoded, Ending, Flow, Guest, Insn, Isa, TagAccess};
 use kerntune_trace::counts::EdgeKind;
@@ -88,6 +89,8 @@ pub enum Callback {
     Tag,
     /// An event tag in `ax`, for the port in `dx` if the number is not 0.
     PortTag,
+    /// An instruction that is written down ([`crate::stream::Stream::number`]).
+    Insn,
 }
 
 impl Callback {
@@ -172,6 +175,8 @@ pub enum Action {
         /// The address.
         code: u64,
     },
+    /// Calls back each time that the instruction reads or writes memory: accesses are written down.
+    Touch,
 }
 
 /// An action and its place: before the block (`None`) or before one of its instructions.
@@ -200,6 +205,8 @@ pub struct Planner {
     /// Kernel addresses of inline points.
     pub points: HashMap<u64, u32>,
     pub tags: Option<TagWindow>,
+    /// Where instructions are written down, if they are.
+    pub stream: Option<Stream>,
     /// Jumps of traced kernel code whose target is in a register or in memory.
     pub jumps: Vec<Decoded>,
     /// Conditional jumps out of traced code to functions that do not look for them.
@@ -256,6 +263,7 @@ impl Planner {
             stack_pointer: false,
             points: HashMap::new(),
             tags: None,
+            stream: None,
             jumps: Vec::new(),
             unguarded_jumps: 0,
             rewrites: HashMap::new(),
@@ -339,6 +347,13 @@ impl Planner {
         let mut out = Hooks { hooks, rest: block.insns.len() };
         self.whole(block, &mut out);
         self.instructions(block, &mut out);
+        // A mark on the same instruction has opened or closed the region by then.
+        if let Some(stream) = &mut self.stream {
+            for (at, insn) in block.insns.iter().enumerate() {
+                out.insn(at, Callback::Insn, stream.number(insn));
+                out.push(Some(at), Action::Touch);
+            }
+        }
         if block.ending == Ending::ReadClock {
             self.after_clock.insert(block.info.end);
         }

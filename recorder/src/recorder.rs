@@ -10,6 +10,7 @@ use crate::functions::Functions;
 use crate::io::Io;
 use crate::plan::{Block, Hook, Planner};
 use crate::regions::Regions;
+use crate::stream::Stream;
 use crate::tags::TagWriter;
 use crate::threads::Threads;
 use crate::user::Binaries;
@@ -103,6 +104,12 @@ impl Recorder {
         planner.directions = own.model.as_ref().is_some_and(FrontEnd::guesses_directions);
         planner.points = spec.points.iter().copied().zip(0..).collect();
         planner.tags = spec.tags;
+        if let Some(stream) = &spec.stream {
+            if cpus > 1 {
+                return Err(Failure("instructions are written down one by one of one CPU only".into()));
+            }
+            planner.stream = Some(Stream::create(&output, stream)?);
+        }
         Ok(Self {
             planner,
             blocks: Blocks::new(),

@@ -171,6 +171,7 @@ impl Machine {
             per_cpu: None,
             data: None,
             io: None,
+            stream: None,
             model: None,
         };
         let mut driver = Driver::with_cpus(&spec, cpus, 1 << 16).unwrap();

@@ -4,6 +4,7 @@
 mod sample;
 
 use kerntune_profile::{Profile, SCHEMA};
+use kerntune_trace::stream::{Step, MOST_BYTES};
 use kerntune_trace::{
     Capture, ChunkIndex, ChunkState, Health, How, ModeCounters, OpenStack, Recording, Region, Thread,
     TraceHeader, VERSION,
@@ -369,4 +370,28 @@ pub fn tool_output() -> Vec<Vec<u8>> {
           warning: net/d.c: profile data may be out of date: of 1 function, 1 has mismatched data\n"
             .to_vec(),
     ]
+}
+
+/// Records of a stream of instructions.
+pub fn instructions() -> Vec<Vec<u8>> {
+    let code = |number, address, code: &[u8]| {
+        let mut bytes = [0; MOST_BYTES];
+        bytes[..code.len()].copy_from_slice(code);
+        Step::Instruction { number, address, length: code.len() as u8, bytes }
+    };
+    let steps = [
+        code(0, 0xffff_ffff_8100_0000, &[0x48, 0x8b, 0x07]),
+        code(1, 0xffff_ffff_8100_0003, &[0x75, 0xfb]),
+        Step::Execute(0),
+        Step::Read(0x7000),
+        Step::Write(0x7008),
+        Step::Execute(1),
+        Step::Execute(0),
+        Step::End { instructions: 3 },
+    ];
+    let mut records = Vec::new();
+    for step in steps {
+        step.write(&mut records).expect("memory");
+    }
+    vec![records]
 }

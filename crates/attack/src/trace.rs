@@ -4,10 +4,12 @@ use kerntune_analyze::anatomy::{anatomy, Request};
 use kerntune_analyze::path::{collect, Selection, Span};
 use kerntune_analyze::timeline::{stream, Part, Sink};
 use kerntune_analyze::{analyze, Analysis, Input, TraceFile};
+use kerntune_convert::champsim::{convert, Mode};
 use kerntune_convert::mcrae::{replay, Decoder as StreamDecoder, Dump, Form, Names, Order, Records};
 use kerntune_convert::stacks::Unit;
 use kerntune_convert::{firefox, perfetto};
 use kerntune_profile::{Address, FunctionIndex, Symbol, Tables};
+use kerntune_trace::stream::{pack, StreamReader};
 use kerntune_trace::{
     counts::Counts, encode, Capture, ChunkHeader, ChunkState, Decoder, Event, Health, How, ModeCounters,
     OpenStack, Recording, Region, Thread, TraceFileWriter, TraceHeader, VERSION,
@@ -26,6 +28,16 @@ fn tame(event: Event) -> Event {
         Event::Point { .. } => Event::Point { point: 0 },
         Event::Idle { ns } => Event::Idle { ns: ns % 1_000_000 },
         other => other,
+    }
+}
+
+/// The records of an instruction stream, and the same bytes as the whole file.
+pub fn instructions(bytes: &[u8]) {
+    let packed = pack(bytes).expect("memory");
+    for file in [&packed[..], bytes] {
+        if let Ok(stream) = StreamReader::new(file) {
+            let _ = convert(stream, Mode::All, &mut Vec::new());
+        }
     }
 }
 

@@ -16,6 +16,7 @@
 //! | [`speedscope`] | speedscope's JSON (out) |
 //! | [`pprof`] | pprof's protocol buffer (out) |
 //! | [`callgrind`] | callgrind's text (out) |
+//! | [`champsim`] | instruction traces of the simulator ChampSim (out) |
 //! | [`csv`] | tables as comma-separated values (out) |
 //! | [`firefox`] | the Firefox Profiler's processed profile, of a trace or of call paths (out) |
 //! | [`perfetto`] | Perfetto's trace, likewise (out) |
@@ -37,6 +38,7 @@
 pub mod autofdo;
 pub mod bolt;
 pub mod callgrind;
+pub mod champsim;
 pub mod csv;
 pub mod firefox;
 pub mod flamegraph;

@@ -108,5 +108,6 @@ pub fn recorder_spec(
         model: capture.model.clone(),
         data: capture.data.then(|| data_types::data_spec(kernel)).transpose()?,
         io,
+        stream: capture.stream.clone(),
     })
 }

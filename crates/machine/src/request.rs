@@ -6,6 +6,7 @@ use crate::watch::Limits;
 use crate::Error;
 use kerntune_guest::{Collect, Disk, Workload};
 use kerntune_kernel::{Kernel, Structures};
+use kerntune_trace::stream::StreamSpec;
 use kerntune_trace::TagWindow;
 use kerntune_work::Key;
 use std::path::Path;
@@ -26,6 +27,8 @@ pub struct CaptureRequest {
     pub weights: bool,
     /// What accesses to data miss; needs functions, and a model with `[data]`.
     pub data: bool,
+    /// Which instructions are written down one by one, if any are; of one CPU only.
+    pub stream: Option<StreamSpec>,
     /// For each of the kernel's functions whether it is left out ([`crate::Selection`]); all are
     /// traced if this is empty.
     pub skip: Vec<bool>,

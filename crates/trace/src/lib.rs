@@ -4,8 +4,8 @@
 //! - [`RecorderSpec`]: what the machine asks of the recorder (JSON, before the run).
 //! - [`Event`], [`encode`], [`Decoder`]: the ordered events of a run, in chunks ([`ChunkHeader`]).
 //! - [`Recording`]: what the recorder says of the run when it is over (JSON), with
-//!   [`counts`] for the executed blocks and edges, [`data`] for accesses to memory, and [`io`] for requests to block devices
-//!   and network packets.
+//!   [`counts`] for the executed blocks and edges, [`data`] for accesses to memory, [`io`] for requests to block devices
+//!   and network packets, and [`stream`] for every instruction of a part of the run.
 //!
 //! Time is the guest's virtual time in nanoseconds. Under `-icount shift=0` one guest
 //! instruction is one nanosecond; idle time is a jump of virtual time that the recorder reads
@@ -35,6 +35,7 @@ pub mod mark;
 mod numbers;
 mod recording;
 mod spec;
+pub mod stream;
 
 pub use chunk::{
     ChunkHeader, ChunkState, OpenStack, TraceHeader, WaitingCpu, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES,
@@ -71,6 +72,8 @@ pub mod files {
     /// Event tags of McRae's profiler: records of 5 bytes, a 16-bit tag and 24-bit microseconds, both
     /// little endian.
     pub const TAGS: &str = "tags.mcrae";
+    /// Every instruction of a part of the run, see [`super::stream`]; only where it was asked for.
+    pub const STREAM: &str = "instructions.kt";
     /// [`super::RecorderSpec`] as JSON, the recorder's input.
     pub const SPEC: &str = "spec.json";
 }

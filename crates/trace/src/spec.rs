@@ -40,6 +40,9 @@ pub struct RecorderSpec {
     /// What is needed to read requests to block devices and network packets, where functions have such probes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<crate::io::IoSpec>,
+    /// Which instructions are written down one by one, if any are; of one CPU only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<crate::stream::StreamSpec>,
 }
 
 /// What to capture between marks. Instructions are always counted.

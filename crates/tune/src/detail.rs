@@ -9,6 +9,7 @@ use kerntune_machine::{
     Selection, UserBinary,
 };
 use kerntune_profile::{Address, FunctionIndex, Symbol};
+use kerntune_trace::stream::StreamSpec;
 use kerntune_trace::TagWindow;
 use kerntune_work::{interrupt, Key, Progress};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ pub struct Detail {
     pub weights: bool,
     /// What accesses to data miss.
     pub data: bool,
+    /// Which instructions are written down one by one.
+    pub stream: Option<StreamSpec>,
     /// Where event tags of McRae's profiler are said.
     pub tags: Option<TagWindow>,
     /// Readings of the guest's /proc around each step.
@@ -45,6 +48,7 @@ pub(crate) struct Resolved {
     binaries: Vec<(PathBuf, UserBinary)>,
     weights: bool,
     data: bool,
+    stream: Option<StreamSpec>,
     tags: Option<TagWindow>,
     /// Where the kernel keeps what is known of requests and packets.
     structures: Structures,
@@ -77,6 +81,7 @@ impl Detail {
         let mut resolved = Resolved {
             weights: self.weights,
             data: self.data,
+            stream: self.stream.clone(),
             tags: self.tags,
             said: self.said(),
             ..Resolved::default()
@@ -95,7 +100,7 @@ impl Detail {
     }
 
     fn said(&self) -> Vec<String> {
-        let Self { selection, points, users, weights, data, tags, proc } = self;
+        let Self { selection, points, users, weights, data, stream, tags, proc } = self;
         let list = |option: &str, words: &[String]| -> Option<String> {
             (!words.is_empty()).then(|| format!("{option} {}", words.join(&format!(" {option} "))))
         };
@@ -106,6 +111,10 @@ impl Detail {
             list("--user", users),
             weights.then(|| "--weights".to_string()),
             data.then(|| "--data".to_string()),
+            stream.as_ref().map(|StreamSpec { region, instructions }| {
+                let region = region.as_ref().map_or(String::new(), |name| format!(" of {name}"));
+                format!("--instructions {instructions}{region}")
+            }),
             tags.map(|window| match window {
                 TagWindow::Port(port) => format!("--tags port:{port:#x}"),
                 TagWindow::Memory(base) => format!("--tags memory:{base:#x}"),
@@ -187,6 +196,7 @@ impl Resolved {
         capture.binaries = self.binaries.iter().map(|(_, binary)| binary.clone()).collect();
         capture.weights = self.weights;
         capture.data = self.data;
+        capture.stream = self.stream.clone();
         capture.tags = self.tags;
         capture.structures = self.structures.clone();
     }

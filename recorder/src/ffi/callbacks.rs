@@ -1,6 +1,6 @@
 //! What QEMU calls when translated code runs.
 
-use super::{data, halt, with, Live, Plugin};
+use super::{data, halt, is_store, with, Live, Plugin};
 use crate::board::Board;
 use crate::plan::Callback;
 use crate::recorder::Recorder;
@@ -108,6 +108,7 @@ callbacks! {
     PortTag on_port_tag => |mut now| {
         now.recorder.on_port_tag(now.board, now.number != 0, now.rest, &mut now.cpu)
     },
+    Insn on_insn => |now| now.recorder.on_insn(now.number),
 }
 
 /// The only instruction of a block reads or writes memory.
@@ -115,6 +116,14 @@ pub extern "C" fn on_access(_: c_uint, _info: u32, _address: u64, block: *mut c_
     enter(block, |now| {
         now.recorder.on_access(now.board, now.counts, now.number);
         Ok(())
+    });
+}
+
+/// The instruction that was written down last has read or written memory.
+pub extern "C" fn on_touch(_: c_uint, info: u32, address: u64, _: *mut c_void) {
+    with(|plugin| {
+        let store = is_store(&plugin.api, info);
+        plugin.recorder.on_touch(store, address)
     });
 }
 

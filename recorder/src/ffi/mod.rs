@@ -142,6 +142,13 @@ fn data(
     }
 }
 
+/// Whether an access writes, as a callback of memory is told of it.
+#[inline]
+fn is_store(api: &Api, info: u32) -> bool {
+    // SAFETY: a plain call of the API, with what a callback of memory was given.
+    unsafe { (api.qemu_plugin_mem_is_store)(info) }
+}
+
 /// A callback's argument: a number and the count of instructions to the end of the block.
 fn pack(number: u32, rest: usize) -> *mut c_void {
     (u64::from(number) | (rest as u64) << 32) as *mut c_void
@@ -202,6 +209,12 @@ impl Plugin {
                             READ_WRITE,
                             code as *mut c_void,
                         );
+                    }
+                }
+                Action::Touch => {
+                    if let Some(insn) = insn {
+                        let (function, argument) = (callbacks::on_touch, null_mut());
+                        (api.qemu_plugin_register_vcpu_mem_cb)(insn, function, NO_REGS, READ_WRITE, argument);
                     }
                 }
                 Action::Access { block } => {

@@ -429,7 +429,7 @@ pub struct Record {
     pub command: Vec<String>,
     /// Run COMMAND here and profile the kernel of this machine meanwhile (docs/live.md)
     #[arg(long, requires = "command", conflicts_with_all = ["kernel", "workload", "no_functions", "no_edges", "edges",
-          "only", "skip", "point", "user", "weights", "data", "tags", "model", "cpus", "mitigations", "fast_strings"])]
+          "only", "skip", "point", "user", "weights", "data", "instructions", "tags", "model", "cpus", "mitigations", "fast_strings"])]
     pub live: bool,
     #[command(flatten)]
     pub watch: Watch,

@@ -3,6 +3,9 @@
 use clap::Args;
 use kerntune_trace::TagWindow;
 
+/// Ten seconds of a CPU, and 64 GB of ChampSim's.
+const MOST_INSTRUCTIONS: u64 = 1_000_000_000;
+
 /// Options of `record` that choose what is traced.
 #[derive(Debug, Clone, Args)]
 pub struct RecordDetail {
@@ -29,6 +32,13 @@ pub struct RecordDetail {
     /// CPUs write (docs/data.md); takes longer
     #[arg(long)]
     pub data: bool,
+    /// Write the first N instructions of all regions down one by one, with the memory that they read and write, for `kerntune
+    /// export champsim`; one CPU only, and takes longer
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_INSTRUCTIONS))]
+    pub instructions: Option<u64>,
+    /// With --instructions: only those in regions of this name
+    #[arg(long, value_name = "REGION", requires = "instructions")]
+    pub instructions_of: Option<String>,
     /// Read what the guest's kernel counts of itself in /proc, right before and after each step: `kerntune characterise` holds the
     /// profile against it
     #[arg(long)]

@@ -9,6 +9,7 @@ use kerntune_kernel::Triggers;
 use kerntune_machine::Selection;
 use kerntune_profile::Profile;
 use kerntune_report::{summary, Report};
+use kerntune_trace::stream::StreamSpec;
 use kerntune_trace::TagWindow;
 use kerntune_tune::detail::{patterns, Detail};
 use kerntune_tune::import_mcrae::no_triggers;
@@ -38,6 +39,9 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         }
         false => None,
     };
+    if options.detail.instructions.is_some() && workload.cpus > 1 {
+        return Err(Failure::usage("--instructions is for one CPU: give --cpus 1"));
+    }
     let run = if options.command.is_empty() { &options.run } else { "measured" };
     let session = Session::new(&work, output.progress())?;
     let detail = Detail {
@@ -46,6 +50,10 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         users: options.detail.user.clone(),
         weights: options.detail.weights,
         data: options.detail.data,
+        stream: options
+            .detail
+            .instructions
+            .map(|instructions| StreamSpec { region: options.detail.instructions_of.clone(), instructions }),
         tags: match options.detail.tags {
             Some(TagPlace::Window(window)) => Some(window),
             Some(TagPlace::Kernel) => {

@@ -1,0 +1,125 @@
+//! `kerntune export champsim`.
+
+use super::Entry;
+use crate::exit::{Exit, Failure};
+use crate::files::OutputFile;
+use crate::global::Global;
+use crate::output::Output;
+use crate::registry::{entry, Run};
+use crate::subject::Subject;
+use clap::{Args, ValueEnum};
+use kerntune_compare::number::grouped;
+use kerntune_convert::champsim::{convert, convert_packed, Converted, Error, Mode};
+use kerntune_trace::files;
+use kerntune_trace::stream::StreamReader;
+use kerntune_tune::run_files::RUN;
+use kerntune_work::{checked, IoContext};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+
+pub const ENTRY: Entry = entry::<_, Options>("champsim", 35);
+
+/// The instructions of a recording with --instructions, for the simulator ChampSim: registers, branches, addresses of data
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  kerntune record --kernel base --workload rr --instructions 4000000 --instructions-of tcp_rr\n  \
+                  kerntune export champsim latest -o base.champsim.gz"
+)]
+pub struct Options {
+    /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
+    #[arg(default_value = "latest")]
+    profile: String,
+    /// The file to write; compressed if its name ends in .gz
+    #[arg(long, short, default_value = "profile.champsim.gz", value_name = "FILE")]
+    output: PathBuf,
+    /// Only instructions of the kernel, or of programs
+    #[arg(long, value_enum, default_value_t = Of::All, value_name = "MODE")]
+    mode: Of,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Of {
+    All,
+    Kernel,
+    User,
+}
+
+impl Run<Global> for Options {
+    fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
+        let file = OutputFile::new("--output", &self.output)?;
+        let subject = Subject::open(global, &self.profile)?;
+        let name = format!("{RUN}/{}", files::STREAM);
+        let path = subject.directory.join(&name);
+        let stream = match File::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(Failure::usage(format!(
+                    "{} has no instructions one by one: record it with `kerntune record --instructions N`",
+                    subject.directory.display()
+                )))
+            }
+            other => other.at("open", &path)?,
+        };
+        checked(&subject.directory, &[&name])?;
+        let mode = match self.mode {
+            Of::All => Mode::All,
+            Of::Kernel => Mode::Kernel,
+            Of::User => Mode::User,
+        };
+        let is_packed = self.output.extension().is_some_and(|extension| extension == "gz");
+        let mut refused = None;
+        let written = file.write_with(|out| {
+            let reader = StreamReader::new(stream).map_err(Error::from);
+            let converted = reader.and_then(|reader| match is_packed {
+                true => convert_packed(reader, mode, out),
+                false => convert(reader, mode, out),
+            });
+            converted.map_err(|error| match error {
+                Error::Write(error) => error,
+                error => {
+                    refused = Some(error.to_string());
+                    io::Error::other("the recording was not read")
+                }
+            })
+        });
+        if let Some(why) = refused {
+            return Err(Failure { exit: Exit::Recording, message: format!("{}: {why}", path.display()) });
+        }
+        self.tell(&written?, output);
+        Ok(Exit::Ok)
+    }
+}
+
+impl Options {
+    fn tell(&self, converted: &Converted, output: &Output) {
+        let Converted { instructions, kernel, branches, taken, reads, writes, left_out, guessed, undecoded } =
+            *converted;
+        output.print(&format!(
+            "wrote {}: {} instructions, {} of the kernel\n{} branches, {} taken; {} reads, {} writes\n",
+            self.output.display(),
+            grouped(instructions),
+            grouped(kernel),
+            grouped(branches),
+            grouped(taken),
+            grouped(reads),
+            grouped(writes)
+        ));
+        for (count, what) in [
+            (left_out, "accesses had no room in a record, which has 4 reads and 2 writes"),
+            (
+                guessed,
+                "conditional branches were followed by an interrupt: that they were not taken is a guess",
+            ),
+            (undecoded, "instructions could not be decoded, and have no registers"),
+        ] {
+            if count > 0 {
+                output.note(&format!("{} {what}", grouped(count)));
+            }
+        }
+        output.note(&format!(
+            "champsim --warmup-instructions 1000000 --simulation-instructions N {}, N up to {}",
+            self.output.display(),
+            grouped(instructions)
+        ));
+    }
+}

@@ -17,6 +17,7 @@ mod registry;
 mod report;
 mod stderr;
 mod subject;
+mod timed_files;
 
 use args::{Arguments, Command};
 use clap::{CommandFactory, FromArgMatches};

@@ -4,7 +4,7 @@ use crate::columns::{Cell, Columns, Side};
 use crate::style::{printable, Role};
 use crate::Style;
 use kerntune_compare::number;
-use kerntune_stats::{FigureCorrelation, PredictedRow, Prediction};
+use kerntune_stats::{FigureCorrelation, PredictedRow, Prediction, RankCorrelation, UnderModels};
 
 /// One line per row, the rank correlation of each figure below it, legend.
 pub fn table(prediction: &Prediction, style: Style) -> String {
@@ -39,6 +39,9 @@ pub fn table(prediction: &Prediction, style: Style) -> String {
     let mut out = table.render(style);
     out.push('\n');
     out.push_str(&correlations(prediction, style));
+    if let Some(models) = &prediction.under_models {
+        out.push_str(&ranges(prediction, models, style));
+    }
     for row in &prediction.left_out {
         out.push_str(&format!("left out: {}: {}\n", printable(&row.name()), printable(&row.why)));
     }
@@ -55,18 +58,31 @@ pub fn table(prediction: &Prediction, style: Style) -> String {
 }
 
 fn correlations(prediction: &Prediction, style: Style) -> String {
-    let interval = format!("{} % interval", number::fixed(100.0 * prediction.confidence, 0));
+    let of = |FigureCorrelation { figure, correlation }: &FigureCorrelation| {
+        (figure.replace('_', " "), *correlation)
+    };
+    ranks("figure", prediction.correlations.iter().map(of), prediction.confidence, style)
+}
+
+/// One line per name.
+fn ranks(
+    what: &'static str,
+    lines: impl Iterator<Item = (String, Option<RankCorrelation>)>,
+    confidence: f64,
+    style: Style,
+) -> String {
+    let interval = format!("{} % interval", number::fixed(100.0 * confidence, 0));
     let mut table = Columns::new([
-        ("figure", Side::Left),
+        (what, Side::Left),
         ("rank correlation", Side::Right),
         (interval.as_str(), Side::Right),
         ("p", Side::Right),
         ("rows", Side::Right),
     ]);
-    for FigureCorrelation { figure, correlation } in &prediction.correlations {
-        let figure = Cell::from(figure.replace('_', " "));
+    for (name, correlation) in lines {
+        let name = Cell::from(printable(&name));
         let Some(found) = correlation else {
-            table.row([figure, "-".into(), "-".into(), "-".into(), "-".into()]);
+            table.row([name, "-".into(), "-".into(), "-".into(), "-".into()]);
             continue;
         };
         let range = match found.interval {
@@ -75,7 +91,7 @@ fn correlations(prediction: &Prediction, style: Style) -> String {
         };
         let p = if found.p < 0.001 { "<0.001".into() } else { number::fixed(found.p, 3) };
         table.row([
-            figure,
+            name,
             format!("{:+.2}", found.rho).into(),
             range.into(),
             p.into(),
@@ -83,6 +99,91 @@ fn correlations(prediction: &Prediction, style: Style) -> String {
         ]);
     }
     table.render(style)
+}
+
+/// `9 of 15 (60 %)`.
+fn part(some: usize, all: usize) -> String {
+    match all {
+        0 => "0 of 0".into(),
+        _ => format!("{some} of {all} ({} %)", number::fixed(100.0 * some as f64 / all as f64, 0)),
+    }
+}
+
+/// What the models say together, in sentences.
+pub(crate) fn sentences(models: &UnderModels) -> Vec<String> {
+    let mut sentences = vec![
+        format!(
+            "The timed change lies in the models' range in {}; its interval has a part of the range in {}.",
+            part(models.inside, models.points),
+            part(models.overlapping, models.points)
+        ),
+        format!(
+            "Of the rows that the clock shows to have changed, the whole range has the clock's sign in {}.",
+            part(models.right_sign, models.shown)
+        ),
+    ];
+    if let Some(found) = models.middle {
+        let interval =
+            found.interval.map_or(String::new(), |[low, high]| format!(" ({low:+.2} … {high:+.2})"));
+        sentences.push(format!(
+            "Rank correlation of the middle of the range with the time: {:+.2}{interval} over {} points.",
+            found.rho, found.pairs
+        ));
+    }
+    sentences
+}
+
+/// Each row's range under several models beside the clock's, what that comes to, and each model by itself.
+fn ranges(prediction: &Prediction, models: &UnderModels, style: Style) -> String {
+    let mut table = Columns::new([
+        ("recipe", Side::Left),
+        ("row", Side::Left),
+        ("time %", Side::Right),
+        ("interval", Side::Right),
+        ("models %\nfrom", Side::Right),
+        ("\nto", Side::Right),
+        ("the clock's\nchange is", Side::Left),
+        ("kernel's\nshare %", Side::Right),
+    ]);
+    let mut before = None;
+    for row in &prediction.rows {
+        let Some(range) = row.range else { continue };
+        let recipe = if before == Some(&row.recipe) { String::new() } else { printable(&row.recipe) };
+        before = Some(&row.recipe);
+        let (word, role) = match range {
+            _ if range.inside => ("inside", Role::Good),
+            _ if row.measured_percent > range.high_percent => ("above", Role::Bad),
+            _ => ("below", Role::Bad),
+        };
+        let beside = if range.overlaps && !range.inside { ", not its interval" } else { "" };
+        table.row([
+            recipe.into(),
+            printable(&row.name()).into(),
+            number::change(row.measured_percent, 2).into(),
+            Cell(interval(row), Role::Faint),
+            number::change(range.low_percent, 1).into(),
+            number::change(range.high_percent, 1).into(),
+            Cell(format!("{word}{beside}"), role),
+            row.kernel_share.map_or("".into(), |share| number::fixed(100.0 * share, 0).into()),
+        ]);
+    }
+    let head = format!("Model cycles under {} front-end models against the clock", models.models.len());
+    let mut out = format!("\n{}\n\n{}\n", style.paint(Role::Head, &head), table.render(style));
+    for sentence in sentences(models) {
+        out.push_str(&sentence);
+        out.push('\n');
+    }
+    out.push('\n');
+    let lines = models.models.iter().cloned().zip(models.by_model.iter().copied());
+    out.push_str(&ranks("model cycles of", lines, prediction.confidence, style));
+    out.push('\n');
+    if prediction.rows.iter().any(|row| row.kernel_share.is_some()) {
+        let note = "Where the kernel's share of the CPU time was measured, a model's change is taken times that share: the rest of \
+                    the time is not the kernel's.";
+        out.push_str(&style.paint(Role::Faint, note));
+        out.push('\n');
+    }
+    out
 }
 
 fn percent(change: Option<f64>) -> Cell {
@@ -112,6 +213,9 @@ mod tests {
             low_percent: -15.0,
             high_percent: Some(-10.0),
             predicted_percent: [Some(-3.0), Some(-20.0), Some(-40.0), None, Some(-25.0)],
+            kernel_share: None,
+            under_models_percent: vec![Some(-25.0), Some(-13.0)],
+            range: None,
         };
         let found = RankCorrelation { pairs: 2, rho: 0.5, interval: Some([-0.1, 0.8]), p: 0.0001 };
         let of = |figure: &str, correlation| FigureCorrelation { figure: figure.into(), correlation };
@@ -121,6 +225,7 @@ mod tests {
             confidence: 0.95,
             rows: vec![row("tcp_rr_1"), row("nop")],
             correlations: vec![of("itlb_misses", None), of("model_cycles", Some(found))],
+            under_models: None,
             left_out: vec![LeftOut { suite: "batched".into(), row: "mix".into(), why: "no boots".into() }],
         };
         let text = table(&prediction, Style::PLAIN);
@@ -130,6 +235,24 @@ mod tests {
             assert!(text.contains(words), "{words:?} is not in:\n{text}");
         }
         assert_eq!(text.matches("pgo.json").count(), 1);
+        assert!(!text.contains("front-end models against"), "{text}");
+        let models = vec!["zen4".into(), "skylake".into()];
+        let with = prediction.clone().under_models(models, |row| row.under_models_percent.clone());
+        let ranges = table(&with, Style::PLAIN);
+        for words in [
+            "under 2 front-end models",
+            "above, not its interval",
+            "in 0 of 2 (0 %)",
+            "part of the range in 2 of 2",
+            "sign in 2 of 2",
+            "model cycles of",
+            "skylake",
+        ] {
+            assert!(ranges.contains(words), "{words:?} is not in:\n{ranges}");
+        }
+        let picture = crate::html::clock::picture(&with).unwrap();
+        assert!(picture.starts_with("<svg xmlns") && picture.contains("batched/tcp_rr_1"), "{picture}");
+        assert_eq!(crate::html::clock::picture(&prediction), None);
         assert!(text.lines().any(|line| line.starts_with("itlb misses") && line.contains('-')));
     }
 }

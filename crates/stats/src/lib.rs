@@ -6,7 +6,7 @@
 //! their own: [`Sample`] (values with their place in builds, boots, runs and iterations), [`Ratio`] (of
 //! two means, with interval and tests), [`MannWhitney`], [`correction`], [`warmup`], [`paper`]; and for who takes
 //! the measurements [`schedule`] (in which order) and [`Stop`] (until when). [`Prediction`] holds the exact machine's
-//! figures against a clock, with a [`RankCorrelation`].
+//! figures against a clock, with a [`RankCorrelation`], and [`UnderModels`] what several front-end models say together.
 //!
 //! Every method, its source and how well its intervals cover: `docs/statistics.md`.
 //!
@@ -39,6 +39,7 @@ mod sample;
 pub mod schedule;
 mod set;
 mod stop;
+mod under_models;
 mod verdict;
 pub mod warmup;
 
@@ -58,4 +59,5 @@ pub use rng::Rng;
 pub use sample::{common_level, mean, median, std_dev, Sample};
 pub use set::{Set, SetRow};
 pub use stop::{Decision, Look, Stop};
+pub use under_models::{ModelledRange, UnderModels};
 pub use verdict::{Because, Verdict};

@@ -1,6 +1,9 @@
 //! What the exact machine's figures say of a change, held against what a clock says.
 
-use crate::{mean, Comparison, Error, Figures, LeftOut, Options, RankCorrelation, Result, Results, Set};
+use crate::{
+    mean, Better, Comparison, CpuTime, Error, Figures, LeftOut, ModelledRange, Options, RankCorrelation,
+    Result, Results, Row, Set, UnderModels,
+};
 use serde::{Deserialize, Serialize};
 
 /// What such a document calls itself.
@@ -9,8 +12,9 @@ pub const PREDICTION_SCHEMA: &str = "kerntune-bench-prediction/1";
 /// A base kernel and a tuned one on a machine with a clock, and the same recipe on the exact machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
-    /// Timed results of the base kernel and of the tuned one, each with the file's name.
-    pub timed: [(String, Results); 2],
+    /// Timed results of the base kernel and of the tuned one, each with the file's name; several files of a kernel are
+    /// more boots of it.
+    pub timed: [Vec<(String, Results)>; 2],
     /// Exact results, likewise.
     pub exact: [(String, Results); 2],
 }
@@ -28,6 +32,9 @@ pub struct Prediction {
     pub rows: Vec<PredictedRow>,
     /// Of each figure with the time, over these rows.
     pub correlations: Vec<FigureCorrelation>,
+    /// What several front-end models say together, if there were several ([`Prediction::under_models`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under_models: Option<UnderModels>,
     /// Rows that are not in all files, or not comparable.
     pub left_out: Vec<LeftOut>,
 }
@@ -35,13 +42,13 @@ pub struct Prediction {
 /// One row of one recipe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PredictedRow {
-    /// The timed results of the tuned kernel: the file.
+    /// The timed results of the tuned kernel: the first file.
     pub recipe: String,
     /// Its suite.
     pub suite: String,
     /// Its name there.
     pub row: String,
-    /// How the time changed, per cent.
+    /// How the time of an operation changed, per cent; of rates that of their inverse.
     pub measured_percent: f64,
     /// Its interval; `null` where it has no upper end.
     pub low_percent: f64,
@@ -50,6 +57,22 @@ pub struct PredictedRow {
     /// How each figure of the exact machine changed, per cent, in the order of [`FIGURES`]; `null` of a figure that the
     /// base kernel has 0 of, or that the model does not have.
     pub predicted_percent: [Option<f64>; FIGURES.len()],
+    /// Which part of the guest's CPU time was its kernel's while the base kernel ran the row, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_share: Option<f64>,
+    /// How model cycles changed under each of several models, per cent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub under_models_percent: Vec<Option<f64>>,
+    /// What they say together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<ModelledRange>,
+}
+
+impl PredictedRow {
+    /// `suite/row`.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.suite, self.row)
+    }
 }
 
 /// Why a row is left out that was asked to be.
@@ -90,8 +113,9 @@ impl Prediction {
                     });
                 }
             }
-            let set = |file: &(String, Results)| Set::join(std::slice::from_ref(file));
-            let comparison = Comparison::new(&set(timed_base)?, &set(timed_tuned)?, None, options)?;
+            let comparison =
+                Comparison::new(&Set::join(timed_base)?, &Set::join(timed_tuned)?, None, options)?;
+            let named = timed_tuned.first().map_or(String::new(), |(file, _)| file.clone());
             left_out.extend(comparison.left_out);
             for row in comparison.rows {
                 if skip.iter().any(|name| *name == row.row || *name == row.name()) {
@@ -105,11 +129,15 @@ impl Prediction {
                     left_out.push(LeftOut { suite: row.suite, row: row.row, why });
                     continue;
                 };
+                let (measured_percent, low_percent, high_percent) = time(&row);
                 rows.push(PredictedRow {
-                    recipe: timed_tuned.0.clone(),
-                    measured_percent: row.change_percent,
-                    low_percent: row.low_percent,
-                    high_percent: row.high_percent,
+                    recipe: named.clone(),
+                    measured_percent,
+                    low_percent,
+                    high_percent,
+                    kernel_share: kernel_share(timed_base, &row),
+                    under_models_percent: Vec::new(),
+                    range: None,
                     predicted_percent: std::array::from_fn(|at| change(base[at]?, tuned[at]?)),
                     suite: row.suite,
                     row: row.row,
@@ -130,8 +158,43 @@ impl Prediction {
             confidence: options.confidence,
             correlations: correlations.collect(),
             rows,
+            under_models: None,
             left_out,
         })
+    }
+
+    /// Adds what several models say: `change` is that of model cycles under each of them, per cent, for the number of a
+    /// recipe's row among [`Prediction::rows`].
+    #[must_use]
+    pub fn under_models(
+        mut self,
+        models: Vec<String>,
+        mut change: impl FnMut(&PredictedRow) -> Vec<Option<f64>>,
+    ) -> Self {
+        for row in &mut self.rows {
+            row.under_models_percent = change(row);
+        }
+        self.under_models = Some(UnderModels::new(models, &mut self.rows, self.confidence));
+        self
+    }
+
+    /// The same rows under another model each: the first one with the range of all.
+    ///
+    /// # Errors
+    /// [`Error::NoFiles`] if there is none.
+    pub fn of_models(all: Vec<Self>) -> Result<Self> {
+        let model = |of: &Self| of.model.clone().unwrap_or_else(|| "none".into());
+        let names: Vec<String> = all.iter().map(model).collect();
+        let rest = all.clone();
+        let first = all.into_iter().next().ok_or(Error::NoFiles)?;
+        let cycles = FIGURES.len() - 1;
+        Ok(first.under_models(names, |row| {
+            let same = |other: &&PredictedRow| {
+                (&other.recipe, &other.suite, &other.row) == (&row.recipe, &row.suite, &row.row)
+            };
+            let of = |one: &Self| one.rows.iter().find(same).and_then(|row| row.predicted_percent[cycles]);
+            rest.iter().map(of).collect()
+        }))
     }
 
     /// As JSON, with a newline at its end.
@@ -143,6 +206,29 @@ impl Prediction {
 
 fn pairs(rows: &[PredictedRow], figure: usize) -> Vec<(f64, f64)> {
     rows.iter().filter_map(|row| Some((row.predicted_percent[figure]?, row.measured_percent))).collect()
+}
+
+/// The change of an operation's time and its interval, per cent. Where more is better, a rate was measured.
+fn time(row: &Row) -> (f64, f64, Option<f64>) {
+    let inverse = |percent: f64| (percent > -100.0).then(|| (100.0 / (100.0 + percent) - 1.0) * 100.0);
+    match row.better {
+        Better::Lower => (row.change_percent, row.low_percent, row.high_percent),
+        Better::Higher => (
+            inverse(row.change_percent).unwrap_or(f64::MAX),
+            row.high_percent.and_then(inverse).unwrap_or(-100.0),
+            inverse(row.low_percent),
+        ),
+    }
+}
+
+/// The part of the CPU time that was the guest's kernel's, all boots together.
+fn kernel_share(files: &[(String, Results)], row: &Row) -> Option<f64> {
+    let of_row = files.iter().flat_map(|(_, results)| &results.rows);
+    let times: Vec<CpuTime> = of_row
+        .filter(|other| (&other.suite, &other.row) == (&row.suite, &row.row))
+        .flat_map(|other| other.cpu.iter().copied())
+        .collect();
+    CpuTime::sum(&times).shares().map(|[kernel, ..]| kernel)
 }
 
 fn change(base: f64, tuned: f64) -> Option<f64> {
@@ -244,8 +330,8 @@ mod tests {
         let file = |name: &str, results: Results| (name.to_owned(), results);
         Recipe {
             timed: [
-                file("base.json", timed(&[1000.0, 1000.0, 1000.0, 1000.0, 1000.0])),
-                file("pgo.json", timed(&[900.0, 800.0, 950.0, 700.0, 1000.0])),
+                vec![file("base.json", timed(&[1000.0, 1000.0, 1000.0, 1000.0, 1000.0]))],
+                vec![file("pgo.json", timed(&[900.0, 800.0, 950.0, 700.0, 1000.0]))],
             ],
             exact: [
                 file("ebase.json", exact(&[100.0, 100.0, 100.0, 100.0], 0.0)),
@@ -284,6 +370,43 @@ mod tests {
     }
 
     #[test]
+    fn models_make_a_range_and_rates_are_times() {
+        let first = recipe();
+        let mut second = recipe();
+        for (_, results) in &mut second.exact {
+            results.model = Some("zen4".into());
+        }
+        second.exact[1].1 = exact(&[90.0, 70.0, 96.0, 80.0], 0.0);
+        second.exact[1].1.model = Some("zen4".into());
+        let all = [first, second].map(|of| Prediction::new(&[of], &[], &Options::default()).unwrap());
+        let of = Prediction::of_models(all.to_vec()).unwrap();
+        let range = of.rows[1].range.unwrap();
+        assert_eq!(
+            (range.low_percent.round(), range.high_percent.round(), range.inside),
+            (-30.0, -10.0, true)
+        );
+        let together = of.under_models.as_ref().unwrap();
+        assert_eq!(together.models, ["generic", "zen4"]);
+        // Timed -10, -20, -5, -30 per cent; ranges -20 … -10, -30 … -10, -5 … -4, -50 … -20.
+        assert_eq!((together.points, together.inside), (4, 3));
+        assert!(matches!(Prediction::of_models(Vec::new()), Err(Error::NoFiles)));
+
+        let mut rates = recipe();
+        for (_, results) in rates.timed.iter_mut().flatten() {
+            for row in &mut results.rows {
+                (row.unit, row.better) = ("requests/s".into(), Better::Higher);
+                row.cpu = vec![CpuTime { kernel: 1.0, programs: 3.0, ..CpuTime::default() }];
+            }
+        }
+        let of = Prediction::new(&[rates], &[], &Options::default()).unwrap();
+        let row = &of.rows[1];
+        // 801 of 1,001 requests/s: each takes 1,001/801 of the time.
+        assert!((row.measured_percent - 24.97).abs() < 0.01, "{row:?}");
+        assert!(row.low_percent < row.measured_percent && row.high_percent.unwrap() > row.measured_percent);
+        assert_eq!(row.kernel_share, Some(0.25));
+    }
+
+    #[test]
     fn files_that_do_not_belong_are_refused() {
         let refused =
             |recipe: Recipe| Prediction::new(&[recipe], &[], &Options::default()).unwrap_err().to_string();
@@ -291,7 +414,7 @@ mod tests {
         other.exact[1].1.model = Some("zen4".into());
         assert!(refused(other).contains("epgo.json with \"zen4\""));
         let mut plain = recipe();
-        plain.exact = plain.timed.clone();
+        plain.exact = plain.timed.clone().map(|files| files[0].clone());
         plain.exact.iter_mut().for_each(|(_, results)| results.model = Some("generic".into()));
         let error = refused(plain);
         assert!(error.contains("base.json") && error.contains("emulator"), "{error}");

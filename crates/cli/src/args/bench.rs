@@ -1,7 +1,7 @@
 //! `kerntune bench`.
 
 use super::{Counters, Cpus, Json, Model};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
@@ -115,15 +115,25 @@ pub struct BenchCompare {
 
 /// `kerntune bench correlate`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("model").required(true).args(["exact", "kernels"]))]
 pub struct BenchCorrelate {
-    /// Timed results of a base kernel and of a tuned one, as `kerntune time` or `kerntune bench run --machine uml` writes
-    /// them; may be repeated, once for each recipe
+    /// Timed results of a base kernel and of a tuned one, as `kerntune time`, `kerntune prove` or `kerntune bench run
+    /// --machine uml` writes them; several files of a kernel, with commas between, are more boots of it. May be repeated, once
+    /// for each recipe
     #[arg(long, required = true, num_args = 2, value_names = ["BASE.json", "TUNED.json"])]
-    pub timed: Vec<PathBuf>,
+    pub timed: Vec<String>,
     /// Exact results of the same recipe, as `kerntune bench run --machine emulator` writes them; as often as --timed, and in
-    /// the same order
-    #[arg(long, required = true, num_args = 2, value_names = ["BASE.json", "TUNED.json"])]
+    /// the same order. All of them once more for each further front-end model: a gain is then a range
+    #[arg(long, num_args = 2, value_names = ["BASE.json", "TUNED.json"])]
     pub exact: Vec<PathBuf>,
+    /// Instead of --exact: the kernels of the same recipe for the emulator, whose rows are run there now; as often as --timed,
+    /// and in the same order
+    #[arg(long, num_args = 2, value_names = ["BASE", "TUNED"])]
+    pub kernels: Vec<String>,
+    /// With --kernels: the front-end models of the range [default: those of several CPUs, each without and with what
+    /// fetches ahead (docs/models.md)]
+    #[arg(long, value_name = "MODEL,…", value_delimiter = ',', requires = "kernels")]
+    pub models: Vec<String>,
     /// Leave this row out, by its name or as SUITE/ROW: where the machines do not run the same code (docs/models.md); may
     /// be repeated
     #[arg(long, value_name = "ROW")]
@@ -131,6 +141,9 @@ pub struct BenchCorrelate {
     /// Of each interval
     #[arg(long, default_value = "95%", value_parser = percent, value_name = "PERCENT")]
     pub confidence: f64,
+    /// Write the picture of all rows as SVG, too: with several models
+    #[arg(long, value_name = "FILE")]
+    pub picture: Option<PathBuf>,
     #[command(flatten)]
     pub format: Json,
 }

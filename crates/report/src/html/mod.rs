@@ -3,6 +3,7 @@
 
 mod character;
 mod chart;
+pub mod clock;
 mod comparison;
 mod functions;
 pub mod history;

@@ -1,27 +1,40 @@
 //! `kerntune bench correlate`.
 
-use crate::args::BenchCorrelate;
+use crate::args::{BenchCorrelate, Global};
+use crate::commands::{work, workload};
 use crate::exit::{Exit, Failure};
+use crate::files::OutputFile;
 use crate::output::Output;
-use kerntune_guest::read_text;
+use crate::timed_files::{read_results, timed_pairs, Files};
+use kerntune_compare::{Metric, Models};
+use kerntune_guest::Suite;
+use kerntune_kernel::Kernel;
+use kerntune_report::html::clock;
 use kerntune_report::prediction;
 use kerntune_stats::{Options, Prediction, Recipe, Results};
+use kerntune_tune::bench::{self, emulator, Selected};
+use kerntune_tune::compare::{across_models, MODELS};
+use kerntune_tune::model::{self, Model};
+use kerntune_tune::Session;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub fn run(asked: &BenchCorrelate, output: &Output) -> Result<Exit, Failure> {
-    let (timed, exact) = (pairs(&asked.timed)?, pairs(&asked.exact)?);
-    if timed.len() != exact.len() {
-        let text = format!(
-            "{} pair(s) of --timed and {} of --exact: each recipe needs one of both",
-            timed.len(),
-            exact.len()
-        );
-        return Err(Failure::usage(text));
-    }
-    let recipes: Vec<Recipe> =
-        timed.into_iter().zip(exact).map(|(timed, exact)| Recipe { timed, exact }).collect();
+pub fn run(global: &Global, asked: &BenchCorrelate, output: &Output) -> Result<Exit, Failure> {
+    let picture = asked.picture.as_deref().map(|path| OutputFile::new("--picture", path)).transpose()?;
+    let timed = timed_pairs(&asked.timed)?;
     let options = Options { confidence: asked.confidence, ..Options::default() };
-    let prediction = Prediction::new(&recipes, &asked.skip, &options)?;
+    let prediction = match asked.kernels.is_empty() {
+        true => of_files(&timed, &asked.exact, &asked.skip, &options)?,
+        false => of_kernels(global, &timed, asked, &options, output)?,
+    };
+    if let Some(file) = &picture {
+        let drawn = clock::picture(&prediction).ok_or_else(|| {
+            Failure::usage(
+                "--picture: there is no range to draw; give --kernels, or --exact for several models",
+            )
+        })?;
+        file.write(drawn.as_bytes())?;
+    }
     match asked.format.json {
         true => output.print(&prediction.to_json()),
         false => output.print(&prediction::table(&prediction, output.style())),
@@ -29,14 +42,107 @@ pub fn run(asked: &BenchCorrelate, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Files two by two, each with its name.
-fn pairs(paths: &[PathBuf]) -> Result<Vec<[(String, Results); 2]>, Failure> {
-    let read = |path: &PathBuf| -> Result<(String, Results), Failure> {
-        let text = read_text("read", path)?;
-        let origin = path.display().to_string();
-        let results = Results::parse(&origin, &text)?;
-        Ok((origin, results))
-    };
-    let both = |pair: &[PathBuf]| Ok([read(&pair[0])?, read(&pair[1])?]);
-    paths.chunks_exact(2).map(both).collect()
+/// By exact results that are there: of one model, or one model after the other.
+fn of_files(
+    timed: &[[Files; 2]],
+    exact: &[PathBuf],
+    skip: &[String],
+    options: &Options,
+) -> Result<Prediction, Failure> {
+    let exact: Vec<[(String, Results); 2]> = exact
+        .chunks_exact(2)
+        .map(|pair| Ok([read_results(&pair[0])?, read_results(&pair[1])?]))
+        .collect::<Result<_, Failure>>()?;
+    if exact.is_empty() || exact.len() % timed.len() != 0 {
+        let text = format!(
+            "{} pair(s) of --timed and {} of --exact: each recipe needs one of both",
+            timed.len(),
+            exact.len()
+        );
+        return Err(Failure::usage(text));
+    }
+    let mut all = Vec::new();
+    for of_model in exact.chunks_exact(timed.len()) {
+        let pairs = timed.iter().cloned().zip(of_model.iter().cloned());
+        let recipes: Vec<Recipe> = pairs.map(|(timed, exact)| Recipe { timed, exact }).collect();
+        all.push(Prediction::new(&recipes, skip, options)?);
+    }
+    match all.len() {
+        1 => Ok(all.remove(0)),
+        _ => Ok(Prediction::of_models(all)?),
+    }
+}
+
+/// By kernels, which run what was timed in the emulator, under all models.
+fn of_kernels(
+    global: &Global,
+    timed: &[[Files; 2]],
+    asked: &BenchCorrelate,
+    options: &Options,
+    output: &Output,
+) -> Result<Prediction, Failure> {
+    if asked.kernels.len() != 2 * timed.len() {
+        let (files, kernels) = (timed.len(), asked.kernels.len() / 2);
+        let text =
+            format!("{files} pair(s) of --timed and {kernels} of --kernels: each recipe needs one of both");
+        return Err(Failure::usage(text));
+    }
+    let names =
+        if asked.models.is_empty() { MODELS.map(String::from).to_vec() } else { asked.models.clone() };
+    let models: Vec<Model> = names.iter().map(|name| model::find(name)).collect::<Result<_, _>>()?;
+    let free = models.iter().find(|model| model.costs.is_none());
+    if let Some(model) = free {
+        return Err(Failure::usage(format!(
+            "--models {}: it does not say what its events cost, so it has no model cycles",
+            model.name
+        )));
+    }
+    let work = work(global)?;
+    let session = Session::new(&work, output.progress())?;
+    let (mut recipes, mut changes) = (Vec::new(), BTreeMap::new());
+    for (timed, names) in timed.iter().zip(asked.kernels.chunks_exact(2)) {
+        let base = kerntune_kernel::find(&work, &names[0])?;
+        let tuned = kerntune_kernel::find(&work, &names[1])?;
+        let selection = selection(&timed[0], &asked.skip)?;
+        for Selected { suite, rows } in &selection {
+            let workload = suite.restricted(&rows.iter().collect::<Vec<_>>(), 1.0);
+            let under = across_models(&session, [&base, &tuned], &workload, &models)?;
+            changes.insert((timed[1][0].0.clone(), workload.name.clone()), under);
+        }
+        let exact = |kernel: &Kernel| -> Result<(String, Results), Failure> {
+            let checked = emulator::check(kernel, selection.clone())?;
+            let request = emulator::Request { kernel, model: &models[0], boots: 1, runs: 1, scale: 1.0 };
+            Ok((kernel.manifest.label.clone(), emulator::run(&session, checked, &request)?))
+        };
+        recipes.push(Recipe { timed: timed.clone(), exact: [exact(&base)?, exact(&tuned)?] });
+    }
+    let prediction = Prediction::new(&recipes, &asked.skip, options)?;
+    Ok(prediction.under_models(models.into_iter().map(|model| model.name).collect(), |row| {
+        let of: Option<&Models> = changes.get(&(row.recipe.clone(), row.suite.clone()));
+        let found = of.and_then(|models| models.row(&row.row, Metric::ModelCycles));
+        found.map(|row| row.changes_percent.clone()).unwrap_or_default()
+    }))
+}
+
+/// The rows that were timed, but for those that are left out.
+fn selection(files: &Files, skip: &[String]) -> Result<Vec<Selected>, Failure> {
+    let mut by_suite: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for row in files.iter().flat_map(|(_, results)| &results.rows) {
+        let name = row.name();
+        let of_suite = by_suite.entry(&row.suite).or_default();
+        if !skip.contains(&name) && !skip.contains(&row.row) && !of_suite.contains(&name) {
+            of_suite.push(name);
+        }
+    }
+    let mut selected = Vec::new();
+    for (name, rows) in by_suite {
+        if rows.is_empty() {
+            continue;
+        }
+        let workload = workload(name, &Default::default())?;
+        let suite =
+            Suite::of(workload).ok_or_else(|| Failure::usage(format!("workload {name} has no rows")))?;
+        selected.extend(bench::select(vec![suite], &rows).map_err(kerntune_tune::Error::from)?);
+    }
+    Ok(selected)
 }

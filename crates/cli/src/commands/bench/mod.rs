@@ -17,7 +17,7 @@ pub fn run(global: &Global, command: &Bench, output: &Output) -> Result<Exit, Fa
         Bench::List { format } => list::run(format.json, output),
         Bench::Run(options) => run::run(global, options, output),
         Bench::Compare(options) => compare::run(options, output),
-        Bench::Correlate(options) => correlate::run(options, output),
+        Bench::Correlate(options) => correlate::run(global, options, output),
     }
 }
 

@@ -13,6 +13,7 @@ mod kernel_words;
 mod output;
 mod part;
 mod progress;
+mod ranking;
 mod registry;
 mod report;
 mod stderr;

@@ -141,7 +141,8 @@ fn a_linked_kernel_is_rewritten_and_takes_fewer_branches() {
 #[test]
 fn redis_gets_faster_in_every_metric() {
     let exclude = support::checkout().join("crates/cli/tests/net_alone.toml").display().to_string();
-    let result = json(["tune", "--workload", "redis", "--exclude", &exclude, "--json"]);
+    let result =
+        json(["tune", "--workload", "redis", "--recipe", "gcc-pgo", "--exclude", &exclude, "--json"]);
     for operation in ["redis_set", "redis_get", "total"] {
         for metric in ["path_length", "taken_branches", "l1i_misses", "itlb_misses"] {
             let change = change(&result, operation, metric);

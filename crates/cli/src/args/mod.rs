@@ -583,9 +583,10 @@ pub struct Tune {
     pub build: Build,
     /// How: gcc-pgo, clang-autofdo, clang-autofdo+thinlto, layout, one of these with +layout, one of Clang's
     /// with +propeller, bolt, or auto,
-    /// which tries all of them and keeps the best
-    #[arg(long, default_value = "gcc-pgo", value_name = "RECIPE")]
-    pub recipe: String,
+    /// which tries all of them and keeps the best [default: the best by the clock of what this machine's tools can do
+    /// (docs/recipes.md)]
+    #[arg(long, value_name = "RECIPE")]
+    pub recipe: Option<String>,
     /// With auto: workloads that the best kernel is tried on, for harm; may be repeated
     #[arg(long, value_name = "WORKLOAD")]
     pub held_out: Vec<String>,

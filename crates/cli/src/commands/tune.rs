@@ -4,6 +4,7 @@ use super::{build_request, provenance, work, workload};
 use crate::args::{Global, Tune};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use crate::ranking::{self, Asked};
 use kerntune_profile::{rfc3339, Profile};
 use kerntune_report::comparison;
 use kerntune_report::html::{self, HtmlInput, StepLine};
@@ -17,7 +18,7 @@ use std::time::SystemTime;
 const AUTO: &str = "auto";
 
 pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Failure> {
-    if options.recipe == AUTO {
+    if options.recipe.as_deref() == Some(AUTO) {
         return super::auto::run(global, options, output);
     }
     let of_auto =
@@ -28,14 +29,25 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     let [workload_name] = &options.workload[..] else {
         return Err(Failure::usage("only --recipe auto tunes for several workloads, one after the other"));
     };
-    let recipe: Recipe = options.recipe.parse().map_err(Failure::usage)?;
+    let exclusions = super::exclusions(&options.exclude)?;
+    let (recipe, why): (Recipe, Option<String>) = match &options.recipe {
+        Some(named) => (named.parse().map_err(Failure::usage)?, None),
+        None => {
+            let (recipe, why) = ranking::best(&Asked {
+                compiler: options.build.compiler.as_deref(),
+                options: options.of_recipe.options(),
+                object_flags: &options.object_flags,
+                exclusions: &exclusions,
+            })?;
+            (recipe, Some(why))
+        }
+    };
     let workload = workload(workload_name, &options.cpus)?;
     let build = build_request(&options.build, LABEL, recipe.default_compiler())?;
     let build = with_needs(build, [&workload]);
     let model = options.model.find(false)?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
-    let exclusions = super::exclusions(&options.exclude)?;
     let request = TuneRequest {
         build: &build,
         workload: &workload,
@@ -45,6 +57,9 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         object_flags: &options.object_flags,
         exclusions: &exclusions,
     };
+    if let Some(why) = &why {
+        output.note(why);
+    }
     if options.dry_run {
         dry_run(&request.plan(&session)?.steps(), options.format.json, output);
         return Ok(Exit::Ok);

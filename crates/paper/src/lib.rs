@@ -3,7 +3,8 @@
 //!
 //! Start from [`Paper::named`] (those of `papers/`) or [`Paper::parse`], which says for each row of the paper's tables
 //! what of a workload answers to it. [`Measured::new`] joins an [`Experiment`] with the [`Comparison`] of two kernels,
-//! one tuned for its workload; [`Outcome`] is all of the paper, and `kerntune paper --json`. A paper that changes its kernel
+//! one tuned for its workload; [`Outcome`] is all of the paper, and `kerntune paper --json`. What the paper says of them is a
+//! [`Claim`], what a clock says [`Timed`]. A paper that changes its kernel
 //! by hand is a [`Study`]: [`Cost`] says what an abstraction cost in a recording of each kernel, [`StudyOutcome`] is all. One
 //! that looks at a kernel and finds something is a [`Survey`], whose findings [`SurveyOutcome`] holds against our figures.
 //!
@@ -14,14 +15,17 @@
 //! [`Comparison`]: kerntune_compare::Comparison
 
 mod calls;
+mod claim;
 mod outcome;
 mod paper;
 mod study;
 mod study_outcome;
 mod survey;
 mod survey_outcome;
+mod timed;
 
 pub use calls::Calls;
+pub use claim::{Claim, Evidence, Gain};
 pub use outcome::{Figure, Line, Measured, Ours, Outcome, Part, State, Summary, SCHEMA};
 pub use paper::{names, Better, Experiment, Paper, Row, SelfOrChild, Source};
 pub use study::{change_percent, Abstraction, Cost, CostError, Quantity, Study, StudyRow, Table, Variant};
@@ -32,6 +36,7 @@ pub use survey::{
 pub use survey_outcome::{
     Seen, SurveyFinding, SurveyLine, SurveyOutcome, SurveyPart, SurveyRun, SurveyText, SURVEY_SCHEMA,
 };
+pub use timed::Timed;
 
 /// What can be wrong with a paper's file.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,8 @@
 //! A paper's tables with our figures beside them.
 
+use crate::claim::{judge, Claim, Evidence, Gain};
 use crate::paper::improvement;
-use crate::{Better, Calls, Experiment, Paper, Row, Source};
+use crate::{Better, Calls, Experiment, Paper, Row, Source, SurveyFinding, Timed};
 use kerntune_compare::{Comparison, KernelRef, Metric};
 use serde::Serialize;
 
@@ -31,6 +32,8 @@ pub struct Outcome {
     pub model: String,
     /// Its tables, in its order.
     pub experiments: Vec<Part>,
+    /// What becomes of what it says ([`Outcome::conclude`]).
+    pub findings: Vec<SurveyFinding>,
 }
 
 /// A table of the paper.
@@ -109,6 +112,9 @@ pub struct Ours {
     pub whole_instructions: Option<Figure>,
     /// Model cycles of kernel and user code per operation.
     pub whole_cycles: Option<Figure>,
+    /// By a clock ([`Outcome::time`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timed: Option<Timed>,
 }
 
 /// Three runs.
@@ -124,21 +130,53 @@ pub struct Figure {
     pub tuned: f64,
     /// 100 · (base / tuned − 1).
     pub improvement_percent: f64,
+    /// Of several runs of each kernel, begun at as many moments: the improvement lies between these (99 %).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval_percent: Option<[f64; 2]>,
     /// Not larger than the A/A difference: `*` in tables.
     pub within_noise: bool,
+}
+
+impl Ours {
+    fn gain(&self, figure: Gain) -> Option<f64> {
+        let of = |figure: &Figure| figure.improvement_percent;
+        match figure {
+            Gain::Exact => Some(of(&self.exact)),
+            Gain::Cycles => self.model_cycles.as_ref().map(of),
+            Gain::Whole => self.whole_instructions.as_ref().map(of),
+            Gain::WholeCycles => self.whole_cycles.as_ref().map(of),
+            Gain::Timed => self.timed.as_ref().map(|timed| timed.improvement_percent),
+            Gain::TimedLow => self.timed.as_ref().map(|timed| timed.low_percent),
+            Gain::Change | Gain::Figure => None,
+        }
+    }
 }
 
 impl Figure {
     fn new(unit: &str, [base, base_again, tuned]: [f64; 3]) -> Self {
         let within_noise = (tuned - base).abs() <= (base_again - base).abs();
         let improvement_percent = improvement(base, tuned);
-        Self { unit: unit.into(), base, base_again, tuned, improvement_percent, within_noise }
+        Self {
+            unit: unit.into(),
+            base,
+            base_again,
+            tuned,
+            improvement_percent,
+            interval_percent: None,
+            within_noise,
+        }
     }
 
     fn of(comparison: &Comparison, operation: &str, metric: Metric) -> Option<Self> {
         let row = comparison.row(operation, metric)?;
         let figures = [row.base, row.base_again, row.tuned];
-        Some(Self { within_noise: row.within_noise(), ..Self::new(&row.unit, figures) })
+        let gain = |change: f64| improvement(100.0, 100.0 + change);
+        let interval_percent = row.interval_percent.filter(|[low, _]| *low > -100.0);
+        Some(Self {
+            within_noise: row.within_noise(),
+            interval_percent: interval_percent.map(|[low, high]| [gain(high), gain(low)]),
+            ..Self::new(&row.unit, figures)
+        })
     }
 }
 
@@ -175,7 +213,50 @@ impl Outcome {
             machine: machine.into(),
             model: model.into(),
             experiments: Vec::new(),
+            findings: Vec::new(),
         }
+    }
+
+    /// Adds what a clock says of the rows; of which there was none is returned as `suite/row`.
+    pub fn time(&mut self, comparisons: &[kerntune_stats::Comparison]) -> Vec<String> {
+        let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
+        let mut unused: Vec<String> = rows.map(|row| format!("{}/{}", row.suite, row.row)).collect();
+        for part in &mut self.experiments {
+            let State::Measured(measured) = &mut part.state else { continue };
+            for ours in measured.rows.iter_mut().filter_map(|line| line.ours.as_mut()) {
+                ours.timed = Timed::find(comparisons, &part.workload, &ours.of);
+                let name = format!("{}/{}", part.workload, ours.of);
+                unused.retain(|row| *row != name);
+            }
+        }
+        unused
+    }
+
+    /// Holds what the paper says against the figures that are there.
+    pub fn conclude(&mut self, claims: &[Claim]) {
+        self.findings = judge(claims, &|of| self.gain(of));
+    }
+
+    /// How much a row improved, per cent; without a row the least of all.
+    fn gain(&self, of: &Evidence) -> Result<f64, String> {
+        let mut gains = Vec::new();
+        let parts = self.experiments.iter().filter(|part| of.is_of(&part.workload, &part.title));
+        for part in parts {
+            let measured = match &part.state {
+                State::Measured(measured) => measured,
+                State::NotMade { because } => return Err(format!("{}: {because}", part.title)),
+            };
+            for line in
+                measured.rows.iter().filter(|line| of.row.as_ref().is_none_or(|name| *name == line.name))
+            {
+                let Some(ours) = &line.ours else { continue };
+                gains.push(
+                    ours.gain(of.figure).ok_or_else(|| format!("{}: {}", line.name, of.figure.missing()))?,
+                );
+            }
+        }
+        let least = gains.into_iter().min_by(f64::total_cmp);
+        least.ok_or_else(|| "there is no figure of ours in this table".into())
     }
 
     /// The next table.
@@ -260,6 +341,7 @@ fn line(row: &Row, comparison: &Comparison, calls: &dyn Fn(&str) -> Option<[Call
                 model_cycles: None,
                 whole_instructions: None,
                 whole_cycles: None,
+                timed: None,
             });
             let because = ours.is_none().then(|| format!("no call of {name} ended in one of the runs"));
             (ours, because)
@@ -286,6 +368,7 @@ fn operation_figures(comparison: &Comparison, operation: &str) -> Option<Ours> {
         model_cycles: Figure::of(comparison, operation, Metric::ModelCycles),
         whole_instructions: Figure::of(comparison, operation, Metric::WholeInstructions),
         whole_cycles: Figure::of(comparison, operation, Metric::WholeCycles),
+        timed: None,
     })
 }
 

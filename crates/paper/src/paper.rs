@@ -1,6 +1,6 @@
 //! A paper: its experiments and the figures of its tables (`papers/*.toml`).
 
-use crate::{Error, Result, Study, Survey};
+use crate::{Claim, Error, Evidence, Result, Study, Survey};
 use serde::{Deserialize, Serialize};
 
 /// The papers that are built in: names and texts.
@@ -28,9 +28,15 @@ pub struct Paper {
     /// The recipe that is nearest to what they did; empty for a study.
     #[serde(default)]
     pub recipe: String,
+    /// Whether they counted values besides arcs, as the recipe `gcc-pgo` can.
+    #[serde(default)]
+    pub values: bool,
     /// Its tables, in its order; none for a study.
     #[serde(rename = "experiment", default)]
     pub experiments: Vec<Experiment>,
+    /// What it says of them; a survey has its own.
+    #[serde(rename = "finding", default)]
+    pub findings: Vec<Claim>,
     /// What it changed by hand.
     pub study: Option<Study>,
     /// What it looked at.
@@ -178,6 +184,16 @@ impl TryFrom<RawRow> for Row {
 }
 
 impl Paper {
+    /// Whether a table that is meant has a row that is.
+    fn has_row(&self, of: &Evidence) -> bool {
+        let is_meant = |name: &String| of.row.as_ref().is_none_or(|row| row == name);
+        let measured = self.experiments.iter().filter(|one| of.is_of(&one.workload, &one.title));
+        let tables = self.study.iter().flat_map(|study| &study.tables);
+        let studied = tables.filter(|one| of.is_of(&one.region, &one.title));
+        measured.flat_map(|one| &one.rows).any(|one| is_meant(&one.name))
+            || studied.flat_map(|one| &one.rows).any(|one| is_meant(&one.name))
+    }
+
     /// One of [`names`].
     pub fn named(name: &str) -> Result<Self> {
         let found = PAPERS.iter().find(|(known, _)| *known == name);
@@ -197,6 +213,13 @@ impl Paper {
         }
         if let Some((table, row, why)) = paper.survey.as_ref().and_then(Survey::wrong) {
             return said(table, row, why);
+        }
+        let wrong = |claim: &Claim| {
+            let why = claim.wrong(paper.study.is_some(), &|of| paper.has_row(of))?;
+            Some((claim.says.clone(), why))
+        };
+        if let Some((says, why)) = paper.findings.iter().find_map(wrong) {
+            return said("findings".into(), says, why);
         }
         let looks = paper.study.is_some() != paper.survey.is_some();
         match (looks, paper.experiments.is_empty(), paper.recipe.is_empty()) {

@@ -1,7 +1,8 @@
 //! The paper's tables with ours beside them.
 
+use crate::claim::{judge, Evidence, Gain};
 use crate::study::{change_percent, Cost, Quantity, Study, StudyRow, Table, Variant};
-use crate::Paper;
+use crate::{Paper, SurveyFinding};
 use kerntune_compare::KernelRef;
 use serde::Serialize;
 
@@ -37,6 +38,8 @@ pub struct StudyOutcome {
     pub kernels: Vec<StudyKernel>,
     /// The tables, in the paper's order.
     pub tables: Vec<StudyTable>,
+    /// What becomes of what the paper says.
+    pub findings: Vec<SurveyFinding>,
 }
 
 /// A kernel of the study.
@@ -104,7 +107,7 @@ impl StudyOutcome {
             kernel,
             profile,
         };
-        Self {
+        let mut outcome = Self {
             schema: SCHEMA,
             name: paper.name.clone(),
             title: paper.title.clone(),
@@ -123,7 +126,20 @@ impl StudyOutcome {
                 .zip(costs)
                 .map(|(table, costs)| StudyTable::new(table, costs))
                 .collect(),
-        }
+            findings: Vec::new(),
+        };
+        outcome.findings = judge(&paper.findings, &|of| outcome.figure(of));
+        outcome
+    }
+
+    fn figure(&self, of: &Evidence) -> Result<f64, String> {
+        let tables = self.tables.iter().filter(|table| of.is_of(&table.region, &table.title));
+        let mut rows = tables.flat_map(|table| &table.rows);
+        let row = rows.find(|row| of.row.as_ref() == Some(&row.name)).ok_or("there is no such row")?;
+        let figures = if of.figure == Gain::Figure { &row.ours } else { &row.change_percent };
+        let at = of.kernel.unwrap_or(figures.len()).checked_sub(1);
+        let figure = at.and_then(|at| figures.get(at).copied().flatten());
+        figure.ok_or_else(|| format!("{}: there is no figure of this kernel", row.name))
     }
 }
 

@@ -1,7 +1,8 @@
 //! A paper's tables with ours beside them as Markdown, for a repository's documentation.
 
 use crate::comparison::describe;
-use crate::paper::{aa, direction, extremes, gain_text, headline, LEGEND};
+use crate::paper::{aa, direction, extremes, gain_text, headline, is_timed, std_dev, timed_text, LEGEND};
+use crate::survey::{counted, findings_markdown};
 use kerntune_compare::number;
 use kerntune_paper::{Line, Measured, Outcome, Part, State};
 use std::fmt::Write;
@@ -20,6 +21,10 @@ pub fn paper(outcome: &Outcome, commands: &[String], written: &str) -> String {
         outcome.machine,
         outcome.model,
     );
+    if !outcome.findings.is_empty() {
+        let (sentence, table) = (counted(&outcome.findings), findings_markdown(&outcome.findings));
+        let _ = write!(page, "\n## Findings\n\n{}\n\n{table}", plain(&sentence));
+    }
     for part in &outcome.experiments {
         one(&mut page, part);
     }
@@ -49,14 +54,19 @@ fn one(page: &mut String, part: &Part) {
 }
 
 fn table(page: &mut String, measured: &Measured) {
-    page.push_str(
+    let more = if is_timed(measured) { 2 } else { 0 };
+    let [heads, rule] = [
         "| | paper, base | optimised | std dev | improvement | unit | ours, exact, base | tuned | A/A % | improvement | \
-         cycles (model), improvement | whole path, instructions | whole path, cycles (model) |\n\
-         |---|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|\n",
-    );
+         cycles (model), improvement | whole path, instructions | whole path, cycles (model) |",
+        "|---|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|",
+    ];
+    let [more_heads, more_rule] =
+        if more > 0 { [" by the clock | std dev |", "---:|---:|"] } else { [""; 2] };
+    let _ = writeln!(page, "{heads}{more_heads}\n{rule}{more_rule}");
     let mut remarks = String::new();
     for line in &measured.rows {
-        let _ = writeln!(page, "| {} |", cells(line).map(|cell| plain(&cell)).join(" | "));
+        let cells = cells(line).map(|cell| plain(&cell));
+        let _ = writeln!(page, "| {} |", cells[..13 + more].join(" | "));
         if let Some(because) = &line.because {
             let _ = writeln!(remarks, "- {}: {}", plain(&line.name), plain(because));
         }
@@ -68,7 +78,7 @@ fn table(page: &mut String, measured: &Measured) {
     let _ = writeln!(page, "\nBase: {}. Tuned: {}.", plain(&base), plain(&tuned));
 }
 
-fn cells(line: &Line) -> [String; 13] {
+fn cells(line: &Line) -> [String; 15] {
     let ours = line.ours.as_ref();
     let exact = ours.map(|ours| &ours.exact);
     let cycles = ours.and_then(|ours| ours.model_cycles.as_ref());
@@ -86,6 +96,8 @@ fn cells(line: &Line) -> [String; 13] {
         cycles.map_or(String::new(), gain_text),
         ours.and_then(|ours| ours.whole_instructions.as_ref()).map_or(String::new(), gain_text),
         ours.and_then(|ours| ours.whole_cycles.as_ref()).map_or(String::new(), gain_text),
+        ours.map_or(String::new(), timed_text),
+        ours.map_or(String::new(), std_dev),
     ]
 }
 

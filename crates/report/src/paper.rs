@@ -3,9 +3,11 @@
 use crate::columns::{Cell, Columns, Side};
 use crate::comparison::describe;
 use crate::style::{printable, Role};
+use crate::survey::{counted, findings};
 use crate::Style;
 use kerntune_compare::number;
 use kerntune_paper::{Better, Figure, Line, Measured, Ours, Outcome, Part, State};
+use kerntune_stats::Verdict;
 
 /// What came of it in sentences, each table of the paper in its layout, legend.
 pub fn table(outcome: &Outcome, style: Style) -> String {
@@ -23,6 +25,11 @@ pub fn table(outcome: &Outcome, style: Style) -> String {
         out.push_str(&printable(&line));
         out.push('\n');
     }
+    if !outcome.findings.is_empty() {
+        let head = format!("Findings: {}", counted(&outcome.findings));
+        out.push_str(&format!("\n{}\n", style.paint(Role::Head, &head)));
+        out.push_str(&findings(&outcome.findings, style));
+    }
     for part in &outcome.experiments {
         out.push_str(&one(part, style));
     }
@@ -33,11 +40,12 @@ pub fn table(outcome: &Outcome, style: Style) -> String {
     out
 }
 
-pub(crate) const LEGEND: [&str; 5] = [
+pub(crate) const LEGEND: [&str; 6] = [
     "",
     "improvement  100 · (base / optimised - 1) of times and counts, the other way round of rates: as in the paper",
     "ours         kernel code only, between marks, per operation; instructions are exact, cycles are a model's",
     "whole path   the same of kernel and user code together: what a user waits for",
+    "by the clock  the improvement with its 95 % interval, and the standard deviation of the tuned kernel's boots; ? where none is shown",
     "*            not larger than the noise: the paper says so, or the A/A difference (a second run of the base kernel)",
 ];
 
@@ -87,7 +95,8 @@ fn one(part: &Part, style: Style) -> String {
 
 fn measured_table(part: &Part, measured: &Measured, style: Style) -> String {
     let mut out = String::new();
-    let mut table = Columns::new([
+    let is_timed = is_timed(measured);
+    let mut heads = vec![
         ("\nbenchmark", Side::Left),
         ("paper\nbase", Side::Right),
         ("\noptimised", Side::Right),
@@ -101,14 +110,18 @@ fn measured_table(part: &Part, measured: &Measured, style: Style) -> String {
         ("cycles (model)\nimprovement", Side::Right),
         ("whole path\ninstructions", Side::Right),
         ("\ncycles (model)", Side::Right),
-    ]);
+    ];
+    if is_timed {
+        heads.extend([("by the clock\nimprovement", Side::Right), ("\nstd dev", Side::Right)]);
+    }
+    let mut table = Columns::with(heads);
     let mut remarks = Vec::new();
     for line in &measured.rows {
         let ours = line.ours.as_ref();
         let exact = |of: &dyn Fn(&Figure) -> String| ours.map_or(String::new(), |ours| of(&ours.exact));
         let cycles = ours.and_then(|ours| ours.model_cycles.as_ref());
         let whole = |of: &dyn Fn(&Ours) -> Option<&Figure>| ours.and_then(of).map_or("".into(), gain);
-        table.row([
+        let mut cells: Vec<Cell> = vec![
             Cell(printable(&line.name), Role::Head),
             number::figure(line.paper_base).into(),
             number::figure(line.paper_optimised).into(),
@@ -122,7 +135,11 @@ fn measured_table(part: &Part, measured: &Measured, style: Style) -> String {
             cycles.map_or("".into(), gain),
             whole(&|ours| ours.whole_instructions.as_ref()),
             whole(&|ours| ours.whole_cycles.as_ref()),
-        ]);
+        ];
+        if is_timed {
+            cells.extend([timed_text, std_dev].map(|of| ours.map_or(String::new(), of).into()));
+        }
+        table.row_of(cells);
         if let Some(because) = &line.because {
             remarks.push(format!("{}: {because}", line.name));
         }
@@ -160,7 +177,30 @@ fn gain(figure: &Figure) -> Cell {
 /// `+11.8 %`, with a star where it says nothing.
 pub(crate) fn gain_text(figure: &Figure) -> String {
     let star = if figure.within_noise { "*" } else { "" };
-    format!("{}{star}", percent(figure.improvement_percent))
+    let interval = figure.interval_percent.map_or(String::new(), |[low, high]| {
+        format!(" ({} … {})", number::change(low, 1), number::change(high, 1))
+    });
+    format!("{}{star}{interval}", percent(figure.improvement_percent))
+}
+
+/// Whether a clock was asked about any row.
+pub(crate) fn is_timed(measured: &Measured) -> bool {
+    measured.rows.iter().any(|line| line.ours.as_ref().is_some_and(|ours| ours.timed.is_some()))
+}
+
+/// `+19.1 % (17.3 … 20.9)`, with a question mark where no difference is shown.
+pub(crate) fn timed_text(ours: &Ours) -> String {
+    let Some(timed) = &ours.timed else { return String::new() };
+    let high = timed.high_percent.map_or("…".into(), |high| format!("… {}", number::change(high, 1)));
+    let shown = if matches!(timed.verdict, Verdict::Faster | Verdict::Slower) { "" } else { "?" };
+    format!("{}{shown} ({} {high})", percent(timed.improvement_percent), number::change(timed.low_percent, 1))
+}
+
+/// The standard deviation of the tuned kernel's boots, in the row's unit.
+pub(crate) fn std_dev(ours: &Ours) -> String {
+    ours.timed
+        .as_ref()
+        .map_or(String::new(), |timed| format!("{} {}", number::figure(timed.std_dev), timed.unit))
 }
 
 /// `+11.8 %`.

@@ -3,6 +3,7 @@
 use crate::columns::{Cell, Columns, Side};
 use crate::comparison::describe;
 use crate::style::{printable, Role};
+use crate::survey::{counted, findings, findings_markdown};
 use crate::Style;
 use kerntune_compare::number;
 use kerntune_paper::{StudyKernel, StudyLine, StudyOutcome, StudyTable};
@@ -96,6 +97,11 @@ pub fn table(outcome: &StudyOutcome, style: Style) -> String {
     line(&format!("       measured on {}", outcome.paper_machine));
     line(&format!("ours   workload {} on machine {}", outcome.workload, outcome.machine));
     (1..).zip(&outcome.kernels).for_each(|(number, kernel)| line(&about(number, kernel)));
+    if !outcome.findings.is_empty() {
+        let head = format!("Findings: {}", counted(&outcome.findings));
+        out.push_str(&format!("\n{}\n", style.paint(Role::Head, &head)));
+        out.push_str(&findings(&outcome.findings, style));
+    }
     for table in &outcome.tables {
         out.push_str(&one(outcome, table, style));
     }
@@ -144,6 +150,10 @@ pub fn markdown(outcome: &StudyOutcome, commands: &[String], written: &str) -> S
     );
     for (number, kernel) in (1..).zip(&outcome.kernels) {
         page += &format!("{}\n", plain(&about(number, kernel)).replacen("  ", ". ", 1));
+    }
+    if !outcome.findings.is_empty() {
+        let (sentence, table) = (counted(&outcome.findings), findings_markdown(&outcome.findings));
+        page += &format!("\n## Findings\n\n{}\n\n{table}", plain(&sentence));
     }
     for table in &outcome.tables {
         page += &format!("\n## {}\n\n", plain(&table.title));

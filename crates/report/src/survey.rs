@@ -27,14 +27,19 @@ const LEGEND: [(&str, &str); 3] = [
 
 /// What came of it in a sentence.
 fn headline(outcome: &SurveyOutcome) -> String {
-    let count = |seen| outcome.count(seen);
+    counted(&outcome.findings)
+}
+
+/// How many findings became of it so.
+pub(crate) fn counted(findings: &[SurveyFinding]) -> String {
+    let count = |seen| findings.iter().filter(|finding| finding.seen == seen).count();
     let not_made = match count(Seen::NotMade) {
         0 => String::new(),
         some => format!(", {some} not made"),
     };
     format!(
         "Of {} findings {} are reproduced, {} contradicted, {} cannot be seen here{not_made}.",
-        outcome.findings.len(),
+        findings.len(),
         count(Seen::Reproduced),
         count(Seen::Contradicted),
         count(Seen::CannotBeSeen)
@@ -124,22 +129,7 @@ pub fn table(outcome: &SurveyOutcome, style: Style) -> String {
     }
     let head = |text: &str| format!("\n{}\n", style.paint(Role::Head, &printable(text)));
     out.push_str(&head("Findings"));
-    for of in &outcome.findings {
-        let [says, here, evidence, place, about] = finding(of);
-        out.push_str(&format!("{here:<20}{}\n", printable(&says)));
-        let mut detail = |text: &str| {
-            if !text.is_empty() {
-                out.push_str(&style.paint(Role::Faint, &printable(&format!("{:20}{text}", ""))));
-                out.push('\n');
-            }
-        };
-        detail(&match (evidence.is_empty(), place.is_empty()) {
-            (true, _) => String::new(),
-            (false, true) => evidence,
-            (false, false) => format!("{evidence} ({place})"),
-        });
-        detail(&about);
-    }
+    out.push_str(&findings(&outcome.findings, style));
     for of in &outcome.tables {
         out.push_str(&head(&of.title));
         let mut table = Columns::with(TABLE);
@@ -170,6 +160,28 @@ pub fn table(outcome: &SurveyOutcome, style: Style) -> String {
     out
 }
 
+/// Each finding with its evidence below it.
+pub(crate) fn findings(findings: &[SurveyFinding], style: Style) -> String {
+    let mut out = String::new();
+    for of in findings {
+        let [says, here, evidence, place, about] = finding(of);
+        out.push_str(&format!("{here:<20}{}\n", printable(&says)));
+        let mut detail = |text: &str| {
+            if !text.is_empty() {
+                out.push_str(&style.paint(Role::Faint, &printable(&format!("{:20}{text}", ""))));
+                out.push('\n');
+            }
+        };
+        detail(&match (evidence.is_empty(), place.is_empty()) {
+            (true, _) => String::new(),
+            (false, true) => evidence,
+            (false, false) => format!("{evidence} ({place})"),
+        });
+        detail(&about);
+    }
+    out
+}
+
 /// The same as Markdown, for a repository's documentation. `commands` repeat it; `written` says who wrote the page and when.
 pub fn markdown(outcome: &SurveyOutcome, commands: &[String], written: &str) -> String {
     let mut page = format!(
@@ -185,7 +197,7 @@ pub fn markdown(outcome: &SurveyOutcome, commands: &[String], written: &str) -> 
         page += &format!("- {}\n", plain(&run));
     }
     page += "\n## Findings\n\n";
-    page += &rows(&FINDINGS, outcome.findings.iter().map(finding));
+    page += &findings_markdown(&outcome.findings);
     for of in &outcome.tables {
         page += &format!("\n## {}\n\n", plain(&of.title));
         if !of.about.is_empty() {
@@ -214,6 +226,25 @@ pub fn markdown(outcome: &SurveyOutcome, commands: &[String], written: &str) -> 
     page + &format!("\nWritten by {}.\n", plain(written))
 }
 
+/// Findings as a table.
+pub(crate) fn findings_markdown(findings: &[SurveyFinding]) -> String {
+    rows(&FINDINGS, findings.iter().map(finding))
+}
+
+/// The same for a page.
+pub(crate) fn findings_rows(findings: &[SurveyFinding]) -> SurveyRows {
+    SurveyRows {
+        title: "Findings".into(),
+        about: String::new(),
+        heads: heads(&FINDINGS),
+        rows: findings.iter().map(finding).collect(),
+    }
+}
+
+fn heads(heads: &[(&'static str, Side); 5]) -> Vec<(&'static str, bool)> {
+    heads.iter().map(|(name, side)| (*name, matches!(side, Side::Right))).collect()
+}
+
 fn rows(heads: &[(&str, Side); 5], rows: impl Iterator<Item = [String; 5]>) -> String {
     let names: Vec<&str> = heads.iter().map(|(name, _)| *name).collect();
     let rule = heads.iter().map(|(_, side)| if matches!(side, Side::Right) { "---:" } else { "---" });
@@ -226,15 +257,7 @@ fn rows(heads: &[(&str, Side); 5], rows: impl Iterator<Item = [String; 5]>) -> S
 
 /// The same as a page by itself.
 pub fn page(outcome: &SurveyOutcome, commands: &[String], written: &str) -> String {
-    let heads = |heads: &[(&'static str, Side); 5]| {
-        heads.iter().map(|(name, side)| (*name, matches!(side, Side::Right))).collect()
-    };
-    let findings = SurveyRows {
-        title: "Findings".into(),
-        about: String::new(),
-        heads: heads(&FINDINGS),
-        rows: outcome.findings.iter().map(finding).collect(),
-    };
+    let findings = findings_rows(&outcome.findings);
     let tables = outcome.tables.iter().map(|of| SurveyRows {
         title: of.title.clone(),
         about: of.about.clone(),

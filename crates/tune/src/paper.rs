@@ -1,7 +1,7 @@
 //! The experiments of a paper, carried out: a kernel tuned for each of its workloads, measured against its base.
 
 use crate::base::with_needs;
-use crate::compare::measure;
+use crate::compare::{compare, measure, Effort};
 use crate::engine::{State as StepState, StepName};
 use crate::model::Model;
 use crate::part::RecipeOptions;
@@ -33,6 +33,8 @@ pub struct PaperRequest<'a> {
     pub options: RecipeOptions,
     /// The front-end model of the measurements.
     pub model: &'a Model,
+    /// Runs of each kernel, begun at as many moments.
+    pub runs: u32,
     /// After this time no experiment is begun that is not there already.
     pub budget: Option<Duration>,
     /// What all leave out.
@@ -74,7 +76,7 @@ fn carry_out(
     time_is_up: bool,
     on_progress: &OnProgress,
 ) -> Result<State> {
-    let PaperRequest { recipe, options, model, exclusions, .. } = *request;
+    let PaperRequest { recipe, options, model, exclusions, runs: of_each, .. } = *request;
     let workload = Workload::find(&experiment.workload, request.workloads)?;
     let build = &with_needs(request.build.clone(), [&workload]);
     let request =
@@ -91,7 +93,12 @@ fn carry_out(
         let [base, again, tuned] = runs.as_ref()?.each_ref().map(|run| Calls::of(run, function));
         Some([base?, again?, tuned?])
     };
-    Ok(State::Measured(Box::new(Measured::new(experiment, &tuned.comparison, &calls))))
+    if of_each <= 1 {
+        return Ok(State::Measured(Box::new(Measured::new(experiment, &tuned.comparison, &calls))));
+    }
+    let effort = Effort { runs: of_each, ..Effort::default() };
+    let several = compare(session, &tuned.base, &tuned.tuned, &workload, model, effort)?;
+    Ok(State::Measured(Box::new(Measured::new(experiment, &several.comparison, &calls))))
 }
 
 /// The recordings of the base kernel, of the base kernel again and of the tuned kernel.

@@ -2,13 +2,13 @@
 
 use super::{Build, Exclude, Json, Model, OfRecipe, MOST_MINUTES};
 use clap::{ArgGroup, Args};
-use kerntune_tune::Recipe;
+use kerntune_tune::{Recipe, MOST_RUNS};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("experiment").multiple(true).requires("name").args([
     "source", "patch", "config", "fragment", "set", "compiler", "kcflags", "jobs", "recipe", "only", "budget", "values",
-    "model", "exclude", "output",
+    "model", "exclude", "output", "runs", "timed",
 ]))]
 pub struct Paper {
     /// chen, hpux, mckusick, mcrae or yuan; without it: list them
@@ -24,6 +24,14 @@ pub struct Paper {
     /// After so many minutes show what is there, and begin nothing new; another call goes on
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(0..=MOST_MINUTES))]
     pub budget: Option<u64>,
+    /// Runs of each kernel, begun at as many moments: improvements get intervals
+    #[arg(long, default_value_t = 1, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]
+    pub runs: u32,
+    /// Columns of a clock: timed results of a base kernel and of a tuned one that ran the paper's workloads, as `kerntune time`
+    /// or `kerntune bench run` writes them; several files of a kernel with commas between; may be repeated
+    #[arg(long, num_args = 2, value_names = ["BASE.json", "TUNED.json"])]
+    pub timed: Vec<String>,
     #[command(flatten)]
     pub of_recipe: OfRecipe,
     #[command(flatten)]

@@ -6,16 +6,18 @@ use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
 use crate::output::Output;
 use crate::report::typical_path;
+use crate::timed_files::{timed_pairs, Files};
 use kerntune_paper::{names, Paper, Shows, Study, Survey, SurveyFigure, SurveyText};
 use kerntune_profile::{rfc3339, Profile};
 use kerntune_report::{
     functions, html, markdown, paper as report, study as study_report, survey as survey_report,
 };
 use kerntune_report::{Report, Style};
+use kerntune_stats::{Comparison, Set};
 use kerntune_tune::paper::{paper, PaperRequest};
 use kerntune_tune::study::{study, StudyRequest};
 use kerntune_tune::survey::{survey, SurveyRequest, Surveyed};
-use kerntune_tune::{Recipe, Session};
+use kerntune_tune::{Recipe, RecipeOptions, Session};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -39,30 +41,48 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
     let exclusions = super::exclusions(&options.exclude)?;
-    recipe.check_options(options.of_recipe.options(), &[], &exclusions)?;
+    let mut of_recipe = options.of_recipe.options();
+    recipe.check_options(of_recipe, &[], &exclusions)?;
+    // As the paper did it, where the recipe can.
+    let as_paper = RecipeOptions { values: of.values, ..of_recipe };
+    if recipe.check_options(as_paper, &[], &exclusions).is_ok() {
+        of_recipe.values |= of.values;
+    }
+    let timed = timed_pairs(&options.timed)?;
+    let clock: Vec<Comparison> = timed.iter().map(compared).collect::<Result<_, _>>()?;
     let request = PaperRequest {
         paper: &of,
         only: &options.only,
         workloads: &[PathBuf::from("workloads")],
         build: &build,
         recipe,
-        options: options.of_recipe.options(),
+        options: of_recipe,
         model: &model,
+        runs: options.runs,
         budget: options.budget.map(|minutes| Duration::from_secs(minutes * 60)),
         exclusions: &exclusions,
     };
     let names = recipe.steps();
-    let outcome = paper(&session, &request, &|workload, name, found| {
+    let mut outcome = paper(&session, &request, &|workload, name, found| {
         let number = 1 + names.iter().position(|step| *step == name).unwrap_or_default();
         let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();
         output.note(&format!("{workload} [{number}/{}] {name}{found}", names.len()));
     })?;
+    for row in outcome.time(&clock) {
+        output.note(&format!("--timed: {row} is no row of the tables that were made"));
+    }
+    outcome.conclude(&of.findings);
     write(page.as_ref(), &outcome, markdown::paper, html::paper::page)?;
     match options.format.json {
         true => output.json(&outcome),
         false => output.print(&report::table(&outcome, output.style())),
     }
     Ok(Exit::Ok)
+}
+
+/// A base kernel's timed results against a tuned one's.
+fn compared([base, tuned]: &[Files; 2]) -> Result<Comparison, Failure> {
+    Ok(Comparison::new(&Set::join(base)?, &Set::join(tuned)?, None, &Default::default())?)
 }
 
 /// Writes what came of it, if it was asked for: as Markdown if its name says so, else as a page.
@@ -89,6 +109,8 @@ fn refuse_recipes(options: &Options, more: &[(&str, bool)], why: &str) -> Result
         ("--budget", options.budget.is_some()),
         ("--exclude", !options.exclude.exclude.is_empty()),
         ("--values", options.of_recipe.values),
+        ("--runs", options.runs > 1),
+        ("--timed", !options.timed.is_empty()),
     ];
     match of_recipes.iter().chain(more).find(|(_, given)| *given) {
         Some((option, _)) => {

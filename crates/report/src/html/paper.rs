@@ -1,9 +1,11 @@
 //! A paper's tables and ours, with bars of the improvements.
 
 use super::chart::px;
+use super::survey::section;
 use super::{footer, minus, model_tag, scroll, CSS, SCRIPT};
 use crate::comparison::describe;
-use crate::paper::{aa, extremes, gain_text, headline, percent};
+use crate::paper::{aa, extremes, gain_text, headline, is_timed, percent, std_dev, timed_text};
+use crate::survey::findings_rows;
 use kerntune_compare::number;
 use kerntune_paper::{Figure, Line, Measured, Ours, Outcome, State};
 use maud::{html, Markup, PreEscaped};
@@ -34,6 +36,7 @@ pub fn page(outcome: &Outcome, commands: &[String], written: &str) -> String {
                 }
             }
             main {
+                @if !outcome.findings.is_empty() { (section(&findings_rows(&outcome.findings))) }
                 @for part in &outcome.experiments {
                     section {
                         h2 { (part.title) }
@@ -120,12 +123,16 @@ fn chart(measured: &Measured) -> Markup {
 }
 
 fn table(measured: &Measured) -> Markup {
-    let heads = [
+    let is_timed = is_timed(measured);
+    let mut heads = vec![
         ["base", "optimised", "std dev", "gain", "unit"].as_slice(),
         &["base", "tuned", "A/A %", "gain"],
         &["base", "tuned", "gain"],
         &["instructions, gain", "cycles, gain"],
     ];
+    if is_timed {
+        heads.push(&["gain", "std dev"]);
+    }
     let table = html! {
         table {
             thead {
@@ -135,6 +142,7 @@ fn table(measured: &Measured) -> Markup {
                     th.edge colspan="4" scope="colgroup" { "Ours, exact" }
                     th.edge colspan="3" scope="colgroup" { "Ours, cycles" (model_tag(true)) }
                     th.edge colspan="2" scope="colgroup" { "Ours, whole path" }
+                    @if is_timed { th.edge colspan="2" scope="colgroup" { "Ours, by the clock" } }
                 }
                 tr {
                     th.first scope="col" { "Row" }
@@ -145,7 +153,7 @@ fn table(measured: &Measured) -> Markup {
                     }
                 }
             }
-            tbody { @for line in &measured.rows { (row(line)) } }
+            tbody { @for line in &measured.rows { (row(line, is_timed)) } }
         }
     };
     html! {
@@ -154,7 +162,7 @@ fn table(measured: &Measured) -> Markup {
     }
 }
 
-fn row(line: &Line) -> Markup {
+fn row(line: &Line, is_timed: bool) -> Markup {
     html! {
         tr {
             th.first scope="row" { (line.name) }
@@ -164,8 +172,14 @@ fn row(line: &Line) -> Markup {
             td { (minus(&line.paper_improvement)) }
             td.text.quiet { (line.unit) }
             @match &line.ours {
-                Some(ours) => { (ours_cells(ours)) }
-                None => { td.edge.text.quiet colspan="9" { (line.because.as_deref().unwrap_or_default()) } }
+                Some(ours) => {
+                    (ours_cells(ours))
+                    @if is_timed {
+                        td.edge { (minus(&timed_text(ours))) }
+                        td.quiet { (std_dev(ours)) }
+                    }
+                }
+                None => { td.edge.text.quiet colspan=(if is_timed { "11" } else { "9" }) { (line.because.as_deref().unwrap_or_default()) } }
             }
         }
     }

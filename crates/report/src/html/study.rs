@@ -1,6 +1,8 @@
 //! A study's tables as a page.
 
+use super::survey::section;
 use super::{footer, scroll, CSS, SCRIPT};
+use crate::survey::findings_rows;
 use kerntune_paper::StudyOutcome;
 use maud::{html, PreEscaped};
 
@@ -36,6 +38,7 @@ pub(crate) fn study_page(
                 }
             }
             main {
+                @if !outcome.findings.is_empty() { (section(&findings_rows(&outcome.findings))) }
                 @for (table, rows) in outcome.tables.iter().zip(&text.tables) {
                     section {
                         h2 { (table.title) }

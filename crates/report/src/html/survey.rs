@@ -36,13 +36,7 @@ pub(crate) fn survey_page(
                 }
             }
             main {
-                @for of in tables {
-                    section {
-                        h2 { (of.title) }
-                        @if !of.about.is_empty() { p.quiet { (of.about) } }
-                        (scroll(&of.title, &table(of)))
-                    }
-                }
+                @for of in tables { (section(of)) }
                 @for of in &outcome.figures {
                     section {
                         h2 { (of.title) }
@@ -62,6 +56,17 @@ pub(crate) fn survey_page(
         }
     };
     super::page(&outcome.title, None, &[CSS], &body)
+}
+
+/// Findings, or another table, as a section.
+pub(super) fn section(of: &SurveyRows) -> Markup {
+    html! {
+        section {
+            h2 { (of.title) }
+            @if !of.about.is_empty() { p.quiet { (of.about) } }
+            (scroll(&of.title, &table(of)))
+        }
+    }
 }
 
 fn table(of: &SurveyRows) -> Markup {

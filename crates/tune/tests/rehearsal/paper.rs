@@ -35,6 +35,7 @@ fn a_papers_table_has_our_figures_and_one_that_fails_says_why() {
         recipe: recipe("gcc-pgo"),
         options: Default::default(),
         model: &bench.model,
+        runs: 1,
         budget: None,
         exclusions: &exclusions,
     };

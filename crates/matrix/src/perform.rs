@@ -60,6 +60,7 @@ impl<'a> Place<'a> {
                 let (workload, model) = (plan.workload(workload)?, model_of(plan)?);
                 let request = OptimizeRequest {
                     workload: &workload,
+                    also: &[],
                     recipe,
                     options: Default::default(),
                     model: &model,

@@ -11,6 +11,9 @@ use kerntune_kernel::Kernel;
 use kerntune_optimize::gcc_pgo::Exclusions;
 use serde::Serialize;
 
+/// What a kernel is called that is tuned for all workloads together.
+pub const TOGETHER: &str = "all together";
+
 /// A kernel tuned for one workload, running one of them.
 #[derive(Debug, Clone, Serialize)]
 pub struct Cell {
@@ -47,25 +50,46 @@ pub struct Cross {
     pub rows: Vec<Row>,
 }
 
+/// How kernels are tuned.
+#[derive(Debug, Clone, Copy)]
+pub struct CrossRequest<'a> {
+    /// By which recipe.
+    pub recipe: Recipe,
+    /// What it is told beside that.
+    pub options: RecipeOptions,
+    /// The front-end model of the measurements.
+    pub model: &'a Model,
+    /// What the recipe leaves out.
+    pub exclusions: &'a Exclusions,
+    /// Whether one more kernel is tuned for all workloads together, each training as often as the others.
+    pub together: bool,
+}
+
 /// Tunes `kernel` for each workload and runs all on all. Nothing that is there already is made again.
 ///
 /// # Errors
 /// Those of the tunings and of the recordings.
 pub fn cross(
     session: &Session,
-    recipe: Recipe,
     kernel: &Kernel,
     workloads: &[Workload],
-    options: RecipeOptions,
-    model: &Model,
-    exclusions: &Exclusions,
+    request: &CrossRequest,
 ) -> Result<Cross> {
+    let CrossRequest { recipe, options, model, exclusions, together } = *request;
     let mut tuned = Vec::new();
-    for workload in workloads {
-        let request = OptimizeRequest { workload, recipe, options, model, given: None, exclusions };
+    let mut make = |workload, also: &[(Workload, u32)], name: String| -> Result<()> {
+        let request = OptimizeRequest { workload, recipe, options, model, given: None, also, exclusions };
         let optimized = optimize(session, kernel.clone(), &request)?;
         optimized.proof.verdict()?;
-        tuned.push((workload, optimized));
+        tuned.push((name, optimized));
+        Ok(())
+    };
+    for workload in workloads {
+        make(workload, &[], workload.name.clone())?;
+    }
+    if let (true, [first, rest @ ..]) = (together, workloads) {
+        let also: Vec<(Workload, u32)> = rest.iter().map(|workload| (workload.clone(), 1)).collect();
+        make(first, &also, TOGETHER.into())?;
     }
     let mut rows = Vec::new();
     for (tuned_for, optimized) in &tuned {
@@ -80,7 +104,7 @@ pub fn cross(
             });
         }
         let kernel = optimized.tuned.manifest.id.clone();
-        rows.push(Row { tuned_for: tuned_for.name.clone(), kernel, cells });
+        rows.push(Row { tuned_for: tuned_for.clone(), kernel, cells });
     }
     let base = tuned.first().map_or(&kernel.manifest.id, |(_, optimized)| &optimized.base.manifest.id);
     Ok(Cross { schema: "kerntune-cross/1", recipe, base: base.clone(), rows })

@@ -186,6 +186,14 @@ pub enum Error {
         /// What differs, and how.
         differs: String,
     },
+    /// Several trainings that are recordings, for a kernel that no machine records.
+    #[error(
+        "a kernel for {arch} is trained on one workload, unless the recipe is gcc-pgo: leave --also out"
+    )]
+    OneTraining {
+        /// What the kernel is for.
+        arch: kerntune_kernel::Arch,
+    },
     /// What another recipe is trained by.
     #[error("{option} is not for recipe {recipe}, which takes {instead}")]
     NotOfRecipe {

@@ -27,6 +27,8 @@ pub struct OptimizeRequest<'a> {
     pub model: &'a Model,
     /// What the profile is made of instead of a training run.
     pub given: Option<&'a Given>,
+    /// Workloads that it is trained on as well, each so many times.
+    pub also: &'a [(Workload, u32)],
     /// What the recipe leaves out.
     pub exclusions: &'a Exclusions,
 }
@@ -66,7 +68,7 @@ pub fn request_of(work: &WorkDir, kernel: &Kernel) -> Result<BuildRequest> {
 /// What does not fit together is found before anything is built.
 pub fn optimize(session: &Session, kernel: Kernel, request: &OptimizeRequest) -> Result<Optimized> {
     // Every field is named here, so that a new one is not forgotten.
-    let OptimizeRequest { workload, recipe, options, model, given, exclusions } = *request;
+    let OptimizeRequest { workload, recipe, options, model, given, also, exclusions } = *request;
     if given.is_none() {
         workload.require_run("training")?;
     }
@@ -74,6 +76,10 @@ pub fn optimize(session: &Session, kernel: Kernel, request: &OptimizeRequest) ->
     recipe.check_arch(asked.arch)?;
     recipe.check_compiler(&asked.compiler)?;
     recipe.check_options(options, &[], exclusions)?;
+    also.iter().try_for_each(|(workload, _)| workload.require_run("training"))?;
+    if !also.is_empty() && !asked.arch.is_default() && !recipe.counts_by_itself() {
+        return Err(Error::OneTraining { arch: asked.arch });
+    }
     if let Some(given) = given {
         recipe.check_given(given)?;
     }
@@ -85,6 +91,11 @@ pub fn optimize(session: &Session, kernel: Kernel, request: &OptimizeRequest) ->
         .field("machine", &session.machine_id)
         .field("given", format!("{given:?}"))
         .field("exclusions", format!("{:?}", exclusions.entries()));
+    // What only some have is named only there, so that the keys of the others stay.
+    let key = match also {
+        [] => key,
+        also => key.field("also", format!("{also:?}")),
+    };
     let about = vec![
         format!("kernel {}", kernel.manifest.label),
         format!("workload {}", workload.name),
@@ -110,6 +121,7 @@ pub fn optimize(session: &Session, kernel: Kernel, request: &OptimizeRequest) ->
         model,
         options,
         given,
+        also,
         excluded: &excluded,
         object_flags: &[],
     };

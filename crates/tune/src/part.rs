@@ -2,8 +2,9 @@
 
 use crate::base::with_needs;
 use crate::engine::{Engine, StepName};
+use crate::merge::{merge, Merged};
 use crate::model::Model;
-use crate::record::{Capture, Recorded};
+use crate::record::{record, Capture, RecordRequest, Recorded, Repeat};
 use crate::sound::{Excluded, Varied};
 use crate::steps::{
     BaseKernel, Record, Relink, Repack, SoundKernel, RECORD_TRAINING, TRAINING_KERNEL, TUNED_KERNEL,
@@ -136,6 +137,8 @@ pub struct Job<'a> {
     pub options: RecipeOptions,
     /// What the profile is made of instead of a training run.
     pub given: Option<&'a Given>,
+    /// What it is trained on as well, each so many times.
+    pub also: &'a [(Workload, u32)],
     /// What the recipe leaves out.
     pub excluded: &'a Excluded,
     /// What is different for single objects of the tuned kernel.
@@ -255,7 +258,7 @@ impl<'a> Job<'a> {
         Ok(Trained { kernel, recording })
     }
 
-    /// A recording of the training run.
+    /// A recording of the training run; of several trainings the sum.
     pub fn record(
         &self,
         name: StepName,
@@ -265,7 +268,39 @@ impl<'a> Job<'a> {
     ) -> Result<Recorded> {
         let (Self { workload, image, .. }, run) = (*self, "training");
         let (repeat, elsewhere) = (0, false);
-        self.engine.run(&Record { name, kernel, workload, image, run, capture, model, repeat, elsewhere })
+        let of = self.engine.run(&Record {
+            name,
+            kernel,
+            workload,
+            image,
+            run,
+            capture,
+            model,
+            repeat,
+            elsewhere,
+        })?;
+        if self.also.is_empty() {
+            return Ok(of);
+        }
+        let session = self.session();
+        let mut all = vec![(of, 1)];
+        for (workload, weight) in self.also {
+            let request = RecordRequest { kernel, workload, run, capture, model, repeat: Repeat::Number(0) };
+            all.push((record(session, &request)?, u64::from(*weight)));
+        }
+        let parts: Vec<(&str, u64)> =
+            all.iter().map(|(recorded, weight)| (recorded.manifest.id.as_str(), *weight)).collect();
+        let Merged { path, manifest, .. } = merge(session.work, &parts)?;
+        Ok(Recorded { path, manifest })
+    }
+
+    /// What it is trained on: `redis`, `redis+nginx`, `redis+nginx-3`.
+    pub fn trained_on(&self) -> String {
+        let more = self.also.iter().map(|(workload, weight)| match weight {
+            1 => workload.name.clone(),
+            weight => format!("{}-{weight}", workload.name),
+        });
+        std::iter::once(self.workload.name.clone()).chain(more).collect::<Vec<_>>().join("+")
     }
 
     /// A request as the recipe made it, with what is asked for single objects.

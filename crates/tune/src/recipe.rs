@@ -88,6 +88,11 @@ impl Recipe {
         self.parts().iter().any(|part| part.is_upstream)
     }
 
+    /// Whether it is trained by counters of an instrumented kernel, which runs on any machine, and by nothing else.
+    pub fn counts_by_itself(self) -> bool {
+        self.first().trained_by == Training::Counters && self.parts().len() == 1
+    }
+
     /// Whether what it makes depends on the front-end model.
     pub fn uses_model(self) -> bool {
         self.parts().iter().any(|part| part.uses_model)

@@ -118,6 +118,7 @@ pub fn tune(session: &Session, request: &TuneRequest, tell: &Tell) -> Result<Tun
         model,
         options,
         given: None,
+        also: &[],
         excluded: &excluded,
         object_flags,
     };
@@ -155,7 +156,7 @@ pub(crate) struct Done {
 /// A recipe's own steps, the tuned kernel, listed after `label`, and its proof.
 pub(crate) fn carry_out(recipe: Recipe, job: &Job, label: &str) -> Result<Done> {
     let made = recipe.make(job)?;
-    let tuned = job.finish(&made.last, &format!("{label}-{recipe}-{}", job.workload.name))?;
+    let tuned = job.finish(&made.last, &format!("{label}-{recipe}-{}", job.trained_on()))?;
     // Cheap next to a build: asked again each time.
     let proof = (made.prove)(&tuned)?;
     Ok(Done { tuned, profile: made.profile, proof })

@@ -528,6 +528,12 @@ pub struct Optimize {
     /// Tune for this workload as well, and run every workload on every kernel; may be repeated
     #[arg(long, value_name = "WORKLOAD", conflicts_with_all = ["gcda", "profile"])]
     pub cross: Vec<String>,
+    /// With --cross: one more kernel, trained on all of them
+    #[arg(long, requires = "cross")]
+    pub together: bool,
+    /// Train it on this workload as well, and count that training so many times; may be repeated
+    #[arg(long, value_name = "WORKLOAD[:TIMES]", value_parser = times, conflicts_with_all = ["gcda", "profile", "cross"])]
+    pub also: Vec<(String, u32)>,
     #[command(flatten)]
     pub cpus: Cpus,
     #[command(flatten)]
@@ -538,6 +544,18 @@ pub struct Optimize {
     pub of_recipe: OfRecipe,
     #[command(flatten)]
     pub format: Json,
+}
+
+/// A training counts so many times at most: trainings are added up one by one.
+const MOST_TIMES: u32 = 100;
+
+/// `redis` or `redis:3`.
+fn times(text: &str) -> Result<(String, u32), String> {
+    let Some((name, times)) = text.rsplit_once(':') else { return Ok((text.into(), 1)) };
+    match times.parse() {
+        Ok(times @ 1..=MOST_TIMES) if !name.is_empty() => Ok((name.into(), times)),
+        _ => Err(format!("give WORKLOAD or WORKLOAD:TIMES, 1 to {MOST_TIMES} times")),
+    }
 }
 
 #[derive(Debug, Args)]
@@ -631,6 +649,15 @@ mod tests {
         }
         Arguments::command().debug_assert();
         check(&Arguments::command());
+    }
+
+    #[test]
+    fn trainings_have_times() {
+        assert_eq!(times("redis"), Ok(("redis".into(), 1)));
+        assert_eq!(times("dir/my.toml:3"), Ok(("dir/my.toml".into(), 3)));
+        for wrong in ["redis:0", "redis:101", ":3", "redis:", "redis:x"] {
+            assert!(times(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -5,10 +5,11 @@ use crate::args::{Global, Optimize};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_compare::Metric;
+use kerntune_guest::Workload;
 use kerntune_kernel::Arch;
 use kerntune_optimize::gcc_pgo::Exclusion;
 use kerntune_optimize::Proof;
-use kerntune_tune::cross::{cross, Cross};
+use kerntune_tune::cross::{cross, Cross, CrossRequest};
 use kerntune_tune::optimize::{optimize, OptimizeRequest};
 use kerntune_tune::{Given, Recipe, Session};
 use serde::Serialize;
@@ -41,7 +42,14 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
         for name in &options.cross {
             workloads.push(super::workload(name, &options.cpus)?);
         }
-        let matrix = cross(&session, recipe, &base, &workloads, options_of_recipe, &model, &exclusions)?;
+        let request = CrossRequest {
+            recipe,
+            options: options_of_recipe,
+            model: &model,
+            exclusions: &exclusions,
+            together: options.together,
+        };
+        let matrix = cross(&session, &base, &workloads, &request)?;
         match options.format.json {
             true => output.json(&matrix),
             false => print(&matrix, output),
@@ -58,12 +66,15 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
         (None, Some(profile)) => Some(Given::Recording(kerntune_profile::find(&work, profile)?.path)),
         (None, None) => None,
     };
+    let also = options.also.iter().map(|(name, times)| Ok((super::workload(name, &options.cpus)?, *times)));
+    let also: Vec<(Workload, u32)> = also.collect::<Result<_, Failure>>()?;
     let request = OptimizeRequest {
         workload: &workload,
         recipe,
         options: options_of_recipe,
         model: &model,
         given: given.as_ref(),
+        also: &also,
         exclusions: &exclusions,
     };
     let optimized = optimize(&session, base, &request)?;

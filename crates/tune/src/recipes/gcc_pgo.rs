@@ -5,6 +5,7 @@ use crate::engine::{Directory, Step, StepName};
 use crate::part::{not_of, Given, Job, Made, Training};
 use crate::sound::Varied;
 use crate::steps::{of_kernel, tell, Train, PROFILE};
+use crate::train::train;
 use crate::{Result, Session};
 use kerntune_kernel::{hash_tree, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{
@@ -14,6 +15,7 @@ use kerntune_optimize::gcc_pgo::{
 use kerntune_optimize::quality::Finding;
 use kerntune_optimize::Proof;
 use kerntune_work::Key;
+use std::path::PathBuf;
 
 /// Arc counters of a gcov kernel, compiled in with GCC's `-fprofile-use`.
 pub const ENTRY: Entry = Entry {
@@ -41,18 +43,27 @@ pub(super) fn make<'a>(job: &Job<'a>, as_exported: bool) -> Result<Made<'a>> {
     let values = values(job)?;
     let instrumented = instrumented(job, values.as_ref())?;
     let counters = match job.given {
-        Some(Given::Counters(directory)) => Directory(directory.clone()),
+        Some(Given::Counters(directory)) => vec![Directory(directory.clone())],
         Some(given) => return Err(not_of(job.recipe, given)),
-        None => {
-            let Job { workload, image, .. } = *job;
-            engine.run(&Train { name: TRAINING, kernel: &instrumented, workload, image })?
-        }
+        None => trainings(job, &instrumented)?,
     };
     let profile = engine.run(&Prepare { instrumented: &instrumented, counters: &counters, as_exported })?;
     let request = tuned_request(request, base, &profile, values.as_ref())?;
     Ok(Made::to_compile(&profile.dir.clone(), request, move |tuned| -> Result<Proof> {
         Ok(Box::new(prove(base, &profile, tuned, &tuned.build_log())?))
     }))
+}
+
+/// The counters of each training, as often as it counts.
+fn trainings(job: &Job, instrumented: &Kernel) -> Result<Vec<Directory>> {
+    let Job { engine, workload, image, also, .. } = *job;
+    let mut counters = vec![engine.run(&Train { name: TRAINING, kernel: instrumented, workload, image })?];
+    for (workload, weight) in also {
+        let session = job.session();
+        let of = train(session, instrumented, workload, &session.image(workload)?)?;
+        counters.extend((0..*weight).map(|_| Directory(of.clone())));
+    }
+    Ok(counters)
 }
 
 /// The kernel that counts.
@@ -88,8 +99,8 @@ fn values(job: &Job) -> Result<Option<Values>> {
 /// Turns counters into what GCC reads.
 struct Prepare<'a> {
     instrumented: &'a Kernel,
-    /// As they came out of the running kernel, or were given.
-    counters: &'a Directory,
+    /// As they came out of the running kernel, or were given; several are added up.
+    counters: &'a [Directory],
     /// Whether they are left as gcov exports them.
     as_exported: bool,
 }
@@ -104,16 +115,23 @@ impl Step for Prepare<'_> {
     fn inputs(&self, key: Key, _: &Session) -> Result<Key> {
         let key = of_kernel(key, "instrumented", self.instrumented)?;
         // Given counters are no result of ours: what they are is their content.
-        let counters = hash_tree(&self.counters.0)?;
-        Ok(key.field("counters", counters).field("as exported", self.as_exported.to_string()))
+        let mut key = key;
+        for Directory(counters) in self.counters {
+            key = key.field("counters", hash_tree(counters)?);
+        }
+        Ok(key.field("as exported", self.as_exported.to_string()))
     }
 
     fn make(&self, session: &Session) -> Result<PreparedProfile> {
-        let Self { instrumented, counters: Directory(counters), as_exported } = self;
-        if *as_exported {
-            return Ok(prepare_as_exported(session.work, counters, instrumented)?);
+        let Self { instrumented, counters, as_exported } = self;
+        let counters: Vec<PathBuf> = counters.iter().map(|Directory(counters)| counters.clone()).collect();
+        match &counters[..] {
+            [alone] if *as_exported => {
+                return Ok(prepare_as_exported(session.work, alone, instrumented)?);
+            }
+            _ => {}
         }
-        let prepared = prepare_profile(session.work, std::slice::from_ref(counters), instrumented)?;
+        let prepared = prepare_profile(session.work, &counters, instrumented)?;
         tell(session, prepared.quality()?);
         Ok(prepared)
     }

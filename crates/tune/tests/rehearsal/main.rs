@@ -7,6 +7,7 @@ mod bisect;
 mod compare;
 mod paper;
 mod replay;
+mod several;
 mod sound;
 mod stand_in;
 mod support;

@@ -42,6 +42,7 @@ fn tuned(
         options: Default::default(),
         model: &bench.model,
         given,
+        also: &[],
         exclusions: &exclusions,
     };
     optimize(session, kernel.clone(), &request)

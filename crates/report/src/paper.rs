@@ -45,7 +45,7 @@ pub(crate) const LEGEND: [&str; 6] = [
     "improvement  100 · (base / optimised - 1) of times and counts, the other way round of rates: as in the paper",
     "ours         kernel code only, between marks, per operation; instructions are exact, cycles are a model's",
     "whole path   the same of kernel and user code together: what a user waits for",
-    "by the clock  the improvement with its 95 % interval, and the standard deviation of the tuned kernel's boots; ? where none is shown",
+    "clock        the improvement with its 95 % interval, and the standard deviation of the tuned kernel's boots; ? where none is shown",
     "*            not larger than the noise: the paper says so, or the A/A difference (a second run of the base kernel)",
 ];
 

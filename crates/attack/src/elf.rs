@@ -47,3 +47,8 @@ pub fn source_lines(bytes: &[u8]) {
 pub fn user(bytes: &[u8]) {
     kerntune_machine::foreign::user_binary(bytes);
 }
+
+/// Which functions are inlined in which.
+pub fn inlined(bytes: &[u8]) {
+    let _ = kerntune_symbols::inlined_in(bytes, "attack");
+}

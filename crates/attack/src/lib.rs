@@ -52,6 +52,7 @@ pub fn targets() -> Vec<Target> {
         target("gmon", seeds::gmon, convert::gmon),
         target("guard", seeds::guard, text::guard),
         target("guest_elf", seeds::elf, elf::guest),
+        target("inlined", seeds::elf, elf::inlined),
         target("instructions", seeds::instructions, trace::instructions),
         target("json_manifests", seeds::json_manifests, text::json_manifests),
         target("kallsyms", live_seeds::kallsyms, live::kallsyms),

@@ -82,6 +82,86 @@ fn times_of_all_reports_add_up() {
 }
 
 #[test]
+fn threads_apart_are_the_whole() {
+    let everybody = |kind: &[&str], part: &[&str]| {
+        let mut all = with(kind, part);
+        let mut each = with(&[kind, &["--thread", "*"]].concat(), part);
+        assert_eq!(each["threads"], serde_json::json!(["*"]));
+        for field in ["threads", "elapsed_ns", "idle_ns", "events"] {
+            for json in [&mut all, &mut each] {
+                json.as_object_mut().unwrap().remove(field);
+            }
+        }
+        assert_eq!(all, each, "{kind:?} {part:?}");
+    };
+    for part in WHERE {
+        everybody(&["functions"], part);
+        everybody(&["syscalls"], part);
+    }
+    everybody(&["histogram", "tcp_sendmsg", "--by-caller"], &[]);
+    everybody(&["flat"], &[]);
+    everybody(&["graph"], &[]);
+
+    // Of a thread by itself: its time is what the threads' report says, and all threads together have all calls.
+    let threads = report(&["threads"]);
+    let threads = threads["threads"].as_array().unwrap();
+    let functions = report(&["functions"]);
+    let calls = |json: &Value| sum(&json["functions"], "calls");
+    let mut sum_of_calls = 0;
+    for thread in threads {
+        let who = match thread["kind"].as_str().unwrap() {
+            "thread" if thread["pid"] != 0 => thread["pid"].to_string(),
+            _ => thread["comm"].as_str().unwrap().to_string(),
+        };
+        let own = report(&["functions", "--thread", &who]);
+        assert_eq!(own["busy_ns"], thread["net_ns"], "{who}");
+        let user = at(&own, "user_ns") + at(&own, "unattributed_ns");
+        assert_eq!(sum(&own["functions"], "net_ns") + user, at(thread, "net_ns"), "{who}");
+        sum_of_calls += calls(&own);
+    }
+    assert_eq!(sum_of_calls, calls(&functions));
+
+    let rr = report(&["functions", "--program", "rr", "--function", "net/ipv4"]);
+    let files = rr["functions"].as_array().unwrap().iter().map(|row| row["file"].as_str().unwrap());
+    assert!(files.into_iter().all(|file| file.starts_with("net/ipv4/")), "{rr}");
+    let profile = profile();
+    for (wanted, words) in [
+        (["--thread", "rrr"], ["no thread \"rrr\" ran", "did you mean rr"]),
+        (["--program", "nginx"], ["no program \"nginx\" ran", ""]),
+        (["--function", "tcp_sendmesg"], ["no function \"tcp_sendmesg\"", "did you mean tcp_sendmsg"]),
+        (["--function", "drivers/gpu"], ["no function matches", "directory of the source"]),
+    ] {
+        let line = ["report", profile, "functions"].into_iter().chain(wanted);
+        support::fails(&mut support::kerntune(line), 2, &words);
+    }
+}
+
+#[test]
+fn system_calls_are_counted_as_they_are_entered() {
+    for part in WHERE {
+        let calls = with(&["syscalls"], part);
+        let functions = with(&["functions"], part);
+        let rows = functions["functions"].as_array().unwrap();
+        for call in calls["syscalls"].as_array().unwrap() {
+            let name = format!("__x64_sys_{}", call["name"].as_str().unwrap());
+            let Some(function) = rows.iter().find(|row| row["name"] == name.as_str()) else { continue };
+            for (ours, theirs) in [("calls", "calls"), ("self_ns", "net_ns"), ("elapsed_ns", "elapsed_ns")] {
+                assert_eq!(call[ours], function[theirs], "{name}");
+            }
+        }
+        assert!(sum(&calls["syscalls"], "calls") <= at(&calls, "entered"), "{calls}");
+    }
+    // A ping-pong is a write and a read on either side.
+    let tcp = with(&["syscalls"], &["--region", "tcp"]);
+    let call =
+        |name: &str| tcp["syscalls"].as_array().unwrap().iter().find(|row| row["name"] == name).cloned();
+    let sent = ["write", "sendto"].into_iter().find_map(call).expect("something is sent");
+    assert!(at(&sent, "calls") >= 2_000, "{tcp}");
+    let text = support::run(["report", profile(), "syscalls", "--sort", "calls"]);
+    assert!(text.contains("which calls failed is not known"), "{text}");
+}
+
+#[test]
 fn source_paths_are_whole_and_make_the_groups() {
     let functions = report(&["functions"]);
     let rows = functions["functions"].as_array().unwrap();
@@ -161,7 +241,10 @@ fn a_profile_does_not_differ_from_itself_and_parts_of_it_do() {
     assert_eq!(row("tcp_sendmsg").unwrap()["calls"][1], 0);
     assert_eq!(row("udp_sendmsg").unwrap()["calls"][0], 0);
     let text = support::run(["report", profile(), "diff", &other, "--region", "tcp", "--per-operation"]);
-    assert!(text.contains("more functions (--top)") && text.contains("  total\n"), "{text}");
+    assert!(
+        text.contains("more functions (--top)") && text.contains("  total, idle ns included\n"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -82,7 +82,44 @@ fn rr_gets_faster_and_a_second_call_finds_everything() {
     let inlined = |row: &&Value| row["what"].to_string().contains("inlined everywhere");
     assert!(why["functions"].as_array().unwrap().iter().filter(inlined).count() > 50);
 
+    inlining_alone_changes_no_function(base, tuned);
     an_order_of_ones_own(tuned);
+}
+
+/// Between two compilations of one source, functions that run are in both, but for what happens by chance.
+fn inlining_alone_changes_no_function(base: &str, tuned: &str) {
+    let [base, tuned] = [base, tuned].map(|id| format!("latest:workload=rr,run=measured,kernel={id}"));
+    let one_sided = |diff: &Value| -> u64 {
+        let rows = diff["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|row| row["calls"].is_array() || row["path"].is_array());
+        let net = |row: &Value| [0, 1].map(|side| row["net_ns"][side].as_u64().unwrap());
+        rows.map(net).filter(|net| net.contains(&0)).map(|net| net[0] + net[1]).sum()
+    };
+    for by in [&["--json"][..], &["--json", "--paths"]] {
+        let diff = json(["report", &base, "diff", &tuned].iter().chain(by));
+        let compiled = json(["report", &base, "diff", &tuned, "--as-compiled"].iter().chain(by));
+        for found in [&diff, &compiled] {
+            let rows = found["rows"].as_array().unwrap().iter();
+            let sum: i64 = rows.map(|row| row["net_change_ns"].as_i64().unwrap()).sum();
+            assert_eq!(sum, found["change_ns"].as_i64().unwrap());
+        }
+        assert_eq!(diff["change_ns"], compiled["change_ns"]);
+        assert!(
+            one_sided(&diff) * 100 < one_sided(&compiled),
+            "{} {}",
+            one_sided(&diff),
+            one_sided(&compiled)
+        );
+        // Inlined by GCC with this profile, whole or nearly.
+        let moved = |function: &str, into: &str| {
+            let all = diff["moved"].as_array().unwrap().iter();
+            all.filter(|row| row["function"] == function && row["into"] == into).count()
+        };
+        assert_eq!((moved("vfs_statx", "vfs_fstatat"), moved("__ip_finish_output", "ip_output")), (1, 1));
+    }
 }
 
 /// The kernel that the tuned one was linked from, with three functions first.

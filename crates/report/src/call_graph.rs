@@ -1,17 +1,17 @@
 //! What the flat profile and the call graph have in common: which functions, in which order, under
 //! which numbers.
 
+use crate::pattern::{is_below, is_of_set, matches};
 use crate::style::{printable, Role};
-use crate::unit::TimeUnit;
+use crate::unit::{Measure, TimeUnit};
 use crate::view::scope;
-use crate::{health, Error, Result, Style};
+use crate::{health, names, Error, Result, Style, Who};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::Args;
 use kerntune_analyze::graph::{CallGraph, Changes, Function};
 use kerntune_profile::{Profile, Symbol};
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use wildmatch::WildMatch;
 
 pub use kerntune_analyze::graph::Propagation;
 
@@ -22,8 +22,9 @@ pub struct GraphOptions {
     /// At most so many functions or entries; 40 in text, all in JSON if not given
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
-    /// Only this function, or those of a pattern with * and ?; may be repeated
-    #[arg(long, value_name = "NAME")]
+    /// Only this function, those of a pattern with * and ?, or those of a directory or file of the source (net/ipv4); may
+    /// be repeated
+    #[arg(long, value_name = "NAME|GLOB|DIR")]
     pub function: Vec<String>,
     /// Only what has at least so many per cent of the time
     #[arg(long, default_value_t = 0.0, value_name = "PERCENT")]
@@ -39,9 +40,13 @@ pub struct GraphOptions {
     /// directory of the source (net/ipv4)
     #[arg(long, num_args = 0..=1, default_missing_value = "*", value_name = "GLOB|DIR")]
     pub never_called: Option<String>,
-    /// Unit of times; what the largest needs if not given, seconds for sampled times
-    #[arg(long, value_enum, value_name = "UNIT")]
+    /// Unit: instr, k or M (instructions of exact profiles), s, ms, us or ns; what the largest needs if not given, seconds
+    /// for sampled times
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "UNIT")]
     pub unit: Option<TimeUnit>,
+    /// Only what these threads did.
+    #[command(flatten)]
+    pub who: Who,
 }
 
 impl GraphOptions {
@@ -118,13 +123,17 @@ impl<'a> Listing<'a> {
         numbered.zip(1..).for_each(|(function, number)| index[function] = Some(number));
         let mut names: HashMap<&str, usize> = HashMap::new();
         tables.symbols.iter().for_each(|symbol| *names.entry(&symbol.name).or_default() += 1);
-        for pattern in &options.function {
-            if !graph.functions.iter().any(|function| matches(pattern, &function.name)) {
-                return Err(Error::NoFunction { pattern: pattern.clone() });
+        let fits = |set: &str, function: &Function| {
+            let by_name = !set.contains('/') && matches(set, &function.name);
+            by_name || set.contains('/') && function.file.as_deref().is_some_and(|file| is_below(file, set))
+        };
+        for set in &options.function {
+            if !graph.functions.iter().any(|function| fits(set, function)) {
+                return Err(names::none_of(tables, set));
             }
         }
         let is_chosen = |function: &Function| {
-            options.function.is_empty() || options.function.iter().any(|p| matches(p, &function.name))
+            options.function.is_empty() || options.function.iter().any(|set| fits(set, function))
         };
         let chosen = graph.functions.iter().map(is_chosen).collect();
         Ok(Self { graph, entries, chosen, index, names, profile })
@@ -172,7 +181,7 @@ impl<'a> Listing<'a> {
         match options.unit {
             Some(unit) => unit,
             None if CallGraph::suits(&self.profile.tables) == Propagation::Counts => TimeUnit::Seconds,
-            None => TimeUnit::for_largest(largest),
+            None => Measure::of(self.profile).row_unit(largest),
         }
     }
 
@@ -223,54 +232,5 @@ impl<'a> Listing<'a> {
             true => String::new(),
             false => format!("\n{}", notes.iter().map(line).collect::<String>()),
         }
-    }
-}
-
-/// Whether a function has this name, or matches the pattern, or is in such a file or directory.
-pub(crate) fn is_of_set(symbol: &Symbol, set: &str) -> bool {
-    let by_name = !set.contains('/') && matches(set, &symbol.name);
-    by_name || symbol.file.as_deref().is_some_and(|file| is_below(file, set))
-}
-
-/// Whether a file is in a directory, is the file named, or matches the pattern.
-pub(crate) fn is_below(file: &str, directory: &str) -> bool {
-    let directory = directory.trim_end_matches('/');
-    file.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        || matches(directory, file)
-}
-
-/// Whether the whole name matches a pattern of `*` (anything) and `?` (one character).
-pub(crate) fn matches(pattern: &str, name: &str) -> bool {
-    WildMatch::new(pattern).matches(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_and_directories() {
-        for (pattern, name, yes) in [
-            ("*", "", true),
-            ("tcp_*", "tcp_ack", true),
-            ("tcp_*", "udp_ack", false),
-            ("*_rcv*", "tcp_v4_rcv_ok", true),
-            ("*ab", "aab", true),
-            ("*ab", "aba", false),
-            ("a?c", "abc", true),
-            ("a?c", "ac", false),
-            ("f", "ff", false),
-            ("", "", true),
-            ("*tcp*rcv", "tcp_v4_do_rcv", true),
-            ("*tcp*rcv", "tcp_rcv_established", false),
-            ("a*a*a", "aXaa", true),
-            ("a*a*a", "aa", false),
-            ("?p_rcv", "ip_rcv", true),
-            ("?p_rcv", "p_rcv", false),
-        ] {
-            assert_eq!(matches(pattern, name), yes, "{pattern} {name}");
-        }
-        assert!(is_below("net/ipv4/tcp.c", "net/ipv4/") && is_below("net/ipv4/tcp.c", "net/ipv4/tcp.c"));
-        assert!(!is_below("net/ipv4/tcp.c", "net/ip") && is_below("net/ipv4/tcp.c", "net/*/tcp*"));
     }
 }

@@ -1,6 +1,6 @@
 //! Which group of the kernel a function is in: by the directory of its source, or by a user's file.
 
-use crate::call_graph::{is_below, matches};
+use crate::pattern::{is_below, matches};
 use crate::{Error, Result};
 use kerntune_profile::{FunctionIndex, Symbol};
 

@@ -1,6 +1,8 @@
 //! How every report of a profile begins, as text and as JSON.
 
 use crate::style::printable;
+use crate::unit::Measure;
+use crate::who::Who;
 use kerntune_profile::{KernelId, Manifest, Profile};
 use serde::Serialize;
 
@@ -10,13 +12,25 @@ pub(crate) struct Head<'a> {
     schema: &'static str,
     /// The profile's id.
     profile: &'a str,
+    /// What times of code are: `instructions` of the exact machine, or `ns`.
+    unit: &'static str,
     /// `None` for all of the profile.
     region: Option<&'a str>,
+    /// The threads that it is of; nothing for all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    threads: Vec<String>,
 }
 
 impl<'a> Head<'a> {
     pub fn new(schema: &'static str, profile: &'a Profile, region: &'a Option<String>) -> Self {
-        Self { schema, profile: &profile.manifest.id, region: region.as_deref() }
+        let unit = Measure::of(profile).word();
+        let region = region.as_deref();
+        Self { schema, profile: &profile.manifest.id, unit, region, threads: Vec::new() }
+    }
+
+    /// The same of these threads alone.
+    pub fn of(self, who: &Who) -> Self {
+        Self { threads: who.names(), ..self }
     }
 }
 
@@ -34,6 +48,14 @@ pub fn of_profile(profile: &Profile) -> String {
     printable(&format!(
         "profile {id}: {workload}, {run} run, on kernel {label} (Linux {version}{kernel}); {machine}, {figures}; {second}"
     ))
+}
+
+/// The line that says which threads a report is of; nothing for all.
+pub(crate) fn of_threads(who: &Who) -> String {
+    match who.is_everybody() {
+        true => String::new(),
+        false => format!("Threads {}, without what others did\n", who.names().join(", ")),
+    }
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@
 //! use kerntune_report::{functions, Report, Style};
 //! let manifest = Manifest::new("p1", KernelId::default(), "rr", "emulator");
 //! let profile = Profile { manifest, tables: Tables::default() };
-//! let options = functions::Options { top: Some(10), sort: functions::Sort::Calls, region: None };
+//! let options = functions::Options { top: Some(10), sort: functions::Sort::Calls, ..Default::default() };
 //! let text = options.text(&profile, Style::PLAIN)?;
 //! assert!(text.starts_with("Elapsed time         = 0 sec      0 us  (0 events)"));
 //! # Ok::<(), kerntune_report::Error>(())
@@ -47,6 +47,7 @@ mod groups;
 mod head;
 mod health;
 pub mod html;
+mod inlining;
 mod layouts;
 pub mod markdown;
 mod memory;
@@ -55,6 +56,7 @@ pub mod names;
 pub mod paper;
 pub mod path;
 pub mod path_length;
+mod pattern;
 pub mod prediction;
 pub mod prove;
 pub mod reports;
@@ -64,10 +66,12 @@ mod style;
 mod subcommand;
 pub mod subsystems;
 pub mod survey;
+mod system_calls;
 mod tally;
 mod traffic;
 mod unit;
 mod view;
+mod who;
 
 pub use call_graph::{GraphOptions, Propagation};
 pub use columns::plain_table;
@@ -76,8 +80,9 @@ pub use head::of_profile;
 pub use reports::*;
 pub use style::{printable, printable_text, Style};
 pub use subcommand::Subcommand;
-pub use unit::TimeUnit;
+pub use unit::{Measure, TimeUnit};
 pub use view::scope;
+pub use who::Who;
 
 use kerntune_profile::Profile;
 
@@ -98,6 +103,33 @@ pub enum Error {
     /// A function's name that is none, or several functions'.
     #[error("{0}")]
     Name(#[from] names::NameError),
+    /// No such thread or program.
+    #[error("no {what} \"{name}\" ran{hint}")]
+    NoThread {
+        /// `thread` or `program`.
+        what: &'static str,
+        /// What was asked for.
+        name: String,
+        /// Names that are near, or those that there are: the end of the message.
+        hint: String,
+    },
+    /// Call paths do not tell threads of one name apart.
+    #[error("the profile has no trace, and its call paths do not tell threads of one name apart: ask for all that are called \"{name}\"")]
+    ThreadsOfOneName {
+        /// Their name.
+        name: String,
+    },
+    /// Times of threads that do not sum: an error of kerntune's, or a trace of another profile.
+    #[error("the functions of the threads take {parts} ns and the threads {whole} ns: the trace is not this profile's")]
+    Threads {
+        /// What the functions and user code sum to.
+        parts: u64,
+        /// What the threads have.
+        whole: u64,
+    },
+    /// A trace that cannot be read.
+    #[error("{0}")]
+    Trace(kerntune_analyze::Error),
     /// Nothing to choose a call from.
     #[error("no call of {function} ended{}: there is none to show", .region.as_ref().map_or(String::new(), |name| format!(" in region {name}")))]
     NoCalls {

@@ -1,7 +1,10 @@
 //! A function by its name.
 
+use crate::pattern::is_of_set;
 use crate::style::printable;
+use crate::{Error, Result};
 use kerntune_profile::{FunctionIndex, Symbol, Tables};
+use std::collections::HashSet;
 
 /// No function, or not one.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -54,6 +57,30 @@ pub fn function(tables: &Tables, wanted: &str) -> Result<FunctionIndex, NameErro
         [] if named().next().is_some() => several(name, &named().collect::<Vec<_>>()),
         [] => Err(NameError::Unknown { name: printable(wanted), near: similar(tables, name) }),
         many => several(name, many),
+    }
+}
+
+/// The functions of sets: names, patterns with `*` and `?`, directories or files of the source.
+pub(crate) fn chosen(tables: &Tables, sets: &[String]) -> Result<HashSet<FunctionIndex>> {
+    let mut all = HashSet::new();
+    for set in sets {
+        let before = all.len();
+        all.extend(
+            tables.symbols.iter().filter(|symbol| is_of_set(symbol, set)).map(|symbol| symbol.function),
+        );
+        let any = all.len() > before || tables.symbols.iter().any(|symbol| is_of_set(symbol, set));
+        if !any {
+            return Err(none_of(tables, set));
+        }
+    }
+    Ok(all)
+}
+
+/// There is no function of a set.
+pub(crate) fn none_of(tables: &Tables, set: &str) -> Error {
+    match set.contains(['*', '?', '/']) {
+        true => Error::NoFunction { pattern: printable(set) },
+        false => NameError::Unknown { name: printable(set), near: similar(tables, set) }.into(),
     }
 }
 

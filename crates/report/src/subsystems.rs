@@ -4,7 +4,7 @@ use crate::columns::{Columns, Side};
 use crate::groups::Grouping;
 use crate::head::Head;
 use crate::style::{printable, Role};
-use crate::unit::{header, TimeUnit};
+use crate::unit::{header, Measure};
 use crate::view::{scope, share};
 use crate::{health, sampled, Result, Style};
 use kerntune_compare::number::{fixed, grouped};
@@ -98,11 +98,11 @@ fn find(profile: &Profile, options: &Options) -> Result<Found> {
 pub fn text(profile: &Profile, options: &Options, style: Style) -> Result<String> {
     let found = find(profile, options)?;
     let busy = found.totals.busy_ns.get();
-    let mut out = header(&found.totals, options.region.as_deref());
+    let mut out = header(profile, &found.totals, options.region.as_deref());
     out.push('\n');
     let beside =
         [("[user]", found.totals.user_ns.get()), ("[unattributed]", found.totals.unattributed_ns.get())];
-    let unit = TimeUnit::for_largest(busy);
+    let unit = Measure::of(profile).unit(busy);
     let has_calls = sampled::has_calls(profile);
     let error = format!("{} net\n{}", sampled::ERROR, unit.name());
     let mut table = Columns::new([
@@ -152,7 +152,7 @@ pub fn text(profile: &Profile, options: &Options, style: Style) -> Result<String
 /// Who calls into whom: calls within a group are left out, they are in no one's way.
 fn matrix(profile: &Profile, found: &Found, options: &Options, style: Style) -> String {
     let pairs: Vec<&Pair> = found.matrix.iter().filter(|pair| pair.from != pair.to).collect();
-    let unit = TimeUnit::for_largest(pairs.iter().map(|pair| pair.elapsed_ns).max().unwrap_or(0));
+    let unit = Measure::of(profile).unit(pairs.iter().map(|pair| pair.elapsed_ns).max().unwrap_or(0));
     let has_calls = sampled::has_calls(profile);
     let error = format!("{}\n{}", sampled::ERROR, unit.name());
     let calls = |pair: &Pair| match has_calls {

@@ -288,11 +288,14 @@ fn options_choose() {
     let never = GraphOptions { never_called: Some("lib/".into()), ..GraphOptions::default() };
     assert_eq!(json(never)["never_called"], serde_json::json!([]));
     for options in [
-        GraphOptions { function: vec!["nothing".into()], ..GraphOptions::default() },
+        GraphOptions { function: vec!["nothing*".into()], ..GraphOptions::default() },
+        GraphOptions { function: vec!["net/".into()], ..GraphOptions::default() },
         GraphOptions { never_called: Some("net/".into()), ..GraphOptions::default() },
     ] {
         assert!(table(options).unwrap_err().to_string().starts_with("no function matches"));
     }
+    let near = GraphOptions { function: vec!["CALLER_1".into()], ..GraphOptions::default() };
+    assert!(table(near).unwrap_err().to_string().contains("did you mean CALLER1"));
     let exact =
         GraphOptions { propagate: Some(kerntune_report::Propagation::Exact), ..GraphOptions::default() };
     assert!(table(exact).unwrap_err().to_string().contains("counted but not timed"));

@@ -20,7 +20,8 @@ fn functions_by_net_time() {
 
 #[test]
 fn the_top_functions_of_a_region_on_a_narrow_terminal() {
-    let options = Options { top: Some(5), sort: Sort::Calls, region: Some("tcp_rr".into()) };
+    let options =
+        Options { top: Some(5), sort: Sort::Calls, region: Some("tcp_rr".into()), ..Options::default() };
     let style = Style { color: false, width: Some(94) };
     let text = options.text(&sample::before(), style).unwrap();
     golden("functions_tcp_rr_top5_calls.txt", &text);

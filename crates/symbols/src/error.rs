@@ -28,6 +28,22 @@ pub enum Error {
         /// The operating system's reason.
         source: std::io::Error,
     },
+    /// An image that is not there.
+    #[error("cannot read {path}: {source}")]
+    Image {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: std::io::Error,
+    },
+    /// An image whose debug information cannot be read.
+    #[error("{origin}: its debug information cannot be read: {why}")]
+    DebugInfo {
+        /// The file.
+        origin: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// An image of a kernel that cannot be read.
     #[error(transparent)]
     Kernel(#[from] kerntune_kernel::Error),

@@ -1,7 +1,8 @@
 //! Names for the code of the running kernel, whichever it is: its image, modules, BPF programs.
 //!
 //! Start from [`Running::find`], which gives a [`Table`] to look addresses up in, and says where names and source files
-//! come from and what it could not find ([`Running::notes`]). [`Kallsyms`] reads the kernel's own list.
+//! come from and what it could not find ([`Running::notes`]). [`Kallsyms`] reads the kernel's own list, [`inlined()`] what an
+//! image's debug information says of functions that are no longer there by themselves.
 //!
 //! Libraries for this (`blazesym`, `wholesym`) answer for one address at a time and need a newer Rust than this
 //! workspace; a profile needs the list of all functions, with modules and what is loaded later, and to know when the
@@ -18,6 +19,7 @@
 
 mod error;
 mod image;
+mod inlined;
 mod kallsyms;
 mod order;
 mod program;
@@ -27,6 +29,7 @@ mod table;
 
 pub use error::{Error, Result};
 pub use image::places;
+pub use inlined::{inlined, inlined_in};
 pub use kallsyms::{Kallsyms, KernelSymbol};
 pub use order::{infer, Inferred};
 pub use program::{Program, ProgramFunction};

@@ -9,6 +9,7 @@ use crate::subject::Subject;
 use clap::Args;
 use kerntune_profile::{find, Profile};
 use kerntune_report::diff;
+use kerntune_symbols::inlined;
 
 pub const ENTRY: Entry = entry::<_, Options>("diff", 12);
 
@@ -29,6 +30,9 @@ pub struct Options {
     /// Only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
+    /// Leave each function where its kernel has it: one that is inlined in the other kernel is then a row that is gone
+    #[arg(long)]
+    as_compiled: bool,
     #[command(flatten)]
     format: Json,
 }
@@ -36,16 +40,33 @@ pub struct Options {
 impl Run<Subject> for Options {
     fn run(&self, of: &Subject, output: &Output) -> Result<Exit, Failure> {
         let other = Profile::load(&find(&of.work, &self.other)?.path)?;
+        // A kernel inlines nothing that it does not inline.
+        let apart = !self.as_compiled && of.profile.manifest.kernel != other.manifest.kernel;
         let wanted = diff::Options {
             paths: self.paths,
             per_operation: self.per_operation,
             top: most(self.top, self.format),
             region: self.region.clone(),
+            as_compiled: self.as_compiled,
+            inlined: match apart {
+                true => [line_tables(of, &of.profile)?, line_tables(of, &other)?],
+                false => [None, None],
+            },
         };
         output.print(&match self.format.json {
             true => diff::json(&of.profile, &other, &wanted)?,
             false => diff::text(&of.profile, &other, &wanted, output.style())?,
         });
         Ok(Exit::Ok)
+    }
+}
+
+/// What the line tables of a profile's kernel say is inlined where, if the kernel is here and has any.
+fn line_tables(of: &Subject, profile: &Profile) -> Result<Option<diff::Inlined>, Failure> {
+    let id = &profile.manifest.kernel.id;
+    let kernel = of.work.find("kernels", id).filter(|_| !id.is_empty());
+    match kernel.map(|kernel| kernel.join("vmlinux")).filter(|image| image.exists()) {
+        Some(image) => Ok(inlined(&image)?),
+        None => Ok(None),
     }
 }

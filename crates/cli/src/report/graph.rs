@@ -40,6 +40,8 @@ fn how() -> impl TypedValueParser<Value = bool> {
 
 impl Run<Subject> for Options {
     fn run(&self, of: &Subject, output: &Output) -> Result<Exit, Failure> {
+        let narrowed = of.narrowed(Some(&self.graph.graph.who))?;
+        let of = narrowed.as_ref();
         let code = match self.code {
             Some(binds) => Some(Code { binds, ..self.read(of)? }),
             None => None,

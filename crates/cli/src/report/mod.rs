@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::registry::{Chosen, Folder, Registry, Run};
 use crate::subject::Subject;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
-use kerntune_report::functions::{self, Sort};
+use kerntune_report::functions;
 use kerntune_report::{of_profile, reports, summary, Report, Subcommand};
 
 /// A report's subcommand.
@@ -34,8 +34,7 @@ pub struct Options {
 
 impl Options {
     pub fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
-        let of_table =
-            self.table.top.is_some() || self.table.region.is_some() || self.table.sort != Sort::default();
+        let of_table = self.table != functions::Options::default();
         if self.kind.is_some() && (of_table || self.format.json) {
             return Err(Failure::usage(
                 "options of a report come after its name: kerntune report PROFILE KIND --region NAME",
@@ -43,17 +42,23 @@ impl Options {
         }
         if self.kind.is_none() && self.format.json && of_table {
             return Err(Failure::usage(
-                "--json shows the summary, for which --top, --sort and --region mean nothing: kerntune report PROFILE functions --json",
+                "--json shows the summary, for which its table's options (--top, --sort, --function, --region, --thread …) mean nothing: kerntune report PROFILE functions --json",
             ));
         }
         let of = Subject::open(global, &self.profile)?;
         if let Some(kind) = &self.kind {
             return kind.run(&of, output);
         }
+        let narrowed = of.narrowed(Some(&self.table.who))?;
+        let of = narrowed.as_ref();
         if self.format.json {
             output.print(&summary::Options.json(&of.profile)?);
         } else {
-            output.print(&summary::Options.text(&of.profile, output.style())?);
+            if self.table.who.is_everybody() {
+                output.print(&summary::Options.text(&of.profile, output.style())?);
+            } else {
+                output.print(&format!("{}\n", of_profile(&of.profile)));
+            }
             output.print("\n");
             output.print(&self.table.text(&of.profile, output.style())?);
         }
@@ -95,6 +100,8 @@ struct Printed(Box<dyn Report>, Json);
 impl Run<Subject> for Printed {
     fn run(&self, of: &Subject, output: &Output) -> Result<Exit, Failure> {
         let Self(report, format) = self;
+        let narrowed = of.narrowed(report.who())?;
+        let of = narrowed.as_ref();
         let text = || report.text(&of.profile, output.style());
         match report.names_its_profile() && !format.json {
             true => output.print(&text()?),

@@ -1,7 +1,7 @@
 //! What is asked for, as it is named on the command line, in numbers.
 
-use crate::call_graph::is_of_set;
 use crate::names::{self, NameError};
+use crate::pattern::is_of_set;
 use crate::view::scope;
 use crate::{Error, Result};
 use kerntune_analyze::anatomy::Request;

@@ -6,7 +6,7 @@ use super::path::{Cycles, Figure};
 use crate::columns::{Side, Table};
 use crate::html::Section;
 use crate::style::printable;
-use crate::unit::{readable, TimeUnit};
+use crate::unit::{readable, Measure, TimeUnit};
 use crate::{io, memory, packets};
 use kerntune_compare::number::{figure, fixed, grouped};
 use std::collections::BTreeMap;
@@ -95,6 +95,11 @@ impl Rated {
             vec![per(per_second)]
         }
     }
+}
+
+/// What times of code are.
+fn measure(of: &Character) -> Measure {
+    Measure::exact(of.basis == Basis::Exact)
 }
 
 fn rated(of: &Character) -> Rated {
@@ -213,7 +218,7 @@ fn subsystems(of: &Character) -> Option<Section> {
         return None;
     }
     let sampled = of.basis == Basis::Sampled;
-    let unit = TimeUnit::for_largest(of.subsystems.first().map_or(0, |row| row.net_ns));
+    let unit = measure(of).unit(of.subsystems.first().map_or(0, |row| row.net_ns));
     let mut heads = vec![(format!("net\n{}", unit.name()), Side::Right)];
     heads.extend(sampled.then(|| (format!("±\n{}", unit.name()), Side::Right)));
     let right = ["% of\nkernel", "% of\nbusy"].map(|head| (head.to_owned(), Side::Right));
@@ -237,14 +242,15 @@ fn subsystems(of: &Character) -> Option<Section> {
 fn event_table<'a>(of: &Character, events: impl Iterator<Item = &'a Event>, what: &str) -> Table {
     let events: Vec<&Event> = events.collect();
     let rated = rated(of);
-    let unit = TimeUnit::for_largest(events.iter().map(|event| event.elapsed_ns).max().unwrap_or(0));
+    let unit = measure(of).row_unit(events.iter().map(|event| event.elapsed_ns).max().unwrap_or(0));
     let sampled = of.basis == Basis::Sampled;
     let elapsed = format!("elapsed\n{}", unit.name());
     let error = format!("±\n{}", unit.name());
     let mut heads = vec![("count", Side::Right)];
     heads.extend(rated.heads());
     heads.push((elapsed.as_str(), Side::Right));
-    heads.push((if sampled { error.as_str() } else { "avg\nns" }, Side::Right));
+    let each = format!("avg\n{}", measure(of).one().name());
+    heads.push((if sampled { error.as_str() } else { each.as_str() }, Side::Right));
     heads.extend([("% of\nbusy", Side::Right), (what, Side::Left)]);
     let mut table = Table::new(heads);
     for event in events {

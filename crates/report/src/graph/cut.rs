@@ -1,6 +1,6 @@
 //! Which arcs are left out of cycles, as they are named on the command line.
 
-use crate::call_graph::matches;
+use crate::pattern::matches;
 use crate::view::scope;
 use crate::{Error, Result};
 use kerntune_analyze::graph::AutoCut;

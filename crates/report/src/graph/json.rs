@@ -211,7 +211,7 @@ pub(super) fn json(of: &Options, profile: &Profile, code: Option<&Code>) -> Resu
         }),
     };
     crate::to_json(&Json {
-        head: Head::new(SCHEMA, profile, &options.region),
+        head: Head::new(SCHEMA, profile, &options.region).of(&options.who),
         propagation: listing.graph.propagation.word(),
         total_ns: listing.graph.total_ns,
         sampled: sampled::json(profile),

@@ -11,9 +11,10 @@ mod text;
 pub use cut::Cut;
 
 use crate::call_graph::{Entry, GraphOptions, Listing, Propagation};
+use crate::head::of_threads;
 use crate::style::Role;
-use crate::unit::seconds;
-use crate::{Report, Result, Style};
+use crate::unit::Measure;
+use crate::{Report, Result, Style, Who};
 use clap::Args;
 use kerntune_analyze::graph::{Changes, CodeArc, Share};
 use kerntune_compare::number::grouped;
@@ -136,8 +137,9 @@ impl Options {
             Propagation::Exact => "as measured",
             Propagation::Counts => "in proportion to calls",
         };
-        let total = seconds(listing.graph.total_ns);
-        let mut out = format!("Time in functions    = {total}  (handed to callers {how})\n");
+        let total = Measure::of(profile).whole(listing.graph.total_ns);
+        let mut out = of_threads(&options.who);
+        out += &format!("Time in functions    = {total}  (handed to callers {how})\n");
         out += &text::code_line(&listing, code);
         out.push('\n');
         let unit =
@@ -164,6 +166,10 @@ impl Options {
 }
 
 impl Report for Options {
+    fn who(&self) -> Option<&Who> {
+        Some(&self.graph.who)
+    }
+
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         self.text_with(profile, None, style)
     }

@@ -9,6 +9,7 @@ use kerntune_compare::number::{change, fixed, grouped};
 use kerntune_profile::{FunctionTotals, Profile};
 use maud::{html, Markup};
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 pub(super) fn section(before: Option<&Profile>, after: Option<&Profile>) -> Result<Option<Markup>> {
@@ -59,8 +60,9 @@ fn both(before: &Profile, after: &Profile) -> Result<Markup> {
         p {
             "The " (shown.len()) " functions with the most net time in either kernel, of " (grouped(joined.len() as u64))
             ". What the compiler split off or cloned (" code { ".isra" } ", " code { ".constprop" } ", " code { ".part" }
-            ", " code { ".cold" } ") counts with its function, and so do functions of the same name; a dash means that \
-            it did not run as a function of its own, for example because it was inlined into its callers."
+            ", " code { ".cold" } ") counts with its function, and so do functions of the same name. A function that is inlined \
+            in one kernel only counts as its caller in both, which is named \"with\" it, so that inlining alone changes no row; \
+            a dash means that it did not run."
         }
         (table("Functions before and after", &head, &body))
         p.legend {
@@ -92,7 +94,10 @@ fn joined_line(row: &Joined, unit: TimeUnit, busy: [u64; 2], widest: u64) -> Mar
     let shares = nets.into_iter().zip(busy).map(|(net, busy)| net.map(|net| share(net, busy)));
     html! {
         tr {
-            th.first scope="row" { code { (row.name) } }
+            th.first scope="row" {
+                code { (row.name) }
+                @if !row.with.is_empty() { " with " (named(&row.with)) }
+            }
             @for (at, net) in nets.into_iter().enumerate() { (cell(at == 0, net, |net| unit.format(net))) }
             td class={ "delta " (kind) } data-v=(i128::from(second) - i128::from(first)) {
                 i class=(kind) style=(format!("width:{width:.0}%")) {}
@@ -103,6 +108,18 @@ fn joined_line(row: &Joined, unit: TimeUnit, busy: [u64; 2], widest: u64) -> Mar
                 (cell(at == 0, side.as_ref().map(|totals| totals.calls), grouped))
             }
             @for (at, share) in shares.enumerate() { (cell(at == 0, share, |share| fixed(share, 2))) }
+        }
+    }
+}
+
+/// A few of the names, and how many more there are.
+fn named(names: &BTreeSet<String>) -> Markup {
+    const FEW: usize = 3;
+    let few: Vec<&str> = names.iter().take(FEW).map(String::as_str).collect();
+    html! {
+        span title=(names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")) {
+            (few.join(", "))
+            @if names.len() > FEW { " and " (names.len() - FEW) " more" }
         }
     }
 }

@@ -444,7 +444,7 @@ const SEVERAL: usize = 12;
 impl Report for Options {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let found = find(profile, self)?;
-        let mut out = header(&found.totals, self.region.as_deref());
+        let mut out = header(profile, &found.totals, self.region.as_deref());
         if !found.has_data {
             return Ok(out + NO_DATA);
         }

@@ -4,10 +4,10 @@
 use super::{entry, Entry, Report};
 use crate::call_graph::{GraphOptions, Listing, Propagation};
 use crate::columns::{Cell, Columns, Side};
-use crate::head::Head;
+use crate::head::{of_threads, Head};
 use crate::style::Role;
-use crate::unit::{seconds, TimeUnit};
-use crate::{sampled, Result, Style};
+use crate::unit::{Measure, TimeUnit};
+use crate::{sampled, Result, Style, Who};
 use clap::Args;
 use kerntune_analyze::graph::Function;
 use kerntune_compare::number::{fixed, grouped};
@@ -173,13 +173,21 @@ fn sampled_table(profile: &Profile, listing: &Listing, rows: &[Row], unit: TimeU
 }
 
 impl Report for Options {
+    fn who(&self) -> Option<&Who> {
+        Some(&self.graph.who)
+    }
+
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let options = &self.graph;
         let listing = Listing::new(profile, options)?;
         let (rows, ran) = rows(&listing, options, options.most_in_text());
         let total = listing.graph.total_ns;
-        let mut out =
-            format!("Time in functions    = {}  ({} functions)\n\n", seconds(total), grouped(ran as u64));
+        let mut out = of_threads(&options.who);
+        out += &format!(
+            "Time in functions    = {}  ({} functions)\n\n",
+            Measure::of(profile).whole(total),
+            grouped(ran as u64)
+        );
         let unit = listing.unit(options, rows.iter().map(|row| row.cumulative_ns).max().unwrap_or(0));
         if sampled::is(profile) {
             out += &sampled_table(profile, &listing, &rows, unit).render(style);
@@ -189,7 +197,7 @@ impl Report for Options {
             return Ok(out);
         }
         let each: Vec<[Option<u64>; 2]> = rows.iter().map(|row| each_call(&listing, row.of)).collect();
-        let call = TimeUnit::for_largest(each.iter().flatten().flatten().copied().max().unwrap_or(0));
+        let call = Measure::of(profile).row_unit(each.iter().flatten().flatten().copied().max().unwrap_or(0));
         let head = |head: &str, unit: TimeUnit| format!("{head}\n{}", unit.name());
         let measured = listing.graph.propagation == Propagation::Exact;
         let open = measured && rows.iter().any(|row| has_open_calls(row.of));
@@ -256,7 +264,7 @@ impl Report for Options {
             }
         };
         crate::to_json(&Json {
-            head: Head::new(SCHEMA, profile, &options.region),
+            head: Head::new(SCHEMA, profile, &options.region).of(&options.who),
             propagation: listing.graph.propagation.word(),
             total_ns: listing.graph.total_ns,
             sampled: sampled::json(profile),

@@ -2,11 +2,11 @@
 
 use super::{entry, Entry, Report};
 use crate::columns::{Cell, Columns, Side};
-use crate::head::Head;
+use crate::head::{of_threads, Head};
 use crate::style::{printable, Role};
-use crate::unit::{seconds, TimeUnit};
+use crate::unit::{run_time, whole, Measure, TimeUnit};
 use crate::view::{share, FunctionRow, Times, View};
-use crate::{health, sampled, Result, Style};
+use crate::{health, names, sampled, Result, Style, Who};
 use clap::{Args, ValueEnum};
 use kerntune_compare::number::{fixed, grouped};
 use kerntune_profile::{FunctionTotals, Nanoseconds, Profile};
@@ -66,14 +66,24 @@ pub struct Options {
     /// Order: net, elapsed, calls, max, avg, name
     #[arg(long, value_enum, default_value_t, hide_possible_values = true, value_name = "KEY")]
     pub sort: Sort,
+    /// Only this function, those of a pattern with * and ?, or those of a directory or file of the source (net/ipv4); may
+    /// be repeated
+    #[arg(long, value_name = "NAME|GLOB|DIR")]
+    pub function: Vec<String>,
     /// Only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
+    /// Only what these threads did.
+    #[command(flatten)]
+    pub who: Who,
 }
 
 /// The first rows in order, the number that there are, and the times.
 fn selected(profile: &Profile, options: &Options, most: usize) -> Result<(Vec<FunctionRow>, usize, Times)> {
     let View { mut functions, times } = View::new(profile, options.region.as_deref())?;
+    let sets = &options.function;
+    let wanted = names::chosen(&profile.tables, sets)?;
+    functions.retain(|row| sets.is_empty() || wanted.contains(&row.totals.function));
     functions.sort_by(|a, b| options.sort.compare(a, b));
     let all = functions.len();
     functions.truncate(most);
@@ -81,12 +91,17 @@ fn selected(profile: &Profile, options: &Options, most: usize) -> Result<(Vec<Fu
 }
 
 impl Report for Options {
+    fn who(&self) -> Option<&Who> {
+        Some(&self.who)
+    }
+
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let (functions, all, times) = selected(profile, self, self.top.unwrap_or(crate::TOP))?;
         let mut out = header(profile, &times, self);
         out.push('\n');
+        let measure = Measure::of(profile);
         let largest = |of: fn(&FunctionTotals) -> Nanoseconds| {
-            TimeUnit::for_largest(functions.iter().map(|row| of(&row.totals).get()).max().unwrap_or(0))
+            measure.row_unit(functions.iter().map(|row| of(&row.totals).get()).max().unwrap_or(0))
         };
         let elapsed = largest(|totals| totals.elapsed_ns);
         let net = largest(|totals| totals.net_ns);
@@ -149,7 +164,7 @@ impl Report for Options {
     fn json(&self, profile: &Profile) -> Result<String> {
         let (functions, _, times) = selected(profile, self, self.top.unwrap_or(usize::MAX))?;
         let json = Json {
-            head: Head::new(SCHEMA, profile, &self.region),
+            head: Head::new(SCHEMA, profile, &self.region).of(&self.who),
             elapsed_ns: times.elapsed,
             busy_ns: times.busy,
             idle_ns: times.idle,
@@ -241,10 +256,9 @@ fn header(profile: &Profile, times: &Times, options: &Options) -> String {
         Some(region) => format!("Region {}\n", printable(region)),
         None => String::new(),
     };
+    out += &of_threads(&options.who);
     let percent = |ns| format!("({:>6}%)", fixed(share(ns, times.elapsed), 2));
-    let line = |head: &str, ns: u64, tail: String| {
-        format!("{head:<20} = {}  {tail}", seconds(ns)).trim_end().to_string() + "\n"
-    };
+    let line = |head: &str, ns: u64| format!("{head:<20} = {}  {}\n", run_time(profile, ns), percent(ns));
     // Events are not counted by region.
     let events = match &options.region {
         Some(_) => String::new(),
@@ -255,12 +269,14 @@ fn header(profile: &Profile, times: &Times, options: &Options) -> String {
             None => format!("({} events)", grouped(manifest.events)),
         },
     };
-    out += &line("Elapsed time", times.elapsed, events);
-    out += &line("Accumulated run time", times.busy, percent(times.busy));
-    out += &line("Idle time", times.idle, percent(times.idle));
-    out += &line("User time", times.user, percent(times.user));
+    out += &whole(profile, times.elapsed, times.busy, times.idle, &events);
+    let user = match Measure::of(profile) {
+        Measure::Instructions => "User instructions",
+        Measure::Time => "User time",
+    };
+    out += &line(user, times.user);
     if times.unattributed > 0 {
-        out += &line("No function known", times.unattributed, percent(times.unattributed));
+        out += &line("No function known", times.unattributed);
     }
     out += &format!("{:<20} = {}\n", "Lost events", grouped(manifest.lost_events));
     out

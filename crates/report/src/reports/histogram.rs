@@ -2,12 +2,12 @@
 
 use super::{entry, Entry, Report};
 use crate::columns::{Columns, Side};
-use crate::head::Head;
+use crate::head::{of_threads, Head};
 use crate::style::{printable, Role};
 use crate::tally::{range, Percentile, Row, Tally};
-use crate::unit::seconds_at;
+use crate::unit::{seconds_at, Measure};
 use crate::view::scope;
-use crate::{health, names, Error, Result, Style};
+use crate::{health, names, Error, Result, Style, Who};
 use clap::Args;
 use kerntune_compare::number::grouped;
 use kerntune_profile::{FunctionIndex, FunctionTotals, How, Profile, Scope};
@@ -39,6 +39,9 @@ pub struct Options {
     /// Only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
+    /// Only what these threads did.
+    #[command(flatten)]
+    pub who: Who,
 }
 
 /// The calls of one caller, or of all, that ended.
@@ -148,13 +151,13 @@ fn ended(calls: &Calls) -> String {
     }
 }
 
-fn callers(found: &Found, most: usize) -> Columns {
+fn callers(found: &Found, most: usize, unit: &str) -> Columns {
     let mut table = Columns::new([
         ("calls", Side::Right),
-        ("mean\nns", Side::Right),
-        ("p50 within\nns", Side::Right),
-        ("p99 within\nns", Side::Right),
-        ("longest within\nns", Side::Right),
+        (format!("mean\n{unit}").as_str(), Side::Right),
+        (format!("p50 within\n{unit}").as_str(), Side::Right),
+        (format!("p99 within\n{unit}").as_str(), Side::Right),
+        (format!("longest within\n{unit}").as_str(), Side::Right),
         ("caller", Side::Left),
     ]);
     for caller in found.callers.iter().take(most) {
@@ -199,12 +202,17 @@ struct JsonCalls<'a> {
 }
 
 impl Report for Options {
+    fn who(&self) -> Option<&Who> {
+        Some(&self.who)
+    }
+
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let found = find(profile, self)?;
         let place = found.file.map_or(String::new(), |file| format!(" ({})", printable(file)));
         let region =
             self.region.as_ref().map_or(String::new(), |name| format!(" in region {}", printable(name)));
-        let mut out = format!(
+        let mut out = of_threads(&self.who);
+        out += &format!(
             "{}{place}: elapsed time of {}{region}\n\n",
             style.paint(Role::Head, &printable(found.name)),
             ended(&found.all),
@@ -214,25 +222,26 @@ impl Report for Options {
             out.push_str(&style.paint(Role::Head, &format!("{word:<6}")));
             out.push_str(&format!("  {text}\n"));
         };
-        line("mean", format!("{} ns", grouped(mean(&found.all))));
+        let unit = Measure::of(profile).one().name();
+        line("mean", format!("{} {unit}", grouped(mean(&found.all))));
         for p in percentiles(&found.all, Some(slowest)) {
             let word = format!("p{}", p.percent);
             match p.from_ns == p.to_ns {
-                true => line(&word, format!("{} ns", grouped(p.from_ns))),
-                false => line(&word, format!("within {} ns", range(p.from_ns, p.to_ns))),
+                true => line(&word, format!("{} {unit}", grouped(p.from_ns))),
+                false => line(&word, format!("within {} {unit}", range(p.from_ns, p.to_ns))),
             }
         }
-        line("max", format!("{} ns, began at {}", grouped(slowest), seconds_at(at)));
+        line("max", format!("{} {unit}, began at {}", grouped(slowest), seconds_at(at)));
         out.push('\n');
-        out += &found.all.tally.table("ns", "calls").render(style);
+        out += &found.all.tally.table(unit, "calls").render(style);
         if self.by_caller {
             out.push('\n');
             let shown = self.top.unwrap_or(CALLERS);
-            out += &callers(&found, shown).render(style);
+            out += &callers(&found, shown, unit).render(style);
             for caller in found.callers.iter().take(shown) {
                 let head = format!("from {}, {}", printable(&caller.caller), ended(caller));
                 out.push_str(&format!("\n{}\n", style.paint(Role::Head, &head)));
-                out += &caller.tally.table("ns", "calls").render(style);
+                out += &caller.tally.table(unit, "calls").render(style);
             }
             if shown < found.callers.len() {
                 let rest =
@@ -259,7 +268,7 @@ impl Report for Options {
         let slowest = Some(found.totals.slowest_ns.get());
         let callers = found.callers.iter().take(self.top.unwrap_or(usize::MAX));
         crate::to_json(&Json {
-            head: Head::new(SCHEMA, profile, &self.region),
+            head: Head::new(SCHEMA, profile, &self.region).of(&self.who),
             function: found.name,
             file: found.file,
             slowest_ns: found.totals.slowest_ns.get(),

@@ -106,7 +106,7 @@ struct JsonRow {
 impl Report for Options {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let found = find(profile, self)?;
-        let mut out = header(&found.totals, self.region.as_deref());
+        let mut out = header(profile, &found.totals, self.region.as_deref());
         let (idle, count) = (found.totals.idle_ns.get(), found.stretches.count());
         out += &format!("{:<20} = {:>13}", "Stretches", grouped(count));
         out += &match count {

@@ -4,7 +4,7 @@ use super::{entry, Entry, Report};
 use crate::columns::{Columns, Side};
 use crate::head::Head;
 use crate::style::{printable, Role};
-use crate::unit::{header, per_second, readable, seconds_at, TimeUnit};
+use crate::unit::{header, per_second, readable, run_time, seconds_at, Measure};
 use crate::view::{scope, share};
 use crate::{counted, health, sampled, Result, Style};
 use clap::Args;
@@ -93,15 +93,16 @@ fn find(profile: &Profile, options: &Options) -> Result<Found> {
     Ok(Found { totals, interrupt_ns, interrupts: by(How::Interrupt), exceptions: by(How::Exception) })
 }
 
-fn table(name: &str, rows: &[Row], busy: u64) -> Columns {
-    let unit = TimeUnit::for_largest(rows.iter().map(|row| row.elapsed_ns).max().unwrap_or(0));
+fn table(profile: &Profile, name: &str, rows: &[Row], busy: u64) -> Columns {
+    let one = Measure::of(profile).one().name();
+    let unit = Measure::of(profile).row_unit(rows.iter().map(|row| row.elapsed_ns).max().unwrap_or(0));
     let mut table = Columns::new([
         (name, Side::Right),
         ("per\nsecond", Side::Right),
         (format!("elapsed\n{}", unit.name()).as_str(), Side::Right),
         ("% busy", Side::Right),
-        ("avg\nns", Side::Right),
-        ("longest\nns", Side::Right),
+        (format!("avg\n{one}").as_str(), Side::Right),
+        (format!("longest\n{one}").as_str(), Side::Right),
         ("began\nat", Side::Right),
         ("entry", Side::Left),
     ]);
@@ -122,7 +123,7 @@ fn table(name: &str, rows: &[Row], busy: u64) -> Columns {
 
 /// What sampling knows of them: time, and not how many there were.
 fn sampled_table(profile: &Profile, name: &str, rows: &[Row], busy: u64) -> Columns {
-    let unit = TimeUnit::for_largest(rows.iter().map(|row| row.elapsed_ns).max().unwrap_or(0));
+    let unit = Measure::of(profile).unit(rows.iter().map(|row| row.elapsed_ns).max().unwrap_or(0));
     let mut table = Columns::new([
         (format!("elapsed\n{}", unit.name()).as_str(), Side::Right),
         (format!("{}\n{}", sampled::ERROR, unit.name()).as_str(), Side::Right),
@@ -161,7 +162,7 @@ struct Json<'a> {
 impl Report for Options {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let found = find(profile, self)?;
-        let mut out = header(&found.totals, self.region.as_deref());
+        let mut out = header(profile, &found.totals, self.region.as_deref());
         let busy = found.totals.busy_ns.get();
         let count = found.interrupts.iter().fold(0, |sum: u64, row| sum.saturating_add(row.count));
         let measured = !sampled::is(profile);
@@ -171,15 +172,15 @@ impl Report for Options {
         };
         out += &format!(
             "{:<20} = {}  ({:>6}% of busy, {interrupts})\n",
-            "Time in interrupts",
-            crate::unit::seconds(found.interrupt_ns),
+            if Measure::of(profile) == Measure::Time { "Time in interrupts" } else { "In interrupts" },
+            run_time(profile, found.interrupt_ns),
             fixed(share(found.interrupt_ns, busy), 2),
         );
         for (name, rows) in [("interrupts", &found.interrupts), ("exceptions", &found.exceptions)] {
             out.push('\n');
             match rows.is_empty() {
                 true => out += &style.paint(Role::Faint, &format!("no {name}\n")),
-                false if measured => out += &table(name, rows, busy).render(style),
+                false if measured => out += &table(profile, name, rows, busy).render(style),
                 false => out += &sampled_table(profile, name, rows, busy).render(style),
             }
         }

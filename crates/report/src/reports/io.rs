@@ -160,7 +160,7 @@ struct Json<'a> {
 impl Report for Options {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let found = find(profile, self)?;
-        let mut out = header(&found.totals, self.region.as_deref());
+        let mut out = header(profile, &found.totals, self.region.as_deref());
         if !found.is_seen {
             return Ok(format!("{out}\nRequests to block devices: {NOT_SEEN}.\n"));
         }

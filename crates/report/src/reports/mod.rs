@@ -8,7 +8,7 @@
 //!
 //! What needs more than the tables (a trace, another profile, a file) has its arguments in `crates/cli/src/report/`.
 
-use crate::{Result, Style};
+use crate::{Result, Style, Who};
 use clap::Args;
 use kerntune_profile::Profile;
 use std::fmt::Debug;
@@ -26,6 +26,11 @@ pub trait Report: Debug {
     /// # Errors
     /// As [`Report::text`].
     fn json(&self, profile: &Profile) -> Result<String>;
+
+    /// The threads that it is to be of; `None` for a report that knows no threads. The profile that it is given is of these alone.
+    fn who(&self) -> Option<&Who> {
+        None
+    }
 
     /// Whether the text says itself which profile it is of; where it does not, [`crate::of_profile`] comes before it.
     fn names_its_profile(&self) -> bool {

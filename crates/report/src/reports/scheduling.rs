@@ -205,7 +205,7 @@ impl Report for Options {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let found = find(profile, self)?;
         let top = self.top.unwrap_or(crate::TOP);
-        let mut out = header(&found.totals, self.region.as_deref());
+        let mut out = header(profile, &found.totals, self.region.as_deref());
         if !found.has_cpus {
             return Ok(out + ONE_CPU);
         }

@@ -4,7 +4,7 @@ use super::{entry, Entry, Report};
 use crate::columns::{Cell, Columns, Side};
 use crate::comparison::model_files;
 use crate::style::{printable, Role};
-use crate::unit::{readable, TimeUnit};
+use crate::unit::{readable, Measure, TimeUnit};
 use crate::view::{self, share, RegionRow, Times, View};
 use crate::{counted, health, sampled, Result, Style};
 use clap::Args;
@@ -194,12 +194,16 @@ impl Report for Options {
                     grouped(s.cpus),
                     readable(s.wall_ns.get())
                 ),
+                None if manifest.exact => {
+                    format!("{} of virtual time (an instruction is 1 ns)", readable(times.elapsed))
+                }
                 None => readable(times.elapsed),
             },
         );
-        line("busy", format!("{} ({} %)", readable(times.busy), percent(times.busy)));
+        let measure = Measure::of(profile);
+        line("busy", format!("{} ({} %)", measure.readable(times.busy), percent(times.busy)));
         line("idle", format!("{} ({} %)", readable(times.idle), percent(times.idle)));
-        line("user", format!("{} ({} %)", readable(times.user), percent(times.user)));
+        line("user", format!("{} ({} %)", measure.readable(times.user), percent(times.user)));
         let events = if manifest.sampled.is_some() { "samples" } else { "events" };
         line(events, format!("{}, {} lost", grouped(manifest.events), grouped(manifest.lost_events)));
         if let Some(sampled) = &manifest.sampled {

@@ -160,7 +160,7 @@ impl Report for Options {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let found = find(profile, self)?;
         let top = self.top.unwrap_or(crate::TOP);
-        let mut out = header(&found.totals, self.region.as_deref());
+        let mut out = header(profile, &found.totals, self.region.as_deref());
         let rate = |count| figure(per_second(count, wall(profile, &found.totals)));
         let mut line = |head: &str, count: u64| {
             let text = format!("{head:<20} = {:>13}  ({} per second", grouped(count), rate(count));

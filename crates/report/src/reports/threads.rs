@@ -4,7 +4,7 @@ use super::{entry, Entry, Report};
 use crate::columns::{Columns, Side};
 use crate::head::Head;
 use crate::style::{printable, Role};
-use crate::unit::{header, TimeUnit};
+use crate::unit::{header, Measure};
 use crate::view::{scope, share};
 use crate::{health, sampled, Result, Style};
 use clap::Args;
@@ -103,9 +103,9 @@ struct Json<'a> {
 impl Report for Options {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
         let (totals, rows) = find(profile, self)?;
-        let mut out = header(&totals, self.region.as_deref());
+        let mut out = header(profile, &totals, self.region.as_deref());
         out.push('\n');
-        let unit = TimeUnit::for_largest(rows.iter().map(|row| row.net_ns).max().unwrap_or(0));
+        let unit = Measure::of(profile).unit(rows.iter().map(|row| row.net_ns).max().unwrap_or(0));
         let head = |head: &str| format!("{head}\n{}", unit.name());
         // Switches are counted by another source than samples, and not by thread.
         let measured = !sampled::is(profile);

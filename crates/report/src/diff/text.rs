@@ -1,157 +1,15 @@
-//! Two profiles side by side, per function or per call path: what explains the difference. The rows
-//! sum exactly to the total change, what is not shown included.
+//! A difference as text.
 
+use super::{find, Found, Options, Row};
 use crate::columns::{Cell, Columns, Side};
 use crate::style::{printable, Role};
-use crate::view::scope;
-use crate::{health, sampled, Error, Result, Style};
+use crate::unit::Measure;
+use crate::{health, sampled, Result, Style};
 use kerntune_compare::number::{change, figure, fixed, grouped};
-use kerntune_profile::{difference_within, Difference, KernelId, PathLabel, Profile, ScopeTotals};
-use serde::Serialize;
+use kerntune_profile::{Difference, KernelId, Profile, ScopeTotals};
 
-/// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-diff/2";
-
-/// What of the difference is wanted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
-    /// By call path instead of function.
-    pub paths: bool,
-    /// Times and calls divided by the operations of each profile.
-    pub per_operation: bool,
-    /// At most so many rows; all if none.
-    pub top: Option<usize>,
-    /// Only the regions of this name, in both; all if none.
-    pub region: Option<String>,
-}
-
-/// A part of the whole: a function, a path, or time that is neither's.
-#[derive(Debug, Clone, Serialize)]
-struct Row {
-    /// Function, or names from the root.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<Vec<String>>,
-    name: String,
-    file: Option<String>,
-    net_ns: [i128; 2],
-    net_change_ns: i128,
-    /// None for time that is no function's.
-    calls: Option<[i128; 2]>,
-    elapsed_ns: Option<[i128; 2]>,
-    /// The symbols that are one row, where they are not the same in both.
-    symbols: [Vec<String>; 2],
-}
-
-impl Row {
-    /// Whether it is several symbols in one of the profiles, or another in the other.
-    fn is_several(&self) -> bool {
-        self.symbols.iter().any(|names| !names.is_empty())
-    }
-
-    fn beside(name: &str, net_ns: [i128; 2]) -> Self {
-        Self {
-            path: None,
-            name: name.into(),
-            file: None,
-            net_ns,
-            net_change_ns: net_ns[1] - net_ns[0],
-            calls: None,
-            elapsed_ns: None,
-            symbols: Default::default(),
-        }
-    }
-}
-
-struct Found {
-    difference: Difference,
-    /// What explains most of the difference first. Net times sum to the elapsed times.
-    rows: Vec<Row>,
-}
-
-fn find(profiles: [&Profile; 2], options: &Options) -> Result<Found> {
-    let region = options.region.as_deref();
-    let scopes = [scope(profiles[0], region)?, scope(profiles[1], region)?];
-    let difference = difference_within(profiles, [&scopes[0], &scopes[1]]);
-    let operations = difference.totals.map(|whole| whole.operations);
-    if options.per_operation && operations.contains(&0) {
-        return Err(Error::NoOperations);
-    }
-    let mut rows = if options.paths { paths(&difference) } else { functions(&difference) };
-    let sums = difference.sums()[usize::from(options.paths)];
-    let total: i128 = rows.iter().map(|row| row.net_change_ns).sum();
-    if !sums || total != difference.change() {
-        return Err(Error::Sum { parts: total, whole: difference.change() });
-    }
-    let weight = |row: &Row| {
-        // Exact: a/n − b/m has the order of am − bn.
-        let [base, other] = row.net_ns;
-        match options.per_operation {
-            true => (other * i128::from(operations[0]) - base * i128::from(operations[1])).unsigned_abs(),
-            false => row.net_change_ns.unsigned_abs(),
-        }
-    };
-    rows.sort_by(|a, b| {
-        let names = |row: &Row| (row.name.clone(), row.file.clone(), row.path.clone());
-        weight(b).cmp(&weight(a)).then_with(|| names(a).cmp(&names(b)))
-    });
-    Ok(Found { difference, rows })
-}
-
-fn functions(difference: &Difference) -> Vec<Row> {
-    let row = |function: &kerntune_profile::FunctionDifference| Row {
-        path: None,
-        name: function.name.clone(),
-        file: function.file.clone(),
-        net_ns: [function.net(0), function.net(1)],
-        net_change_ns: function.net_change(),
-        calls: Some([function.calls(0), function.calls(1)]),
-        elapsed_ns: Some([function.elapsed(0), function.elapsed(1)]),
-        symbols: function.symbols.clone(),
-    };
-    let beside = difference.beside_functions();
-    let beside = beside.iter().filter(|(_, net)| *net != [0, 0]).map(|(name, net)| Row::beside(name, *net));
-    difference.functions.iter().map(row).chain(beside).collect()
-}
-
-fn paths(difference: &Difference) -> Vec<Row> {
-    let name = |label: &PathLabel| match label {
-        PathLabel::Thread(comm) => comm.clone(),
-        PathLabel::Interrupt => "[interrupt]".into(),
-        PathLabel::Idle => "[idle task]".into(),
-        PathLabel::User => "[user]".into(),
-        PathLabel::Unattributed => "[unattributed]".into(),
-        PathLabel::Function(row) => {
-            difference.functions.get(*row).map_or(String::new(), |row| row.name.clone())
-        }
-    };
-    let mut rows = Vec::new();
-    for path in &difference.paths {
-        let mut names = vec![name(&path.label)];
-        let mut above = path.parent;
-        while let Some(parent) = above.and_then(|at| difference.paths.get(at)) {
-            names.push(name(&parent.label));
-            above = parent.parent;
-        }
-        names.reverse();
-        let function = match path.label {
-            PathLabel::Function(row) => difference.functions.get(row),
-            _ => None,
-        };
-        rows.push(Row {
-            path: Some(names),
-            name: name(&path.label),
-            file: function.and_then(|function| function.file.clone()),
-            net_ns: path.figures.map(|figures| figures.net_ns),
-            net_change_ns: path.net_change(),
-            calls: function.map(|_| path.figures.map(|figures| figures.calls)),
-            elapsed_ns: Some(path.figures.map(|figures| figures.elapsed_ns)),
-            symbols: function.map_or(Default::default(), |function| function.symbols.clone()),
-        });
-    }
-    let beside = difference.beside_paths();
-    rows.extend(beside.iter().filter(|(_, net)| *net != [0, 0]).map(|(name, net)| Row::beside(name, *net)));
-    rows
-}
+/// The row of what nothing did.
+const IDLE: &str = "[idle]";
 
 /// A figure of both, whole or per operation.
 #[derive(Clone, Copy)]
@@ -243,12 +101,69 @@ pub fn text(base: &Profile, other: &Profile, options: &Options, style: Style) ->
             "*  copies and pieces that the compiler made in one kernel only are one row with their function\n",
         );
     }
+    out += &moved([base, other], &found, options, style);
     for (side, profile) in ["A", "B"].into_iter().zip([base, other]) {
         for note in health::notes(profile) {
             out += &format!("{}  {side}: {}\n", style.paint(Role::Bad, "note"), printable(&note));
         }
     }
     Ok(out)
+}
+
+/// The functions that count as their callers; nothing if there are none.
+fn moved(profiles: [&Profile; 2], found: &Found, options: &Options, style: Style) -> String {
+    let list = &found.moves.list;
+    if list.is_empty() {
+        return String::new();
+    }
+    let per = Per::new(&found.difference, options);
+    let head = |head: &str| match options.per_operation {
+        true => format!("{head}\n/op"),
+        false => head.to_string(),
+    };
+    let unit = Measure::of_both(profiles).one().name();
+    let net = |side: &str| match options.per_operation {
+        true => format!("net {side}\n{unit}/op"),
+        false => format!("net {side}\n{unit}"),
+    };
+    let mut table = Columns::new([
+        (net("A").as_str(), Side::Right),
+        (net("B").as_str(), Side::Right),
+        (head("calls A").as_str(), Side::Right),
+        (head("calls B").as_str(), Side::Right),
+        ("inlined\nin", Side::Left),
+        ("known by", Side::Left),
+        ("function, and what it counts as", Side::Left),
+    ]);
+    let calls = |side: usize, calls: i128| match sampled::has_calls(profiles[side]) {
+        true => per.one(calls, side),
+        false => String::new(),
+    };
+    let top = options.top.unwrap_or(usize::MAX);
+    let name = |row: usize| printable(&found.difference.functions[row].name);
+    for moved in list.iter().take(top) {
+        table.row([
+            per.one(moved.net_ns[0], 0).into(),
+            per.one(moved.net_ns[1], 1).into(),
+            calls(0, moved.calls[0]).into(),
+            calls(1, moved.calls[1]).into(),
+            ["A", "B"][moved.side].into(),
+            moved.why.words().into(),
+            format!("{} -> {}", name(moved.function), name(moved.into)).into(),
+        ]);
+    }
+    let [one, other] = profiles.map(|profile| &profile.manifest.kernel.version);
+    let what = match one == other {
+        true => "Inlined in one kernel and not in the other: each counts as its caller in both, and is in its row above\n",
+        // Of another source it may have another name, or be no more.
+        false => "No frame in one of the kernels, inlined there or not in its source: each counts as its caller in both\n",
+    };
+    format!(
+        "\n{}{}{}",
+        style.paint(Role::Head, what),
+        table.below(list.len(), top, style).trim_start_matches('\n'),
+        style.paint(Role::Faint, "--as-compiled leaves each function where its kernel has it\n")
+    )
 }
 
 fn whole(profiles: [&Profile; 2], difference: &Difference, options: &Options) -> Columns {
@@ -278,10 +193,14 @@ fn whole(profiles: [&Profile; 2], difference: &Difference, options: &Options) ->
         row(head, [a, b, signed(values[1] - values[0], "+")]);
     };
     figures("operations", count(|whole| whole.operations));
-    figures("elapsed ns", count(|whole| whole.elapsed_ns.get()));
-    figures("busy ns", count(|whole| whole.busy_ns.get()));
-    figures("idle ns", count(|whole| whole.idle_ns.get()));
-    figures("user ns", count(|whole| whole.user_ns.get()));
+    let [elapsed, busy, idle, user] = match Measure::of_both(profiles) {
+        Measure::Instructions => ["virtual ns", "instructions", "idle ns", "user instructions"],
+        Measure::Time => ["elapsed ns", "busy ns", "idle ns", "user ns"],
+    };
+    figures(elapsed, count(|whole| whole.elapsed_ns.get()));
+    figures(busy, count(|whole| whole.busy_ns.get()));
+    figures(idle, count(|whole| whole.idle_ns.get()));
+    figures(user, count(|whole| whole.user_ns.get()));
     let length = |whole: &ScopeTotals| whole.kernel_instructions as f64 / whole.operations as f64;
     if totals.iter().all(|whole| whole.operations > 0 && whole.kernel_instructions > 0) {
         let [a, b] = totals.each_ref().map(length);
@@ -296,9 +215,10 @@ fn table(profiles: [&Profile; 2], found: &Found, options: &Options) -> Columns {
         true => format!("{head}\n/op"),
         false => head.to_string(),
     };
+    let unit = Measure::of_both(profiles).one().name();
     let net = |side: &str| match options.per_operation {
-        true => format!("net {side}\nns/op"),
-        false => format!("net {side}\nns"),
+        true => format!("net {side}\n{unit}/op"),
+        false => format!("net {side}\n{unit}"),
     };
     let sampled = profiles.iter().any(|profile| profile.manifest.sampled.is_some());
     let calls = |side: usize| match sampled::has_calls(profiles[side]) {
@@ -354,10 +274,13 @@ fn table(profiles: [&Profile; 2], found: &Found, options: &Options) -> Columns {
         ]);
         table.row_of(cells);
     };
+    let exact = Measure::of_both(profiles) == Measure::Instructions;
     let shown = options.top.unwrap_or(found.rows.len()).min(found.rows.len());
     let (rows, rest) = found.rows.split_at(shown);
     for row in rows {
-        line(row.net_ns, row.calls, row.elapsed_ns, label(row).into());
+        // What nothing did is time of the exact machine, too: there is no instruction in it.
+        let unit = if row.name == IDLE && exact { ", virtual ns" } else { "" };
+        line(row.net_ns, row.calls, row.elapsed_ns, format!("{}{unit}", label(row)).into());
     }
     if !rest.is_empty() {
         let sum = [0, 1].map(|side| rest.iter().map(|row| row.net_ns[side]).sum());
@@ -365,7 +288,8 @@ fn table(profiles: [&Profile; 2], found: &Found, options: &Options) -> Columns {
         let name = format!("{} more {what} (--top)", grouped(rest.len() as u64));
         line(sum, None, None, Cell(name, Role::Faint));
     }
-    line(totals, None, None, Cell("total".into(), Role::Head));
+    let idle = exact && found.rows.iter().any(|row| row.name == IDLE);
+    line(totals, None, None, Cell(if idle { "total, idle ns included" } else { "total" }.into(), Role::Head));
     table
 }
 
@@ -373,7 +297,7 @@ fn table(profiles: [&Profile; 2], found: &Found, options: &Options) -> Columns {
 fn label(row: &Row) -> String {
     let mark = if row.is_several() { " *" } else { "" };
     match &row.path {
-        None => format!("{}{mark}", printable(&row.name)),
+        None => format!("{}{mark}{}", printable(&row.name), with(row)),
         Some(names) => {
             let names: Vec<String> = names.iter().rev().map(|name| printable(name)).collect();
             names.join(" < ")
@@ -381,69 +305,13 @@ fn label(row: &Row) -> String {
     }
 }
 
-#[derive(Serialize)]
-struct Json<'a> {
-    schema: &'static str,
-    by: &'static str,
-    region: Option<&'a str>,
-    base: JsonSide<'a>,
-    other: JsonSide<'a>,
-    change_ns: i128,
-    rows: &'a [Row],
-    more_rows: usize,
-    more_change_ns: i128,
-}
-
-#[derive(Serialize)]
-struct JsonSide<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sampled: Option<sampled::JsonSampled<'a>>,
-    profile: &'a str,
-    kernel: &'a KernelId,
-    workload: &'a str,
-    operations: u64,
-    elapsed_ns: u64,
-    busy_ns: u64,
-    idle_ns: u64,
-    user_ns: u64,
-    unattributed_ns: u64,
-    kernel_instructions: u64,
-}
-
-impl<'a> JsonSide<'a> {
-    fn new(profile: &'a Profile, whole: &ScopeTotals) -> Self {
-        let manifest = &profile.manifest;
-        Self {
-            sampled: sampled::json(profile),
-            profile: &manifest.id,
-            kernel: &manifest.kernel,
-            workload: &manifest.workload,
-            operations: whole.operations,
-            elapsed_ns: whole.elapsed_ns.get(),
-            busy_ns: whole.busy_ns.get(),
-            idle_ns: whole.idle_ns.get(),
-            user_ns: whole.user_ns.get(),
-            unattributed_ns: whole.unattributed_ns.get(),
-            kernel_instructions: whole.kernel_instructions,
-        }
+/// The functions that count as this one: the first few of them.
+fn with(row: &Row) -> String {
+    const FEW: usize = 3;
+    let few: Vec<String> = row.with.iter().take(FEW).map(|name| printable(name)).collect();
+    match (few.is_empty(), row.with.len().saturating_sub(FEW)) {
+        (true, _) => String::new(),
+        (false, 0) => format!("  with {}", few.join(", ")),
+        (false, more) => format!("  with {} and {more} more", few.join(", ")),
     }
-}
-
-/// The same as JSON (`docs/json.md`), with a newline at its end. Figures are whole, never per
-/// operation, so that they are exact.
-pub fn json(base: &Profile, other: &Profile, options: &Options) -> Result<String> {
-    let found = find([base, other], options)?;
-    let shown = options.top.unwrap_or(found.rows.len()).min(found.rows.len());
-    let (rows, rest) = found.rows.split_at(shown);
-    crate::to_json(&Json {
-        schema: SCHEMA,
-        by: if options.paths { "path" } else { "function" },
-        region: options.region.as_deref(),
-        base: JsonSide::new(base, &found.difference.totals[0]),
-        other: JsonSide::new(other, &found.difference.totals[1]),
-        change_ns: found.difference.change(),
-        rows,
-        more_rows: rest.len(),
-        more_change_ns: rest.iter().map(|row| row.net_change_ns).sum(),
-    })
 }

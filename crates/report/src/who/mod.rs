@@ -1,0 +1,236 @@
+//! A profile of some threads alone: what they did, as if nobody else had run.
+//!
+//! Of a recording with a trace everything is known by thread; of a profile without one, what its call paths say: they are
+//! apart by the threads' names.
+
+mod paths;
+mod trace;
+
+use crate::pattern::matches;
+use crate::style::printable;
+use crate::{Error, Result};
+use clap::Args;
+use kerntune_analyze::TraceFile;
+use kerntune_profile::{
+    CallArc, FunctionStats, HistogramBucket, Nanoseconds, PathKind, PathNode, Profile, ThreadKind,
+    ThreadStats,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which threads a report is of.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct Who {
+    /// Only these threads: a thread's id or name, a pattern of names with * and ?, `[interrupt]`; may be repeated
+    #[arg(long, value_name = "PID|NAME")]
+    pub thread: Vec<String>,
+    /// Only all threads of these processes: a process's id or name, or a pattern of names; may be repeated
+    #[arg(long, value_name = "PID|NAME")]
+    pub program: Vec<String>,
+}
+
+/// The threads that were asked for.
+struct Chosen {
+    /// Rows of the threads' table by thread number.
+    threads: BTreeMap<u32, ThreadStats>,
+    interrupts: bool,
+}
+
+impl Chosen {
+    fn contains(&self, row: &ThreadStats) -> bool {
+        self.threads.contains_key(&row.thread)
+    }
+}
+
+/// What was counted of the threads.
+struct Counted {
+    functions: Vec<FunctionStats>,
+    arcs: Vec<CallArc>,
+    histograms: Vec<HistogramBucket>,
+    paths: Vec<PathNode>,
+    /// Time of each region in functions of the kernel, and of user code.
+    in_functions: BTreeMap<u32, [u64; 2]>,
+    /// Events of the threads; 0 if they were not counted.
+    events: u64,
+}
+
+impl Who {
+    /// Whether all threads are meant.
+    pub fn is_everybody(&self) -> bool {
+        self.thread.is_empty() && self.program.is_empty()
+    }
+
+    /// The names as they were given, for a title.
+    pub fn names(&self) -> Vec<String> {
+        let thread = self.thread.iter().map(|name| printable(name));
+        thread.chain(self.program.iter().map(|name| format!("program {}", printable(name)))).collect()
+    }
+
+    /// What the threads did, read from the recording's trace.
+    ///
+    /// # Errors
+    /// No such thread; a trace that is damaged or another profile's.
+    pub fn of_trace(&self, profile: &Profile, trace: &TraceFile<'_>) -> Result<Profile> {
+        let chosen = self.chosen(profile)?;
+        let counted = trace::read(profile, trace, &chosen)?;
+        assemble(profile, &chosen, counted)
+    }
+
+    /// What the threads did, as far as call paths say: no times of single calls.
+    ///
+    /// # Errors
+    /// No such thread; some of the threads of one name and not the others.
+    pub fn of_paths(&self, profile: &Profile) -> Result<Profile> {
+        let chosen = self.chosen(profile)?;
+        let counted = paths::read(profile, &chosen)?;
+        assemble(profile, &chosen, counted)
+    }
+
+    fn chosen(&self, profile: &Profile) -> Result<Chosen> {
+        let rows = &profile.tables.threads;
+        let mut chosen = Chosen { threads: BTreeMap::new(), interrupts: false };
+        for wanted in &self.thread {
+            let fits = |row: &&ThreadStats| {
+                let by_id = row.kind != ThreadKind::Interrupt && wanted.parse() == Ok(row.pid);
+                by_id || matches(wanted, &row.comm)
+            };
+            self.add(&mut chosen, rows.iter().filter(fits), "thread", wanted, profile)?;
+        }
+        let processes = processes(rows);
+        for wanted in &self.program {
+            let fits = |row: &&ThreadStats| {
+                let name = processes.get(&row.tgid).map_or("", String::as_str);
+                row.kind == ThreadKind::Thread && (wanted.parse() == Ok(row.tgid) || matches(wanted, name))
+            };
+            self.add(&mut chosen, rows.iter().filter(fits), "program", wanted, profile)?;
+        }
+        Ok(chosen)
+    }
+
+    fn add<'a>(
+        &self,
+        chosen: &mut Chosen,
+        rows: impl Iterator<Item = &'a ThreadStats>,
+        what: &'static str,
+        wanted: &str,
+        profile: &Profile,
+    ) -> Result<()> {
+        let mut some = false;
+        for row in rows {
+            some = true;
+            chosen.interrupts |= row.kind == ThreadKind::Interrupt;
+            chosen.threads.entry(row.thread).or_insert_with(|| row.clone());
+        }
+        if some {
+            return Ok(());
+        }
+        let processes = processes(&profile.tables.threads);
+        let names: BTreeSet<&str> = match what {
+            "program" => processes.values().map(String::as_str).collect(),
+            _ => profile.tables.threads.iter().map(|row| row.comm.as_str()).collect(),
+        };
+        Err(no_thread(what, wanted, names))
+    }
+}
+
+/// The name of each process: that of its first thread.
+fn processes(rows: &[ThreadStats]) -> BTreeMap<u32, String> {
+    let mut first: BTreeMap<u32, (u32, String)> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.kind == ThreadKind::Thread) {
+        // The leader has the process's id.
+        let rank = if row.pid == row.tgid { 0 } else { row.pid };
+        let named = first.entry(row.tgid).or_insert_with(|| (rank, row.comm.clone()));
+        if rank <= named.0 {
+            *named = (rank, row.comm.clone());
+        }
+    }
+    first.into_iter().map(|(tgid, (_, comm))| (tgid, comm)).collect()
+}
+
+fn no_thread(what: &'static str, wanted: &str, names: BTreeSet<&str>) -> Error {
+    const FEW: usize = 8;
+    let mut near: Vec<(i64, &str)> = names
+        .iter()
+        .map(|name| ((-strsim::jaro_winkler(name, wanted) * 1e6) as i64, *name))
+        .filter(|(score, name)| *score <= -700_000 || wanted.len() >= 2 && name.contains(wanted))
+        .collect();
+    near.sort_unstable();
+    let list = |names: Vec<&str>| names.iter().map(|name| printable(name)).collect::<Vec<_>>().join(", ");
+    let hint = match (near.is_empty(), names.len()) {
+        (false, _) => {
+            format!("; did you mean {}?", list(near.iter().take(5).map(|(_, name)| *name).collect()))
+        }
+        (true, 0) => "; the profile has none".to_string(),
+        (true, count) if count > FEW => format!(
+            "; {} and {} more ran: see `report PROFILE threads --by-comm`",
+            list(names.iter().copied().take(FEW).collect()),
+            count - FEW
+        ),
+        (true, _) => format!("; there are {}", list(names.into_iter().collect())),
+    };
+    Error::NoThread { what, name: printable(wanted), hint }
+}
+
+/// The profile with these figures in place of those of everybody.
+fn assemble(profile: &Profile, chosen: &Chosen, counted: Counted) -> Result<Profile> {
+    let mut of = Profile { manifest: profile.manifest.clone(), tables: Default::default() };
+    of.tables.symbols.clone_from(&profile.tables.symbols);
+    of.tables.regions.clone_from(&profile.tables.regions);
+    of.tables.threads = profile.tables.threads.iter().filter(|row| chosen.contains(row)).cloned().collect();
+    of.tables.functions = counted.functions;
+    of.tables.arcs = counted.arcs;
+    of.tables.histograms = counted.histograms;
+    of.tables.paths = counted.paths;
+    // Of each region by itself: the time of the threads, and their user time.
+    let mut own: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
+    for row in &of.tables.threads {
+        let [all, user] = own.entry(row.region).or_default();
+        *all = all.saturating_add(row.net_ns.get());
+        *user = user.saturating_add(row.user_ns.get());
+    }
+    let depths: Vec<u32> = of.tables.regions.iter().map(|row| row.depth).collect();
+    // Time of regions includes that of the regions within, which follow them.
+    let mut sums: Vec<u64> = (0..).zip(&depths).map(|(at, _)| own.get(&at).map_or(0, |own| own[0])).collect();
+    for at in (0..sums.len()).rev() {
+        let outer = (0..at).rev().find(|outer| depths[*outer] < depths[at]);
+        if let Some(outer) = outer {
+            sums[outer] = sums[outer].saturating_add(sums[at]);
+        }
+    }
+    let mut whole = 0_u64;
+    for (row, busy) in of.tables.regions.iter_mut().zip(sums) {
+        let [all, user] = own.get(&row.region).copied().unwrap_or_default();
+        let [kernel, programs] = counted.in_functions.get(&row.region).copied().unwrap_or_default();
+        let bare = user.checked_sub(programs);
+        let rest = all.checked_sub(user).and_then(|rest| rest.checked_sub(kernel));
+        let (Some(bare), Some(rest)) = (bare, rest) else {
+            return Err(Error::Threads { parts: kernel.saturating_add(user.max(programs)), whole: all });
+        };
+        (row.user_ns, row.unattributed_ns) = (Nanoseconds(bare), Nanoseconds(rest));
+        (row.busy_ns, row.elapsed_ns, row.idle_ns) = (Nanoseconds(busy), Nanoseconds(busy), Nanoseconds(0));
+        if row.depth == 0 {
+            whole = whole.saturating_add(busy);
+        }
+    }
+    let manifest = &mut of.manifest;
+    (manifest.elapsed_ns, manifest.busy_ns, manifest.idle_ns) =
+        (Nanoseconds(whole), Nanoseconds(whole), Nanoseconds(0));
+    if counted.events > 0 {
+        manifest.events = counted.events;
+    }
+    Ok(of)
+}
+
+/// Whether a root of the call paths is the threads', given the names that are chosen.
+fn is_root(kind: PathKind, comm: &str, names: &BTreeSet<(PathKind, String)>) -> bool {
+    let comm = if kind == PathKind::Thread { comm.to_string() } else { String::new() };
+    names.contains(&(kind, comm))
+}
+
+/// What a thread's root is in the call paths.
+fn root_of(row: &ThreadStats) -> (PathKind, String) {
+    match row.kind {
+        ThreadKind::Thread => (PathKind::Thread, row.comm.clone()),
+        ThreadKind::Interrupt => (PathKind::Interrupt, String::new()),
+        ThreadKind::Idle => (PathKind::Idle, String::new()),
+    }
+}

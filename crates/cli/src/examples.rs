@@ -153,6 +153,60 @@ mod tests {
     }
 
     #[test]
+    fn options_of_one_name_are_written_alike() {
+        let mut all = Vec::new();
+        leaves(&crate::command(), "", &mut all);
+        // An option that several commands have, with its short form: the same everywhere.
+        let shorts = [("output", 'o'), ("jobs", 'j'), ("quiet", 'q'), ("verbose", 'v')];
+        for (path, command) in all {
+            for argument in command.get_arguments() {
+                let long = argument.get_long().unwrap_or_default();
+                for (name, short) in shorts {
+                    let (is_name, is_short) = (long == name, argument.get_short() == Some(short));
+                    assert_eq!(is_name, is_short, "{path}: --{long}");
+                }
+                // What a command writes is named by an option.
+                let output = argument.is_positional() && !argument.is_hide_set();
+                let id = argument.get_id().as_str();
+                assert!(!(output && id == "output"), "{path}: OUTPUT is an argument");
+                if !argument.is_hide_set() {
+                    assert!(argument.get_help().is_some(), "{path}: {id} has no help");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_has_a_manual_page_and_is_completed() {
+        let directory = tempfile::tempdir().unwrap();
+        crate::commands::command_line::run(directory.path()).unwrap();
+        let share = directory.path().join("share");
+        let read = |place: &str| std::fs::read_to_string(share.join(place)).unwrap();
+        let completions = [
+            read("bash-completion/completions/kerntune"),
+            read("fish/vendor_completions.d/kerntune.fish"),
+            read("zsh/site-functions/_kerntune"),
+        ];
+        let mut all = Vec::new();
+        leaves(&crate::command(), "", &mut all);
+        for (path, command) in all {
+            let page = read(&format!("man/man1/kerntune-{}.1", path.replace(' ', "-")));
+            let heads: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
+            let order = ["NAME", "SYNOPSIS", "DESCRIPTION"];
+            assert!(heads.starts_with(&order), "{path}: {heads:?}");
+            assert!(page.contains("Examples:"), "{path}");
+            let name = command.get_name();
+            for (completion, shell) in completions.iter().zip(["bash", "fish", "zsh"]) {
+                assert!(completion.contains(name), "{path} is not completed by {shell}");
+                for long in command.get_arguments().filter(|a| !a.is_hide_set()).filter_map(|a| a.get_long())
+                {
+                    assert!(completion.contains(long), "{path} --{long} is not completed by {shell}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn every_line_of_the_table_is_read_and_of_a_command() {
         let lines = TABLE.lines().filter(|line| !line.starts_with('#')).count();
         assert_eq!(table().count(), lines, "a line has three fields");

@@ -24,6 +24,9 @@ pub struct Global {
     /// When to use colour
     #[arg(long, global = true, help_heading = GLOBAL, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
     pub color: When,
+    /// Show long results of reports and lists as they are; else $PAGER or less shows them on a terminal
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    pub no_pager: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -11,6 +11,7 @@ mod import;
 mod kept;
 mod kernel_words;
 mod output;
+mod pager;
 mod part;
 mod progress;
 mod ranking;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Err(error) => return output::parsed(&error).into(),
     };
     let output = Output::new(&arguments.global);
+    let output = if is_read(&arguments.command) { output.paged(&arguments.global) } else { output };
     let exit = run(&arguments, &output).unwrap_or_else(|failure| {
         output.failure(&failure);
         failure.exit
@@ -48,6 +50,18 @@ fn main() -> ExitCode {
 /// All that can be typed, with examples.
 fn command() -> clap::Command {
     examples::with_examples(Arguments::command())
+}
+
+/// Whether what a command prints is to be read, and not the end of some work.
+fn is_read(command: &Command) -> bool {
+    use args::{Kernel, Profile, Workload};
+    match command {
+        Command::Report(_) | Command::Characterise(_) | Command::Advise(_) | Command::Anatomy(_) => true,
+        Command::Kernel(command) => matches!(command, Kernel::List { .. } | Kernel::Show { .. }),
+        Command::Profile(command) => matches!(command, Profile::List { .. } | Profile::Show { .. }),
+        Command::Workload(command) => matches!(command, Workload::List { .. }),
+        _ => false,
+    }
 }
 
 fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {

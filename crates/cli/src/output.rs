@@ -2,12 +2,14 @@
 
 use crate::exit::{Exit, Failure};
 use crate::global::{Global, When};
+use crate::pager;
 use crate::progress::Shown;
 use crate::stderr::say;
 use kerntune_report::{plain_table, printable_text, Style};
 use kerntune_work::{NoProgress, Progress};
+use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 /// How to talk.
 pub struct Output {
@@ -16,13 +18,22 @@ pub struct Output {
     progress: Box<dyn Progress>,
     /// Why results could not be written: nothing is after that.
     unwritten: OnceLock<io::Error>,
+    /// A pager, and what it is to show.
+    paged: Option<(OsString, Mutex<String>)>,
 }
 
 impl Output {
     pub fn new(global: &Global) -> Self {
         let progress: Box<dyn Progress> =
             if global.quiet { Box::new(NoProgress) } else { Box::new(Shown::new(global.verbose)) };
-        Self { quiet: global.quiet, color: global.color, progress, unwritten: OnceLock::new() }
+        Self { quiet: global.quiet, color: global.color, progress, unwritten: OnceLock::new(), paged: None }
+    }
+
+    /// The same for results to read at leisure: a pager shows them, if they go to a terminal.
+    pub fn paged(self, global: &Global) -> Self {
+        let terminal = io::stdout().is_terminal() && !global.no_pager;
+        let pager = terminal.then(pager::wanted).flatten();
+        Self { paged: pager.map(|pager| (pager, Mutex::new(String::new()))), ..self }
     }
 
     /// Whom long work tells of its progress.
@@ -47,6 +58,13 @@ impl Output {
             return;
         }
         let text = printable_text(text, self.style().color);
+        if let Some((_, shown)) = &self.paged {
+            if let Ok(mut shown) = shown.lock() {
+                shown.push_str(&text);
+                shown.push_str(if text.ends_with('\n') { "" } else { "\n" });
+                return;
+            }
+        }
         if let Err(error) = write_out(&text) {
             self.fail(error);
         }
@@ -66,7 +84,21 @@ impl Output {
 
     /// How the command ends, if `exit` is what it came to and everything was written.
     pub fn finish(&self, exit: Exit) -> Exit {
+        self.progress.end();
+        if let Some(text) = self.paged.as_ref().and_then(|(_, shown)| shown.lock().ok()) {
+            if let Err(error) = self.show(&text) {
+                self.fail(error);
+            }
+        }
         self.unwritten.get().map_or(exit, |error| unwritten(error, exit))
+    }
+
+    fn show(&self, text: &str) -> io::Result<()> {
+        match &self.paged {
+            _ if text.is_empty() => Ok(()),
+            Some((pager, _)) if pager::show(pager, text)? => Ok(()),
+            _ => write_out(text),
+        }
     }
 
     /// A result as a plain table; columns whose head begins with `#` are numbers.

@@ -227,7 +227,7 @@ fn files_are_looked_at_before_the_work() {
         (&compare, &["/proc/page.html"], &["--html", "cannot write /proc/page.html"]),
         (&["paper", "hpux", "-o"], &[&place], &["--output", "there is no directory"]),
         (&["package", &kernel, "--output"], &["/dev/null/x"], &["--output", "Not a directory"]),
-        (&["export", "autofdo", "latest"], &[&place], &["OUTPUT", "there is no directory"]),
+        (&["export", "autofdo", "latest"], &[&place], &["--output", "there is no directory"]),
         (&["bench", "run", "kbx", "--machine", "host", "-o"], &[&here], &["--output", "it is a directory"]),
     ] {
         let text = fails(&mut kerntune(command.iter().chain(options)), 2, words);

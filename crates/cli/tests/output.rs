@@ -48,6 +48,43 @@ fn results_that_find_no_room_are_an_error() {
     }
 }
 
+/// What a command shows on a terminal, which `script` makes for it.
+fn on_a_terminal(directory: &TempDir, arguments: &str, pager: &str) -> String {
+    let line = format!("{} {arguments}", env!("CARGO_BIN_EXE_kerntune"));
+    let output = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(directory)
+        .env_remove("KERNTUNE_DIR")
+        .env("PAGER", pager)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{arguments}: {}", stderr(&output));
+    String::from_utf8_lossy(&output.stdout).replace('\r', "")
+}
+
+#[test]
+fn a_pager_stands_before_a_terminal_and_nowhere_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let list = "workload list";
+    let plain = on_a_terminal(&directory, &format!("{list} --no-pager"), "sed 's/^/paged: /'");
+    assert!(plain.contains("\nredis ") && !plain.contains("paged: "), "{plain}");
+    let paged = on_a_terminal(&directory, list, "sed 's/^/paged: /'");
+    assert!(paged.lines().all(|line| line.starts_with("paged: ")), "{paged}");
+    assert_eq!(paged.replace("paged: ", ""), plain);
+    // One that cannot be run is none, nor is cat; one that has seen enough is no error.
+    for pager in ["no-such-pager", "cat", ""] {
+        assert!(on_a_terminal(&directory, list, pager).contains("\nredis "), "{pager}");
+    }
+    assert_eq!(on_a_terminal(&directory, list, "head -n 1 | tr A-Z a-z").lines().count(), 1);
+    // What is no end of reading, but of work, is not paged.
+    let directory_of = on_a_terminal(&directory, "gc", "sed 's/^/paged: /'");
+    assert!(!directory_of.contains("paged: "), "{directory_of}");
+    let mut piped = kerntune(&directory, &["workload", "list"]);
+    let piped = piped.env("PAGER", "sed 's/^/paged: /'").output().unwrap();
+    assert!(!String::from_utf8_lossy(&piped.stdout).contains("paged: "));
+}
+
 #[test]
 fn an_answer_that_nobody_got_is_no_answer() {
     let directory = tempfile::tempdir().unwrap();

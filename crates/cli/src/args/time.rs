@@ -38,8 +38,8 @@ pub struct Time {
     #[command(flatten)]
     pub counters: Counters,
     /// Where the times go: KERNEL.json for each kernel, KERNEL-again.json for the first one's second time
-    #[arg(short, long, value_name = "DIR")]
-    pub out: PathBuf,
+    #[arg(short, long, alias = "out", value_name = "DIR")]
+    pub output: PathBuf,
     #[command(flatten)]
     pub format: Json,
 }

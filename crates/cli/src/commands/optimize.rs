@@ -98,7 +98,7 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
         Arch::X86_64 => format!("compare {} {} --workload {}", base.id, tuned.id, workload.name),
         Arch::Um => {
             let out = format!("times-{}", tuned.id);
-            format!("time {} {} --workload {} --out {out}", base.id, tuned.id, workload.name)
+            format!("time {} {} --workload {} --output {out}", base.id, tuned.id, workload.name)
         }
     };
     output.note(&format!(

@@ -31,7 +31,7 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
     let kernels: Vec<Kernel> =
         names.map(|name| kerntune_kernel::find(&work, name)).collect::<Result<_, _>>()?;
     let machine = machine(&kernels, options.cpu)?;
-    output_directory("--out", &options.out)?;
+    output_directory("--output", &options.output)?;
     let session = Session::on(kernels[0].manifest.arch, &work, output.progress())?;
     let until = options.until_width.map(|width| Until {
         width,
@@ -50,7 +50,7 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
     };
     let effort = effort.counting(counters);
     let request =
-        TimedRequest { kernels: &kernels, workload: &workload, effort, until, directory: &options.out };
+        TimedRequest { kernels: &kernels, workload: &workload, effort, until, directory: &options.output };
     let on_progress = |boot, of, label: &str| match until {
         Some(_) => output.note(&format!("[{boot}] {label}")),
         None => output.note(&format!("[{boot}/{of}] {label}")),
@@ -64,7 +64,7 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
     output.note(&format!(
         "\nmedians of all boots, with {} iterations in each; every time is in {}",
         effort.iterations,
-        options.out.display()
+        options.output.display()
     ));
     Ok(Exit::Ok)
 }

@@ -20,14 +20,18 @@ pub const ENTRY: Entry = entry::<_, Options>("autofdo", 0);
 pub struct Options {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     profile: String,
+    // Where the file was named before there was an option for it.
+    #[arg(hide = true, value_name = "OUTPUT", conflicts_with = "output")]
+    place: Option<PathBuf>,
     /// The file to write, for `llvm-profgen --use-offset=0`
-    #[arg(default_value = "counts.txt", value_name = "OUTPUT")]
+    #[arg(long, short, default_value = "counts.txt", value_name = "FILE")]
     output: PathBuf,
 }
 
 impl Run<Global> for Options {
     fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
-        let file = OutputFile::new("OUTPUT", &self.output)?;
+        let path = self.place.as_ref().unwrap_or(&self.output);
+        let file = OutputFile::new("--output", path)?;
         let subject = Subject::open(global, &self.profile)?;
         // What the counts lead to is in the kernel's line tables: without them they make an empty profile.
         if let Some(kernel) = subject.work.find("kernels", &subject.profile.manifest.kernel.id) {
@@ -42,7 +46,7 @@ impl Run<Global> for Options {
         output.note(&format!("{} ranges, {} branches", counts.ranges(), counts.branches()));
         output.note(&format!(
             "llvm-profgen-19 --binary={image} --unsymbolized-profile={} --use-offset=0 --output=kernel.afdo",
-            self.output.display()
+            path.display()
         ));
         Ok(Exit::Ok)
     }

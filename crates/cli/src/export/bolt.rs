@@ -18,14 +18,18 @@ pub const ENTRY: Entry = entry::<_, Options>("bolt", 2);
 pub struct Options {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     profile: String,
+    // Where the file was named before there was an option for it.
+    #[arg(hide = true, value_name = "OUTPUT", conflicts_with = "output")]
+    place: Option<PathBuf>,
     /// The file to write, for `llvm-bolt --pa`
-    #[arg(default_value = "bolt.txt", value_name = "OUTPUT")]
+    #[arg(long, short, default_value = "bolt.txt", value_name = "FILE")]
     output: PathBuf,
 }
 
 impl Run<Global> for Options {
     fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
-        let file = OutputFile::new("OUTPUT", &self.output)?;
+        let path = self.place.as_ref().unwrap_or(&self.output);
+        let file = OutputFile::new("--output", path)?;
         let subject = Subject::open(global, &self.profile)?;
         let counts = PreAggregated::of(&subject.profile.tables).map_err(Failure::usage)?;
         let written = file.write_with(|out| counts.write(out))?;
@@ -35,7 +39,7 @@ impl Run<Global> for Options {
             "{} branches in {} lines, {} straight runs in {}",
             written.branches, written.branch_lines, written.runs, written.run_lines
         ));
-        output.note(&format!("llvm-bolt-19 {image} --pa -p {} -o vmlinux.bolt", self.output.display()));
+        output.note(&format!("llvm-bolt-19 {image} --pa -p {} -o vmlinux.bolt", path.display()));
         Ok(Exit::Ok)
     }
 }

@@ -18,14 +18,18 @@ pub const ENTRY: Entry = entry::<_, Options>("branches", 1);
 pub struct Options {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
     profile: String,
+    // Where the file was named before there was an option for it.
+    #[arg(hide = true, value_name = "OUTPUT", conflicts_with = "output")]
+    place: Option<PathBuf>,
     /// The file to write, for `llvm-profgen --kernel`
-    #[arg(default_value = "branches.txt", value_name = "OUTPUT")]
+    #[arg(long, short, default_value = "branches.txt", value_name = "FILE")]
     output: PathBuf,
 }
 
 impl Run<Global> for Options {
     fn run(&self, global: &Global, output: &Output) -> Result<Exit, Failure> {
-        let file = OutputFile::new("OUTPUT", &self.output)?;
+        let path = self.place.as_ref().unwrap_or(&self.output);
+        let file = OutputFile::new("--output", path)?;
         let subject = Subject::open(global, &self.profile)?;
         let records = BranchRecords::of(&subject.profile.tables).map_err(Failure::usage)?;
         let written = file.write_with(|out| records.write(out))?;
@@ -38,7 +42,7 @@ impl Run<Global> for Options {
     ));
         output.note(&format!(
             "llvm-profgen-19 --kernel --binary={image} --perfscript={} --output=kernel.afdo",
-            self.output.display()
+            path.display()
         ));
         Ok(Exit::Ok)
     }

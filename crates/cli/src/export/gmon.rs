@@ -21,7 +21,7 @@ pub struct Options {
     #[arg(default_value = "latest")]
     profile: String,
     /// The file to write; its symbols go into FILE.symbols, for `gprof -S`
-    #[arg(long, default_value = "gmon.out", value_name = "FILE")]
+    #[arg(long, short, default_value = "gmon.out", value_name = "FILE")]
     output: PathBuf,
     /// Only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]

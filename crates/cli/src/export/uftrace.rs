@@ -19,7 +19,7 @@ pub struct Options {
     #[arg(default_value = "latest")]
     profile: String,
     /// The directory to make, for `uftrace report -d`
-    #[arg(long, default_value = "uftrace.data", value_name = "DIR")]
+    #[arg(long, short, default_value = "uftrace.data", value_name = "DIR")]
     output: PathBuf,
 }
 

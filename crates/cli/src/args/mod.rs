@@ -20,6 +20,7 @@ mod tags;
 mod time;
 mod trial;
 mod trim;
+mod view;
 
 pub use crate::global::{Global, Json};
 pub use advise::Advise;
@@ -45,6 +46,7 @@ pub use tags::Tags;
 pub use time::Time;
 pub use trial::Try;
 pub use trim::Trim;
+pub use view::View;
 
 use crate::kernel_words::config_line;
 use crate::{export, import, report};
@@ -98,6 +100,8 @@ pub enum Command {
     Worker(Worker),
     /// Show what a profile says
     Report(report::Options),
+    /// Look at a profile: call tree, functions, paths, difference
+    View(View),
     /// Say what a workload is like, on one page: what dominates it, what it does per operation and second, beside others
     /// (docs/characterise.md)
     Characterise(Characterise),

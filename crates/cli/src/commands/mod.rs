@@ -28,6 +28,7 @@ pub mod time;
 pub mod trial;
 pub mod trim;
 pub mod tune;
+pub mod view;
 pub mod workload;
 
 use crate::args::{Build, Cpus, Exclude, SOURCE};

@@ -1,0 +1,164 @@
+use super::super::model::{Function, Model, Node};
+use super::super::state::Key;
+use super::*;
+use kerntune_report::Measure;
+use ratatui::backend::TestBackend;
+use ratatui::Terminal;
+
+/// A thread that calls `read`, which calls `copy`; and an interrupt.
+fn model() -> Model {
+    let node = |name: &str, parent, own, total, calls| Node {
+        name: name.into(),
+        parent,
+        children: Vec::new(),
+        own,
+        total,
+        calls,
+    };
+    let mut nodes = vec![
+        node("rr", None, 0, 900, None),
+        node("read", Some(0), 300, 800, Some(4)),
+        node("copy", Some(1), 500, 500, Some(8)),
+        node("[user]", Some(0), 100, 100, None),
+        node("[interrupt]", None, 0, 100, None),
+        node("timer", Some(4), 100, 100, Some(1)),
+    ];
+    nodes[0].children = vec![1, 3];
+    nodes[1].children = vec![2];
+    nodes[4].children = vec![5];
+    let function = |name: &str, own, total, calls| Function {
+        name: name.into(),
+        file: format!("{name}.c"),
+        own,
+        total,
+        calls,
+    };
+    let line = |name: &str, net, calls, with: &[&str]| Change {
+        name: name.into(),
+        with: with.iter().map(|name| name.to_string()).collect(),
+        net,
+        calls,
+    };
+    Model {
+        title: "profile p1: rr".into(),
+        measure: Measure::Instructions,
+        busy: 1_000,
+        nodes,
+        roots: vec![0, 4],
+        functions: vec![
+            function("read", 300, 800, 4),
+            function("copy", 500, 500, 8),
+            function("timer", 100, 100, 1),
+        ],
+        difference: Some((
+            "profile p2: rr".into(),
+            vec![
+                line("read", [800, 640], Some([4, 4]), &["copy"]),
+                line("timer", [100, 120], Some([1, 2]), &[]),
+                line("[user]", [100, 100], None, &[]),
+            ],
+        )),
+    }
+}
+
+/// The screen's lines, without spaces at their ends.
+fn screen(state: &mut State, width: u16, height: u16) -> Vec<String> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, state)).unwrap();
+    let buffer = terminal.backend().buffer().clone();
+    let line =
+        |y: u16| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_string();
+    (0..height).map(line).collect()
+}
+
+fn keys(state: &mut State, keys: impl IntoIterator<Item = Key>) {
+    for key in keys {
+        assert!(state.key(key), "{key:?} ends it");
+    }
+}
+
+#[test]
+fn the_tree_opens_and_closes() {
+    let mut state = State::new(model());
+    let lines = screen(&mut state, 60, 12);
+    assert_eq!(lines[0], "profile p1: rr");
+    assert_eq!(lines[1], "1,000 instr. in all; 4 lines");
+    assert_eq!(lines[2], " 1 call tree │ 2 functions │ 3 paths │ 4 difference");
+    assert_eq!(
+        lines[3..8],
+        [
+            "% total  % self   calls        call tree",
+            "   90.00     0.00              ▾ rr",
+            "   80.00    30.00            4   ▸ read",
+            "   10.00    10.00                  [user]",
+            "   10.00     0.00              ▸ [interrupt]",
+        ]
+    );
+    keys(&mut state, [Key::Down(1), Key::Right]);
+    assert!(screen(&mut state, 60, 12)[6].ends_with("8       copy"));
+    // Once open, Right goes on to what is below; Left goes back and closes.
+    keys(&mut state, [Key::Right]);
+    assert_eq!(state.rows()[state.at], Row::Node(2, 2));
+    keys(&mut state, [Key::Left, Key::Left]);
+    assert_eq!((state.rows().len(), &state.rows()[state.at]), (4, &Row::Node(1, 1)));
+}
+
+#[test]
+fn functions_and_paths_lead_into_the_tree() {
+    let mut state = State::new(model());
+    keys(&mut state, [Key::Char('2')]);
+    let names = |state: &mut State| -> Vec<String> {
+        let lines = screen(state, 80, 9);
+        lines[4..8].iter().filter_map(|line| line.split_whitespace().nth(3)).map(Into::into).collect()
+    };
+    assert_eq!(names(&mut state), ["copy", "read", "timer"]);
+    keys(&mut state, [Key::Char('s')]);
+    assert_eq!(names(&mut state), ["read", "copy", "timer"]);
+    keys(&mut state, [Key::Down(1), Key::Enter]);
+    assert_eq!((state.tab, &state.rows()[state.at]), (Tab::Tree, &Row::Node(2, 2)));
+    keys(&mut state, [Key::Char('3')]);
+    let lines = screen(&mut state, 80, 9);
+    assert!(lines.iter().any(|line| line.ends_with("copy < read < rr")), "{lines:#?}");
+}
+
+#[test]
+fn a_filter_shows_what_leads_to_it() {
+    let mut state = State::new(model());
+    keys(&mut state, "/time".chars().map(Key::Char).chain([Key::Enter]));
+    assert_eq!(state.rows(), [Row::Node(4, 0), Row::Node(5, 1)]);
+    let lines = screen(&mut state, 80, 9);
+    assert!(lines[8].starts_with("filter: time"), "{lines:#?}");
+    keys(&mut state, [Key::Escape]);
+    assert_eq!(state.rows().len(), 4);
+    assert!(!state.key(Key::Escape) && !state.key(Key::Char('q')));
+}
+
+#[test]
+fn a_difference_has_colours_and_signs() {
+    let mut state = State::new(model());
+    keys(&mut state, [Key::Previous]);
+    let lines = screen(&mut state, 90, 9);
+    assert_eq!(lines[1], "against profile p2: rr");
+    let words = |at: usize| lines[at].split_whitespace().map(str::to_string).collect::<Vec<_>>();
+    assert_eq!(words(4), ["800", "640", "-160", "0", "read", "with", "copy"]);
+    assert_eq!(words(5), ["100", "120", "+20", "+1", "timer"]);
+    let mut terminal = Terminal::new(TestBackend::new(90, 9)).unwrap();
+    terminal.draw(|frame| draw(frame, &mut state)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let colour = |row: u16| (0..90).map(|x| buffer[(x, row)].fg).find(|colour| *colour != Color::Reset);
+    assert_eq!((colour(4), colour(5), colour(6)), (Some(Color::Green), Some(Color::Red), None));
+    state.model.difference = None;
+    keys(&mut state, [Key::Char('4')]);
+    assert!(screen(&mut state, 90, 9)[3].contains("--against OTHER"));
+}
+
+#[test]
+fn every_list_fits_any_screen() {
+    let mut state = State::new(model());
+    for tab in ['1', '2', '3', '4'] {
+        keys(&mut state, [Key::Char(tab), Key::Down(usize::MAX)]);
+        for (width, height) in [(120, 40), (20, 5), (1, 1)] {
+            screen(&mut state, width, height);
+        }
+    }
+}

@@ -213,6 +213,15 @@ pub enum Workload {
         #[command(flatten)]
         format: Json,
     },
+    /// Write a workload file for a command, to be filled in
+    New {
+        /// The file to write
+        #[arg(long, short, default_value = "workload.toml", value_name = "FILE")]
+        output: PathBuf,
+        /// What is measured: a program of this machine with its arguments
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
     /// Explain what is wrong with a workload file
     Check {
         /// The file

@@ -1,9 +1,10 @@
-//! `kerntune workload list|check`.
+//! `kerntune workload list|new|check`.
 
 use crate::args::Workload as Command;
 use crate::exit::{Exit, Failure};
+use crate::files::OutputFile;
 use crate::output::Output;
-use kerntune_guest::{read_text, Workload, SHIPPED};
+use kerntune_guest::{read_text, AdHoc, Workload, SHIPPED};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,7 @@ struct Listed {
 pub fn run(command: &Command, output: &Output) -> Result<Exit, Failure> {
     match command {
         Command::List { format } => list(format.json, output),
+        Command::New { output: file, command } => new(file, command, output),
         Command::Check { file, format } => check(file, format.json, output),
     }
 }
@@ -61,6 +63,48 @@ fn list(json: bool, output: &Output) -> Result<Exit, Failure> {
             }),
         );
     }
+    Ok(Exit::Ok)
+}
+
+/// Writes a file with one step for training and for measuring, and says what else there can be.
+fn new(path: &Path, command: &[String], output: &Output) -> Result<Exit, Failure> {
+    if command.first().is_none_or(String::is_empty) {
+        return Err(Failure::usage("the COMMAND after -- is empty"));
+    }
+    if path.exists() {
+        return Err(Failure::usage(format!("--output: {} is there already", path.display())));
+    }
+    let file = OutputFile::new("--output", path)?;
+    let AdHoc { workload, notes } = Workload::of_command(command)?;
+    notes.iter().for_each(|note| output.note(&format!("warning: {note}")));
+    // A string of JSON is one of TOML.
+    let words = |words: &[String]| serde_json::to_string(words).map_err(Failure::usage);
+    let files: Vec<String> = workload.files.iter().map(|path| path.display().to_string()).collect();
+    let files = match files.is_empty() {
+        true => {
+            "# files = [\"/srv/data\"]  # files and directories of this machine that it reads".to_string()
+        }
+        false => format!("files = {}  # of this machine, for the guest", words(&files)?),
+    };
+    let (name, command) = (words(std::slice::from_ref(&workload.name))?, words(command)?);
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    let memory = workload.memory_mb;
+    let text = format!(
+        "description = {name}\n{files}\nmemory_mb = {memory}  # of the guest\n\n\
+         # A server that the commands talk to is started first:\n\
+         # [[service]]\n# name = \"server\"\n# command = [\"server\", \"--port\", \"8080\"]\n\
+         # ready = {{ tcp = 8080, within_seconds = 10 }}\n\n\
+         # The kernel is compiled for what runs here: let it be like what is measured, and not the same.\n\
+         [[training.step]]\nregion = \"command\"\ncommand = {command}\n\n\
+         # And compared by what runs here; figures are divided by the operations.\n\
+         [[measured.step]]\nregion = \"command\"\noperations = 1\ncommand = {command}\n"
+    );
+    file.write(text.as_bytes())?;
+    let path = path.display();
+    output.note(&format!(
+        "wrote {path}\n`kerntune workload check {path}` says what is wrong with it, `kerntune record --workload {path}` records it, \
+         `kerntune tune --workload {path}` makes a kernel for it"
+    ));
     Ok(Exit::Ok)
 }
 

@@ -1,6 +1,6 @@
 //! Functions of two kernels side by side.
 
-use crate::inlining::Moves;
+use crate::inlining::{unite, Moves};
 use crate::view::View;
 use crate::Result;
 use kerntune_profile::{difference, source_name, FunctionTotals, Nanoseconds, Profile};
@@ -59,7 +59,8 @@ fn count_inlined(
     sides: &mut BTreeMap<String, [Option<FunctionTotals>; 2]>,
     profiles: [&Profile; 2],
 ) -> BTreeMap<String, BTreeSet<String>> {
-    let found = difference(profiles[0], profiles[1]);
+    let mut found = difference(profiles[0], profiles[1]);
+    unite(&mut found);
     let name = |row: usize| source_name(&found.functions[row].name).0.to_string();
     let figure = |value: i128| u64::try_from(value).unwrap_or_default();
     let mut with: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

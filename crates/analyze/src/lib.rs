@@ -39,6 +39,7 @@ mod accounts;
 mod accumulators;
 pub mod anatomy;
 mod cpu_rows;
+mod cut;
 mod data_rows;
 mod error;
 pub mod events;
@@ -61,6 +62,7 @@ pub mod timeline;
 mod trace_file;
 mod tree;
 
+pub use cut::{cut, Cut};
 pub use data_rows::DataInput;
 pub use error::Error;
 pub use trace_file::{Chunk, ChunkReader, ReadAt, TraceFile};

@@ -59,6 +59,27 @@ impl<'a> TraceFile<'a> {
         first..last.max(first)
     }
 
+    /// Chunk `number` as it is in the file, with its header; only its length is checked.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`], and a header that is none.
+    pub fn chunk_bytes(&self, number: usize) -> Result<Vec<u8>, Error> {
+        let truncated = || Error::Truncated { found: number, expected: self.chunks() };
+        let index = self.recording.chunks.get(number).ok_or_else(truncated)?;
+        let mut bytes = vec![0; CHUNK_HEADER_BYTES];
+        if fill(self.source, &mut bytes, index.offset)? < CHUNK_HEADER_BYTES {
+            return Err(truncated());
+        }
+        let header = ChunkHeader::parse(&bytes).map_err(|source| Error::Format { chunk: number, source })?;
+        bytes.resize(CHUNK_HEADER_BYTES + header.compressed as usize, 0);
+        let body = index.offset.saturating_add(CHUNK_HEADER_BYTES as u64);
+        let room = bytes.get_mut(CHUNK_HEADER_BYTES..).unwrap_or_default();
+        match fill(self.source, room, body)? == header.compressed as usize {
+            true => Ok(bytes),
+            false => Err(truncated()),
+        }
+    }
+
     /// A reader with buffers of its own, for one thread.
     pub fn reader(&self) -> Result<ChunkReader<'a>, Error> {
         let decompressor = zstd::bulk::Decompressor::new()?;

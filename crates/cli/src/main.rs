@@ -11,6 +11,7 @@ mod import;
 mod kept;
 mod kernel_words;
 mod output;
+mod page;
 mod pager;
 mod part;
 mod progress;
@@ -81,7 +82,7 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Exit, Failure> {
         Command::Matrix(command) => commands::matrix::run(global, command, output),
         Command::Worker(options) => commands::matrix::worker(global, options, output),
         Command::Report(options) => options.run(global, output),
-        Command::View(options) => commands::view::run(global, options),
+        Command::View(options) => commands::view::run(global, options, output),
         Command::Characterise(options) => commands::characterise::run(global, options, output),
         Command::Advise(options) => commands::advise::run(global, options, output),
         Command::Export(format) => format.run(global, output),

@@ -21,6 +21,8 @@ fn main() -> Result<(), kerntune_report::Error> {
         profile: &run.profile,
         region: None,
         timeline: Some(&timeline),
+        against: None,
+        code: None,
         written: "kerntune, an example",
     };
     let html = profile_page(&page)?;

@@ -5,13 +5,23 @@ mod synthetic;
 use base64::Engine;
 use kerntune_analyze::timeline::{CpuBin, CpuSlice, CpuState, Doing, Holder, Lane};
 use kerntune_profile::{Manifest, Nanoseconds, PathKind, Profile, Tables};
-use kerntune_report::html::profile::{profile_page, ProfilePage};
+use kerntune_report::html::profile::{profile_page, ProfilePage, Timeline};
 use serde_json::Value;
 
 fn page(run: &synthetic::Run, region: Option<&str>) -> String {
     let timeline = synthetic::timeline(run);
     let written = "kerntune, a test";
-    profile_page(&ProfilePage { profile: &run.profile, region, timeline: Some(&timeline), written }).unwrap()
+    profile_page(&whole(&run.profile, region, Some(&timeline), written)).unwrap()
+}
+
+/// A page of one profile without code.
+fn whole<'a>(
+    profile: &'a Profile,
+    region: Option<&'a str>,
+    timeline: Option<&'a Timeline<'a>>,
+    written: &'a str,
+) -> ProfilePage<'a> {
+    ProfilePage { profile, region, timeline, against: None, code: None, written }
 }
 
 /// What the scripts of the page read.
@@ -97,8 +107,7 @@ fn each_of_several_cpus_has_a_lane() {
         0,
     ];
     let all = sum(&|_| true);
-    let page =
-        ProfilePage { profile: &run.profile, region: None, timeline: Some(&timeline), written: "a test" };
+    let page = whole(&run.profile, None, Some(&timeline), "a test");
     let html = profile_page(&page).unwrap();
     let lanes = &data(&html)["time"]["cpus"];
     let kinds = |lane: &Value| {
@@ -161,7 +170,7 @@ fn names_stay_names() {
     }
     let html = page(&run, None);
     assert!(!html.contains("<img") && !html.contains("<!--"));
-    assert_eq!(html.matches("</script>").count(), 2);
+    assert_eq!(html.matches("</script>").count(), 3);
     let data = data(&html);
     assert!(data["names"][0].as_str().unwrap().starts_with(nasty));
     assert_eq!(data["time"]["lanes"][0]["name"], nasty);
@@ -231,12 +240,7 @@ fn regions_of_one_name_are_one_view_and_nested_ones_count_in_both() {
     assert_eq!(groups(&one).len(), 1);
     assert_eq!(one["views"].as_array().unwrap().len(), 1);
     assert!(!one["names"].as_array().unwrap().contains(&"tcp_sendmsg".into()) || one["time"] != Value::Null);
-    let error = profile_page(&ProfilePage {
-        profile: &run.profile,
-        region: Some("udp"),
-        timeline: None,
-        written: "",
-    });
+    let error = profile_page(&whole(&run.profile, Some("udp"), None, ""));
     assert!(error.unwrap_err().to_string().contains("no region \"udp\""));
 }
 
@@ -247,12 +251,12 @@ fn the_timeline_has_all_time_and_the_calls_of_its_windows() {
     let elapsed = run.profile.manifest.elapsed_ns.get() as i64;
     assert_eq!(column(&time["bins"]["n"]).iter().sum::<i64>(), elapsed);
     assert_eq!(time["spans"].as_array().unwrap().len(), 3);
-    let window = &time["windows"][0];
-    assert_eq!(window["label"], "first operations of tcp_rr");
-    assert_eq!(window["whole"], true);
-    let slices = column(&window["slices"]["n"]).iter().sum::<i64>();
-    assert_eq!(slices, window["end"].as_i64().unwrap() - window["begin"].as_i64().unwrap());
-    assert!(column(&window["calls"]["f"]).len() > 50);
+    assert_eq!(time["places"][0][0], "first operations of tcp_rr");
+    // Every event is on the page.
+    let events = column(&time["chunks"]["n"]).iter().sum::<i64>();
+    assert_eq!(events as u64, run.recording.events);
+    assert!(column(&time["chunks"]["o"]).iter().all(|&offset| offset >= 0));
+    assert_eq!(time["threads"].as_array().unwrap().len(), run.recording.threads.len());
 }
 
 #[test]
@@ -260,8 +264,7 @@ fn a_profile_without_paths_or_trace_still_has_a_page() {
     let manifest = Manifest::new("p", Default::default(), "nothing", "host");
     let mut profile = Profile { manifest, tables: Tables::default() };
     profile.manifest.elapsed_ns = Nanoseconds(5);
-    let html =
-        profile_page(&ProfilePage { profile: &profile, region: None, timeline: None, written: "" }).unwrap();
+    let html = profile_page(&whole(&profile, None, None, "")).unwrap();
     assert!(html.contains("Timeline: none"));
     assert_eq!(data(&html)["time"], Value::Null);
 }

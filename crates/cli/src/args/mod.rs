@@ -100,7 +100,7 @@ pub enum Command {
     Worker(Worker),
     /// Show what a profile says
     Report(report::Options),
-    /// Look at a profile: call tree, functions, paths, difference
+    /// Show a profile in a browser on this machine, of any size, or in the terminal (docs/html.md)
     View(View),
     /// Say what a workload is like, on one page: what dominates it, what it does per operation and second, beside others
     /// (docs/characterise.md)

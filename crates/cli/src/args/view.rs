@@ -2,18 +2,22 @@
 
 use clap::Args;
 
+/// Which profile, what else, and where.
 #[derive(Debug, Args)]
 pub struct View {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
-    #[arg(default_value = "latest")]
+    #[arg(value_name = "PROFILE", default_value = "latest")]
     pub profile: String,
     /// In the terminal: call tree, functions, paths, difference
     #[arg(long)]
     pub tui: bool,
-    /// Also the difference to this profile
-    #[arg(long, value_name = "PROFILE")]
-    pub against: Option<String>,
     /// Only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
+    /// A second profile beside it: both, side by side, and their difference
+    #[arg(long, value_name = "PROFILE")]
+    pub against: Option<String>,
+    /// Port of 127.0.0.1; 0 for one that is free
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "tui")]
+    pub port: u16,
 }

@@ -8,7 +8,7 @@ use kerntune_profile::{
     bucket_of, Address, Capture, FunctionIndex, FunctionStats, HistogramBucket, How, Instructions, KernelId,
     Manifest, Nanoseconds, PathKind, PathNode, Profile, RegionStats, Symbol, Tables,
 };
-use kerntune_report::html::profile::{windows, Timeline, BINS};
+use kerntune_report::html::profile::{windows, Embedded, Place, Timeline, BINS};
 use kerntune_trace::{
     encode, ChunkHeader, ChunkState, Event, Health, OpenStack, Recording, Region, Thread, TraceFileWriter,
     TraceHeader, VERSION,
@@ -578,6 +578,7 @@ impl Machine {
         manifest.capture =
             Capture { functions: true, edges: true, model: true, weights: true, ..Default::default() };
         manifest.events = self.events;
+        manifest.exact = true;
         for row in &self.regions {
             manifest.elapsed_ns += row.elapsed_ns;
             manifest.busy_ns += row.busy_ns;
@@ -646,12 +647,13 @@ pub fn timeline(run: &Run) -> Timeline<'_> {
     let source = run.trace.as_slice();
     let trace = kerntune_analyze::TraceFile::open(&source, &run.recording).unwrap();
     let overview = timeline::overview(&trace, BINS, &mut |_| ControlFlow::Continue(())).unwrap();
-    let windows = windows(&run.profile, None)
+    let places = windows(&run.profile, None)
         .into_iter()
         .map(|choice| {
             let detail = timeline::detail(&trace, &choice.window).unwrap();
-            (choice, detail)
+            Place { label: choice.label, function: choice.function, begin: detail.begin, end: detail.end }
         })
         .collect();
-    Timeline { threads: &run.recording.threads, overview, windows }
+    let chunks = (0..trace.chunks()).map(|at| Embedded::Here(trace.chunk_bytes(at).unwrap())).collect();
+    Timeline { recording: &run.recording, wide: trace.wide, overview, places, chunks }
 }

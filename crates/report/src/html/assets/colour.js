@@ -40,6 +40,12 @@ kt.colour = (f, how) => {
   shades.set(key, colour);
   return colour;
 };
+// Less is blue and better, more is orange and worse; `part` is from -1 (gone) to 1 (new).
+kt.changeColour = (part) => {
+  const mix = (a, b, by) => a.map((from, i) => Math.round(from + (b[i] - from) * by));
+  const by = Math.min(1, Math.sqrt(Math.abs(part)));
+  return "rgb(" + mix([226, 228, 231], part < 0 ? [77, 166, 214] : [242, 153, 92], by).join(",") + ")";
+};
 // Text on a frame: all but the darkest colours carry black.
 kt.ink = (f) => (f <= kt.THREAD ? "#ffffff" : "#14171b");
 kt.swatches = (place, rows) => {

@@ -2,16 +2,21 @@
 kt.NONE = -1; kt.USER = -2; kt.INTERRUPT = -3; kt.IDLE = -4; kt.UNATTRIBUTED = -5; kt.SMALLER = -6;
 kt.OTHERS = -7; kt.THREAD = -16;
 
-kt.load = async () => {
+// A zlib stream in base64, or as bytes.
+kt.inflate = async (bytes) => {
   if (typeof DecompressionStream === "undefined") {
     throw new Error("this browser cannot unpack the page's data; Chrome 80, Firefox 113 or Safari 16.4 and later can");
   }
-  const text = atob(byId("kt-data").textContent.trim());
-  const bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return JSON.parse(await new Response(stream).text());
 };
+kt.bytes = (base64) => {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+};
+kt.load = () => kt.inflate(kt.bytes(byId("kt-data").textContent.trim()));
 
 // Sampled times have an error, and calls only if they were counted besides.
 kt.isSampled = () => kt.data.sample_ns > 0;
@@ -26,24 +31,43 @@ kt.name = (f) => {
 kt.file = (f) => (f >= 0 && kt.data.file[f] >= 0 ? kt.data.files[kt.data.file[f]] : "");
 kt.module = (f) => (f >= 0 && kt.data.module[f] >= 0 ? kt.data.modules[kt.data.module[f]] : "");
 
-// What a view is the sum of: functions, arcs and histograms over its groups.
-kt.viewOf = (index) => {
-  const data = kt.data, about = data.views[index];
-  const functions = new Map();
-  const arcs = new Map();
-  const histograms = new Map();
-  for (const number of about.groups) {
-    const { functions: t, arcs: a, histograms: h } = data.groups[number];
+// A second profile's functions get the numbers that they have in the first: same name, source and module.
+kt.adopt = (data, other) => {
+  const text = (d, list, all, f) => (list[f] >= 0 ? all[list[f]] : "");
+  const key = (d, f) => d.names[f] + "\n" + text(d, d.file, d.files, f) + "\n" + text(d, d.module, d.modules, f);
+  const known = new Map(data.names.map((_, f) => [key(data, f), f]));
+  const place = (all, word) => { const at = all.indexOf(word); return at >= 0 ? at : all.push(word) - 1; };
+  const functions = other.names.map((name, f) => {
+    let at = known.get(key(other, f));
+    if (at === undefined) {
+      at = data.names.push(name) - 1;
+      known.set(key(other, f), at);
+      data.file.push(other.file[f] >= 0 ? place(data.files, other.files[other.file[f]]) : -1);
+      data.module.push(other.module[f] >= 0 ? place(data.modules, other.modules[other.module[f]]) : -1);
+    }
+    return at;
+  });
+  const comms = other.comms.map((comm) => place(data.comms, comm));
+  const code = (f) => (f >= 0 ? functions[f] : f <= kt.THREAD ? kt.THREAD - comms[kt.THREAD - f] : f);
+  for (const group of other.groups) {
+    for (const column of [group.tree.f, group.functions.f, group.arcs.from, group.arcs.to, group.histograms.f, group.histograms.c]) {
+      for (let i = 0; i < column.length; i++) column[i] = code(column[i]);
+    }
+  }
+  return other.groups;
+};
+
+// What several groups come to: functions, arcs and histograms.
+kt.tablesOf = (groups) => {
+  const hows = kt.data.hows;
+  const functions = new Map(), arcs = new Map(), histograms = new Map();
+  for (const { functions: t, arcs: a, histograms: h } of groups) {
     for (let i = 0; i < t.f.length; i++) {
       let row = functions.get(t.f[i]);
-      if (!row) functions.set(t.f[i], row = { f: t.f[i], calls: 0, ended: 0, net: 0, elapsed: 0, max: 0, min: Infinity, slowest: -1, at: 0 });
-      if (t.ended[i] > 0) {
-        row.max = Math.max(row.max, t.max[i]);
-        row.min = Math.min(row.min, t.min[i]);
-        if (t.slowest[i] > row.slowest || (t.slowest[i] === row.slowest && t.at[i] < row.at)) {
-          row.slowest = t.slowest[i];
-          row.at = t.at[i];
-        }
+      if (!row) functions.set(t.f[i], row = { f: t.f[i], calls: 0, ended: 0, net: 0, elapsed: 0, slowest: -1, at: 0 });
+      if (t.ended[i] > 0 && (t.slowest[i] > row.slowest || (t.slowest[i] === row.slowest && t.at[i] < row.at))) {
+        row.slowest = t.slowest[i];
+        row.at = t.at[i];
       }
       row.calls += t.calls[i];
       row.ended += t.ended[i];
@@ -53,7 +77,7 @@ kt.viewOf = (index) => {
     for (let i = 0; i < a.from.length; i++) {
       const key = a.from[i] + " " + a.to[i] + " " + a.h[i];
       let arc = arcs.get(key);
-      if (!arc) arcs.set(key, arc = { from: a.from[i], to: a.to[i], how: data.hows[a.h[i]], calls: 0, ended: 0, elapsed: 0 });
+      if (!arc) arcs.set(key, arc = { from: a.from[i], to: a.to[i], how: hows[a.h[i]], calls: 0, ended: 0, elapsed: 0 });
       arc.calls += a.calls[i];
       arc.ended += a.ended[i];
       arc.elapsed += a.elapsed[i];
@@ -64,13 +88,24 @@ kt.viewOf = (index) => {
       rows.push({ caller: h.c[i], bucket: h.b[i], count: h.n[i] });
     }
   }
+  return { functions, histograms, ...kt.beside(arcs.values()) };
+};
+// Arcs by the function that they lead to, and by the one that they come from.
+kt.beside = (arcs) => {
   const callers = new Map(), callees = new Map();
   const into = (map, key, arc) => (map.has(key) ? map.get(key).push(arc) : map.set(key, [arc]));
-  for (const arc of arcs.values()) {
+  for (const arc of arcs) {
     into(callers, arc.to, arc);
     into(callees, arc.from, arc);
   }
-  return { about, functions, callers, callees, histograms, tree: kt.treeOf(about.groups) };
+  return { callers, callees };
 };
-// Least time of a histogram's bucket, ns: kerntune_profile::bounds.
+// Least figure of a histogram's bucket: kerntune_profile::bounds.
 kt.bucket = (bucket) => (bucket < 4 ? bucket : (4 + bucket % 4) * 2 ** (Math.floor(bucket / 4) - 1));
+// The bucket of a figure: kerntune_profile::bucket_of.
+kt.bucketOf = (n) => {
+  if (n < 4) return n;
+  let e = 31 - Math.clz32(n);
+  if (n >= 0x80000000) { e = Math.floor(Math.log2(n)); if (2 ** e > n) e--; else if (2 ** (e + 1) <= n) e++; }
+  return 4 * (e - 1) + Math.floor(n / 2 ** (e - 2)) % 4;
+};

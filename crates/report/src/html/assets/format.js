@@ -1,31 +1,46 @@
-// Figures into words: three digits that count, and a unit.
+// Figures into words: three digits that count, and a unit. What an exact profile counts is instructions, what a live one
+// counts is time: `kt.amount` writes either, `kt.withUnit` says what it is as well.
 kt.grouped = (n) => Math.round(n).toLocaleString("en-US");
 kt.three = (x) => {
   const size = Math.abs(x);
   return x.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
 };
-kt.ns = (ns) => {
-  if (ns < 999.5) return (Number.isInteger(ns) ? ns : kt.three(ns)) + " ns";
+kt.time = (ns) => {
+  if (Math.abs(ns) < 999.5) return (Number.isInteger(ns) ? ns : kt.three(ns)) + " ns";
   for (const [size, unit] of [[1e3, "µs"], [1e6, "ms"]]) {
-    if (ns / size < 999.5) return kt.three(ns / size) + " " + unit;
+    if (Math.abs(ns) / size < 999.5) return kt.three(ns / size) + " " + unit;
   }
   return kt.three(ns / 1e9) + " s";
 };
 kt.count = (n) => {
-  if (n < 99999.5) return kt.grouped(n);
-  for (const [size, unit] of [[1e3, "k"], [1e6, "M"]]) {
-    if (n / size < 999.5) return kt.three(n / size) + " " + unit;
-  }
-  return kt.three(n / 1e9) + " G";
+  const size = Math.abs(n);
+  if (size < 9999.5) return Number.isInteger(n) ? kt.grouped(n) : kt.three(n);
+  if (size < 999500) return kt.three(n / 1e3) + " k";
+  return size < 999.5e6 ? kt.three(n / 1e6) + " M" : kt.grouped(n / 1e6) + " M";
 };
+kt.amount = (n) => (kt.data.exact ? kt.count(n) : kt.time(n));
+kt.withUnit = (n) => (kt.data.exact ? kt.count(n) + (n === 1 ? " instruction" : " instructions") : kt.time(n));
+// What is counted, as the head of a column says it.
+kt.unit = () => (kt.data.exact ? "instructions" : "time");
 kt.percent = (part, whole) => {
   if (!(whole > 0)) return "0 %";
   const share = 100 * part / whole;
   return (share >= 99.95 ? share.toFixed(0) : share >= 10 ? share.toFixed(1) : share >= 0.01 ? share.toFixed(2) : share > 0 ? "<0.01" : "0") + " %";
 };
-// A moment of virtual time, to the nanosecond: 3.214 567 890 s.
-kt.moment = (ns) => {
-  const digits = String(Math.round(ns)).padStart(10, "0");
+// A difference: its sign is written, less is better.
+kt.signed = (n, write) => (n > 0 ? "+" : n < 0 ? "\u2212" : "±") + write(Math.abs(n));
+kt.verdict = (n) => (n < 0 ? "better" : n > 0 ? "worse" : "same");
+kt.change = (a, b) => {
+  if (a === b) return "±0 %";
+  if (!(a > 0)) return "new";
+  if (!(b > 0)) return "gone";
+  const percent = 100 * (b / a - 1);
+  return (percent > 0 ? "+" : "\u2212") + (Math.abs(percent) >= 99.95 ? Math.abs(percent).toFixed(0) : Math.abs(percent) < 0.01 ? "<0.01" : kt.three(Math.abs(percent))) + " %";
+};
+// A moment of the profiled machine's clock, to its unit: 3,214.567890 M instructions, or 3.214 567 890 s.
+kt.moment = (t) => {
+  const digits = String(Math.round(t)).padStart(10, "0");
+  if (kt.data.exact) return Number(digits.slice(0, -6)).toLocaleString("en-US") + "." + digits.slice(-6) + " M";
   return digits.slice(0, -9) + "." + digits.slice(-9).replace(/(...)(?=.)/g, "$1\u202f") + " s";
 };
 // The first characters of a name in the room that there is; empty if there is none.

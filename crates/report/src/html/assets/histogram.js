@@ -4,12 +4,13 @@ kt.histogram = () => {
   const SHADES = ["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377"], REST = "#8d949d";
   const LEFT = 46, BOTTOM = 34, TOP = 20, HEIGHT = 220;
   const draw = () => {
+    if (kt.state.tab !== "histogram") return;
     const rows = kt.view.histograms.get(kt.state.fn) || [];
     const legend = byId("histogram-legend");
     legend.replaceChildren();
     if (rows.length === 0) {
       kt.sheet(svg, 30);
-      svg.append(kt.svg("text", { x: 0, y: 18, class: "quiet" }, kt.hasCalls() ? "No call of it ended in this region." : "Samples do not tell single calls."));
+      svg.append(kt.svg("text", { x: 0, y: 18, class: "quiet" }, kt.hasCalls() ? "No call of it ended in what is shown." : "Samples do not tell single calls."));
       return;
     }
     const width = kt.sheet(svg, HEIGHT);
@@ -51,7 +52,7 @@ kt.histogram = () => {
         below += n;
       });
       const names = byCaller.checked ? stack.map((n, c) => (n ? "\n" + kt.grouped(n) + " from " + (c < order.length ? callerName(order[c]) : "others") : "")).join("") : "";
-      group.append(kt.svg("title", {}, `${kt.ns(from)} to ${kt.ns(to)}: ${kt.grouped(sums[at])} calls, ${kt.percent(sums[at], total)}${names}`));
+      group.append(kt.svg("title", {}, `${kt.amount(from)} to ${kt.withUnit(to)}: ${kt.grouped(sums[at])} calls, ${kt.percent(sums[at], total)}${names}`));
       svg.append(group);
     });
     svg.append(kt.svg("line", { x1: LEFT, x2: width, y1: base + 0.5, y2: base + 0.5, class: "base" }));
@@ -59,13 +60,13 @@ kt.histogram = () => {
     const step = high - low < 8 ? 1 : 4;
     let right = -Infinity;
     for (let bucket = Math.ceil(low / step) * step; bucket <= high + 1; bucket += step) {
-      const text = kt.ns(kt.bucket(bucket)), half = text.length * 3.2;
+      const text = kt.amount(kt.bucket(bucket)), half = text.length * 3.2;
       svg.append(kt.svg("line", { x1: x(bucket), x2: x(bucket), y1: base, y2: base + 4, class: "base" }));
       if (x(bucket) - half < right + 6 || x(bucket) + half > width) continue;
       right = x(bucket) + half;
       svg.append(kt.svg("text", { x: x(bucket), y: base + 16, class: "small", "text-anchor": "middle" }, text));
     }
-    svg.append(kt.svg("text", { x: width, y: HEIGHT - 3, class: "small quiet", "text-anchor": "end" }, "elapsed time per call"));
+    svg.append(kt.svg("text", { x: width, y: HEIGHT - 3, class: "small quiet", "text-anchor": "end" }, "elapsed " + kt.unit() + " per call"));
     svg.append(kt.svg("text", { x: 0, y: 11, class: "small quiet" }, "calls"));
     // Percentiles: the bucket in which they lie.
     let labelEnd = LEFT;
@@ -74,7 +75,7 @@ kt.histogram = () => {
       while (at < sums.length - 1 && seen + sums[at] < part * total) seen += sums[at++];
       if (total < 20 && part !== 0.5 || total * (1 - part) < 1 && part !== 0.5) continue;
       const px = x(at + low) + barWidth / 2;
-      const text = name + " ≈ " + kt.ns((kt.bucket(at + low) + kt.bucket(at + low + 1) - 1) / 2);
+      const text = name + " ≈ " + kt.amount((kt.bucket(at + low) + kt.bucket(at + low + 1) - 1) / 2);
       const w = text.length * 5.9;
       const left = Math.min(Math.max(px + 3, labelEnd), width - w);
       svg.append(kt.svg("line", { x1: px, x2: px, y1: TOP - 6, y2: base, class: "rank" }));
@@ -91,7 +92,7 @@ kt.histogram = () => {
   const callerName = (c) => (c === kt.NONE ? "(entry)" : kt.name(c));
   byCaller.addEventListener("change", draw);
   logarithmic.addEventListener("change", draw);
-  kt.on(["fn", "region"], draw);
+  kt.on(["fn", "view", "tab"], draw);
   kt.redraw(svg, kt.soon(draw));
   draw();
 };

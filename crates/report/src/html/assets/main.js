@@ -4,61 +4,112 @@ const retheme = () => (kt.onTheme || []).forEach((act) => act());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", retheme);
 byId("theme").addEventListener("click", () => {
   root.dataset.theme = kt.isDark() ? "light" : "dark";
-  kt.save();
+  kt.save(false);
   retheme();
 });
-const controls = () => {
-  const region = byId("region"), search = byId("search"), weight = byId("weight"), mode = byId("mode");
-  region.append(...kt.data.views.map((view, at) => kt.make("option", { value: String(at) }, view.name === null ? "all regions" : view.name)));
-  weight.append(...kt.weights().map((w) => kt.make("option", { value: w.id }, w.title)));
-  byId("names").append(...kt.data.names.map((name) => kt.make("option", { value: name })));
-  const follow = () => { [region.value, weight.value, mode.value] = [String(kt.state.region), kt.state.weight, kt.state.mode]; };
-  kt.on(["region", "weight", "mode"], follow);
+// A list of tabs: one of them is chosen, arrow keys go to the next.
+const tabs = (list, key) => {
+  const buttons = [...byId(list).querySelectorAll("[role=tab]")];
+  const follow = () => {
+    for (const button of buttons) {
+      const chosen = button.dataset.value === kt.state[key];
+      button.setAttribute("aria-selected", String(chosen));
+      button.tabIndex = chosen ? 0 : -1;
+      byId(button.getAttribute("aria-controls")).hidden = !chosen;
+    }
+  };
+  for (const button of buttons) {
+    button.addEventListener("click", () => kt.set({ [key]: button.dataset.value }));
+    button.addEventListener("keydown", (event) => {
+      const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!by) return;
+      const there = buttons.filter((b) => !b.hidden), next = there[(there.indexOf(button) + by + there.length) % there.length];
+      kt.set({ [key]: next.dataset.value });
+      next.focus();
+    });
+  }
+  kt.on([key], follow);
   follow();
-  region.addEventListener("change", () => {
-    kt.view = kt.viewOf(Number(region.value));
-    kt.set({ region: Number(region.value) });
-  });
+};
+const controls = () => {
+  const choice = (id, key, rows) => {
+    const select = byId(id);
+    if (rows) select.append(...rows.map(([value, text]) => kt.make("option", { value }, text)));
+    const follow = () => { select.value = String(kt.state[key]); };
+    kt.on([key], follow);
+    follow();
+    return select;
+  };
+  const region = choice("region", "region", kt.data.views.map((view, at) => [String(at), view.name === null ? "all regions" : view.name]));
+  region.closest("label").hidden = kt.data.views.length < 2;
+  region.addEventListener("change", () => kt.set({ region: Number(region.value) }));
+  const weight = choice("weight", "weight", kt.weights().map((w) => [w.id, w.title]));
+  weight.closest("label").hidden = kt.weights().length < 2;
   weight.addEventListener("change", () => kt.set({ weight: weight.value }));
+  const mode = choice("mode", "mode");
   mode.addEventListener("change", () => kt.set({ mode: mode.value, zoom: "" }));
-  search.addEventListener("input", kt.soon(() => {
-    const wanted = search.value.trim().toLowerCase();
-    kt.highlight(wanted.length < 2 ? null : (f) => kt.name(f).toLowerCase().includes(wanted));
-    if (kt.data.names.includes(search.value.trim())) kt.set({ fn: kt.data.names.indexOf(search.value.trim()) });
-  }));
-  search.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") { search.value = ""; kt.highlight(null); }
-    if (event.key !== "Enter") return;
-    const wanted = search.value.trim().toLowerCase();
-    const names = kt.data.names;
-    const hit = names.findIndex((name) => name.toLowerCase() === wanted);
-    const found = hit >= 0 ? hit : names.findIndex((name) => name.toLowerCase().includes(wanted));
-    if (wanted && found >= 0) kt.set({ fn: found });
-  });
-  byId("back").addEventListener("click", () => { if (kt.past.length) kt.set({ fn: kt.past.pop(), back: true }); });
-  window.addEventListener("keydown", (event) => {
-    if (event.key === "/" && !/INPUT|SELECT|TEXTAREA/.test(event.target.tagName)) { event.preventDefault(); search.focus(); }
-  });
+  const profile = choice("profile", "profile", kt.data.other ? [["a", "first: " + kt.data.label], ["b", "second: " + kt.data.other.label], ["both", "both, side by side"], ["diff", "difference"]] : [["a", ""]]);
+  profile.closest("label").hidden = !kt.data.other;
+  profile.addEventListener("change", () => kt.set({ profile: profile.value, zoom: "", sel: null }));
+  const note = byId("pair-note");
+  const pair = () => {
+    const { profile: which } = kt.state;
+    note.hidden = which !== "diff" && which !== "both";
+    byId("first-label").textContent = which === "both" ? "first: " + kt.data.label : "";
+    byId("second-label").textContent = which === "both" ? "second: " + kt.data.other.label : "";
+    byId("figures").className = which === "both" ? "figures two" : "figures";
+    byId("tree-legend").hidden = which === "diff";
+    if (note.hidden) return;
+    const [a, b] = kt.sides.map((side) => side.about.busy);
+    const operations = kt.data.operations === kt.data.other.operations ? "" : ` The first did ${kt.grouped(kt.data.operations)} operations, the second ${kt.grouped(kt.data.other.operations)}: nothing is scaled.`;
+    note.replaceChildren(`Busy ${kt.unit()}: ${kt.amount(a)} → ${kt.amount(b)}, `, kt.make("b", { class: kt.verdict(b - a) }, `${kt.change(a, b)} ${kt.verdict(b - a)}`), `.${which === "diff" ? " Width: both together. Blue: less in the second (better); orange: more (worse)." : ""}${operations}`);
+  };
+  kt.on(["view"], pair);
+  pair();
+  tabs("shows", "show");
+  tabs("one-tabs", "tab");
+};
+const facts = () => {
+  const { busy, idle, user } = kt.view.about;
+  byId("whole").textContent = `${kt.withUnit(busy)} busy (${kt.amount(user)} in user code)` + (idle > 0 ? `, ${kt.amount(idle)} idle` : "");
 };
 const start = async () => {
   kt.data = await kt.load();
-  kt.restore();
-  kt.view = kt.viewOf(kt.state.region);
-  for (const id of ["controls", "tree", "functions"]) byId(id).hidden = false;
+  if (kt.data.other) kt.data.other.groups = kt.adopt(kt.data, kt.data.other);
+  Object.assign(kt.state, kt.restore());
+  byId("views").hidden = false;
+  await kt.renew();
+  if (!kt.view) { kt.state.sel = null; await kt.renew(); }
+  kt.on(["region", "sel", "ops", "profile"], kt.renew);
+  kt.startTrees();
   controls();
-  if (kt.view.tree.n > 0) {
-    kt.icicle();
+  kt.chips();
+  kt.on(["view"], facts);
+  facts();
+  if (kt.data.groups.some((group) => kt.raw(group.tree).n > 0)) {
+    kt.icicle(byId("icicle"), 0);
+    kt.icicle(byId("icicle-second"), 1);
+    kt.crumbs();
+    kt.callTree();
     kt.swatches(byId("tree-legend"), kt.legend());
-  } else {
-    byId("tree").hidden = true;
-    kt.highlight = () => {};
-  }
-  kt.timeline();
+  } else byId("tree").hidden = true;
+  kt.search();
+  byId("time").hidden = !kt.data.time && !kt.data.traced;
+  const withTime = () => { kt.timeline(); byId("time-body").hidden = false; byId("time-wait").hidden = true; root.dataset.timeMs = performance.now().toFixed(0); };
+  if (kt.data.time) withTime();
   kt.table();
   kt.neighbours();
   kt.histogram();
+  kt.code();
+  kt.ready = true;
   root.dataset.readyMs = performance.now().toFixed(0);
   root.dataset.ready = "true";
+  if (!kt.data.time && kt.data.traced) {
+    kt.data.time = await kt.source.overview((text) => { byId("time-wait").textContent = text; });
+    withTime();
+    if (kt.state.sel) kt.renew();
+  }
+  root.dataset.whole = "true";
 };
 start().catch((error) => {
   root.dataset.errors = String(Number(root.dataset.errors) + 1);

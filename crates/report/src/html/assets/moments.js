@@ -62,18 +62,15 @@ kt.moments = () => {
     sums.forEach(run);
     return { sums, slices: cpuSlices(cpu.slices) };
   });
-  const windows = time.windows.map((w, number) => {
-    const calls = [];
-    const c = w.calls;
-    for (let i = 0, at = w.begin; i < c.b.length; i++) {
-      at += c.b[i];
-      const u0 = toU(at);
-      calls.push({ begin: at, end: at + c.n[i], u0, u1: u0 + c.n[i], lane: c.l[i], depth: c.k[i], f: c.f[i], how: kt.data.hows[c.h[i]], cut: c.x[i] });
-    }
-    const u0 = toU(w.begin);
-    return { ...w, number, calls, slices: slices(w.slices), cpus: (w.cpus || []).map(cpuSlices), u0, u1: u0 + w.end - w.begin };
+  const places = time.places.map(([label, f, begin, end], number) => ({ label, function: f, begin, end, number, u0: toU(begin), u1: toU(begin) + end - begin }));
+  // What was read of the trace, where it is on the page's scale.
+  const placed = (w) => ({
+    ...w, u0: toU(w.begin), u1: toU(w.begin) + w.end - w.begin,
+    calls: w.calls.map((c) => { const u0 = toU(c.begin); return { ...c, u0, u1: u0 + c.end - c.begin }; }),
+    slices: w.slices.map((s) => { const u0 = toU(s.begin); return { ...s, u0, u1: u0 + s.end - s.begin }; }),
+    cpus: w.cpus.map((list) => list.map((s) => { const u0 = toU(s.begin); return { ...s, u0, u1: u0 + s.end - s.begin }; })),
   });
   const regions = time.regions.map(([name, begin, end, depth, operations]) =>
     ({ name, begin, end, depth, operations, u0: toU(begin), u1: toU(end) }));
-  return { spans, length, toU, toTime, count, edges, sums, upTo, slices: slices(time.slices), windows, regions, cpus, lanes: time.lanes };
+  return { spans, length, toU, toTime, count, edges, sums, upTo, slices: slices(time.slices), places, placed, regions, cpus, lanes: time.lanes };
 };

@@ -13,6 +13,7 @@ kt.neighbours = () => {
   };
   if (!kt.hasCalls()) select.closest("label").hidden = true;
   const draw = () => {
+    if (kt.state.tab !== "calls") return;
     const fn = kt.state.fn, weight = select.value;
     const row = kt.view.functions.get(fn);
     const left = side(kt.view.callers.get(fn) || [], "from", weight), right = side(kt.view.callees.get(fn) || [], "to", weight);
@@ -24,7 +25,7 @@ kt.neighbours = () => {
     const sum = (rows) => rows.reduce((s, r) => s + r[weight], 0);
     const own = weight === "elapsed" && row ? row.net : 0;
     const scale = (height - 30) / Math.max(sum(left), sum(right) + own, 1) * 0.8;
-    const words = (r) => (weight === "elapsed" ? kt.ns(r.elapsed) : kt.grouped(r.calls) + " calls");
+    const words = (r) => (weight === "elapsed" ? kt.amount(r.elapsed) : kt.grouped(r.calls) + " calls");
     const share = (r, rows) => kt.percent(r[weight], Math.max(weight === "elapsed" && row ? row.elapsed : sum(rows), 1));
 
     const ribbons = (rows, isLeft) => {
@@ -61,7 +62,7 @@ kt.neighbours = () => {
       group.append(kt.svg("text", { x: x + 7, y: y - 3, class: "name" }, kt.cut(name, letters)));
       const how = r.how === "call" ? "" : (r.how === "jump" ? "tail call" : r.how) + ", ";
       group.append(kt.svg("text", { x: x + 7, y: y + 11, class: "small" }, kt.cut(how + words(r) + ", " + share(r, rows), Math.floor((room - 10) / 5.6))));
-      group.append(kt.svg("title", {}, kt.hasCalls() ? `${name}\n${kt.grouped(r.calls)} calls (${r.how}), ${kt.ns(r.elapsed)} elapsed, ${kt.ns(r.ended ? r.elapsed / r.ended : 0)} each\n${kt.file(r.f)}` : `${name}\n${kt.ns(r.elapsed)} ± ${kt.ns(kt.error(r.elapsed))} on the stack (${r.how})\n${kt.file(r.f)}`));
+      group.append(kt.svg("title", {}, kt.hasCalls() ? `${name}\n${kt.grouped(r.calls)} calls (${r.how}), ${kt.amount(r.elapsed)} elapsed, ${kt.amount(r.ended ? r.elapsed / r.ended : 0)} each\n${kt.file(r.f)}` : `${name}\n${kt.amount(r.elapsed)} ± ${kt.amount(kt.error(r.elapsed))} on the stack (${r.how})\n${kt.file(r.f)}`));
       if (r.f >= 0) {
         group.setAttribute("aria-label", `${isLeft ? "caller" : "callee"} ${name}, ${words(r)}`);
         group.addEventListener("click", () => kt.set({ fn: r.f }));
@@ -71,7 +72,7 @@ kt.neighbours = () => {
     };
     ribbons(left, true);
     ribbons(right, false);
-    // The function itself; the part without a callee is its net time.
+    // The function itself; the part without a callee is its own.
     const tall = Math.max(48, Math.max(sum(left), sum(right) + own) * scale + 6);
     const y = height / 2 - tall / 2;
     svg.append(kt.svg("rect", { x: x0, y, width: middle, height: tall, rx: 4, fill: kt.colour(fn, "") }));
@@ -79,37 +80,34 @@ kt.neighbours = () => {
     const text = (dy, content, cls) => svg.append(kt.svg("text", { x: (x0 + x1) / 2, y: height / 2 + dy, class: cls + " on" }, content));
     if (row) {
       text(-10, kt.cut(kt.name(fn), letters), "name");
-      text(5, kt.ns(row.elapsed), "small");
-      text(19, "net " + kt.ns(row.net), "small");
+      text(5, kt.amount(row.elapsed), "small");
+      text(19, "self " + kt.amount(row.net), "small");
     } else text(0, kt.cut(kt.name(fn), letters), "name");
   };
   const facts = () => {
     const fn = kt.state.fn, row = kt.view.functions.get(fn);
     byId("one-name").textContent = fn < 0 ? "No function chosen" : kt.name(fn);
-    byId("chosen").textContent = fn < 0 ? "" : kt.name(fn);
-    byId("back").disabled = kt.past.length === 0;
     const place = byId("one-facts");
-    if (!row) { place.textContent = "Not called in this region."; return; }
+    if (!row) { place.textContent = "Not called in what is shown."; return; }
     const busy = kt.view.about.busy;
-    const calls = kt.hasCalls() ? `${kt.grouped(row.calls)} calls${row.ended === row.calls ? "" : " (" + kt.grouped(row.ended) + " ended)"} · ` : "";
-    const error = kt.isSampled() ? " ± " + kt.ns(kt.error(row.net)) : "";
-    place.replaceChildren(`${kt.module(fn) || kt.file(fn) || "source path not known"} · ${calls}elapsed ${kt.ns(row.elapsed)} (${kt.percent(row.elapsed, busy)} of busy) · net ${kt.ns(row.net)}${error} (${kt.percent(row.net, busy)})`);
+    const calls = kt.hasCalls() ? `${kt.grouped(row.calls)} calls${row.derived || row.ended === row.calls ? "" : " (" + kt.grouped(row.ended) + " ended)"} · ` : "";
+    const error = kt.isSampled() ? " ± " + kt.amount(kt.error(row.net)) : "";
+    place.replaceChildren(`${kt.module(fn) || kt.file(fn) || "source path not known"} · ${calls}${kt.unit()} in all ${kt.amount(row.elapsed)} (${kt.percent(row.elapsed, busy)} of busy) · self ${kt.amount(row.net)}${error} (${kt.percent(row.net, busy)})`);
     if (row.slowest < 0) return;
-    place.append(` · slowest ${kt.ns(row.slowest)} at ${kt.moment(row.at)} `);
-    const known = kt.windowOf && kt.windowOf(row.at, fn);
-    if (known) {
+    place.append(` · slowest call ${kt.amount(row.slowest)} at ${kt.moment(row.at)} `);
+    if (kt.showTime && kt.state.profile === "a") {
       const button = kt.make("button", { type: "button" }, "show in timeline");
       button.addEventListener("click", () => {
-        const call = known.calls.find((c) => c.begin === row.at && c.f === fn);
-        kt.showTime(row.at, call ? call.end : Math.max(known.end, row.at + row.slowest));
+        const known = kt.timeModel.places.find((w) => w.function === fn && w.begin === row.at);
+        kt.showTime(row.at, known ? known.end : row.at + row.slowest);
         byId("time").scrollIntoView({ block: "start" });
       });
       place.append(button);
-    } else place.append(kt.make("code", {}, `kerntune report ${kt.data.id} path --worst ${kt.name(fn)}`));
+    }
   };
   const both = () => { facts(); draw(); };
   select.addEventListener("change", draw);
-  kt.on(["fn", "region"], both);
+  kt.on(["fn", "view", "tab"], both);
   kt.redraw(svg, kt.soon(draw));
   both();
 };

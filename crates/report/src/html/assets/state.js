@@ -1,60 +1,110 @@
-// What is chosen. It is in the address, too, so that a view can be linked to.
-kt.state = { region: 0, fn: -1, weight: "0", mode: "down", zoom: "", from: null, to: null };
+// What is chosen. All of it is in the address, so that a view can be linked to and Back works.
+kt.state = {
+  region: 0, fn: -1, weight: "0", mode: "down", show: "flame", zoom: "", from: null, to: null, sel: null, ops: "", q: "", profile: "a", sort: "", tab: "calls",
+};
 kt.listeners = [];
-kt.past = [];
-// `keys`: what of the state a view depends on.
+// `keys`: what of the state a view depends on; "view" is what follows of all: the tables and trees that are shown.
 kt.on = (keys, act) => kt.listeners.push({ keys, act });
-kt.set = (change) => {
-  const changed = Object.keys(change).filter((key) => kt.state[key] !== change[key]);
-  if (changed.length === 0) return;
-  if (changed.includes("fn") && kt.state.fn >= 0 && !change.back) kt.past.push(kt.state.fn);
-  delete change.back;
-  Object.assign(kt.state, change);
+kt.fire = (changed) => {
   for (const { keys, act } of kt.listeners) {
     if (keys.some((key) => changed.includes(key))) act(changed);
   }
+};
+// These change with every movement: they replace the address and make no step of history.
+const PASSING = ["from", "to", "q"];
+kt.set = (change) => {
+  const changed = Object.keys(change).filter((key) => kt.state[key] !== change[key]);
+  if (changed.length === 0) return;
+  if (!changed.every((key) => PASSING.includes(key))) kt.save(true);
+  Object.assign(kt.state, change);
+  kt.fire(changed);
   clearTimeout(kt.saving);
-  kt.saving = setTimeout(kt.save, 300);
+  kt.saving = setTimeout(() => kt.save(false), 250);
 };
-kt.save = () => {
-  const { region, fn, weight, mode, zoom, from, to } = kt.state;
+kt.link = () => {
+  const { region, fn, weight, mode, show, zoom, from, to, sel, ops, q, profile, sort, tab } = kt.state;
   const words = new URLSearchParams();
-  const name = kt.data.views[region].name;
-  if (name !== null) words.set("region", name);
+  const put = (key, value, unless = "") => { if (value !== unless && value !== null) words.set(key, value); };
+  put("region", kt.data.views[region].name);
   if (fn >= 0) words.set("fn", kt.name(fn));
-  if (weight !== "0") words.set("weight", weight);
-  if (mode !== "down") words.set("mode", mode);
-  if (zoom) words.set("zoom", zoom);
+  put("weight", weight, "0");
+  put("mode", mode, "down");
+  put("show", show, "flame");
+  put("zoom", zoom);
   if (from !== null) words.set("time", Math.round(from) + "-" + Math.round(to));
-  if (root.dataset.theme) words.set("theme", root.dataset.theme);
-  history.replaceState(null, "", "#" + words);
+  put("sel", sel);
+  put("ops", ops);
+  put("q", q);
+  put("profile", profile, "a");
+  put("sort", sort);
+  put("tab", tab, "calls");
+  put("theme", root.dataset.theme || null);
+  return "#" + words;
 };
+// A step of history is made before what it leads away from changes: what is there by then is written first.
+kt.save = (step) => {
+  if (!kt.data || kt.restoring) return;
+  history.replaceState(null, "", kt.link());
+  if (step) history.pushState(null, "", kt.link());
+};
+// `zoom` and `ops` hold names, and not numbers that another page has for other functions.
 kt.restore = () => {
   const words = new URLSearchParams(location.hash.slice(1));
+  const one = (key, values) => (values.includes(words.get(key)) ? words.get(key) : values[0]);
   const region = kt.data.views.findIndex((view) => view.name === words.get("region"));
   const fn = kt.data.names.indexOf(words.get("fn"));
-  const [from, to] = (words.get("time") || "").split("-").map(Number);
+  const span = (key) => { const [a, b] = (words.get(key) || "").split("-").map(Number); return b > a ? [a, b] : null; };
+  const time = span("time"), sel = span("sel");
   if (words.get("theme") === "dark" || words.get("theme") === "light") root.dataset.theme = words.get("theme");
-  const weights = kt.weights().map((weight) => weight.id);
-  Object.assign(kt.state, {
+  return {
     region: region < 0 ? 0 : region,
-    fn: fn >= 0 ? fn : 0,
-    weight: weights.includes(words.get("weight")) ? words.get("weight") : "0",
-    mode: ["from", "to"].includes(words.get("mode")) ? words.get("mode") : "down",
+    fn: fn >= 0 ? fn : kt.data.names.length > 0 ? 0 : -1,
+    weight: one("weight", kt.weights().map((weight) => weight.id)),
+    mode: one("mode", ["down", "up", "from", "to"]),
+    show: one("show", ["flame", "table"]),
     zoom: words.get("zoom") || "",
-    from: to > from ? from : null,
-    to: to > from ? to : null,
-  });
+    from: time && time[0],
+    to: time && time[1],
+    sel: sel && sel.join("-"),
+    ops: words.get("ops") || "",
+    q: words.get("q") || "",
+    profile: kt.data.other ? one("profile", ["a", "b", "both", "diff"]) : "a",
+    sort: words.get("sort") || "",
+    tab: one("tab", ["calls", "histogram", "source"]),
+  };
 };
+window.addEventListener("popstate", () => {
+  if (!kt.ready) return;
+  clearTimeout(kt.saving);
+  kt.restoring = true;
+  try { kt.set(kt.restore()); } finally { kt.restoring = false; }
+  clearTimeout(kt.saving);
+});
+kt.selection = () => (kt.state.sel ? kt.state.sel.split("-").map(Number) : null);
+// What is done to the paths: [["drop", f], …]; in the address by name.
+kt.ops = () => kt.state.ops.split(";").filter(Boolean).map((op) => {
+  const at = op.indexOf(":");
+  return [op.slice(0, at), kt.numbered(op.slice(at + 1))];
+}).filter(([what, f]) => ["drop", "merge", "focus"].includes(what) && f !== undefined);
+kt.worded = (f) => (f >= 0 ? kt.name(f).replace(/[;,:%!~]/g, (c) => "%" + c.charCodeAt(0).toString(16)) : f <= kt.THREAD ? "~" + encodeURIComponent(kt.data.comms[kt.THREAD - f]).replace(/[!~]/g, (c) => "%" + c.charCodeAt(0).toString(16)) : "!" + -f);
+kt.numbered = (word) => {
+  if (word.startsWith("!")) return -Number(word.slice(1));
+  try { word = decodeURIComponent(word); } catch { return undefined; }
+  if (word.startsWith("~")) { const at = kt.data.comms.indexOf(word.slice(1)); return at < 0 ? undefined : kt.THREAD - at; }
+  if (!kt.byName) kt.byName = new Map(kt.data.names.map((name, f) => [name, f]).reverse());
+  return kt.byName.get(word);
+};
+kt.setOps = (ops) => kt.set({ ops: ops.map(([what, f]) => what + ":" + kt.worded(f)).join(";") });
+kt.addOp = (what, f) => kt.setOps([...kt.ops().filter(([w, g]) => !(w === what && g === f)), [what, f]]);
 // What the width of a frame can stand for: a column of the tree, and how to write its sums.
 kt.weights = () => {
-  const all = [{ id: "0", column: 0, title: "net time", unit: kt.ns }];
-  if (kt.data.emulator) all.push({ id: "i", column: 0, title: "instructions", unit: (n) => kt.count(n) + " instr." });
+  const all = [{ id: "0", column: 0, title: kt.data.exact ? "instructions" : "time", unit: kt.withUnit, bare: kt.amount }];
   if (kt.data.weights) {
-    all.push({ id: "1", column: 1, title: "taken branches", unit: (n) => kt.count(n) + " branches" });
-    all.push({ id: "2", column: 2, title: "L1I misses (model)", unit: (n) => kt.count(n) + " L1I misses" });
-    all.push({ id: "3", column: 3, title: "iTLB misses (model)", unit: (n) => kt.count(n) + " iTLB misses" });
+    const plus = (id, title, word) => all.push({ id, column: Number(id), title, unit: (n) => kt.count(n) + " " + word, bare: kt.count });
+    plus("1", "taken branches", "branches");
+    plus("2", "L1I misses (model)", "L1I misses");
+    plus("3", "iTLB misses (model)", "iTLB misses");
   }
   return all;
 };
-kt.weight = () => kt.weights().find((weight) => weight.id === kt.state.weight);
+kt.weight = () => kt.weights().find((weight) => weight.id === kt.state.weight) || kt.weights()[0];

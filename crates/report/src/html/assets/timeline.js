@@ -3,10 +3,9 @@
 kt.timeline = () => {
   const canvas = byId("timeline"), status = byId("time-status"), m = kt.moments();
   if (!m) return;
-  byId("time").hidden = false;
-  const LEFT = 142, AXIS = 22, REGION = 17, BAND = 20, CALL = 16, GAP = 7, OFF = -9999;
+  const LEFT = innerWidth < 700 ? 92 : 142, AXIS = 22, REGION = 17, BAND = 20, CALL = 16, GAP = 7, OFF = -9999;
   const COLOURS = { kernel: "#77aadd", user: kt.SPECIAL.user, interrupt: kt.SPECIAL.interrupt, idle: "#aeb4bb", halted: "#aeb4bb" };
-  let width = 0, u0 = 0, u1 = m.length, places = [], drawn = [], zones = [], detailed = [], left = 0;
+  let width = 0, u0 = 0, u1 = m.length, places = [], drawn = [], zones = [], detailed = [], left = 0, loaded = null, loading = null, drag = null;
 
   const plot = () => Math.max(50, width - LEFT);
   const x = (u) => LEFT + (u - u0) / (u1 - u0) * plot();
@@ -32,8 +31,26 @@ kt.timeline = () => {
     get u0() { return u0; }, get u1() { return u1; }, get width() { return width; },
   };
   const cpus = kt.cpuLanes(m, view);
-  // Windows whose calls are worth drawing now.
-  const open = () => m.windows.filter((w) => w.calls.length > 0 && w.u1 > u0 && w.u0 < u1 && (w.u1 - w.u0) / (u1 - u0) * plot() > 120);
+  // Single calls are drawn where so few happened that they can be told apart. What is read goes a view further on both sides.
+  const fetchDetail = () => {
+    const from = m.toTime(u0), to = m.toTime(u1), length = u1 - u0;
+    const { events, here } = kt.eventsIn(from, to);
+    if (events > kt.mostEvents || !here) return;
+    if (loaded && loaded.from <= from && loaded.to >= to) return;
+    const wide = { from: m.toTime(Math.max(0, u0 - length)), to: m.toTime(Math.min(m.length, u1 + length)) };
+    const range = kt.eventsIn(wide.from, wide.to).events <= kt.mostEvents ? wide : { from, to };
+    const mine = loading = {};
+    kt.working++;
+    kt.collect(range.from, range.to).then((windows) => {
+      if (mine !== loading) return;
+      loaded = { ...range, windows: windows.map(m.placed) };
+      soon();
+    }).finally(() => { kt.working--; });
+  };
+  const open = () => {
+    if (!loaded || kt.eventsIn(m.toTime(u0), m.toTime(u1)).events > kt.mostEvents) return [];
+    return loaded.windows.filter((w) => w.u1 > u0 && w.u0 < u1);
+  };
   const arrange = () => {
     const seen = new Map();
     detailed = open();
@@ -87,8 +104,8 @@ kt.timeline = () => {
         g.stroke();
         // The first one in full, the others by what they are later if that is shorter.
         let text;
-        if (first === null || by >= 1e6) text = (t / 1e9).toFixed(Math.max(0, Math.ceil(9 - Math.log10(by)))) + " s";
-        else text = "+" + kt.ns(t - first);
+        if (first === null || by >= 1e6) text = kt.data.exact ? (t / 1e6).toLocaleString("en-US", { minimumFractionDigits: Math.max(0, Math.ceil(6 - Math.log10(by))), maximumFractionDigits: Math.max(0, Math.ceil(6 - Math.log10(by))) }) + " M" : (t / 1e9).toFixed(Math.max(0, Math.ceil(9 - Math.log10(by)))) + " s";
+        else text = "+" + kt.amount(t - first);
         const w = g.measureText(text).width;
         const left = Math.max(LEFT, Math.min(at - w / 2, width - w));
         if (left > free) {
@@ -109,7 +126,7 @@ kt.timeline = () => {
       if (b <= LEFT || a >= width || b - a < 0.5) return;
       g.fillStyle = at % 2 ? kt.css("--same-soft") : kt.css("--rule");
       g.fillRect(a, AXIS, b - a, REGION - 2);
-      zones.push({ x0: a, x1: b, y0: AXIS, y1: AXIS + REGION, head: "region " + r.name, lines: [["begins", kt.moment(r.begin)], ["elapsed", kt.ns(r.end - r.begin)], ["operations", kt.grouped(r.operations)]], go: [r.u0, r.u1] });
+      zones.push({ x0: a, x1: b, y0: AXIS, y1: AXIS + REGION, head: "region " + r.name, lines: [["begins", kt.moment(r.begin)], ["elapsed", kt.withUnit(r.end - r.begin)], ["operations", kt.grouped(r.operations)]], go: [r.u0, r.u1] });
       const letters = Math.floor((b - Math.max(a, free) - 8) / 6.2);
       const text = kt.cut(r.name, letters);
       if (text && letters >= 3) {
@@ -153,7 +170,7 @@ kt.timeline = () => {
       const lane = m.lanes[s.lane];
       const what = lane.kind === "thread" || lane.kind === "others" ? (s.user ? "user mode" : "kernel") : lane.kind === "task" ? "idle task" : lane.name;
       const where = cpus && lane.kind !== "idle" ? [["on", "CPU " + s.cpu]] : [];
-      zones.push({ x0: a, x1: b, y0: y, y1: y + BAND, head: lane.name, lines: [["", what], ...where, ["from", kt.moment(s.begin)], ["for", kt.ns(s.end - s.begin)]] });
+      zones.push({ x0: a, x1: b, y0: y, y1: y + BAND, head: lane.name, lines: [["", what], ...where, ["from", kt.moment(s.begin)], ["for", kt.withUnit(s.end - s.begin)]] });
     }
   };
   const calls = (g, w, letter) => {
@@ -239,12 +256,15 @@ kt.timeline = () => {
       calls(g, w, letter);
     }
     g.globalAlpha = 1;
-    // Windows that are too narrow now: a tick to find them by.
-    g.fillStyle = kt.css("--focus");
-    for (const w of m.windows) {
-      if (w.u1 < u0 || w.u0 > u1) continue;
-      const a = x(w.u0), b = Math.max(a + 2, x(w.u1));
-      g.fillRect(a, AXIS + REGION - 1, b - a, 3);
+    // What is not selected lies under a veil.
+    const sel = selected();
+    if (sel) {
+      const [a, b] = sel.map(x);
+      g.fillStyle = kt.css("--veil");
+      g.fillRect(LEFT, AXIS, Math.max(0, a - LEFT), height);
+      g.fillRect(b, AXIS, Math.max(0, width - b), height);
+      g.fillStyle = kt.css("--focus");
+      for (const edge of [a, b]) g.fillRect(edge - 1, AXIS - 6, 2, height);
     }
     g.restore();
     m.lanes.forEach((lane, at) => {
@@ -252,20 +272,23 @@ kt.timeline = () => {
       label(g, kt.cut(lane.name, 18 - pid.length), pid, busy(at), places[at].y);
     });
     if (cpus) cpus.labels(g);
-    say(binWidth);
+    say();
     root.dataset.timelineMs = (performance.now() - began).toFixed(1);
   };
-  const say = (binWidth) => {
+  // Edges of the selection on the page's scale; while one is drawn, of that.
+  const selected = () => {
+    if (drag && drag.select) return [Math.min(drag.select[0], drag.select[1]), Math.max(drag.select[0], drag.select[1])];
+    const sel = kt.state.profile === "a" ? kt.selection() : null;
+    return sel && [m.toU(sel[0]), m.toU(sel[1])];
+  };
+  const say = () => {
     const from = m.toTime(u0), to = m.toTime(u1);
-    const words = ["From " + kt.moment(from) + ", " + kt.ns(u1 - u0) + " wide. "];
-    if (detailed.length > 0) {
-      const cut = detailed.filter((w) => !w.whole);
-      words.push(detailed.length === 1 ? "Single calls: " + detailed[0].label + (cut.length ? " (up to the limit of calls)" : "") + "." : detailed.length + " windows of single calls.");
-    } else if (binWidth > 3) {
-      words.push("No call detail here; see ");
-      words.push(kt.make("code", {}, "kerntune report " + kt.data.id + " path --from " + Math.round(from) + " --to " + Math.round(to)), ".");
-    } else words.push("Blue ticks: windows with single calls.");
-    if (left > 0) words.push(" " + kt.grouped(left) + (left === 1 ? " thread" : " threads") + " did nothing here and " + (left === 1 ? "is" : "are") + " left out.");
+    const words = ["In view: " + kt.withUnit(u1 - u0) + " from " + kt.moment(from) + ". "];
+    const { events, here } = kt.eventsIn(from, to);
+    if (kt.state.profile !== "a") words.push("This is the first profile's timeline; selections are off while two are shown. ");
+    if (events > kt.mostEvents) words.push("Zoom in for single calls. ");
+    else if (!here) words.push("The single calls of this stretch are not on the page; ", kt.make("code", {}, "kerntune view " + kt.data.id), " shows them. ");
+    if (left > 0) words.push(kt.grouped(left) + (left === 1 ? " thread" : " threads") + " did nothing here. ");
     status.replaceChildren(...words);
   };
   const soon = kt.soon(draw);
@@ -276,6 +299,7 @@ kt.timeline = () => {
     u0 = begin;
     u1 = begin + length;
     kt.set(length >= m.length ? { from: null, to: null } : { from: m.toTime(u0), to: m.toTime(u0) + length });
+    fetchDetail();
     soon();
   };
   const zoom = (factor, at) => {
@@ -284,38 +308,64 @@ kt.timeline = () => {
   };
   const toWindow = (w) => { const edge = (w.u1 - w.u0) * 0.02; show(w.u0 - edge, w.u1 + edge); };
   kt.showTime = (begin, end) => { const a = m.toU(begin); show(a - (end - begin) * 0.05, a + (end - begin) * 1.05); };
-  kt.windowOf = (begin, f) => m.windows.find((w) => w.function === f && w.begin === begin) || m.windows.find((w) => w.begin <= begin && begin < w.end && w.calls.length > 0);
-
   const choice = byId("window");
-  choice.append(kt.make("option", { value: "" }, "…"), ...m.windows.map((w, at) => kt.make("option", { value: String(at) }, w.label)));
-  choice.addEventListener("change", () => { if (choice.value !== "") toWindow(m.windows[Number(choice.value)]); });
+  choice.append(kt.make("option", { value: "" }, "…"), ...m.places.map((w, at) => kt.make("option", { value: String(at) }, w.label)));
+  choice.addEventListener("change", () => { if (choice.value !== "") toWindow(m.places[Number(choice.value)]); });
   byId("zoom-in").addEventListener("click", () => zoom(0.5));
   byId("zoom-out").addEventListener("click", () => zoom(2));
   byId("zoom-all").addEventListener("click", () => show(0, m.length));
-  kt.swatches(byId("time-legend"), [["kernel", COLOURS.kernel], ["user", COLOURS.user], ["interrupt", COLOURS.interrupt], ["idle", COLOURS.idle], ...(cpus ? cpus.legend : []), ["window of single calls", "var(--focus)"]]);
+  kt.swatches(byId("time-legend"), [["kernel", COLOURS.kernel], ["user", COLOURS.user], ["interrupt", COLOURS.interrupt], ["idle", COLOURS.idle], ...(cpus ? cpus.legend : [])]);
+  const select = (a, b) => {
+    const from = Math.round(m.toTime(Math.max(0, a))), to = Math.round(m.toTime(Math.min(m.length, b)));
+    if (to > from && kt.state.profile === "a") kt.set({ sel: from + "-" + to });
+  };
+  const clear = () => kt.set({ sel: null });
+  byId("select-view").addEventListener("click", () => select(u0, u1));
+  byId("select-none").addEventListener("click", clear);
+  const able = () => { byId("select-none").disabled = !kt.state.sel; byId("select-view").disabled = kt.state.profile !== "a"; };
+  kt.on(["sel", "profile"], () => { able(); soon(); });
+  able();
 
   const under = (event) => {
     const box = canvas.getBoundingClientRect();
     const px = event.clientX - box.left, py = event.clientY - box.top;
     const hit = (r) => r.x0 <= px && px <= r.x1 && r.y0 <= py && py < r.y1;
-    return { px, u: u0 + (px - LEFT) / plot() * (u1 - u0), call: drawn.findLast(hit), zone: zones.findLast(hit) };
+    const sel = selected();
+    const edge = sel ? sel.findIndex((u) => Math.abs(x(u) - px) < 5) : -1;
+    return { px, py, edge, u: u0 + (px - LEFT) / plot() * (u1 - u0), call: drawn.findLast(hit), zone: zones.findLast(hit) };
   };
-  let drag = null;
-  canvas.addEventListener("mousedown", (event) => { drag = { x: event.clientX, u0, u1, moved: false }; });
-  window.addEventListener("mouseup", () => { setTimeout(() => { drag = null; }); });
-  window.addEventListener("mousemove", (event) => {
+  // Dragging in the lanes selects, at the axis moves; an edge of the selection can be taken hold of.
+  canvas.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    const { u, py, px, edge } = under(event), sel = selected();
+    if (px < LEFT - 4) return;
+    drag = { x: event.clientX, u0, u1, u, moved: false, pan: py < AXIS || event.shiftKey, anchor: edge >= 0 ? sel[1 - edge] : u };
+  });
+  window.addEventListener("pointerup", () => {
+    if (drag && drag.select) { const [a, b] = selected(); drag.select = null; select(a, b); }
+    setTimeout(() => { drag = null; soon(); });
+  });
+  window.addEventListener("pointercancel", () => { drag = null; soon(); });
+  window.addEventListener("pointermove", (event) => {
     if (!drag) return;
-    const by = (drag.x - event.clientX) / plot() * (drag.u1 - drag.u0);
     if (Math.abs(event.clientX - drag.x) > 3) drag.moved = true;
-    if (drag.moved) { kt.untip(); show(drag.u0 + by, drag.u1 + by); }
+    if (!drag.moved) return;
+    kt.untip();
+    if (drag.pan) {
+      const by = (drag.x - event.clientX) / plot() * (drag.u1 - drag.u0);
+      show(drag.u0 + by, drag.u1 + by);
+    } else if (kt.state.profile === "a") {
+      drag.select = [drag.anchor, Math.max(u0, Math.min(u1, under(event).u))];
+      soon();
+    }
   });
   canvas.addEventListener("mousemove", (event) => {
     if (drag && drag.moved) return;
-    const { call, zone } = under(event);
-    canvas.style.cursor = call || zone && zone.go ? "pointer" : "grab";
+    const { call, zone, py, px, edge } = under(event);
+    canvas.style.cursor = edge >= 0 ? "ew-resize" : call || zone && zone.go ? "pointer" : py < AXIS ? "grab" : px > LEFT ? "crosshair" : "default";
     if (call) {
       const c = call.call;
-      const lines = [["elapsed", kt.ns(c.end - c.begin) + (c.cut ? " in this window" : "")], ["begins", kt.moment(c.begin)], ["on the stack of", m.lanes[c.lane].name], ["came to run by", c.how]];
+      const lines = [["elapsed", kt.withUnit(c.end - c.begin) + (c.cut ? " in what is shown" : "")], ["begins", kt.moment(c.begin)], ["on the stack of", m.lanes[c.lane].name], ["came to run by", c.how]];
       const ran = cpus && cpus.of(call.window, c);
       if (ran) lines.push(["ran on CPU", ran]);
       if (kt.file(c.f)) lines.push(["source", kt.file(c.f)]);
@@ -336,35 +386,52 @@ kt.timeline = () => {
     else zoom(0.25, u);
   });
   canvas.addEventListener("wheel", (event) => {
-    // Without a key the wheel scrolls the page.
-    if (!event.ctrlKey && !event.metaKey && !event.shiftKey) return;
+    const { px, u } = under(event);
+    // Over the names the wheel scrolls, as it does elsewhere.
+    if (px < LEFT) return;
     event.preventDefault();
-    if (event.shiftKey) { const by = (event.deltaY || event.deltaX) / 1000 * (u1 - u0); show(u0 + by, u1 + by); }
-    else zoom(Math.exp(event.deltaY / 300), under(event).u);
+    kt.untip();
+    const lines = event.deltaMode === 1 ? 30 : 1, sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
+    if (sideways) { const by = (event.deltaX || event.deltaY) * lines / 1000 * (u1 - u0); show(u0 + by, u1 + by); }
+    else zoom(Math.exp(event.deltaY * lines / 400), u);
   }, { passive: false });
   canvas.addEventListener("keydown", (event) => {
     const by = (u1 - u0) / 8;
     const next = (forward) => {
-      const order = m.windows.filter((w) => w.calls.length > 0).sort((a, b) => a.u0 - b.u0);
+      const order = m.places.slice().sort((a, b) => a.u0 - b.u0);
       const middle = (u0 + u1) / 2;
       const found = forward ? order.find((w) => (w.u0 + w.u1) / 2 > middle + 1) : order.reverse().find((w) => (w.u0 + w.u1) / 2 < middle - 1);
       if (found) toWindow(found);
     };
-    const act = { ArrowLeft: () => show(u0 - by, u1 - by), ArrowRight: () => show(u0 + by, u1 + by), "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), w: () => zoom(0.5), s: () => zoom(2), a: () => show(u0 - by, u1 - by), d: () => show(u0 + by, u1 + by), 0: () => show(0, m.length), Home: () => show(0, m.length), n: () => next(true), p: () => next(false) }[event.key];
-    if (!act || event.ctrlKey || event.metaKey) return;
+    const left = () => show(u0 - by, u1 - by), right = () => show(u0 + by, u1 + by), nearer = () => zoom(0.5), farther = () => zoom(2), all = () => show(0, m.length);
+    const act = { ArrowLeft: left, ArrowRight: right, a: left, d: right, "+": nearer, "=": nearer, w: nearer, "-": farther, s: farther, 0: all, Home: all, n: () => next(true), p: () => next(false), Enter: () => select(u0, u1), Escape: clear }[event.key];
+    if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     act();
   });
   kt.on(["fn"], soon);
   kt.on(["region"], () => {
-    const name = kt.view.about.name;
+    if (kt.restoring) return;
+    const name = kt.data.views[kt.state.region].name;
     const found = m.regions.find((r) => r.name === name);
     if (found) show(found.u0, found.u1); else show(0, m.length);
   });
-  if (kt.state.from !== null) { const a = m.toU(kt.state.from); show(a, a + kt.state.to - kt.state.from); }
+  const follow = () => {
+    const { from, to } = kt.state;
+    const a = from === null ? 0 : m.toU(from), b = from === null ? m.length : a + to - from;
+    if (a === u0 && b === u1) return;
+    [u0, u1] = [Math.max(0, Math.min(a, m.length - 1)), Math.min(m.length, b)];
+    fetchDetail();
+    soon();
+  };
+  kt.on(["from", "to"], () => { if (kt.restoring) follow(); });
+  follow();
   kt.redraw(canvas, soon);
+  fetchDetail();
   draw();
   kt.measureTime = () => { const at = performance.now(); draw(); return performance.now() - at; };
   kt.timeShow = show;
+  kt.timeSelect = select;
   kt.timeModel = m;
+  kt.timeView = () => ({ u0, u1, left: LEFT, calls: drawn.length });
 };

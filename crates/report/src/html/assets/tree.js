@@ -1,115 +1,116 @@
-// The call tree as arrays: parents come before children, the children of a node follow each other.
-// `sources` are lists of [raw tree, its node]; nodes of the same function and kind of entry merge.
-kt.merge = (first, childrenOf, valuesOf) => {
-  const f = [], how = [], parent = [], start = [], calls = [];
-  const columns = kt.data.weights ? 4 : 1;
-  const own = Array.from({ length: columns }, () => []);
-  let queue = [];
-  const add = (members, under) => {
-    const groups = new Map();
-    for (const member of members) {
-      const key = member.f * 8 + member.how;
-      if (groups.has(key)) groups.get(key).push(member);
-      else groups.set(key, [member]);
-    }
-    for (const group of groups.values()) {
-      const at = f.length;
-      f.push(group[0].f);
-      how.push(group[0].how);
-      parent.push(under);
-      calls.push(0);
-      for (const column of own) column.push(0);
-      for (const member of group) valuesOf(member, (c, w) => {
-        calls[at] += c;
-        for (let i = 0; i < columns; i++) own[i][at] += w(i);
-      });
-      queue.push(group);
-    }
-  };
-  add(first, -1);
-  for (let at = 0; at < queue.length; at++) {
-    start.push(f.length);
-    const children = queue[at].flatMap(childrenOf);
-    if (children.length > 0) add(children, at);
-    queue[at] = null;
-  }
-  start.push(f.length);
-  const n = f.length;
-  const all = own.map((column) => {
-    const sums = Float64Array.from(column);
-    for (let at = n - 1; at > 0; at--) if (parent[at] >= 0) sums[parent[at]] += sums[at];
-    return sums;
-  });
-  // Nodes of one parent are next to each other, and so are the roots.
-  const roots = parent.findIndex((p) => p >= 0);
-  const tree = { n, f, how, parent, start, calls, own: own.map((c) => Float64Array.from(c)), all, roots: roots < 0 ? n : roots };
-  tree.totals = all.map((sums) => sums.subarray(0, tree.roots).reduce((a, b) => a + b, 0));
-  tree.orders = [];
+// A tree to look at: nodes of several raw trees, merged where function and kind of entry are the same, and made when somebody
+// looks below their parent. A member is three numbers: raw tree, its node, and the node whose figures count (upside down).
+kt.lazy = (raws, members, kind, sides) => {
+  const columns = raws.length ? raws[0].own.length : 1;
+  const tree = { raws, kind, sides: sides || raws.map(() => 0), n: 0, f: [], how: [], parent: [], start: [], end: [], calls: [], callsB: [], members: [], own: [], all: [], b: [], orders: [] };
+  for (let c = 0; c < columns; c++) for (const list of [tree.own, tree.all, tree.b]) list.push([]);
+  grow(tree, members, -1);
+  tree.roots = tree.n;
+  tree.totals = tree.all.map((sums) => sums.reduce((a, b) => a + b, 0));
+  tree.totalsB = tree.b.map((sums) => sums.reduce((a, b) => a + b, 0));
   return tree;
+};
+const grow = (tree, members, under) => {
+  const groups = new Map();
+  for (let i = 0; i < members.length; i += 3) {
+    const raw = tree.raws[members[i]], at = members[i + 1];
+    const how = under < 0 && tree.kind !== "down" ? 0 : raw.how[at];
+    const key = (raw.f[at] + 16777216) * 8 + how;
+    const list = groups.get(key);
+    if (list) list.push(members[i], at, members[i + 2]);
+    else groups.set(key, [members[i], at, members[i + 2]]);
+  }
+  for (const list of groups.values()) {
+    const first = tree.raws[list[0]];
+    tree.f.push(first.f[list[1]]);
+    tree.how.push(under < 0 && tree.kind !== "down" ? 0 : first.how[list[1]]);
+    tree.parent.push(under);
+    tree.start.push(-1);
+    tree.end.push(-1);
+    let calls = 0, callsB = 0;
+    const columns = tree.all.length, own = new Array(columns).fill(0), all = new Array(columns).fill(0), b = new Array(columns).fill(0);
+    for (let i = 0; i < list.length; i += 3) {
+      const raw = tree.raws[list[i]], at = list[i + 1], of = list[i + 2], isB = tree.sides[list[i]] === 1;
+      calls += raw.calls[of];
+      if (isB) callsB += raw.calls[of];
+      for (let c = 0; c < columns; c++) {
+        const figure = tree.kind === "up" ? raw.own[c][of] : raw.sums[c][of];
+        all[c] += figure;
+        if (isB) b[c] += figure;
+        if (tree.kind === "down" || tree.kind === "from") own[c] += raw.own[c][at];
+        else if (raw.up[at] < 0) own[c] += figure;
+      }
+    }
+    tree.calls.push(calls);
+    tree.callsB.push(callsB);
+    for (let c = 0; c < columns; c++) { tree.own[c].push(own[c]); tree.all[c].push(all[c]); tree.b[c].push(b[c]); }
+    tree.members.push(list);
+    tree.n++;
+  }
+};
+const expand = (tree, node) => {
+  if (tree.start[node] >= 0) return;
+  const list = tree.members[node], below = [], down = tree.kind === "down" || tree.kind === "from";
+  for (let i = 0; i < list.length; i += 3) {
+    const raw = tree.raws[list[i]], at = list[i + 1];
+    if (down) for (let kid = raw.first[at]; kid >= 0; kid = raw.next[kid]) below.push(list[i], kid, kid);
+    else if (raw.up[at] >= 0) below.push(list[i], raw.up[at], list[i + 2]);
+  }
+  tree.start[node] = tree.n;
+  grow(tree, below, node);
+  tree.end[node] = tree.n;
 };
 // The children of a node, or the roots for -1, heaviest first; what is too small to be told apart last.
 kt.children = (tree, node, column) => {
   const orders = tree.orders[column] || (tree.orders[column] = new Map());
   let order = orders.get(node);
   if (!order) {
-    const begin = node < 0 ? 0 : tree.start[node], end = node < 0 ? tree.roots : tree.start[node + 1];
+    if (node >= 0) expand(tree, node);
+    const begin = node < 0 ? 0 : tree.start[node], end = node < 0 ? tree.roots : tree.end[node];
     order = Array.from({ length: end - begin }, (_, i) => begin + i);
     const weight = tree.all[column];
-    order.sort((a, b) => (tree.f[a] === kt.SMALLER) - (tree.f[b] === kt.SMALLER) || weight[b] - weight[a]);
+    order.sort((a, b) => (tree.f[a] === kt.SMALLER) - (tree.f[b] === kt.SMALLER) || weight[b] - weight[a] || tree.f[a] - tree.f[b]);
     orders.set(node, order);
   }
   return order;
 };
-// A group's tree as it is in the document, with an index of children.
-kt.raw = (number) => {
-  const tree = kt.data.groups[number].tree;
-  if (tree.kids) return tree;
-  const n = tree.d.length, open = [];
-  tree.kids = new Array(n);
-  tree.up = new Int32Array(n);
-  tree.first = [];
-  for (let at = 0; at < n; at++) {
-    open.length = tree.d[at];
-    const parent = open.length ? open[open.length - 1] : -1;
-    tree.up[at] = parent;
-    if (parent < 0) tree.first.push(at);
-    else if (tree.kids[parent]) tree.kids[parent].push(at);
-    else tree.kids[parent] = [at];
-    open.push(at);
+// Whether there is anything below, without making it.
+kt.hasKids = (tree, node) => {
+  const list = tree.members[node], down = tree.kind === "down" || tree.kind === "from";
+  for (let i = 0; i < list.length; i += 3) {
+    const raw = tree.raws[list[i]], at = list[i + 1];
+    if (down ? raw.first[at] >= 0 : raw.up[at] >= 0) return true;
   }
-  tree.sums = tree.w.map((column) => {
-    const sums = Float64Array.from(column);
-    for (let at = n - 1; at >= 0; at--) if (tree.up[at] >= 0) sums[tree.up[at]] += sums[at];
-    return sums;
+  return false;
+};
+// All paths; upside down by own figure; below a function; and to a function, with its figure with callees.
+kt.treeOf = (raws, mode, f, sides) => {
+  const members = [];
+  raws.forEach((raw, t) => {
+    if (mode === "up") {
+      for (let at = 0; at < raw.n; at++) if (raw.own.some((own) => own[at] > 0)) members.push(t, at, at);
+    } else for (const at of mode === "down" ? raw.roots : kt.outermost(raw, (g) => g === f)) members.push(t, at, at);
   });
-  return tree;
+  return kt.lazy(raws, members, mode, sides);
 };
-const member = (tree, at) => ({ tree, at, f: tree.f[at], how: tree.h[at] });
-const below = ({ tree, at }) => (tree.kids[at] || []).map((kid) => member(tree, kid));
-const values = ({ tree, at }, add) => add(tree.c[at], (i) => tree.w[i][at]);
-
-// All paths of the groups.
-kt.treeOf = (groups) => {
-  const trees = groups.map(kt.raw);
-  return kt.merge(trees.flatMap((tree) => tree.first.map((at) => member(tree, at))), below, values);
+// The way to a node in words, by which a link or another tree finds it again.
+kt.wayTo = (tree, node) => {
+  const words = [];
+  for (let at = node; at >= 0; at = tree.parent[at]) words.push(kt.worded(tree.f[at]) + (tree.how[at] ? ":" + tree.how[at] : ""));
+  return words.reverse().join(",");
 };
-// Where a function is not below itself: recursion counts once.
-const outermost = (tree, f) => {
-  const found = [];
-  const inside = new Uint8Array(tree.f.length);
-  for (let at = 0; at < tree.f.length; at++) {
-    const up = tree.up[at];
-    const under = up >= 0 && inside[up];
-    if (tree.f[at] === f && !under) found.push(at);
-    inside[at] = under || tree.f[at] === f ? 1 : 0;
+kt.follow = (tree, way) => {
+  let node = -1;
+  for (const word of way ? way.split(",") : []) {
+    const [name, how] = [word.split(":")[0], Number(word.split(":")[1] || 0)], f = kt.numbered(name);
+    const next = kt.children(tree, node, 0).find((at) => tree.f[at] === f && tree.how[at] === how);
+    if (next === undefined) break;
+    node = next;
   }
-  return found;
+  return node;
 };
-// Everything that a function does, whoever called it.
-kt.treeFrom = (groups, f) => kt.merge(groups.map(kt.raw).flatMap((tree) =>
-  outermost(tree, f).map((at) => ({ ...member(tree, at), how: 0 }))), below, values);
-// On whose behalf a function runs: its callers below it, with the time of the function.
-kt.treeTo = (groups, f) => kt.merge(groups.map(kt.raw).flatMap((tree) =>
-  outermost(tree, f).map((at) => ({ tree, at, of: at, f, how: 0 }))),
-  ({ tree, at, of }) => (tree.up[at] < 0 ? [] : [{ ...member(tree, tree.up[at]), of }]),
-  ({ tree, at, of }, add) => add(tree.c[of], (i) => (tree.up[at] < 0 ? tree.sums[i][of] : 0)));
+kt.pathTo = (tree, node) => {
+  const nodes = [];
+  for (let at = node; at >= 0; at = tree.parent[at]) nodes.push(at);
+  return nodes.reverse();
+};

@@ -72,11 +72,6 @@ pub(super) fn data(overview: &Overview, lanes: &Lanes) -> Vec<CpuData> {
     out
 }
 
-/// What each CPU did in a window.
-pub(super) fn slices(cpus: &[Vec<CpuSlice>], lanes: &Lanes) -> Vec<CpuSliceColumns> {
-    cpus.iter().map(|slices| columns(slices, lanes)).collect()
-}
-
 fn columns(slices: &[CpuSlice], lanes: &Lanes) -> CpuSliceColumns {
     let mut out = CpuSliceColumns::default();
     let mut last = 0;

@@ -1,13 +1,15 @@
 //! The document that the page's scripts read, column by column: `assets/data.js` is the other side.
 
+use super::code::FunctionCode;
 use super::groups::Groups;
-use super::moments::{Moments, TimeData};
+use super::moments::{self, TimeData};
 use super::numbers::{Numbers, NONE};
 use super::tree::{trees, Key, Node};
 use super::Timeline;
 use crate::view::View;
 use crate::Result;
 use kerntune_profile::{FunctionTotals, How, Profile, Tables};
+use kerntune_trace::Thread;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,7 +21,7 @@ const NODES: usize = 150_000;
 const HISTOGRAM_CALLERS: usize = 6;
 
 /// What a node or a caller stands for that is no function.
-mod code {
+pub(super) mod code {
     pub const USER: i64 = -2;
     pub const INTERRUPT: i64 = -3;
     pub const IDLE: i64 = -4;
@@ -34,7 +36,11 @@ mod code {
 #[derive(Serialize)]
 pub(super) struct Document {
     pub id: String,
-    pub emulator: bool,
+    /// Whether it counts instructions, and not time.
+    pub exact: bool,
+    /// What to call it beside another.
+    pub label: String,
+    operations: u64,
     /// Whether paths carry branches and misses.
     pub weights: bool,
     /// Time that a sample stands for, ns; 0 if times were measured.
@@ -42,6 +48,8 @@ pub(super) struct Document {
     /// Whether calls were counted.
     calls: bool,
     names: Vec<String>,
+    /// By function: its number in the trace.
+    symbol: Vec<u32>,
     /// By function: its row in `files`; none is -1.
     file: Vec<i64>,
     /// By function: its row in `modules`; none is -1.
@@ -53,6 +61,14 @@ pub(super) struct Document {
     views: Vec<ViewData>,
     groups: Vec<Group>,
     pub time: Option<TimeData>,
+    /// The timeline is the server's to tell.
+    pub traced: bool,
+    /// By function: its source and machine code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<BTreeMap<i64, FunctionCode>>,
+    /// A second profile, to be held against this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other: Option<Box<Document>>,
     #[serde(skip)]
     pub pruning: Pruning,
 }
@@ -100,8 +116,6 @@ struct FunctionColumns {
     ended: Vec<u64>,
     net: Vec<u64>,
     elapsed: Vec<u64>,
-    max: Vec<u64>,
-    min: Vec<u64>,
     slowest: Vec<u64>,
     at: Vec<u64>,
 }
@@ -125,15 +139,70 @@ struct HistogramColumns {
     n: Vec<u64>,
 }
 
-/// Puts everything together.
+/// By what a page calls functions, regions and threads: what its server has to know to answer it.
+pub(super) struct Index {
+    pub numbers: Numbers,
+    pub groups: Groups,
+    pub comms: Strings,
+    weights: bool,
+}
+
+/// Puts everything together. `threads` are those that the timeline will name, if it comes later.
 pub(super) fn document(
     profile: &Profile,
     region: Option<&str>,
     timeline: Option<&Timeline>,
-) -> Result<Document> {
+    threads: &[Thread],
+) -> Result<(Document, Index)> {
     let tables = &profile.tables;
     let groups = Groups::new(profile, region)?;
-    let trees = trees(&tables.paths, &groups);
+    let (pruned, pruning) = pruned(tables, &groups);
+    let (order, numbers) = numbers(tables, &groups, &pruned);
+    let weights = profile.manifest.capture.weights;
+    let mut index = Index { numbers, groups, comms: Strings::default(), weights };
+    let out = index.columns(tables, &pruned);
+    for thread in threads {
+        index.comms.at(&thread.comm);
+    }
+    index.comms.at(UNKNOWN);
+
+    let (mut files, mut modules) = (Strings::default(), Strings::default());
+    let symbol = |function: &u32| tables.symbols.get(*function as usize);
+    let column = |strings: &mut Strings, of: fn(&kerntune_profile::Symbol) -> Option<&String>| {
+        order.iter().map(|f| symbol(f).and_then(of).map_or(NONE, |text| strings.at(text))).collect()
+    };
+    let file = column(&mut files, |symbol| symbol.file.as_ref());
+    let module = column(&mut modules, |symbol| symbol.module.as_ref());
+    let document = Document {
+        id: profile.manifest.id.clone(),
+        exact: profile.manifest.exact,
+        label: format!("{} on {}", profile.manifest.workload, profile.manifest.kernel.label),
+        operations: tables.regions.iter().map(|row| row.operations).sum(),
+        weights,
+        sample_ns: profile.manifest.sampled.as_ref().map_or(0, |sampled| sampled.sample_ns.get()),
+        calls: crate::sampled::has_calls(profile),
+        names: order.iter().map(|f| tables.name(kerntune_profile::FunctionIndex(*f)).into()).collect(),
+        symbol: order,
+        file,
+        module,
+        files: files.all,
+        modules: modules.all,
+        hows: How::ALL.iter().map(|how| how.word()).collect(),
+        views: views(profile, &index.groups)?,
+        groups: out,
+        time: timeline.map(|timeline| moments::columns(timeline, profile, &mut index)),
+        comms: index.comms.all.clone(),
+        traced: false,
+        code: None,
+        other: None,
+        pruning,
+    };
+    Ok((document, index))
+}
+
+/// The trees of all groups, cut to what can be seen.
+fn pruned<'a>(tables: &'a Tables, groups: &Groups) -> (Vec<Vec<Node<'a>>>, Pruning) {
+    let trees = trees(&tables.paths, groups);
     let mut parts = PARTS;
     while parts > 100 && trees.iter().map(|tree| tree.visible(parts)).sum::<usize>() > NODES {
         parts /= 2;
@@ -144,46 +213,68 @@ pub(super) fn document(
         kept: pruned.iter().flatten().filter(|node| node.key != Key::Smaller).count(),
         parts,
     };
-    let moments = timeline.map(Moments::new);
-    let (order, numbers) = numbers(tables, &groups, &pruned, moments.as_ref());
+    (pruned, pruning)
+}
 
-    let mut comms = Strings::default();
-    let mut out: Vec<Group> = (0..groups.count).map(|_| Group::default()).collect();
-    for (group, nodes) in out.iter_mut().zip(&pruned) {
-        group.tree = tree_columns(nodes, &numbers, &mut comms, profile.manifest.capture.weights);
+impl Index {
+    /// Tables by group, in columns.
+    fn columns(&mut self, tables: &Tables, pruned: &[Vec<Node>]) -> Vec<Group> {
+        let Self { numbers, groups, comms, weights } = self;
+        let mut out: Vec<Group> = (0..groups.count).map(|_| Group::default()).collect();
+        for (group, nodes) in out.iter_mut().zip(pruned) {
+            group.tree = tree_columns(nodes, numbers, comms, *weights);
+        }
+        for (at, group) in out.iter_mut().enumerate() {
+            let is_of = |region: u32| groups.group(region) == Some(at as u32);
+            group.functions = function_columns(&tables.totals(is_of), numbers);
+        }
+        arc_columns(tables, groups, numbers, &mut out);
+        histogram_columns(tables, groups, numbers, &mut out);
+        out
     }
-    for (at, group) in out.iter_mut().enumerate() {
-        let is_of = |region: u32| groups.group(region) == Some(at as u32);
-        group.functions = function_columns(&tables.totals(is_of), &numbers);
-    }
-    arc_columns(tables, &groups, &numbers, &mut out);
-    histogram_columns(tables, &groups, &numbers, &mut out);
 
-    let (mut files, mut modules) = (Strings::default(), Strings::default());
-    let symbol = |function: &u32| tables.symbols.get(*function as usize);
-    let column = |strings: &mut Strings, of: fn(&kerntune_profile::Symbol) -> Option<&String>| {
-        order.iter().map(|f| symbol(f).and_then(of).map_or(NONE, |text| strings.at(text))).collect()
-    };
-    let file = column(&mut files, |symbol| symbol.file.as_ref());
-    let module = column(&mut modules, |symbol| symbol.module.as_ref());
-    Ok(Document {
-        id: profile.manifest.id.clone(),
-        emulator: profile.manifest.machine == "emulator",
-        weights: profile.manifest.capture.weights,
-        sample_ns: profile.manifest.sampled.as_ref().map_or(0, |sampled| sampled.sample_ns.get()),
-        calls: crate::sampled::has_calls(profile),
-        names: order.iter().map(|f| tables.name(kerntune_profile::FunctionIndex(*f)).into()).collect(),
-        file,
-        module,
-        files: files.all,
-        modules: modules.all,
-        comms: comms.all,
-        hows: How::ALL.iter().map(|how| how.word()).collect(),
-        views: views(profile, &groups)?,
-        groups: out,
-        time: moments.map(|moments| moments.columns(tables, &numbers)),
-        pruning,
-    })
+    /// What a stretch of time comes to; its regions are those of the whole.
+    pub fn stretch(&mut self, tables: &Tables) -> Stretch {
+        let (pruned, _) = pruned(tables, &self.groups);
+        let groups = self.columns(tables, &pruned);
+        let mut times = vec![[0u64; 3]; groups.len()];
+        let mut add = |region: u32, at: usize, ns: u64| {
+            let group = self.groups.group(region).and_then(|group| times.get_mut(group as usize));
+            if let Some(sum) = group.and_then(|times| times.get_mut(at)) {
+                *sum = sum.saturating_add(ns);
+            }
+        };
+        for row in &tables.paths {
+            add(row.region, 0, row.net_ns.get());
+        }
+        for row in &tables.regions {
+            // Idle times are with those of regions within.
+            let inner = tables.within(row.region).skip(1).filter_map(|at| tables.regions.get(at as usize));
+            let inner: u64 =
+                inner.filter(|inner| inner.depth == row.depth + 1).map(|inner| inner.idle_ns.get()).sum();
+            add(row.region, 1, row.idle_ns.get().saturating_sub(inner));
+            add(row.region, 2, row.user_ns.get());
+        }
+        Stretch { groups, times }
+    }
+}
+
+/// What a stretch of time comes to: tables by group; busy, idle and user time by group.
+#[derive(Serialize)]
+pub(super) struct Stretch {
+    groups: Vec<Group>,
+    times: Vec<[u64; 3]>,
+}
+
+/// What the analysis calls a thread that the trace does not name.
+const UNKNOWN: &str = "[unknown]";
+
+impl Document {
+    /// Code by symbol, by the page's numbers of functions.
+    pub fn by_page_number(&self, code: &BTreeMap<u32, FunctionCode>) -> BTreeMap<i64, FunctionCode> {
+        let numbers = self.symbol.iter().zip(0..);
+        numbers.filter_map(|(symbol, number)| Some((number, code.get(symbol)?.clone()))).collect()
+    }
 }
 
 fn views(profile: &Profile, groups: &Groups) -> Result<Vec<ViewData>> {
@@ -203,13 +294,13 @@ fn views(profile: &Profile, groups: &Groups) -> Result<Vec<ViewData>> {
 
 /// Texts that are named by number.
 #[derive(Default)]
-struct Strings {
+pub(super) struct Strings {
     all: Vec<String>,
     known: HashMap<String, i64>,
 }
 
 impl Strings {
-    fn at(&mut self, text: &str) -> i64 {
+    pub fn at(&mut self, text: &str) -> i64 {
         if let Some(&at) = self.known.get(text) {
             return at;
         }
@@ -220,12 +311,7 @@ impl Strings {
     }
 }
 
-fn numbers(
-    tables: &Tables,
-    groups: &Groups,
-    trees: &[Vec<Node>],
-    moments: Option<&Moments>,
-) -> (Vec<u32>, Numbers) {
+fn numbers(tables: &Tables, groups: &Groups, trees: &[Vec<Node>]) -> (Vec<u32>, Numbers) {
     let is_wanted = |region: u32| groups.group(region).is_some();
     let mut net: BTreeMap<u32, u64> =
         tables.totals(is_wanted).iter().map(|row| (row.function.get(), row.net_ns.get())).collect();
@@ -239,7 +325,6 @@ fn numbers(
             others.insert(function);
         }
     }
-    others.extend(moments.into_iter().flat_map(Moments::functions));
     for function in others {
         net.entry(function).or_insert(0);
     }
@@ -278,8 +363,6 @@ fn function_columns(rows: &[FunctionTotals], numbers: &Numbers) -> FunctionColum
         ended: column(|row| row.ended),
         net: column(|row| row.net_ns.get()),
         elapsed: column(|row| row.elapsed_ns.get()),
-        max: column(|row| row.max_ns.get()),
-        min: column(|row| row.min_ns.get()),
         slowest: column(|row| row.slowest_ns.get()),
         at: column(|row| row.slowest_at_ns.get()),
     }

@@ -37,7 +37,7 @@ impl Lanes {
         }
         let mut threads: Vec<(u32, u64)> = time.into_iter().collect();
         threads.sort_by_key(|&(thread, ns)| (std::cmp::Reverse(ns), thread));
-        let idle_tasks = timeline.threads.iter().zip(0..).filter(|(thread, _)| thread.pid == 0);
+        let idle_tasks = timeline.recording.threads.iter().zip(0..).filter(|(thread, _)| thread.pid == 0);
         let mut out = Self {
             data: Vec::new(),
             cpus: timeline.overview.cpu_slices.len().max(1),
@@ -47,7 +47,7 @@ impl Lanes {
         };
         let mut count = 0;
         for &(number, _) in &threads {
-            match timeline.threads.get(number as usize) {
+            match timeline.recording.threads.get(number as usize) {
                 // The idle task has its lane below.
                 Some(thread) if thread.pid == 0 => {}
                 Some(thread) if out.data.len() < THREADS => {
@@ -80,7 +80,7 @@ impl Lanes {
         tasks.retain(|number| self.idle_tasks.contains(number));
         tasks.sort_unstable();
         for number in tasks {
-            let name = timeline.threads.get(number as usize).map_or("", |thread| &thread.comm);
+            let name = timeline.recording.threads.get(number as usize).map_or("", |thread| &thread.comm);
             self.push(Lane::Thread(number), name, "task", 0);
         }
     }

@@ -1,14 +1,16 @@
-//! The timeline in columns: lanes, bins, slices and the windows of single calls.
+//! The timeline in columns: lanes, bins, slices, places to go to, and the trace's chunks.
 
-use super::cpus::{self, CpuData, CpuSliceColumns};
+use super::cpus::{self, CpuData};
+use super::data::{code, Index};
 use super::lanes::{LaneData, Lanes};
-use super::numbers::Numbers;
-use super::windows::Room;
-use super::Timeline;
-use kerntune_analyze::timeline::{Detail, Lane, Slice};
-use kerntune_profile::Tables;
+use super::numbers::NONE;
+use super::{Embedded, Timeline};
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine;
+use kerntune_analyze::timeline::{Lane, Slice};
+use kerntune_profile::Profile;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 #[derive(Serialize)]
 pub(super) struct TimeData {
@@ -18,12 +20,23 @@ pub(super) struct TimeData {
     bins: BinColumns,
     slices: SliceColumns,
     regions: Vec<(String, u64, u64, u32, u64)>,
-    windows: Vec<WindowData>,
+    /// Label, function or -1, begin, end.
+    places: Vec<(String, i64, u64, u64)>,
     /// Of several CPUs, by number.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     cpus: Vec<CpuData>,
-    /// Windows that did not fit.
-    left_out: usize,
+    cpu_count: u32,
+    /// By thread of the trace: the code of its root in the tree, and its lane.
+    threads: Vec<(i64, u32)>,
+    /// The lane of threads that the trace does not name.
+    unknown: u32,
+    /// By region of the trace: its group; none if it is left out.
+    groups: Vec<i64>,
+    /// Functions above this number are user code's.
+    kernel_functions: u32,
+    /// Whether events carry weights.
+    wide: bool,
+    chunks: ChunkColumns,
 }
 
 /// `b` bin less the one before, `l` twice the lane plus 1 for user mode, `n` ns.
@@ -44,109 +57,98 @@ struct SliceColumns {
     c: Vec<u32>,
 }
 
-#[derive(Serialize)]
-struct WindowData {
-    label: String,
-    /// Function whose slowest call it is; -1 for none.
-    function: i64,
-    begin: u64,
-    end: u64,
-    whole: bool,
-    calls: CallColumns,
-    slices: SliceColumns,
-    /// Of several CPUs, by number.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    cpus: Vec<CpuSliceColumns>,
-}
-
-/// `b` begin less the one before, `n` length, `l` lane, `k` depth, `f` function, `h` how, `x` 1 for a
-/// cut begin plus 2 for a cut end.
+/// `b` begin less the end before, `e` length, `n` events, `o` where it begins in the page's trace (-1: not on the page; -2: of
+/// no region that is on the page), `l` bytes.
 #[derive(Serialize, Default)]
-struct CallColumns {
+struct ChunkColumns {
     b: Vec<u64>,
-    n: Vec<u64>,
-    l: Vec<u32>,
-    k: Vec<u32>,
-    f: Vec<i64>,
-    h: Vec<u8>,
-    x: Vec<u8>,
+    e: Vec<u64>,
+    n: Vec<u32>,
+    o: Vec<i64>,
+    l: Vec<usize>,
 }
 
 /// What of the timeline goes on the page.
-pub(super) struct Moments<'a> {
-    timeline: &'a Timeline<'a>,
-    details: Vec<(&'a super::Choice, &'a Detail)>,
-    left_out: usize,
+pub(super) fn columns(timeline: &Timeline, profile: &Profile, index: &mut Index) -> TimeData {
+    let Index { numbers, groups, comms, .. } = index;
+    let Timeline { recording, overview, .. } = timeline;
+    let lanes = Lanes::new(timeline);
+    let mut bins = BinColumns::default();
+    let mut sums: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+    for bin in &overview.bins {
+        let sum = sums.entry((bin.bin, lanes.holder(bin.holder))).or_default();
+        *sum = sum.saturating_add(bin.ns);
+    }
+    let mut last = 0;
+    for ((bin, lane), ns) in sums {
+        bins.b.push(bin - last);
+        bins.l.push(lane);
+        bins.n.push(ns);
+        last = bin;
+    }
+    let region = |row: &kerntune_profile::RegionStats| {
+        let end = row.begin_ns + row.elapsed_ns;
+        (row.name.clone(), row.begin_ns.get(), end.get(), row.depth, row.operations)
+    };
+    let places = timeline.places.iter().map(|place| {
+        let function = place.function.map_or(NONE, |function| numbers.of(function));
+        (place.label.clone(), function, place.begin, place.end)
+    });
+    let threads = recording.threads.iter().zip(0..).map(|(thread, number)| {
+        let is_idle = thread.pid == 0 && thread.task != 0;
+        let root = if is_idle { code::IDLE } else { code::THREAD - comms.at(&thread.comm) };
+        (root, lanes.lane(Lane::Thread(number)))
+    });
+    let threads = threads.collect();
+    let group = |region: &Option<u32>| region.map_or(NONE, i64::from);
+    TimeData {
+        spans: overview.spans.iter().map(|s| (s.begin, s.end, s.first_bin, s.bins)).collect(),
+        bins,
+        slices: slices(&overview.slices, &lanes),
+        regions: profile.tables.regions.iter().map(region).collect(),
+        places: places.collect(),
+        cpus: cpus::data(overview, &lanes),
+        cpu_count: recording.cpus.max(1),
+        threads,
+        unknown: lanes.lane(Lane::Unknown),
+        groups: groups.of_region.iter().map(group).collect(),
+        kernel_functions: recording.kernel_functions,
+        wide: timeline.wide,
+        chunks: chunks(timeline),
+        lanes: lanes.data,
+    }
 }
 
-impl<'a> Moments<'a> {
-    pub fn new(timeline: &'a Timeline<'a>) -> Self {
-        let mut room = Room::new();
-        let mut details: Vec<(&super::Choice, &Detail)> = Vec::new();
-        let mut left_out = 0;
-        for (choice, detail) in &timeline.windows {
-            let inside = |(_, other): &(_, &Detail)| other.begin <= detail.begin && detail.end <= other.end;
-            // What is within another window is there already: only its name is added.
-            let calls = if details.iter().any(inside) { 0 } else { detail.calls.len() };
-            if detail.end > detail.begin && room.take(calls) {
-                details.push((choice, detail));
-            } else {
-                left_out += 1;
-            }
-        }
-        Self { timeline, details, left_out }
-    }
-
-    /// All functions that are called in the windows.
-    pub fn functions(&self) -> impl Iterator<Item = u32> + '_ {
-        self.details.iter().flat_map(|(_, detail)| detail.calls.iter().map(|call| call.function))
-    }
-
-    pub fn columns(&self, tables: &Tables, numbers: &Numbers) -> TimeData {
-        let overview = &self.timeline.overview;
-        let lanes = Lanes::new(self.timeline);
-        let mut bins = BinColumns::default();
-        let mut sums: BTreeMap<(u32, u32), u64> = BTreeMap::new();
-        for bin in &overview.bins {
-            let sum = sums.entry((bin.bin, lanes.holder(bin.holder))).or_default();
-            *sum = sum.saturating_add(bin.ns);
-        }
-        let mut last = 0;
-        for ((bin, lane), ns) in sums {
-            bins.b.push(bin - last);
-            bins.l.push(lane);
-            bins.n.push(ns);
-            last = bin;
-        }
-        let mut windows: Vec<WindowData> = Vec::new();
-        for (choice, detail) in &self.details {
-            let inside = windows.iter().any(|w| w.begin <= detail.begin && detail.end <= w.end);
-            windows.push(WindowData {
-                label: choice.label.clone(),
-                function: choice.function.map_or(-1, |function| numbers.of(function)),
-                begin: detail.begin,
-                end: detail.end,
-                whole: detail.whole,
-                calls: if inside { CallColumns::default() } else { calls(detail, &lanes, numbers) },
-                slices: if inside { SliceColumns::default() } else { slices(&detail.slices, &lanes) },
-                cpus: if inside { Vec::new() } else { cpus::slices(&detail.cpus, &lanes) },
-            });
-        }
-        let region = |row: &kerntune_profile::RegionStats| {
-            let end = row.begin_ns + row.elapsed_ns;
-            (row.name.clone(), row.begin_ns.get(), end.get(), row.depth, row.operations)
+fn chunks(timeline: &Timeline) -> ChunkColumns {
+    let mut out = ChunkColumns::default();
+    let (mut last, mut offset) = (0, 0);
+    for (at, chunk) in timeline.recording.chunks.iter().enumerate() {
+        out.b.push(chunk.begin_ns.saturating_sub(last));
+        out.e.push(chunk.end_ns.saturating_sub(chunk.begin_ns));
+        out.n.push(chunk.events);
+        last = chunk.end_ns;
+        let (place, bytes) = match timeline.chunks.get(at) {
+            Some(Embedded::Here(bytes)) => (offset, bytes.len()),
+            Some(Embedded::Elsewhere) => (-2, 0),
+            Some(Embedded::Served) => (0, 0),
+            Some(Embedded::LeftOut) | None => (-1, 0),
         };
-        TimeData {
-            spans: overview.spans.iter().map(|s| (s.begin, s.end, s.first_bin, s.bins)).collect(),
-            bins,
-            slices: slices(&overview.slices, &lanes),
-            regions: tables.regions.iter().map(region).collect(),
-            windows,
-            cpus: cpus::data(overview, &lanes),
-            lanes: lanes.data,
-            left_out: self.left_out,
+        offset += bytes.div_ceil(3) as i64 * 4;
+        out.o.push(place);
+        out.l.push(bytes);
+    }
+    out
+}
+
+/// The chunks that are on the page, each in base64 of its own, one after the other.
+pub(super) fn embedded(chunks: &[Embedded]) -> String {
+    let mut out = String::new();
+    for chunk in chunks {
+        if let Embedded::Here(bytes) = chunk {
+            STANDARD.encode_string(bytes, &mut out);
         }
     }
+    out
 }
 
 fn slices(slices: &[Slice], lanes: &Lanes) -> SliceColumns {
@@ -160,30 +162,6 @@ fn slices(slices: &[Slice], lanes: &Lanes) -> SliceColumns {
             out.c.push(slice.cpu);
         }
         last = slice.end;
-    }
-    out
-}
-
-fn calls(detail: &Detail, lanes: &Lanes, numbers: &Numbers) -> CallColumns {
-    // Threads that only wait all along would be rows of nothing.
-    let mut ran: BTreeSet<Lane> = detail.slices.iter().map(|slice| slice.holder.lane).collect();
-    let began = detail.calls.iter().filter(|call| !call.cut_begin);
-    ran.extend(began.map(|call| Lane::Thread(call.thread)));
-    let mut out = CallColumns::default();
-    let mut last = detail.begin;
-    for call in &detail.calls {
-        let lane = Lane::Thread(call.thread);
-        if !ran.contains(&lane) {
-            continue;
-        }
-        out.b.push(call.begin - last);
-        out.n.push(call.end - call.begin);
-        out.l.push(lanes.lane(lane));
-        out.k.push(call.depth);
-        out.f.push(numbers.of(call.function));
-        out.h.push(call.how as u8);
-        out.x.push(u8::from(call.cut_begin) + 2 * u8::from(call.cut_end));
-        last = call.begin;
     }
     out
 }

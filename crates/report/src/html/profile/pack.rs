@@ -10,11 +10,16 @@ use std::io::Write;
 
 /// The packed document.
 pub(super) fn pack(document: &impl Serialize) -> std::io::Result<String> {
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(6));
+    Ok(STANDARD.encode(bytes(document, 6)?))
+}
+
+/// The same as bytes. `level` is zlib's: what is packed for each question is to be there soon.
+pub(super) fn bytes(document: &impl Serialize, level: u32) -> std::io::Result<Vec<u8>> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(level));
     {
         let mut buffered = std::io::BufWriter::with_capacity(1 << 16, &mut encoder);
         serde_json::to_writer(&mut buffered, document)?;
         buffered.flush()?;
     }
-    Ok(STANDARD.encode(encoder.finish()?))
+    encoder.finish()
 }

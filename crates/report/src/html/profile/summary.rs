@@ -1,47 +1,67 @@
 //! What the profile is of and how it went, at the head of the page.
 
-use super::ProfilePage;
+use super::{amount, ProfilePage};
 use crate::html::scroll;
-use crate::unit::readable;
 use crate::view::{regions, share, RegionRow, Times, View};
 use crate::{health, Result};
 use kerntune_compare::number::{figure, fixed, grouped};
-use kerntune_profile::Manifest;
+use kerntune_profile::{Manifest, Profile};
 use maud::{html, Markup};
 
-pub(super) fn header(page: &ProfilePage) -> Result<Markup> {
-    let manifest = &page.profile.manifest;
+/// One line of what the page is of, and notes.
+pub(super) fn header(page: &ProfilePage) -> Markup {
+    html! {
+        (of(page.profile, page.against.map(|_| "first: ")))
+        @if let Some(against) = page.against { (of(against, Some("second: "))) }
+        @for note in health::notes(page.profile) { p.note { (note) } }
+    }
+}
+
+fn of(profile: &Profile, which: Option<&str>) -> Markup {
+    let manifest = &profile.manifest;
     let recorded = manifest.recorded.split('.').next().unwrap_or_default().replace('T', " ");
+    html! {
+        p.quiet {
+            @if let Some(which) = which { (which) }
+            "Linux " (manifest.kernel.version) " (" b { (manifest.kernel.label) } ") on machine " b { (manifest.machine) }
+            ", recorded " (recorded) ", profile " code { (manifest.id) }
+        }
+    }
+}
+
+/// What it comes to, in all and by mark.
+pub(super) fn figures(page: &ProfilePage) -> Result<Markup> {
+    let manifest = &page.profile.manifest;
     let times = View::new(page.profile, page.region)?.times;
     let mut rows = regions(page.profile);
     rows.retain(|row| page.region.is_none_or(|region| row.name == region));
     Ok(html! {
-        p.quiet {
-            "Linux " (manifest.kernel.version) " (" b { (manifest.kernel.label) } ") on machine " b { (manifest.machine) }
-            ", recorded " (recorded) ". Profile " code { (manifest.id) } "."
-        }
-        @for note in health::notes(page.profile) { p.note { (note) } }
         (tiles(&times, manifest))
-        @if !rows.is_empty() && manifest.sampled.is_none() { (table(&rows, manifest.capture.edges, manifest.capture.model)) }
+        @if !rows.is_empty() && manifest.sampled.is_none() { (table(&rows, manifest)) }
     })
 }
 
 fn tiles(times: &Times, manifest: &Manifest) -> Markup {
     let (events, lost) = (manifest.events, manifest.lost_events);
     let (whole, what, gloss) = match &manifest.sampled {
-        None => ("virtual time in regions".to_owned(), "Events", "entries, exits, switches …".to_owned()),
+        None if manifest.exact => (
+            "instructions, and idle time as such".to_owned(),
+            "Events",
+            "entries, exits, switches …".to_owned(),
+        ),
+        None => ("time in regions".to_owned(), "Events", "entries, exits, switches …".to_owned()),
         Some(sampled) => (
             format!("of {} CPUs together", grouped(sampled.cpus)),
             "Samples",
-            format!("each stands for {}", readable(sampled.sample_ns.get())),
+            format!("each stands for {}", amount(sampled.sample_ns.get(), false)),
         ),
     };
     let part = |ns| format!("{} % of elapsed", fixed(share(ns, times.elapsed), 1));
     let tiles = [
-        ("Elapsed", readable(times.elapsed), whole),
-        ("Busy", readable(times.busy), part(times.busy)),
-        ("Idle", readable(times.idle), part(times.idle)),
-        ("User code", readable(times.user), part(times.user)),
+        ("Elapsed", amount(times.elapsed, manifest.exact), whole),
+        ("Busy", amount(times.busy, manifest.exact), part(times.busy)),
+        ("Idle", amount(times.idle, manifest.exact), part(times.idle)),
+        ("User code", amount(times.user, manifest.exact), part(times.user)),
         (what, grouped(events), gloss),
         (
             if manifest.sampled.is_some() { "Lost samples" } else { "Lost events" },
@@ -63,7 +83,8 @@ fn tiles(times: &Times, manifest: &Manifest) -> Markup {
 }
 
 /// Path length and the like, by mark.
-fn table(rows: &[RegionRow], branches: bool, model: bool) -> Markup {
+fn table(rows: &[RegionRow], manifest: &Manifest) -> Markup {
+    let (branches, model) = (manifest.capture.edges, manifest.capture.model);
     let mut heads = vec!["operations", "elapsed", "idle", "path length", "user instr./op"];
     heads.extend(branches.then_some("taken branches/op"));
     heads.extend(model.then_some(["L1I misses/op", "iTLB misses/op"]).into_iter().flatten());
@@ -83,8 +104,8 @@ fn table(rows: &[RegionRow], branches: bool, model: bool) -> Markup {
                             (row.name) @if row.count > 1 { " " span.quiet { "× " (grouped(row.count)) } }
                         }
                         td { (grouped(row.operations)) }
-                        td { (readable(row.elapsed)) }
-                        td { (readable(row.idle)) }
+                        td { (amount(row.elapsed, manifest.exact)) }
+                        td { (amount(row.idle, manifest.exact)) }
                         @for counter in counters(row) {
                             td { (row.per_operation(counter).map_or("–".into(), figure)) }
                         }

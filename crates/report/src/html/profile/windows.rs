@@ -1,14 +1,12 @@
-//! Where the timeline shows single calls: the first operations of each region, and the slowest call
+//! Where it is worth looking at single calls: the first operations of each region, and the slowest call
 //! of the functions that matter.
 
-use crate::unit::readable;
+use super::amount;
 use kerntune_analyze::timeline::{Until, Window};
 use kerntune_profile::Profile;
 use std::collections::BTreeSet;
 
-/// Calls in all windows of a page together.
-const ALL_CALLS: usize = 150_000;
-/// Calls in one window.
+/// Calls that are read to find where a window ends.
 const CALLS: usize = 5_000;
 /// Operations of a region that are shown.
 const OPERATIONS: u32 = 2;
@@ -68,7 +66,7 @@ pub fn windows(profile: &Profile, region: Option<&str>) -> Vec<Choice> {
         totals.sort_by_key(|row| std::cmp::Reverse((weight(row), row.function)));
         for row in totals.iter().take(FUNCTIONS).filter(|row| functions.insert(row.function)) {
             let name = tables.name(row.function);
-            let label = format!("slowest {name}: {}", readable(row.slowest_ns.get()));
+            let label = format!("slowest {name}: {}", amount(row.slowest_ns.get(), profile.manifest.exact));
             let function = row.function.get();
             let until = Until::EndOf(function);
             let window = Window { begin: row.slowest_at_ns.get(), until, calls: CALLS };
@@ -77,22 +75,4 @@ pub fn windows(profile: &Profile, region: Option<&str>) -> Vec<Choice> {
     }
     choices.extend(slowest);
     choices
-}
-
-/// Takes what was read of each window, as long as there is room.
-pub(super) struct Room(usize);
-
-impl Room {
-    pub fn new() -> Self {
-        Self(ALL_CALLS)
-    }
-
-    /// Whether so many calls more still fit.
-    pub fn take(&mut self, calls: usize) -> bool {
-        let fits = calls <= self.0;
-        if fits {
-            self.0 -= calls;
-        }
-        fits
-    }
 }

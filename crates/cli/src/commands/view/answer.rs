@@ -1,0 +1,144 @@
+//! What the page asks for: itself, the timeline, chunks of the trace, selections.
+
+use super::server::{Answer, Answering};
+use crate::page::places;
+use kerntune_analyze::timeline::overview;
+use kerntune_analyze::{analyze, cut, Input, TraceFile};
+use kerntune_profile::{FunctionIndex, Profile};
+use kerntune_report::html::profile::{Answers, Embedded, Timeline, BINS};
+use kerntune_tune::run_files::RunFiles;
+use kerntune_work::interrupt;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Inline points have names in no selection; a trace has no more of them.
+const POINTS: usize = 1 << 12;
+
+type Problem = Box<dyn std::error::Error>;
+
+/// Has the profile and its trace.
+pub struct Answerer<'a> {
+    profile: &'a Profile,
+    region: Option<&'a str>,
+    files: Option<&'a RunFiles>,
+    answers: Mutex<Answers>,
+    /// Once it has been read, or why it cannot be.
+    timeline: Mutex<Option<Result<Vec<u8>, String>>>,
+    /// Events of it that were read.
+    read: AtomicU64,
+    /// One selection at a time: each takes all CPUs.
+    selecting: Mutex<()>,
+    points: Vec<(String, FunctionIndex)>,
+}
+
+impl<'a> Answerer<'a> {
+    pub fn new(
+        profile: &'a Profile,
+        region: Option<&'a str>,
+        answers: Answers,
+        files: Option<&'a RunFiles>,
+    ) -> Self {
+        Self {
+            profile,
+            region,
+            files,
+            answers: Mutex::new(answers),
+            timeline: Mutex::new(None),
+            read: AtomicU64::new(0),
+            selecting: Mutex::new(()),
+            points: vec![(String::new(), FunctionIndex(0)); POINTS],
+        }
+    }
+
+    fn answers(&self) -> MutexGuard<'_, Answers> {
+        lock(&self.answers)
+    }
+
+    fn read_timeline(&self, files: &RunFiles) -> Result<Vec<u8>, Problem> {
+        let trace = TraceFile::open(&files.trace, &files.recording)?;
+        let overview = overview(&trace, BINS, &mut |events| {
+            self.read.store(events, Ordering::Relaxed);
+            match interrupt::is_set() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })?;
+        let places = places(&trace, self.profile, self.region)?;
+        let chunks = vec![Embedded::Served; trace.chunks()];
+        let timeline = Timeline { recording: &files.recording, wide: trace.wide, overview, places, chunks };
+        Ok(self.answers().timeline(self.profile, &timeline)?)
+    }
+
+    fn overview(&self) -> Answer {
+        match &*lock(&self.timeline) {
+            Some(Ok(bytes)) => Answer::new("application/octet-stream", bytes.clone()),
+            Some(Err(error)) => Answer::text(500, error),
+            None => {
+                let (read, all) = (self.read.load(Ordering::Relaxed), self.profile.manifest.events.max(1));
+                Answer::text(202, &format!("Reading the trace: {} % …", read.min(all) * 100 / all))
+            }
+        }
+    }
+
+    fn chunk(&self, question: &str) -> Result<Answer, Problem> {
+        let (Some(number), Some(files)) = (number(question, "n"), self.files) else {
+            return Ok(Answer::text(400, "chunk?n=NUMBER"));
+        };
+        let trace = TraceFile::open(&files.trace, &files.recording)?;
+        let bytes = trace.chunk_bytes(usize::try_from(number)?)?;
+        Ok(Answer::new("application/octet-stream", bytes))
+    }
+
+    fn select(&self, question: &str) -> Result<Answer, Problem> {
+        let (Some(from), Some(to), Some(files)) =
+            (number(question, "from"), number(question, "to"), self.files)
+        else {
+            return Ok(Answer::text(400, "select?from=NS&to=NS"));
+        };
+        let _alone = lock(&self.selecting);
+        let trace = TraceFile::open(&files.trace, &files.recording)?;
+        let stretch = cut(&trace, from, to)?;
+        let bytes = stretch.bytes.as_slice();
+        let input = Input {
+            points: &self.points,
+            ..Input::new(&bytes, &stretch.recording, &self.profile.tables.symbols)
+        };
+        let analysis = analyze(&input, &mut |_| match interrupt::is_set() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })?;
+        let bytes = self.answers().stretch(&analysis.tables)?;
+        Ok(Answer::new("application/octet-stream", bytes))
+    }
+}
+
+impl Answering for Answerer<'_> {
+    fn answer(&self, path: &str, question: &str) -> Answer {
+        let answer = match path {
+            "" => Ok(Answer::new("text/html; charset=utf-8", self.answers().page().as_bytes().to_vec())),
+            "overview" => Ok(self.overview()),
+            "chunk" => self.chunk(question),
+            "select" => self.select(question),
+            _ => Ok(Answer::text(404, "there is no such thing here")),
+        };
+        answer.unwrap_or_else(|error| Answer::text(500, &error.to_string()))
+    }
+
+    fn work(&self) {
+        if let Some(files) = self.files {
+            let timeline = self.read_timeline(files).map_err(|error| error.to_string());
+            *lock(&self.timeline) = Some(timeline);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The number of that name in `a=1&b=2`.
+fn number(question: &str, name: &str) -> Option<u64> {
+    let mut pairs = question.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(key, _)| *key == name)?.1.parse().ok()
+}

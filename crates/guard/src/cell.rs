@@ -2,7 +2,7 @@
 
 use crate::figures::{rows, RowFigure};
 use crate::project::{Project, Variant, Work};
-use crate::Result;
+use crate::{put_off, Result};
 use kerntune_kernel::{build, BuildRequest, Kernel, Source};
 use kerntune_profile::Profile;
 use kerntune_tune::base::with_needs;
@@ -104,6 +104,7 @@ pub fn making(session: &Session, project: &Project, work: &Work) -> Result<Strin
         .field("image", &image.manifest.id)
         .field("workload", format!("{:?}", work.workload))
         .field("model", &project.model.text)
+        .field("put off", put_off::TABLE)
         .field("code", crate::CODE);
     Ok(hash.finish())
 }

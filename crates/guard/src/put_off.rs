@@ -53,7 +53,8 @@ impl fmt::Display for Class {
     }
 }
 
-const TABLE: &str = include_str!("put_off.tsv");
+/// The table, which decides figures as code does.
+pub(crate) const TABLE: &str = include_str!("put_off.tsv");
 
 /// For a function's name in the source the classes that it begins, and below which caller.
 type Beginnings = HashMap<&'static str, Vec<(Class, Option<&'static str>)>>;

@@ -3,7 +3,7 @@
 
 use crate::support::{results, Bench, Node};
 use kerntune_matrix::slurm::Slurm;
-use kerntune_matrix::{states, Directory, Plan, Store, Turn};
+use kerntune_matrix::{states, Directory, Plan, Progress, Store, Turn};
 use kerntune_work::NoProgress;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -144,10 +144,18 @@ fn slurm_finishes_what_is_killed_and_comes_to_the_same_results() {
         let until =
             |what: &str, holds: &dyn Fn() -> bool| until(what, || holds() || over.load(Ordering::SeqCst));
         until("measurements begin", &|| done() >= 5);
-        let of_one = || here.ask("squeue", &["--noheader", "--states=RUNNING", "--format=%i %C"]);
-        until("a job runs", &|| !of_one().trim().is_empty());
-        let first = of_one().split_whitespace().next().unwrap_or_default().to_owned();
-        here.ask("scancel", &["--signal=KILL", "--full", &first]);
+        let working = || {
+            let all = states(&plan, &*store).unwrap();
+            let measures = all.into_iter().filter(|task| task.title.starts_with("measure"));
+            let process = |task: kerntune_matrix::CellState| match task.progress {
+                Progress::Working { process, .. } => process.split_once('@').map(|(pid, _)| pid.to_owned()),
+                _ => None,
+            };
+            measures.filter_map(process).next()
+        };
+        until("a job measures", &|| working().is_some());
+        let pid = working().expect("it takes a second and a half");
+        assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
         // A node daemon: its node is down after a while, and what ran there is started elsewhere.
         until("more is done", &|| done() >= 8);
         here.call("kill", "node2");

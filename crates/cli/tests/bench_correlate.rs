@@ -77,6 +77,52 @@ fn the_model_is_held_against_the_clock() {
     }
 }
 
+/// Two models make a range, and the clock's change lies in it or not; more boots of a kernel are one kernel.
+#[test]
+fn several_models_make_a_range() {
+    let directory = tempfile::tempdir().unwrap();
+    let base = timed(&directory, "base.json", [1000.0; 5]);
+    let more = timed(&directory, "more.json", [1000.0; 5]);
+    let tuned = timed(&directory, "tuned.json", [990.0, 900.0, 800.0, 700.0, 100.0]);
+    let [zen4_base, skylake_base] =
+        ["zen4", "skylake"].map(|model| exact(&directory, &format!("{model}.json"), model, [100.0; 5]));
+    let zen4 = exact(&directory, "zen4-tuned.json", "zen4", [98.0, 85.0, 75.0, 65.0, 99.0]);
+    let skylake = exact(&directory, "skylake-tuned.json", "skylake", [99.5, 95.0, 90.0, 75.0, 99.0]);
+    let picture = directory.path().join("clock.svg").display().to_string();
+    let both = format!("{base},{more}");
+    let call = ["bench", "correlate", "--timed", &both, &tuned, "--exact", &zen4_base, &zen4, "--exact"];
+    let call = call.into_iter().chain([&*skylake_base, &*skylake]);
+    let found = support::json(call.clone().chain(["--json", "--picture", &picture]));
+    let of = &found["under_models"];
+    assert_eq!((&of["models"], &of["points"]), (&json!(["zen4", "skylake"]), &json!(5)));
+    // -1, -10, -20, -30 and -90 % by the clock; the ranges -2 … -0.5, -15 … -5, -25 … -10, -35 … -25 and -1.
+    let inside: Vec<bool> = found["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["range"]["inside"].as_bool().unwrap())
+        .collect();
+    assert_eq!(inside, [true, true, true, true, false]);
+    assert_eq!((&of["inside"], &of["by_model"].as_array().unwrap().len()), (&json!(4), &2));
+    let drawn = std::fs::read_to_string(&picture).unwrap();
+    assert!(
+        drawn.starts_with("<svg")
+            && drawn.contains("batched/odd")
+            && !drawn.contains("http://www.w3.org/1999")
+    );
+    let text = run(call.clone());
+    for words in
+        ["under 2 front-end models", "lies in the models' range in 4 of 5 (80 %)", "below", "skylake"]
+    {
+        assert!(text.contains(words), "{words:?} is not in:\n{text}");
+    }
+    // One model has no range to draw, and kernels are no files.
+    let one = ["bench", "correlate", "--timed", &base, &tuned, "--exact", &zen4_base, &zen4];
+    fails(&mut kerntune(one.iter().chain(&["--picture", &picture])), 2, &["--picture", "several models"]);
+    fails(&mut kerntune(one.iter().chain(&["--kernels", "a", "b"])), 2, &["--kernels"]);
+    fails(&mut kerntune(one.iter().chain(&["--models", "zen4"])), 2, &["--models"]);
+}
+
 #[test]
 fn what_does_not_belong_together_is_said() {
     let directory = tempfile::tempdir().unwrap();

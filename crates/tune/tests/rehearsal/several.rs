@@ -38,9 +38,10 @@ fn trainings_of_several_workloads_are_added_up() {
             optimized
         };
         let (alone, both) = (made(&[]), made(&[(other(), 3)]));
-        assert_eq!(both.tuned.manifest.label, format!("base-{name}-stand-in+other-3"));
         assert_ne!(alone.profile, both.profile, "{name}");
+        // Orders that come out the same are one kernel under its first name.
         if name == "gcc-pgo" {
+            assert_eq!(both.tuned.manifest.label, "base-gcc-pgo-stand-in+other-3");
             let manifest = std::fs::read_to_string(both.profile.join("profile.json")).unwrap();
             let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
             assert_eq!(manifest["runs"], 4, "{manifest}");

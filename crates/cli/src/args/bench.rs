@@ -132,7 +132,7 @@ pub struct BenchCorrelate {
     pub kernels: Vec<String>,
     /// With --kernels: the front-end models of the range [default: those of several CPUs, each without and with what
     /// fetches ahead (docs/models.md)]
-    #[arg(long, value_name = "MODEL,…", value_delimiter = ',', requires = "kernels")]
+    #[arg(long, value_name = "MODEL,…", value_delimiter = ',')]
     pub models: Vec<String>,
     /// Leave this row out, by its name or as SUITE/ROW: where the machines do not run the same code (docs/models.md); may
     /// be repeated

@@ -23,6 +23,11 @@ pub fn run(global: &Global, asked: &BenchCorrelate, output: &Output) -> Result<E
     let picture = asked.picture.as_deref().map(|path| OutputFile::new("--picture", path)).transpose()?;
     let timed = timed_pairs(&asked.timed)?;
     let options = Options { confidence: asked.confidence, ..Options::default() };
+    if asked.kernels.is_empty() && !asked.models.is_empty() {
+        return Err(Failure::usage(
+            "--models is for --kernels; with --exact the files say which models they are of",
+        ));
+    }
     let prediction = match asked.kernels.is_empty() {
         true => of_files(&timed, &asked.exact, &asked.skip, &options)?,
         false => of_kernels(global, &timed, asked, &options, output)?,

@@ -5,7 +5,8 @@ use crate::{Error, Result};
 use kerntune_analyze::events::{replay, Bounds, Frame, Machine, Opening, Visitor};
 use kerntune_analyze::TraceFile;
 use kerntune_profile::{
-    bucket_of, CallArc, FunctionIndex, FunctionStats, HistogramBucket, How, Nanoseconds, Profile,
+    bucket_of, CallArc, FunctionIndex, FunctionStats, HistogramBucket, How, Nanoseconds, PathKind, PathNode,
+    Profile,
 };
 use kerntune_trace::{Event, Weights};
 use std::collections::{BTreeMap, HashMap};
@@ -36,8 +37,9 @@ struct Open {
     begin: u64,
     net: u64,
     callees: u64,
-    /// The arc over which it was called, and those of all below it, are in [`Region::arcs`] of the stretch of this number.
+    /// The stretch in which the arc over which it was called is among those of the region, and `node` is its path.
     stretch: u32,
+    node: u32,
 }
 
 /// What is counted of a function in a region.
@@ -64,6 +66,26 @@ struct Region {
     buckets: HashMap<(u32, u32, u32), (u64, u64)>,
 }
 
+/// A call path: its end, its calls, and the time there.
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    region: u32,
+    parent: u32,
+    end: End,
+    calls: u64,
+    net: u64,
+}
+
+/// What a path ends in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum End {
+    /// The root of a thread's paths.
+    Thread(u32),
+    /// That of all interrupts.
+    Interrupt,
+    Function(u32, How),
+}
+
 struct Reader<'a> {
     chosen: &'a Chosen,
     bounds: Bounds,
@@ -74,6 +96,9 @@ struct Reader<'a> {
     /// The innermost region, and what is counted in it.
     here: Region,
     regions: BTreeMap<u32, Region>,
+    /// Call paths of all regions, parents before children, and where each is.
+    nodes: Vec<Node>,
+    paths: HashMap<(u32, u32, End), u32>,
     begun: bool,
     /// Counts the stretches between two changes of the region.
     stretch: u32,
@@ -92,6 +117,8 @@ impl<'a> Reader<'a> {
             open: Vec::new(),
             here: Region::default(),
             regions: BTreeMap::new(),
+            nodes: Vec::new(),
+            paths: HashMap::new(),
             begun: false,
             stretch: 1,
             events: 0,
@@ -112,24 +139,83 @@ impl<'a> Reader<'a> {
         self.here = self.regions.remove(&self.region()).unwrap_or_default();
     }
 
-    /// Something happens above these frames in this region: the arcs that lead to it are part of it.
+    /// Something happens above these frames in this region: the arcs and paths that lead to it are part of it.
     fn lead_to(&mut self, thread: usize) {
-        let stack = &mut self.stacks[thread];
-        for at in (0..stack.len()).rev() {
-            if stack[at].stretch == self.stretch {
-                break;
-            }
-            stack[at].stretch = self.stretch;
-            let Open { function, how, mine, .. } = stack[at];
-            if mine {
-                let caller = caller(how, at.checked_sub(1).map(|below| &stack[below]));
-                self.here.arcs.entry((caller, function, how)).or_default();
-            }
-            // What it hit did not call it.
-            if how == How::Interrupt {
+        let stack = &self.stacks[thread];
+        let mut first = stack.len();
+        while first > 0 && stack[first - 1].stretch != self.stretch {
+            first -= 1;
+            // What an interrupt hit did not call it.
+            if stack[first].how == How::Interrupt {
                 break;
             }
         }
+        for at in first..self.stacks[thread].len() {
+            let Open { function, how, mine, .. } = self.stacks[thread][at];
+            let below = at.checked_sub(1).map(|below| self.stacks[thread][below]);
+            if mine {
+                self.here.arcs.entry((caller(how, below.as_ref()), function, how)).or_default();
+            }
+            let node = if mine { self.path(thread, function, how, below.as_ref()) } else { PathNode::ROOT };
+            let frame = &mut self.stacks[thread][at];
+            (frame.stretch, frame.node) = (self.stretch, node);
+        }
+    }
+
+    /// The path of a frame, given the one below it.
+    fn path(&mut self, thread: usize, function: u32, how: How, below: Option<&Open>) -> u32 {
+        let parent = match below {
+            _ if how == How::Interrupt => self.node(PathNode::ROOT, End::Interrupt),
+            Some(below) => below.node,
+            None => self.node(PathNode::ROOT, End::Thread(thread as u32)),
+        };
+        self.node(parent, End::Function(function, how))
+    }
+
+    fn node(&mut self, parent: u32, end: End) -> u32 {
+        let (region, nodes) = (self.region(), &mut self.nodes);
+        *self.paths.entry((region, parent, end)).or_insert_with(|| {
+            nodes.push(Node { region, parent, end, calls: 0, net: 0 });
+            nodes.len() as u32 - 1
+        })
+    }
+
+    /// The rows of the paths' table, those of the regions that there are.
+    fn path_rows(&self, regions: usize) -> Vec<PathNode> {
+        let mut rows: Vec<PathNode> = Vec::new();
+        let mut place = vec![PathNode::ROOT; self.nodes.len()];
+        for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| (node.region as usize) < regions) {
+            place[at] = rows.len() as u32;
+            let (kind, comm, function, how) = match node.end {
+                End::Function(function, how) => {
+                    (PathKind::Function, String::new(), FunctionIndex(function), how)
+                }
+                End::Interrupt => (PathKind::Interrupt, String::new(), FunctionIndex::NONE, How::Call),
+                End::Thread(thread) => {
+                    let (kind, comm) = self
+                        .chosen
+                        .threads
+                        .get(&thread)
+                        .map_or((PathKind::Thread, String::new()), super::root_of);
+                    (kind, comm, FunctionIndex::NONE, How::Call)
+                }
+            };
+            rows.push(PathNode {
+                region: node.region,
+                path: place[at],
+                parent: place.get(node.parent as usize).copied().unwrap_or(PathNode::ROOT),
+                kind,
+                comm,
+                function,
+                how,
+                calls: node.calls,
+                net_ns: Nanoseconds(node.net),
+                taken_branches: 0,
+                l1i_misses: 0,
+                itlb_misses: 0,
+            });
+        }
+        rows
     }
 
     fn is_mine(&self, thread: usize, how: How, below: Option<&Open>) -> bool {
@@ -146,7 +232,7 @@ impl<'a> Reader<'a> {
             functions: Vec::new(),
             arcs: Vec::new(),
             histograms: Vec::new(),
-            paths: Vec::new(),
+            paths: self.path_rows(regions),
             in_functions: BTreeMap::new(),
             events: self.events,
         };
@@ -229,6 +315,7 @@ impl Visitor for Reader<'_> {
                         net: 0,
                         callees: 0,
                         stretch: 0,
+                        node: PathNode::ROOT,
                     });
                 }
                 self.stacks[thread] = stack;
@@ -249,24 +336,33 @@ impl Visitor for Reader<'_> {
             if !is_led_to {
                 self.lead_to(running);
             }
+            let node = self.stacks[running].last().map_or(PathNode::ROOT, |top| top.node);
+            if let Some(node) = self.nodes.get_mut(node as usize) {
+                node.net += ns;
+            }
         }
     }
 
     #[inline]
     fn enter(&mut self, machine: &mut Machine<()>, function: u32, how: kerntune_trace::How) {
         let (how, running) = (how_of(how), machine.running());
+        let is_led_to = self.stacks[running].last().is_none_or(|below| below.stretch == self.stretch);
+        if !is_led_to && how != How::Interrupt {
+            self.lead_to(running);
+        }
         let below = self.stacks[running].last().copied();
         let mine = self.is_mine(running, how, below.as_ref());
+        let mut node = PathNode::ROOT;
         if mine {
             self.events += 1;
             self.here.functions.entry(function).or_default().calls += 1;
             self.here.arcs.entry((caller(how, below.as_ref()), function, how)).or_default()[0] += 1;
+            node = self.path(running, function, how, below.as_ref());
+            if let Some(node) = self.nodes.get_mut(node as usize) {
+                node.calls += 1;
+            }
         }
-        let begin = machine.now();
-        if below.is_some_and(|below| below.stretch != self.stretch) {
-            self.lead_to(running);
-        }
-        let stretch = self.stretch;
+        let (begin, stretch) = (machine.now(), self.stretch);
         self.stacks[running].push(Open {
             function,
             how,
@@ -276,6 +372,7 @@ impl Visitor for Reader<'_> {
             net: 0,
             callees: 0,
             stretch,
+            node,
         });
     }
 

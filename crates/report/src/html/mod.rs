@@ -20,6 +20,7 @@ pub(crate) use study::{study_page, StudyText};
 pub(crate) use survey::{survey_page, SurveyRows};
 
 use crate::Result;
+use kerntune_compare::number::{fixed, grouped};
 use kerntune_compare::{Comparison, Outcome, Verdict};
 use kerntune_profile::Profile;
 use maud::{html, Markup, PreEscaped, DOCTYPE};
@@ -171,6 +172,19 @@ fn summary(comparison: &Comparison) -> Markup {
     }
 }
 
+/// A figure of a profile: instructions of an exact one (`1.41 M`), time of another (`1.41 ms`).
+fn amount(ns: u64, exact: bool) -> String {
+    match ns {
+        _ if !exact => crate::unit::readable(ns),
+        0..=9_999 => grouped(ns),
+        10_000..=999_499 => format!("{} k", fixed(ns as f64 / 1e3, 1)),
+        _ => match fixed(ns as f64 / 1e6, 2) {
+            small if ns < 100_000_000 => format!("{small} M"),
+            _ => format!("{} M", grouped((ns + 500_000) / 1_000_000)),
+        },
+    }
+}
+
 /// A minus sign as wide as the plus sign, in place of the hyphen before a figure.
 fn minus(figure: &str) -> String {
     match figure.strip_prefix('-') {
@@ -204,5 +218,8 @@ mod tests {
         assert_eq!(page.matches(escaped).count(), 2, "{page}");
         assert!(!page.contains("<script"));
         assert_eq!(minus("-3.1 %"), "\u{2212}3.1 %");
+        let figures = [9_999, 12_345, 999_700, 1_234_567, 2_681_408_370];
+        assert_eq!(figures.map(|ns| amount(ns, true)), ["9,999", "12.3 k", "1.00 M", "1.23 M", "2,681 M"]);
+        assert_eq!(amount(5_024, false), "5.02 us");
     }
 }

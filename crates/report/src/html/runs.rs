@@ -1,7 +1,6 @@
 //! The recordings, how they were made, and how to make them again.
 
-use super::{scroll, HtmlInput, StepLine};
-use crate::unit::readable;
+use super::{amount, scroll, HtmlInput, StepLine};
 use crate::view::{share, View};
 use crate::{health, Result};
 use kerntune_compare::number::{fixed, grouped};
@@ -19,12 +18,13 @@ pub(super) fn section(before: Option<&Profile>, after: Option<&Profile>) -> Resu
     let mut columns: Vec<Vec<String>> = Vec::new();
     for (_, profile) in &profiles {
         let (manifest, times) = (&profile.manifest, View::new(profile, None)?.times);
-        let part = |ns| format!("{} ({} %)", readable(ns), fixed(share(ns, times.elapsed), 2));
+        let figure = |ns| amount(ns, manifest.exact);
+        let part = |ns| format!("{} ({} %)", figure(ns), fixed(share(ns, times.elapsed), 2));
         columns.push(vec![
             format!("{} ({})", manifest.kernel.label, manifest.kernel.version),
             manifest.id.clone(),
             manifest.recorded.clone(),
-            readable(times.elapsed),
+            figure(times.elapsed),
             part(times.busy),
             part(times.idle),
             part(times.user),
@@ -33,12 +33,13 @@ pub(super) fn section(before: Option<&Profile>, after: Option<&Profile>) -> Resu
         ]);
     }
     let sampled = profiles.iter().any(|(_, profile)| profile.manifest.sampled.is_some());
+    let exact = profiles.iter().all(|(_, profile)| profile.manifest.exact);
     let words = [
         "Kernel",
         "Profile",
         "Recorded",
         if sampled { "Elapsed, all CPUs together" } else { "Elapsed, virtual time" },
-        "Accumulated run time",
+        if exact { "Instructions" } else { "Accumulated run time" },
         "Idle",
         "User code",
         if sampled { "Samples" } else { "Events" },
@@ -87,9 +88,9 @@ pub(super) fn method(input: &HtmlInput) -> Option<Markup> {
         @if machine == "emulator" {
             p {
                 "The kernel ran unmodified on an emulated machine (QEMU TCG, " code { "-icount shift=0" }
-                ", one CPU) in which one instruction takes one nanosecond. Times on this page are therefore instruction \
-                 counts, not the time of a real CPU: they say how much is executed, and they do not depend on how busy \
-                 the host was."
+                ", one CPU) in which one instruction takes one nanosecond. Figures on this page are therefore numbers of \
+                 instructions, not the time of a real CPU: they say how much is executed, and they do not depend on how \
+                 busy the host was."
             }
         } @else {
             p { "Recorded on machine " code { (machine) } "." }

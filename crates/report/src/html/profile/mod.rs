@@ -20,11 +20,11 @@ pub use answers::Answers;
 pub use code::FunctionCode;
 pub use windows::{windows, Choice};
 
-use super::{footer, functions, runs, HtmlInput};
+use super::{amount, footer, functions, runs, HtmlInput};
 use crate::Result;
 use data::{document, Document, Pruning};
 use kerntune_analyze::timeline::Overview;
-use kerntune_compare::number::{fixed, grouped};
+use kerntune_compare::number::grouped;
 use kerntune_profile::Profile;
 use kerntune_trace::Recording;
 use maud::{html, Markup, PreEscaped};
@@ -193,19 +193,6 @@ fn finish(page: &ProfilePage, mut document: Document, served: bool) -> Result<St
 
 fn label(profile: &Profile) -> &str {
     &profile.manifest.kernel.label
-}
-
-/// A figure of a profile: instructions of an exact one (`1.41 M`), time of another (`1.41 ms`).
-fn amount(ns: u64, exact: bool) -> String {
-    match ns {
-        _ if !exact => crate::unit::readable(ns),
-        0..=9_999 => grouped(ns),
-        10_000..=999_499 => format!("{} k", fixed(ns as f64 / 1e3, 1)),
-        _ => match fixed(ns as f64 / 1e6, 2) {
-            small if ns < 100_000_000 => format!("{small} M"),
-            _ => format!("{} M", grouped((ns + 500_000) / 1_000_000)),
-        },
-    }
 }
 
 /// No page of ours loads anything; a browser is told to hold us to it.

@@ -39,6 +39,14 @@ fn the_page_has_a_timeline_where_there_is_a_trace() {
     assert!(output.status.success(), "{output:?}");
     assert!(page(&whole).contains("Timeline: time by thread"));
 
+    // The whole trace is on the page where there is room, and the rest is said to be elsewhere.
+    assert!(page(&whole).contains("The whole trace is on the page"));
+    assert!(html(&whole, &["--size-limit", "0"]).status.success());
+    assert!(page(&whole).contains("are not on the page"));
+    // Two profiles.
+    assert!(html(&whole, &["--against", "p-synthetic"]).status.success());
+    assert!(page(&whole).contains("<title>base and base on made-up</title>"));
+
     let bare = work(&run, false);
     assert!(html(&bare, &["--region", "open"]).status.success());
     assert!(page(&bare).contains("Timeline: none"));
@@ -58,4 +66,24 @@ fn what_cannot_be_is_said() {
     let output = html(&whole, &[]);
     assert_eq!(output.status.code(), Some(6), "{output:?}");
     assert!(!whole.path().join("page.html").exists());
+}
+
+/// What a reader does with the page, in Chromium: `scripts/check-page` has it all. Where there is no browser it is left out, unless
+/// KERNTUNE_BROWSER says that there must be one (`make check` does).
+#[test]
+fn the_page_does_what_it_should_in_a_browser() {
+    let run = synthetic::run(400);
+    let work = work(&run, true);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/check-page");
+    let output = Command::new(script)
+        .arg(env!("CARGO_BIN_EXE_kerntune"))
+        .arg(work.path())
+        .args(["p-synthetic", "p-synthetic"])
+        .output()
+        .unwrap();
+    if output.status.code() == Some(77) && std::env::var_os("KERNTUNE_BROWSER").is_none() {
+        eprintln!("no browser is here: {}", String::from_utf8_lossy(&output.stderr).trim());
+        return;
+    }
+    assert!(output.status.success(), "{output:?}");
 }

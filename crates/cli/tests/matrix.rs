@@ -107,7 +107,7 @@ fn profiles_of_a_fleet_are_merged_as_profile_merge_does() {
     let dir = tempfile::tempdir().unwrap();
     let prefix = dir.path().join("fleet").display().to_string();
     let base = base_kernel();
-    let ids: Vec<String> = ["/usr", "/etc"]
+    let ids: Vec<String> = ["/etc/apt", "/etc/default"]
         .iter()
         .map(|path| {
             let record = json(["record", "--kernel", &base, "--no-edges", "--json", "--", "ls", path]);

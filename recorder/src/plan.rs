@@ -89,7 +89,7 @@ pub enum Callback {
     Tag,
     /// An event tag in `ax`, for the port in `dx` if the number is not 0.
     PortTag,
-    /// An instruction that is written down ([`crate::stream::Stream::number`]).
+    /// An instruction that is written down, by its number in the stream's list.
     Insn,
 }
 

@@ -30,8 +30,8 @@ pub struct Timed {
 impl Timed {
     /// The row of a workload and an operation, if it was timed.
     pub(crate) fn find(comparisons: &[Comparison], workload: &str, operation: &str) -> Option<Self> {
-        let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
-        rows.into_iter().find(|row| row.suite == workload && row.row == operation).map(Self::of)
+        let mut rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
+        rows.find(|row| row.suite == workload && row.row == operation).map(Self::of)
     }
 
     fn of(row: &Row) -> Self {

@@ -32,7 +32,7 @@ pub struct Prediction {
     pub rows: Vec<PredictedRow>,
     /// Of each figure with the time, over these rows.
     pub correlations: Vec<FigureCorrelation>,
-    /// What several front-end models say together, if there were several ([`Prediction::under_models`]).
+    /// What several front-end models say together, if there were several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_models: Option<UnderModels>,
     /// Rows that are not in all files, or not comparable.

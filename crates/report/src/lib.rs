@@ -119,6 +119,9 @@ pub enum Error {
         /// Their name.
         name: String,
     },
+    /// Without a trace nobody knows which thread's calls took how long.
+    #[error("nothing is known of single calls of these threads: the profile has no trace, or none of their calls ended")]
+    NoCallsByThread,
     /// Times of threads that do not sum: an error of kerntune's, or a trace of another profile.
     #[error("the functions of the threads take {parts} ns and the threads {whole} ns: the trace is not this profile's")]
     Threads {

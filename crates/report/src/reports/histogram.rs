@@ -97,6 +97,12 @@ fn find<'a>(profile: &'a Profile, options: &Options) -> Result<Found<'a>> {
             caller.tally.add(row.bucket, row.count, row.example_ns);
         }
     }
+    if !options.who.is_everybody()
+        && tables.histograms.is_empty()
+        && tables.functions.iter().all(|row| row.ended == 0)
+    {
+        return Err(Error::NoCallsByThread);
+    }
     if all.tally.count() == 0 {
         return Err(Error::NoCalls {
             function: printable(&options.function),

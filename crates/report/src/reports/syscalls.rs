@@ -168,7 +168,8 @@ impl Report for Options {
             out += &format!("{:<20} = {}{other}\n", "System calls", grouped(entered));
         }
         out.push('\n');
-        let measured = !sampled::is(profile);
+        // Sampling and call paths do not say when a call ended.
+        let measured = !sampled::is(profile) && rows.iter().any(|row| row.ended > 0);
         let largest = |of: fn(&Row) -> u64| measure.row_unit(rows.iter().map(of).max().unwrap_or(0));
         let (total, call) = (largest(|row| row.elapsed_ns), largest(|row| row.slowest_ns.max(row.avg_ns)));
         let open = measured && rows.iter().any(|row| row.calls.is_some_and(|calls| calls != row.ended));

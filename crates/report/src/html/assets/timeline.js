@@ -3,7 +3,7 @@
 kt.timeline = () => {
   const canvas = byId("timeline"), status = byId("time-status"), m = kt.moments();
   if (!m) return;
-  const LEFT = innerWidth < 700 ? 92 : 142, AXIS = 22, REGION = 17, BAND = 20, CALL = 16, GAP = 7, OFF = -9999;
+  const small = innerWidth < 700, LEFT = small ? 108 : 142, AXIS = 22, REGION = 17, BAND = 20, CALL = 16, GAP = 7, OFF = -9999;
   const COLOURS = { kernel: "#77aadd", user: kt.SPECIAL.user, interrupt: kt.SPECIAL.interrupt, idle: "#aeb4bb", halted: "#aeb4bb" };
   let width = 0, u0 = 0, u1 = m.length, places = [], drawn = [], zones = [], detailed = [], left = 0, loaded = null, loading = null, drag = null;
 
@@ -268,8 +268,8 @@ kt.timeline = () => {
     }
     g.restore();
     m.lanes.forEach((lane, at) => {
-      const pid = lane.pid ? " " + lane.pid : "";
-      label(g, kt.cut(lane.name, 18 - pid.length), pid, busy(at), places[at].y);
+      const pid = lane.pid && !small ? " " + lane.pid : "";
+      label(g, kt.cut(lane.name, (small ? 8 : 18) - pid.length), pid, busy(at), places[at].y);
     });
     if (cpus) cpus.labels(g);
     say();

@@ -9,7 +9,7 @@ kt.chips = () => {
   const draw = () => {
     const sel = kt.selection(), out = [];
     if (sel && kt.state.profile === "a") {
-      out.push(chip("selected: " + kt.withUnit(sel[1] - sel[0]) + " from " + kt.moment(sel[0]), "Clear the selection (Escape in the timeline)", () => kt.set({ sel: null })));
+      out.push(chip("selected: " + kt.amount(sel[1] - sel[0]) + " from " + kt.moment(sel[0]), "Clear the selection (Escape in the timeline)", () => kt.set({ sel: null })));
     }
     const ops = kt.ops(), words = { drop: "without ", merge: "merged: ", focus: "only below " };
     ops.forEach(([what, f], at) => out.push(chip(words[what] + kt.name(f), "Undo: " + words[what] + kt.name(f), () => kt.setOps(ops.filter((_, i) => i !== at)))));

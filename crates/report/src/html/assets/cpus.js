@@ -72,14 +72,14 @@ kt.cpuLanes = (m, view) => {
       g.fillRect(a, y, b - a, BAND);
       fill(g, s.kind, a, y, Math.max(1, b - a - (b - a > 4 ? 0.5 : 0)), BAND);
       label(g, s, a, b, y);
-      const lines = [["", NAMES[s.kind]], ["from", kt.moment(s.begin)], ["for", kt.withUnit(s.end - s.begin)]];
+      const lines = [["", NAMES[s.kind]], ["from", kt.moment(s.begin)], ["for", kt.amount(s.end - s.begin)]];
       const who = s.kind === HALTED || s.kind === 3 ? "" : ": " + holder(s);
       view.zone({ x0: a, x1: b, y0: y, y1: y + BAND, head: "CPU " + cpu + who, lines });
     }
   };
   const lane = (g, cpu, bins, detailed) => {
     const { slices } = m.cpus[cpu], sums = times(cpu), y = top(cpu);
-    const lines = [["executes", kt.withUnit(executed(sums))], ["halted", kt.withUnit(sums[HALTED])], ["waits for its turn", kt.withUnit(sums[WAITS])]];
+    const lines = [["executes", kt.amount(executed(sums))], ["halted", kt.amount(sums[HALTED])], ["waits for its turn", kt.amount(sums[WAITS])]];
     view.zone({ x0: LEFT, x1: view.width, y0: y, y1: y + BAND, head: "CPU " + cpu + ", all that is in view", lines });
     const alpha = g.globalAlpha;
     g.globalAlpha = alpha * (bins > 3 ? 0.5 : 1);

@@ -126,7 +126,7 @@ kt.timeline = () => {
       if (b <= LEFT || a >= width || b - a < 0.5) return;
       g.fillStyle = at % 2 ? kt.css("--same-soft") : kt.css("--rule");
       g.fillRect(a, AXIS, b - a, REGION - 2);
-      zones.push({ x0: a, x1: b, y0: AXIS, y1: AXIS + REGION, head: "region " + r.name, lines: [["begins", kt.moment(r.begin)], ["elapsed", kt.withUnit(r.end - r.begin)], ["operations", kt.grouped(r.operations)]], go: [r.u0, r.u1] });
+      zones.push({ x0: a, x1: b, y0: AXIS, y1: AXIS + REGION, head: "region " + r.name, lines: [["begins", kt.moment(r.begin)], ["elapsed", kt.amount(r.end - r.begin)], ["operations", kt.grouped(r.operations)]], go: [r.u0, r.u1] });
       const letters = Math.floor((b - Math.max(a, free) - 8) / 6.2);
       const text = kt.cut(r.name, letters);
       if (text && letters >= 3) {
@@ -170,7 +170,7 @@ kt.timeline = () => {
       const lane = m.lanes[s.lane];
       const what = lane.kind === "thread" || lane.kind === "others" ? (s.user ? "user mode" : "kernel") : lane.kind === "task" ? "idle task" : lane.name;
       const where = cpus && lane.kind !== "idle" ? [["on", "CPU " + s.cpu]] : [];
-      zones.push({ x0: a, x1: b, y0: y, y1: y + BAND, head: lane.name, lines: [["", what], ...where, ["from", kt.moment(s.begin)], ["for", kt.withUnit(s.end - s.begin)]] });
+      zones.push({ x0: a, x1: b, y0: y, y1: y + BAND, head: lane.name, lines: [["", what], ...where, ["from", kt.moment(s.begin)], ["for", kt.amount(s.end - s.begin)]] });
     }
   };
   const calls = (g, w, letter) => {
@@ -283,7 +283,7 @@ kt.timeline = () => {
   };
   const say = () => {
     const from = m.toTime(u0), to = m.toTime(u1);
-    const words = ["In view: " + kt.withUnit(u1 - u0) + " from " + kt.moment(from) + ". "];
+    const words = ["In view: " + kt.amount(u1 - u0) + " from " + kt.moment(from) + ". "];
     const { events, here } = kt.eventsIn(from, to);
     if (kt.state.profile !== "a") words.push("This is the first profile's timeline; selections are off while two are shown. ");
     if (events > kt.mostEvents) words.push("Zoom in for single calls. ");
@@ -365,7 +365,7 @@ kt.timeline = () => {
     canvas.style.cursor = edge >= 0 ? "ew-resize" : call || zone && zone.go ? "pointer" : py < AXIS ? "grab" : px > LEFT ? "crosshair" : "default";
     if (call) {
       const c = call.call;
-      const lines = [["elapsed", kt.withUnit(c.end - c.begin) + (c.cut ? " in what is shown" : "")], ["begins", kt.moment(c.begin)], ["on the stack of", m.lanes[c.lane].name], ["came to run by", c.how]];
+      const lines = [["elapsed", kt.amount(c.end - c.begin) + (c.cut ? " in what is shown" : "")], ["begins", kt.moment(c.begin)], ["on the stack of", m.lanes[c.lane].name], ["came to run by", c.how]];
       const ran = cpus && cpus.of(call.window, c);
       if (ran) lines.push(["ran on CPU", ran]);
       if (kt.file(c.f)) lines.push(["source", kt.file(c.f)]);

@@ -1,4 +1,4 @@
-// fzstd 0.1.1 (npm), its function `decompress` alone, unchanged: LICENSES/MIT-fzstd.txt.
+// fzstd 0.1.1 (npm), its function `decompress` alone: LICENSES/MIT-fzstd.txt.
 const fzstd = (() => {
 // Some numerical data is initialized as -1 even when it doesn't need initialization to help the JIT infer types
 // aliases for shorter compressed code (most minifers don't do this)
@@ -329,8 +329,6 @@ var rhu = function (dat, bt) {
             s: syms
         }];
 };
-// Tables generated using this:
-// https://gist.github.com/101arrowz/a979452d4355992cbf8f257cbffc9edd
 // default literal length table
 var dllt = /*#__PURE__*/ rfse(/*#__PURE__*/ new u8([
     81, 16, 99, 140, 49, 198, 24, 99, 12, 33, 196, 24, 99, 102, 102, 134, 70, 146, 4

@@ -1,6 +1,7 @@
 //! What the server of a page answers: the page, its timeline, what a stretch of time comes to.
 
-use super::data::{document, Document, Index};
+use super::data::{document, stretch, Document};
+use super::numbers::Index;
 use super::{finish, moments, pack, ProfilePage, Timeline};
 use crate::Result;
 use kerntune_profile::{Profile, Tables};
@@ -43,7 +44,7 @@ impl Answers {
     /// # Errors
     /// None is expected.
     pub fn stretch(&mut self, tables: &Tables) -> Result<Vec<u8>> {
-        bytes(&self.index.stretch(tables))
+        bytes(&stretch(&mut self.index, tables))
     }
 }
 

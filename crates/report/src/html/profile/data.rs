@@ -3,7 +3,7 @@
 use super::code::FunctionCode;
 use super::groups::Groups;
 use super::moments::{self, TimeData};
-use super::numbers::{Numbers, NONE};
+use super::numbers::{code, Index, Numbers, Strings, NONE};
 use super::tree::{trees, Key, Node};
 use super::Timeline;
 use crate::view::View;
@@ -19,19 +19,6 @@ const PARTS: u64 = 20_000;
 const NODES: usize = 150_000;
 /// Callers that a histogram tells apart; the others are one.
 const HISTOGRAM_CALLERS: usize = 6;
-
-/// What a node or a caller stands for that is no function.
-pub(super) mod code {
-    pub const USER: i64 = -2;
-    pub const INTERRUPT: i64 = -3;
-    pub const IDLE: i64 = -4;
-    pub const UNATTRIBUTED: i64 = -5;
-    pub const SMALLER: i64 = -6;
-    /// Callers that are not told apart.
-    pub const OTHERS: i64 = -7;
-    /// Threads of the name `THREAD - code`.
-    pub const THREAD: i64 = -16;
-}
 
 #[derive(Serialize)]
 pub(super) struct Document {
@@ -139,14 +126,6 @@ struct HistogramColumns {
     n: Vec<u64>,
 }
 
-/// By what a page calls functions, regions and threads: what its server has to know to answer it.
-pub(super) struct Index {
-    pub numbers: Numbers,
-    pub groups: Groups,
-    pub comms: Strings,
-    weights: bool,
-}
-
 /// Puts everything together. `threads` are those that the timeline will name, if it comes later.
 pub(super) fn document(
     profile: &Profile,
@@ -160,7 +139,7 @@ pub(super) fn document(
     let (order, numbers) = numbers(tables, &groups, &pruned);
     let weights = profile.manifest.capture.weights;
     let mut index = Index { numbers, groups, comms: Strings::default(), weights };
-    let out = index.columns(tables, &pruned);
+    let out = columns(&mut index, tables, &pruned);
     for thread in threads {
         index.comms.at(&thread.comm);
     }
@@ -216,47 +195,45 @@ fn pruned<'a>(tables: &'a Tables, groups: &Groups) -> (Vec<Vec<Node<'a>>>, Pruni
     (pruned, pruning)
 }
 
-impl Index {
-    /// Tables by group, in columns.
-    fn columns(&mut self, tables: &Tables, pruned: &[Vec<Node>]) -> Vec<Group> {
-        let Self { numbers, groups, comms, weights } = self;
-        let mut out: Vec<Group> = (0..groups.count).map(|_| Group::default()).collect();
-        for (group, nodes) in out.iter_mut().zip(pruned) {
-            group.tree = tree_columns(nodes, numbers, comms, *weights);
-        }
-        for (at, group) in out.iter_mut().enumerate() {
-            let is_of = |region: u32| groups.group(region) == Some(at as u32);
-            group.functions = function_columns(&tables.totals(is_of), numbers);
-        }
-        arc_columns(tables, groups, numbers, &mut out);
-        histogram_columns(tables, groups, numbers, &mut out);
-        out
+/// Tables by group, in columns.
+fn columns(index: &mut Index, tables: &Tables, pruned: &[Vec<Node>]) -> Vec<Group> {
+    let Index { numbers, groups, comms, weights } = index;
+    let mut out: Vec<Group> = (0..groups.count).map(|_| Group::default()).collect();
+    for (group, nodes) in out.iter_mut().zip(pruned) {
+        group.tree = tree_columns(nodes, numbers, comms, *weights);
     }
+    for (at, group) in out.iter_mut().enumerate() {
+        let is_of = |region: u32| groups.group(region) == Some(at as u32);
+        group.functions = function_columns(&tables.totals(is_of), numbers);
+    }
+    arc_columns(tables, groups, numbers, &mut out);
+    histogram_columns(tables, groups, numbers, &mut out);
+    out
+}
 
-    /// What a stretch of time comes to; its regions are those of the whole.
-    pub fn stretch(&mut self, tables: &Tables) -> Stretch {
-        let (pruned, _) = pruned(tables, &self.groups);
-        let groups = self.columns(tables, &pruned);
-        let mut times = vec![[0u64; 3]; groups.len()];
-        let mut add = |region: u32, at: usize, ns: u64| {
-            let group = self.groups.group(region).and_then(|group| times.get_mut(group as usize));
-            if let Some(sum) = group.and_then(|times| times.get_mut(at)) {
-                *sum = sum.saturating_add(ns);
-            }
-        };
-        for row in &tables.paths {
-            add(row.region, 0, row.net_ns.get());
+/// What a stretch of time comes to; its regions are those of the whole.
+pub(super) fn stretch(index: &mut Index, tables: &Tables) -> Stretch {
+    let (pruned, _) = pruned(tables, &index.groups);
+    let groups = columns(index, tables, &pruned);
+    let mut times = vec![[0u64; 3]; groups.len()];
+    let mut add = |region: u32, at: usize, ns: u64| {
+        let group = index.groups.group(region).and_then(|group| times.get_mut(group as usize));
+        if let Some(sum) = group.and_then(|times| times.get_mut(at)) {
+            *sum = sum.saturating_add(ns);
         }
-        for row in &tables.regions {
-            // Idle times are with those of regions within.
-            let inner = tables.within(row.region).skip(1).filter_map(|at| tables.regions.get(at as usize));
-            let inner: u64 =
-                inner.filter(|inner| inner.depth == row.depth + 1).map(|inner| inner.idle_ns.get()).sum();
-            add(row.region, 1, row.idle_ns.get().saturating_sub(inner));
-            add(row.region, 2, row.user_ns.get());
-        }
-        Stretch { groups, times }
+    };
+    for row in &tables.paths {
+        add(row.region, 0, row.net_ns.get());
     }
+    for row in &tables.regions {
+        // Idle times are with those of regions within.
+        let inner = tables.within(row.region).skip(1).filter_map(|at| tables.regions.get(at as usize));
+        let inner: u64 =
+            inner.filter(|inner| inner.depth == row.depth + 1).map(|inner| inner.idle_ns.get()).sum();
+        add(row.region, 1, row.idle_ns.get().saturating_sub(inner));
+        add(row.region, 2, row.user_ns.get());
+    }
+    Stretch { groups, times }
 }
 
 /// What a stretch of time comes to: tables by group; busy, idle and user time by group.
@@ -290,25 +267,6 @@ fn views(profile: &Profile, groups: &Groups) -> Result<Vec<ViewData>> {
         })
     };
     groups.views.iter().map(view).collect()
-}
-
-/// Texts that are named by number.
-#[derive(Default)]
-pub(super) struct Strings {
-    all: Vec<String>,
-    known: HashMap<String, i64>,
-}
-
-impl Strings {
-    pub fn at(&mut self, text: &str) -> i64 {
-        if let Some(&at) = self.known.get(text) {
-            return at;
-        }
-        let at = self.all.len() as i64;
-        self.all.push(text.into());
-        self.known.insert(text.into(), at);
-        at
-    }
 }
 
 fn numbers(tables: &Tables, groups: &Groups, trees: &[Vec<Node>]) -> (Vec<u32>, Numbers) {

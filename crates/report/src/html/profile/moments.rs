@@ -1,9 +1,8 @@
 //! The timeline in columns: lanes, bins, slices, places to go to, and the trace's chunks.
 
 use super::cpus::{self, CpuData};
-use super::data::{code, Index};
 use super::lanes::{LaneData, Lanes};
-use super::numbers::NONE;
+use super::numbers::{code, Index, NONE};
 use super::{Embedded, Timeline};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;

@@ -2,7 +2,7 @@
 
 use super::join::{join, Joined};
 use super::{minus, scroll, TOP_FUNCTIONS};
-use crate::unit::TimeUnit;
+use crate::unit::{Measure, TimeUnit};
 use crate::view::{share, FunctionRow, Times, View};
 use crate::{sampled, Result};
 use kerntune_compare::number::{change, fixed, grouped};
@@ -35,7 +35,7 @@ fn both(before: &Profile, after: &Profile) -> Result<Markup> {
     let net = |totals: &Option<FunctionTotals>| totals.as_ref().map(|totals| totals.net_ns.get());
     let largest =
         shown.iter().flat_map(|row| [net(&row.before), net(&row.after)]).flatten().max().unwrap_or(0);
-    let unit = TimeUnit::for_largest(largest);
+    let unit = Measure::of_both([before, after]).unit(largest);
     let widest = shown
         .iter()
         .map(|row| net(&row.before).unwrap_or(0).abs_diff(net(&row.after).unwrap_or(0)))
@@ -44,7 +44,7 @@ fn both(before: &Profile, after: &Profile) -> Result<Markup> {
     let head = html! {
         tr.groups {
             td.first {}
-            th.edge colspan="3" scope="colgroup" { "Net time, " (unit.name()) }
+            th.edge colspan="3" scope="colgroup" { "Net, " (unit.name()) }
             th.edge colspan="2" scope="colgroup" { "Calls" }
             th.edge colspan="2" scope="colgroup" { "% net" }
         }
@@ -136,7 +136,7 @@ fn single(profile: &Profile) -> Result<Markup> {
     functions.sort_by(|a, b| b.totals.net_ns.cmp(&a.totals.net_ns).then_with(|| a.name.cmp(&b.name)));
     functions.truncate(TOP_FUNCTIONS);
     let largest = |of: fn(&FunctionTotals) -> u64| {
-        TimeUnit::for_largest(functions.iter().map(|row| of(&row.totals)).max().unwrap_or(0))
+        Measure::of(profile).unit(functions.iter().map(|row| of(&row.totals)).max().unwrap_or(0))
     };
     let units = [
         largest(|totals| totals.elapsed_ns.get()),

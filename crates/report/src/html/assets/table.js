@@ -1,6 +1,6 @@
 // All functions of the view, sorted and filtered; as many rows as can be read.
 kt.table = () => {
-  const table = byId("flat"), body = table.tBodies[0], filter = byId("filter"), SHOWN = 400;
+  const table = byId("flat"), body = table.tBodies[0], filter = byId("filter"), SHOWN = 200;
   const average = (row) => (row.ended ? row.elapsed / row.ended : NaN);
   const maybe = (write) => (n) => (Number.isNaN(n) ? "–" : write(n));
   const name = { id: "name", head: "function", key: (row) => kt.name(row.f), text: true };

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 pub const ENTRY: Entry = entry::<_, Options>("html", 13);
 
-/// One page with pictures: timeline down to single calls, call tree, callers and callees, histograms, source
+/// One page with pictures: timeline down to single calls, call tree, callers and callees, histograms
 #[derive(Debug, Clone, Args)]
 pub struct Options {
     /// File to write; it needs nothing else to be read

@@ -94,7 +94,7 @@ fn of_compiler(name: &str) -> Result<String> {
 
 /// Versions of what a recipe may run.
 fn of_recipe(name: &str) -> Result<String> {
-    let recipe: Recipe = name.parse().map_err(kerntune_tune::Error::from)?;
+    let recipe: Recipe = name.parse()?;
     let mut versions = vec![recipe.default_compiler().identify()?.version];
     for tool in TOOLS {
         let path = find_program(tool, &["/usr/lib/llvm-19/bin"]);

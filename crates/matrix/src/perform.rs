@@ -56,7 +56,7 @@ impl<'a> Place<'a> {
                     // Where it was built the commit's files were elsewhere.
                     kernel.manifest.source.origin = source.to_string();
                 }
-                let recipe: Recipe = recipe.parse().map_err(kerntune_tune::Error::from)?;
+                let recipe: Recipe = recipe.parse()?;
                 let (workload, model) = (plan.workload(workload)?, model_of(plan)?);
                 let request = OptimizeRequest {
                     workload: &workload,

@@ -216,7 +216,7 @@ impl Maker<'_> {
         let words = words.join(" ");
         let mut of = kernel.is.clone();
         if recipe != NONE {
-            let known: Recipe = recipe.parse().map_err(kerntune_tune::Error::from)?;
+            let known: Recipe = recipe.parse()?;
             let compiler = match &kernel.is {
                 KernelRef::Of(_) => kernel.compiler.parse()?,
                 KernelRef::Given { id, .. } => {

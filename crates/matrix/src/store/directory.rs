@@ -126,7 +126,7 @@ fn collect(directory: &Path, name: &str, found: &mut Vec<String>) -> Result<(), 
             continue;
         }
         let own = if name.is_empty() { own } else { format!("{name}/{own}") };
-        match entry.file_type().at("look at", &entry.path())?.is_dir() {
+        match entry.file_type().at("look at", entry.path())?.is_dir() {
             true => collect(&entry.path(), &own, found)?,
             false => found.push(own),
         }

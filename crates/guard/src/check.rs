@@ -11,6 +11,7 @@ use crate::project::{Project, Work};
 use crate::put_off::Class;
 use crate::texts::Texts;
 use crate::{Error, Result};
+use kerntune_kernel::Kernel;
 use kerntune_profile::Profile;
 use kerntune_tune::Session;
 use serde::Serialize;
@@ -165,14 +166,21 @@ struct Side {
 }
 
 impl Side {
-    fn of(session: &Session, measured: &Measured) -> Result<Self> {
-        let texts = Texts::of(session.work, &measured.kernel);
+    fn of(session: &Session, project: &Project, subject: &Subject, measured: &Measured) -> Result<Self> {
+        let texts = texts(session, project, subject, &measured.kernel);
         Ok(Self { cell: measured.cell.clone(), profile: Some(measured.load()?), texts })
     }
 }
 
-/// Holds what was measured against what it was before. `all` explains rows, too, that got shorter. `texts` are where the new
-/// kernel's source is, if the work directory does not have it.
+/// A kernel's source; a commit's, if the checkout in which it was built has another one by now.
+fn texts(session: &Session, project: &Project, subject: &Subject, kernel: &Kernel) -> Texts {
+    match (Texts::of(session.work, kernel), &subject.commit) {
+        (Texts::Gone, Some(commit)) => of_commit(session, project, commit),
+        (texts, _) => texts,
+    }
+}
+
+/// Holds what was measured against what it was before. `all` explains rows, too, that got shorter.
 ///
 /// # Errors
 /// Figures that are not there, or of another making and not to be had again; those of recordings.
@@ -187,7 +195,7 @@ pub fn check(
     for new in measured {
         let base = match against {
             Against::File(baseline, path) => of_file(session, project, baseline, path, &new.cell)?,
-            Against::Measured(_, base) => {
+            Against::Measured(of_base, base) => {
                 let alike = |of: &&Measured| of.cell.workload == new.cell.workload;
                 let exact = base.iter().find(|of| of.cell.same_place(&new.cell));
                 let found = exact.or_else(|| base.iter().find(alike));
@@ -195,10 +203,10 @@ pub fn check(
                     path: project.dir.join(&project.file.baseline),
                     what: new.cell.named(),
                 };
-                Side::of(session, found.ok_or_else(what)?)?
+                Side::of(session, project, of_base, found.ok_or_else(what)?)?
             }
         };
-        cells.push(cell(project, &base, &Side::of(session, new)?, all)?);
+        cells.push(cell(project, &base, &Side::of(session, project, subject, new)?, all)?);
     }
     let of = |cell: &CheckedCell| {
         let rows = cell.rows.iter().filter(|row| row.verdict.is_finding()).count();
@@ -245,11 +253,7 @@ fn of_file(
                 known.kernel.id
             ));
         }
-        let texts = Texts::of(session.work, &kernel);
-        let texts = match (&texts, &baseline.subject.commit) {
-            (Texts::Gone, Some(commit)) => of_commit(session, project, commit),
-            _ => texts,
-        };
+        let texts = texts(session, project, &baseline.subject, &kernel);
         let cell =
             Cell { rows: again.cell.rows.clone(), profile: again.cell.profile.clone(), ..known.clone() };
         return Ok(Side { cell, profile: Some(again.load()?), texts });
@@ -271,8 +275,8 @@ fn has_rows(cell: &Cell, work: &Work) -> bool {
 }
 
 /// A commit's source, if there is a tree that has it.
-pub(crate) fn of_commit(session: &Session, project: &Project, commit: &str) -> Texts {
-    let tree = project.tree(None).and_then(|origin| crate::tree::Tree::open(session.work, &origin));
+fn of_commit(session: &Session, project: &Project, commit: &str) -> Texts {
+    let tree = project.tree().and_then(|origin| crate::tree::Tree::open(session.work, &origin));
     tree.map_or(Texts::Gone, |tree| Texts::Commit(tree, commit.to_owned()))
 }
 

@@ -4,6 +4,7 @@ use crate::file::{Configuration, GuardFile, Guarded};
 use crate::{Error, Result};
 use kerntune_guest::{read_text, Suite, Workload};
 use kerntune_tune::model::{self, Model};
+use kerntune_work::IoContext;
 use std::path::{Path, PathBuf};
 
 /// A workload of the file with what is guarded of it.
@@ -94,13 +95,23 @@ impl Project {
         named.map_or_else(|| self.dir.join(&self.file.baseline), Path::to_owned)
     }
 
-    /// The git tree; `named` instead of what the file says.
+    /// The same with another git tree than the file's.
+    ///
+    /// # Errors
+    /// A directory that is not there.
+    pub fn with_tree(mut self, git: Option<&Path>) -> Result<Self> {
+        if let Some(git) = git {
+            self.file.git = Some(git.canonicalize().at("open git tree", git)?);
+        }
+        Ok(self)
+    }
+
+    /// The git tree.
     ///
     /// # Errors
     /// None is named.
-    pub fn tree(&self, named: Option<&Path>) -> Result<PathBuf> {
-        let of_file = || self.file.git.as_ref().map(|git| self.dir.join(git));
-        named.map(Path::to_owned).or_else(of_file).ok_or(Error::NoTree)
+    pub fn tree(&self) -> Result<PathBuf> {
+        self.file.git.as_ref().map(|git| self.dir.join(git)).ok_or(Error::NoTree)
     }
 }
 

@@ -74,7 +74,8 @@ impl Branch<'_> {
         };
         write_sealed(&path, &seen)?;
         let tip = self.tree.commit(self.name)?;
-        if !self.tree.is_before(&seen.last.id, &tip.id)? {
+        // One that is gone altogether is not before anything either.
+        if !self.tree.is_before(&seen.last.id, &tip.id).unwrap_or(false) {
             session.progress.note(&format!(
                 "{} was rewritten: {} is not in it any more; it is watched from its tip on",
                 self.name,

@@ -10,12 +10,12 @@ use kerntune_guard::{bisect, Bisected, Judged, Search, Tree, Tried};
 use kerntune_tune::Session;
 
 pub fn run(global: &Global, options: &GuardBisect, output: &Output) -> Result<Exit, Failure> {
-    let project = project(&options.of)?;
+    let project = project(&options.of)?.with_tree(options.git.as_deref())?;
     let names = [options.variant.configuration.as_deref(), options.variant.compiler.as_deref()];
     let variant = project.variant("bisect", names)?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
-    let tree = Tree::open(&work, &project.tree(options.git.as_deref())?)?;
+    let tree = Tree::open(&work, &project.tree()?)?;
     let search = Search {
         good: &options.good,
         bad: &options.bad,

@@ -10,7 +10,7 @@ use kerntune_guard::{check, junit, Against, Baseline};
 use kerntune_tune::Session;
 
 pub fn run(global: &Global, options: &GuardCheck, output: &Output) -> Result<Exit, Failure> {
-    let project = project(&options.of)?;
+    let project = project(&options.of)?.with_tree(options.git.as_deref())?;
     let junit_file = options.junit.as_deref().map(|path| OutputFile::new("--junit", path)).transpose()?;
     // Before anything runs: figures that are not there.
     let path = project.baseline(options.baseline.as_deref());
@@ -21,8 +21,7 @@ pub fn run(global: &Global, options: &GuardCheck, output: &Output) -> Result<Exi
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
     let base = options.against.as_deref().map(|name| of_kernel(&session, &project, name)).transpose()?;
-    let (subject, measured) =
-        measure(&session, &project, (&options.subject, options.git.as_deref()), output)?;
+    let (subject, measured) = measure(&session, &project, &options.subject, output)?;
     let against = match (&baseline, &base) {
         (_, Some((subject, measured))) => Against::Measured(subject, measured),
         (Some(baseline), None) => Against::File(baseline, &path),

@@ -13,7 +13,7 @@ use kerntune_report::html::history::{history, HistoryPage, HistoryPoint, History
 use kerntune_tune::Session;
 
 pub fn run(global: &Global, options: &GuardHistory, output: &Output) -> Result<Exit, Failure> {
-    let project = project(&options.of)?;
+    let project = project(&options.of)?.with_tree(options.git.as_deref())?;
     let page = options.html.as_deref().map(|path| OutputFile::new("--html", path)).transpose()?;
     if options.kernel.is_empty() && options.commits.is_none() {
         return Err(Failure::usage("of what? Name kernels with --kernel, or commits with --commits A..B"));
@@ -54,7 +54,7 @@ fn commits(
     [from, to]: [&str; 2],
     output: &Output,
 ) -> Result<Vec<(Point, Vec<Cell>)>, Failure> {
-    let tree = Tree::open(session.work, &project.tree(options.git.as_deref())?)?;
+    let tree = Tree::open(session.work, &project.tree()?)?;
     let names = [options.variant.configuration.as_deref(), options.variant.compiler.as_deref()];
     let variant = project.variant("history", names)?;
     let ledgers = project.works.iter().map(|work| Ledger::open(session, project, &tree, &variant, work));

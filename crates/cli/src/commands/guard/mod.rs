@@ -16,7 +16,7 @@ use kerntune_guard::cell::Measured;
 use kerntune_guard::{cell, measured, subject, Baseline, Project, Subject, Tree};
 use kerntune_kernel::Source;
 use kerntune_tune::Session;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub fn run(global: &Global, command: &Guard, output: &Output) -> Result<Exit, Failure> {
     match command {
@@ -54,7 +54,7 @@ fn validate(of: &GuardOf, json: bool, output: &Output) -> Result<Exit, Failure> 
 fn measure(
     session: &Session,
     project: &Project,
-    (asked, git): (&GuardSubject, Option<&Path>),
+    asked: &GuardSubject,
     output: &Output,
 ) -> Result<(Subject, Vec<Measured>), Failure> {
     let GuardSubject { kernel, commit, source } = asked;
@@ -62,7 +62,7 @@ fn measure(
         return of_kernel(session, project, name);
     }
     if let Some(name) = commit {
-        let tree = Tree::open(session.work, &project.tree(git)?)?;
+        let tree = Tree::open(session.work, &project.tree()?)?;
         let commit = tree.commit(name)?;
         output.note(&format!("commit {} ({})", commit.short(), commit.subject));
         let found = measured(session, project, &tree, &commit)?;
@@ -102,12 +102,12 @@ fn of_kernel(session: &Session, project: &Project, name: &str) -> Result<(Subjec
 }
 
 fn record(global: &Global, options: &GuardRecord, output: &Output) -> Result<Exit, Failure> {
-    let project = project(&options.of)?;
+    let project = project(&options.of)?.with_tree(options.git.as_deref())?;
     let path = project.baseline(options.output.as_deref());
     let file = OutputFile::new("--output", &path)?;
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
-    let (subject, all) = measure(&session, &project, (&options.subject, options.git.as_deref()), output)?;
+    let (subject, all) = measure(&session, &project, &options.subject, output)?;
     let baseline = Baseline::of(subject, &all);
     file.write_json(&baseline)?;
     if options.format.json {

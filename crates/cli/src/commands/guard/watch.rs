@@ -21,13 +21,13 @@ struct Line<'a> {
 }
 
 pub fn run(global: &Global, options: &GuardWatch, output: &Output) -> Result<Exit, Failure> {
-    let project = project(&options.of)?;
+    let project = project(&options.of)?.with_tree(options.git.as_deref())?;
     if let Some(directory) = &options.junit {
         output_directory("--junit", directory)?;
     }
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;
-    let tree = Tree::open(&work, &project.tree(options.git.as_deref())?)?;
+    let tree = Tree::open(&work, &project.tree()?)?;
     let branch = Branch { tree: &tree, name: &options.branch, since: options.since.as_deref() };
     let mut findings = 0;
     loop {

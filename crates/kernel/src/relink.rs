@@ -4,7 +4,6 @@ use crate::borrowed::Objects;
 use crate::store::{known_as, KIND, LINKED_FROM, MANIFEST};
 use crate::{sources, Error, FunctionOrder, Kernel, KernelManifest, Result, Symbols};
 use kerntune_work::{write_atomic, write_json, IoContext, Key, Progress, WorkDir};
-use std::fs;
 use std::time::Instant;
 
 /// The order that a relinked kernel was linked in, beside its manifest.
@@ -29,7 +28,7 @@ pub fn relink(
     if !of.movable {
         return Err(not_movable(kernel));
     }
-    let key = Key::new("relink/2", "")
+    let key = Key::new("relink/3", "")
         .field(LINKED_FROM, &of.id)
         .field("images", kernel.content()?)
         .field("order", order.text());
@@ -46,15 +45,13 @@ pub fn relink(
     drop(objects);
 
     let partial = staged.path();
-    let located = kernel.dir.join(sources::FILE);
-    if located.is_file() {
-        fs::copy(&located, partial.join(sources::FILE)).at("copy", &located)?;
-    }
+    let linked = Symbols::load(&partial.join("vmlinux"))?;
+    sources::carry(kernel, &linked, partial)?;
     write_atomic(&partial.join(ORDER), order.text().as_bytes())?;
     let image = partial.join(of.arch.image());
     let manifest = KernelManifest {
         order_id: Some(order.id()),
-        text_bytes: Symbols::load(&partial.join("vmlinux"))?.text_bytes(),
+        text_bytes: linked.text_bytes(),
         image_bytes: image.metadata().at("look at", &image)?.len(),
         ..of.remade(id, label, recipe, started)
     };

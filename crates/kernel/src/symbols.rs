@@ -11,7 +11,7 @@ use std::fs::File;
 use std::path::Path;
 
 /// One function, or a part of one that the compiler put elsewhere.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Function {
     /// Its name; of several at one address a typed, sized, global and short one.
     pub name: String,

@@ -270,7 +270,7 @@ impl From<kerntune_guard::Error> for Failure {
             Error::Kernel(inner) => inner.into(),
             Error::Guest(inner) => inner.into(),
             Error::Profile(inner) => inner.into(),
-            Error::Tune(inner) => inner.into(),
+            Error::Tune(inner) => (*inner).into(),
             Error::NotWhole { .. } | Error::OtherMaking { .. } => Self::new(Exit::Profile, error),
             Error::NoRow { .. } | Error::Sum { .. } => Self::new(Exit::Recording, error),
             Error::NoEnd { .. } => Self::new(Exit::Guest, error),

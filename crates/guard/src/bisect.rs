@@ -118,8 +118,7 @@ pub fn bisect(
             row,
             good: search.good.into(),
             bad: search.bad.into(),
-            before: format!("{before:.2}"),
-            after: format!("{after:.2}"),
+            paths: format!("{before:.2} to {after:.2}"),
         });
     }
     if search.row.is_none() && !is_beyond(before, after, &tolerance) {

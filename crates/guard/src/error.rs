@@ -20,7 +20,7 @@ pub enum Error {
     Profile(#[from] kerntune_profile::Error),
     /// A recording.
     #[error(transparent)]
-    Tune(#[from] kerntune_tune::Error),
+    Tune(Box<kerntune_tune::Error>),
     /// The file that says what is guarded.
     #[error("{}", listed(path, problems))]
     File {
@@ -125,7 +125,7 @@ pub enum Error {
         bad: String,
     },
     /// The row shrank.
-    #[error("{row} did not grow from {good} to {bad} ({before} to {after} instructions/op): exchange the two to look for what made it shorter")]
+    #[error("{row} did not grow from {good} to {bad} ({paths} instructions/op): exchange the two to look for what made it shorter")]
     NotLonger {
         /// The row.
         row: String,
@@ -133,10 +133,8 @@ pub enum Error {
         good: String,
         /// The other.
         bad: String,
-        /// Its path at the one.
-        before: String,
-        /// At the other.
-        after: String,
+        /// Its path at the one, and at the other.
+        paths: String,
     },
     /// Not one before the other.
     #[error("{good} is no ancestor of {bad}: there is no way from the one to the other")]
@@ -146,6 +144,12 @@ pub enum Error {
         /// The one that is to be the later.
         bad: String,
     },
+}
+
+impl From<kerntune_tune::Error> for Error {
+    fn from(error: kerntune_tune::Error) -> Self {
+        Self::Tune(Box::new(error))
+    }
 }
 
 fn listed(path: &std::path::Path, problems: &[Problem]) -> String {

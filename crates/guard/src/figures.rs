@@ -109,8 +109,11 @@ pub(crate) mod tests {
         Symbol,
     };
 
-    /// A profile of one region per list of paths: names from the root on, calls, instructions.
-    pub(crate) fn profile(regions: &[(&str, u64, &[(&[&str], u64, u64)])]) -> Profile {
+    /// A call path: names from the root on, calls, instructions.
+    type Path<'a> = (&'a [&'a str], u64, u64);
+
+    /// A profile of one region per name, operations and paths.
+    pub(crate) fn profile(regions: &[(&str, u64, &[Path])]) -> Profile {
         let mut tables = Tables::default();
         for (number, (name, operations, paths)) in (0..).zip(regions) {
             let busy: u64 = paths.iter().map(|(_, _, net)| net).sum();
@@ -123,7 +126,7 @@ pub(crate) mod tests {
                     if places.contains_key(&head) {
                         continue;
                     }
-                    let parent = places.get(&path[..end - 1].to_vec()).copied().unwrap_or(PathNode::ROOT);
+                    let parent = places.get(&path[..end - 1]).copied().unwrap_or(PathNode::ROOT);
                     let kind = match (end, path[end - 1]) {
                         (1, "interrupt") => PathKind::Interrupt,
                         (1, "idle") => PathKind::Idle,

@@ -152,12 +152,16 @@ fn failure(error: &Error) -> Option<String> {
                 | Silent { .. }
         )
     };
+    let of_build = |error: &kerntune_kernel::Error| matches!(error, kerntune_kernel::Error::Make { .. });
     let is_its = match error {
-        Error::Kernel(inner) | Error::Tune(Tune::Kernel(inner)) => {
-            matches!(inner, kerntune_kernel::Error::Make { .. })
-        }
-        Error::Tune(Tune::Machine(inner)) => of_guest(inner),
-        Error::Tune(Tune::Output { .. } | Tune::NothingRecorded { .. }) | Error::NoRow { .. } => true,
+        Error::Kernel(inner) => of_build(inner),
+        Error::Tune(inner) => match &**inner {
+            Tune::Kernel(inner) => of_build(inner),
+            Tune::Machine(inner) => of_guest(inner),
+            Tune::Output { .. } | Tune::NothingRecorded { .. } => true,
+            _ => false,
+        },
+        Error::NoRow { .. } => true,
         _ => false,
     };
     let said = error.to_string();

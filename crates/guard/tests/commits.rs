@@ -306,9 +306,14 @@ fn files_of_figures(bench: &Bench, session: &Session, tree: &Tree) {
     let kernel = &new[0].kernel;
     let moved =
         of_kernel(&other, &bench.project, kernel, Some(&bench.variant()), &bench.project.works[0]).unwrap();
-    let found =
-        check(&other, &bench.project, &Against::File(&baseline, &path), (&subject, &[moved.clone()]), false)
-            .unwrap();
+    let found = check(
+        &other,
+        &bench.project,
+        &Against::File(&baseline, &path),
+        (&subject, std::slice::from_ref(&moved)),
+        false,
+    )
+    .unwrap();
     assert_eq!((found.findings, row(&found, ROW).explained.is_none()), (1, true));
     assert!(found.cells[0].unexplained.as_ref().unwrap().contains("nothing is explained"), "{found:?}");
 

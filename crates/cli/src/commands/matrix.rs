@@ -340,7 +340,7 @@ fn show_results(
     let mut lines = Vec::new();
     for cell in &plan.cells {
         let number = plan.cells.iter().position(|other| other == cell).unwrap_or_default() + 1;
-        let start = vec![number.to_string(), cell.name()];
+        let start = [number.to_string(), cell.name()];
         let line = |rest: [String; 3]| start.iter().cloned().chain(rest).collect::<Vec<String>>();
         let Some(result) = cells.iter().find(|result| result.task == cell.task) else {
             lines.push(line(["-".into(), "-".into(), "-".into()]));

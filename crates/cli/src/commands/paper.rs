@@ -44,7 +44,7 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
     let mut of_recipe = options.of_recipe.options();
     recipe.check_options(of_recipe, &[], &exclusions)?;
     // As the paper did it, where the recipe can.
-    let as_paper = RecipeOptions { values: of.values, ..of_recipe };
+    let as_paper = RecipeOptions { values: of.values };
     if recipe.check_options(as_paper, &[], &exclusions).is_ok() {
         of_recipe.values |= of.values;
     }

@@ -24,7 +24,11 @@ fn figures_depend_neither_on_directory_nor_cores_nor_load() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| while !stop.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
         }
         let summary = other.run(&again, &b, 4);
         stop.store(true, Ordering::Relaxed);

@@ -248,7 +248,7 @@ mod tests {
     fn what_can_go_and_what_keeps_the_rest() {
         let dir = tempfile::tempdir().unwrap();
         let work = WorkDir::open(dir.path()).unwrap();
-        let kernel = Key::new("kernel/3", "").field("source", "s");
+        let kernel = Key::new("kernel/4", "").field("source", "s");
         let kernel_path = put(&work, "kernels", &kernel);
         work.add_name("kernels", &kernel.id(), "base").unwrap();
         let profile = Key::new("recording/2", "c").field("kernel", kernel.id());

@@ -53,6 +53,7 @@ mod regions;
 #[cfg(test)]
 mod simulation;
 mod stream;
+mod streaming;
 mod tags;
 mod threads;
 mod turns;

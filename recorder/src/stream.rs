@@ -1,6 +1,5 @@
 //! Every instruction of a region with its accesses to memory, where that was asked for.
 
-use crate::recorder::Recorder;
 use crate::Failure;
 use kerntune_isa::Insn;
 use kerntune_trace::files;
@@ -18,8 +17,8 @@ type Code = (u64, u8, [u8; MOST_BYTES]);
 
 /// Where instructions are written to.
 pub struct Stream {
-    spec: StreamSpec,
-    out: zstd::Encoder<'static, BufWriter<File>>,
+    pub(crate) spec: StreamSpec,
+    pub(crate) out: zstd::Encoder<'static, BufWriter<File>>,
     /// All that were translated, each once.
     numbers: HashMap<Code, u32>,
     codes: Vec<Code>,
@@ -27,8 +26,8 @@ pub struct Stream {
     written: Vec<Option<u32>>,
     seen: u32,
     /// Whether a region is open whose instructions are wanted, and there is room for more.
-    is_open: bool,
-    executed: u64,
+    pub(crate) is_open: bool,
+    pub(crate) executed: u64,
 }
 
 impl Stream {
@@ -66,7 +65,7 @@ impl Stream {
         })
     }
 
-    fn execute(&mut self, code: u32) -> Result<(), Failure> {
+    pub(crate) fn execute(&mut self, code: u32) -> Result<(), Failure> {
         if self.executed >= self.spec.instructions {
             self.is_open = false;
             return Ok(());
@@ -96,39 +95,6 @@ impl Stream {
         Step::End { instructions: self.executed }.write(&mut self.out)?;
         self.out.finish()?.flush()?;
         Ok(())
-    }
-}
-
-impl Recorder {
-    /// Regions began or ended.
-    pub(crate) fn stream_follows(&mut self) {
-        let Some(stream) = &mut self.planner.stream else { return };
-        let mut open = self.regions.open().filter_map(|region| self.regions.list.get(region as usize));
-        stream.is_open = match &stream.spec.region {
-            Some(name) => open.any(|region| region.name == *name),
-            None => open.next().is_some(),
-        };
-    }
-
-    /// The instruction of this number is about to run.
-    #[inline]
-    pub fn on_insn(&mut self, code: u32) -> Result<(), Failure> {
-        match &mut self.planner.stream {
-            Some(stream) if stream.is_open => stream.execute(code),
-            _ => Ok(()),
-        }
-    }
-
-    /// It has read or written memory.
-    #[inline]
-    pub fn on_touch(&mut self, store: bool, address: u64) -> Result<(), Failure> {
-        match &mut self.planner.stream {
-            Some(stream) if stream.is_open && stream.executed > 0 => {
-                let step = if store { Step::Write(address) } else { Step::Read(address) };
-                Ok(step.write(&mut stream.out)?)
-            }
-            _ => Ok(()),
-        }
     }
 }
 

@@ -50,6 +50,7 @@ mod locate;
 mod manifest;
 mod mix;
 mod module;
+mod moved_sources;
 mod object_cache;
 mod object_flags;
 mod objects;

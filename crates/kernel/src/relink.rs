@@ -2,7 +2,7 @@
 
 use crate::borrowed::Objects;
 use crate::store::{known_as, KIND, LINKED_FROM, MANIFEST};
-use crate::{sources, Error, FunctionOrder, Kernel, KernelManifest, Result, Symbols};
+use crate::{moved_sources, Error, FunctionOrder, Kernel, KernelManifest, Result, Symbols};
 use kerntune_work::{write_atomic, write_json, IoContext, Key, Progress, WorkDir};
 use std::time::Instant;
 
@@ -46,7 +46,7 @@ pub fn relink(
 
     let partial = staged.path();
     let linked = Symbols::load(&partial.join("vmlinux"))?;
-    sources::carry(kernel, &linked, partial)?;
+    moved_sources::carry(kernel, &linked, partial)?;
     write_atomic(&partial.join(ORDER), order.text().as_bytes())?;
     let image = partial.join(of.arch.image());
     let manifest = KernelManifest {

@@ -9,7 +9,7 @@ use crate::build_tree::BuildTree;
 use crate::kbuild::{make_args, Kbuild};
 use crate::object_flags::make_flags;
 use crate::store::{known_as, DOOMED, KIND, MANIFEST};
-use crate::{sources, BuildRequest, Error, ImportedSource, Kernel, KernelManifest, Result, Symbols};
+use crate::{moved_sources, BuildRequest, Error, ImportedSource, Kernel, KernelManifest, Result, Symbols};
 use kerntune_isa::{Guest, Isa, KbuildNames};
 use kerntune_work::{write_json, IoContext, Key, Progress, WorkDir};
 use std::fs;
@@ -64,7 +64,7 @@ pub fn repack(
     let copy = |from: &Path, name: &str| fs::copy(from, partial.join(name)).at("copy", from);
     copy(rewritten.vmlinux, VMLINUX)?;
     copy(&tree.build().join(KBUILD.image_path), KBUILD.image)?;
-    sources::carry(kernel, &Symbols::load(rewritten.vmlinux)?, partial)?;
+    moved_sources::carry(kernel, &Symbols::load(rewritten.vmlinux)?, partial)?;
     for name in KEPT {
         let from = kernel.dir.join(name);
         if from.is_file() {

@@ -1,16 +1,13 @@
 //! `sources.tsv`: the source file of every function of a kernel, which its symbol table does not say.
 
-use crate::symbols::Function;
-use crate::{locate, objects, raw_symbols, Error, Kernel, Result, Symbols};
-use kerntune_work::{write_atomic, IoContext};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::{locate, objects, raw_symbols, Error, Result};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 /// The file's name beside `vmlinux`.
 pub(crate) const FILE: &str = "sources.tsv";
-const HEADER: &str = "# kerntune-sources/1: functions from this address on are of this file";
+pub(crate) const HEADER: &str = "# kerntune-sources/1: functions from this address on are of this file";
 /// Stands for "not known".
 const UNKNOWN: &str = "-";
 
@@ -21,24 +18,7 @@ const UNKNOWN: &str = "-";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sources {
     /// First address → path, or None for a stretch in which it is not known.
-    ranges: BTreeMap<u64, Option<String>>,
-}
-
-/// Writes the file for a kernel that has the functions of `of` at other places, if `of` has one. `linked` are its symbols, and
-/// `dir` is its directory.
-///
-/// # Errors
-/// Of reading and writing; a damaged file.
-pub(crate) fn carry(of: &Kernel, linked: &Symbols, dir: &Path) -> Result<()> {
-    let from = of.dir.join(FILE);
-    if !from.is_file() {
-        return Ok(());
-    }
-    let text = fs::read_to_string(&from).at("read", &from)?;
-    let moved =
-        Sources::parse(&text, &of.dir)?.moved(Symbols::load(&of.vmlinux())?.functions(), linked.functions());
-    write_atomic(&dir.join(FILE), moved.text().as_bytes())?;
-    Ok(())
+    pub(crate) ranges: BTreeMap<u64, Option<String>>,
 }
 
 impl Sources {
@@ -67,34 +47,6 @@ impl Sources {
             }
         }
         Ok(Self { ranges })
-    }
-
-    /// The same for the same functions at other places, both by address: those of one name and size are from one file, or it is
-    /// not known.
-    fn moved(&self, from: &[Function], to: &[Function]) -> Self {
-        let mut named: HashMap<(&str, u64), Option<&str>> = HashMap::new();
-        for function in from {
-            let path = self.path(function.address);
-            let known = named.entry((&function.name, function.size)).or_insert(path);
-            *known = known.filter(|known| Some(*known) == path);
-        }
-        // Alignment between functions belongs to some of them, so that a size may be another one.
-        let mut by_name: HashMap<&str, Option<&str>> = HashMap::new();
-        for ((name, _), path) in &named {
-            let known = by_name.entry(name).or_insert(*path);
-            *known = known.filter(|known| Some(*known) == *path);
-        }
-        let mut ranges = BTreeMap::new();
-        let mut last: Option<Option<&str>> = None;
-        for function in to {
-            let exact = named.get(&(function.name.as_str(), function.size)).copied().flatten();
-            let path = exact.or_else(|| by_name.get(function.name.as_str()).copied().flatten());
-            if last != Some(path) && !ranges.contains_key(&function.address) {
-                ranges.insert(function.address, path.map(Into::into));
-                last = Some(path);
-            }
-        }
-        Self { ranges }
     }
 
     /// The path of the function that begins at `address`.
@@ -158,36 +110,6 @@ mod tests {
         assert_eq!(paths, [None, a, a, None, None, b, b]);
         assert_eq!(sources.text(), text);
         assert!(!sources.is_empty() && Sources::default().is_empty());
-    }
-
-    #[test]
-    fn functions_take_their_files_with_them() {
-        let function =
-            |name: &str, address, size| Function { name: name.into(), address, size, ..Default::default() };
-        let text = format!("{HEADER}\n100\tnet/a.c\n200\tnet/b.c\n300\tnet/c.c\n");
-        let sources = Sources::parse(&text, Path::new("k")).unwrap();
-        let from = [
-            function("first", 0x100, 0x20),
-            function("twice", 0x120, 0x10),
-            function("second", 0x200, 0x20),
-            function("twice", 0x220, 0x30),
-            function("same", 0x240, 0x10),
-            function("same", 0x300, 0x10),
-        ];
-        let to = [
-            function("same", 0x1000, 0x10),
-            function("twice", 0x1100, 0x30),
-            function("second", 0x1200, 0x28), // with other bytes between it and the next
-            function("new", 0x1300, 0x10),
-            function("first", 0x1400, 0x20),
-            function("twice", 0x1500, 0x10),
-            function("twice", 0x1600, 0x14),
-        ];
-        let moved = sources.moved(&from, &to);
-        let paths: Vec<_> = to.iter().map(|function| moved.path(function.address)).collect();
-        let (a, b) = (Some("net/a.c"), Some("net/b.c"));
-        // Two of one name are told apart by their sizes, or not at all.
-        assert_eq!(paths, [None, b, b, None, a, a, None]);
     }
 
     #[test]

@@ -5,10 +5,10 @@
 //! machines' clocks have to agree. Two that work on one task all the same, since one of them only seemed dead, cost time and no
 //! more: a result is put there once.
 
+use crate::process::{began_at, process};
 use crate::{Error, Result, Store};
 use kerntune_work::interrupt;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -76,24 +76,6 @@ impl Holder {
         let Some((number, began)) = self.process.split_once('@') else { return false };
         began_at(number).as_deref() != Some(began)
     }
-}
-
-/// `PID@START`: numbers of processes are used again.
-pub(crate) fn process() -> String {
-    let number = std::process::id().to_string();
-    let began = began_at(&number).unwrap_or_default();
-    format!("{number}@{began}")
-}
-
-/// When a process began, in ticks after the boot; none if it is gone.
-fn began_at(number: &str) -> Option<String> {
-    let text = std::fs::read_to_string(Path::new("/proc").join(number).join("stat")).ok()?;
-    // The name is in brackets, and may have blanks and brackets in it.
-    let (_, after) = text.rsplit_once(')')?;
-    let mut fields = after.split_whitespace();
-    let is_dead = matches!(fields.next()?, "Z" | "X");
-    // Field 22, the 19th after the state.
-    fields.nth(18).filter(|_| !is_dead).map(str::to_owned)
 }
 
 fn object(task: &str, number: u64) -> String {

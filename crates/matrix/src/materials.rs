@@ -60,7 +60,7 @@ pub(crate) fn kernel(store: &dyn Store, work: &WorkDir, of: &KernelRef) -> Resul
     match of {
         KernelRef::Given { id, content } => crate::pack::fetch(store, work, id, content),
         KernelRef::Of(task) => {
-            let built = crate::turn::built(store, task)?;
+            let built = crate::made::built(store, task)?;
             crate::pack::fetch(store, work, &built.kernel, &built.content)
         }
     }
@@ -117,7 +117,7 @@ fn export(work: &WorkDir, tree: &Path, commit: &str) -> Result<PathBuf> {
         return Ok(path);
     }
     fs::create_dir_all(&room).at("create", &room)?;
-    let aside = room.join(format!(".{commit}.{}", crate::claim::process()));
+    let aside = room.join(format!(".{commit}.{}", crate::process::process()));
     let gzip = find_program("gzip", &[]).unwrap_or_else(|| PathBuf::from("gzip"));
     let spawn = |program: &str| {
         let program = program.to_owned();

@@ -40,7 +40,7 @@ pub(crate) fn fetch(store: &dyn Store, work: &WorkDir, id: &str, content: &str) 
     let bytes = store.get(&name)?.ok_or_else(|| damaged("it is missing".into()))?;
     let room = work.room(KERNELS)?;
     // Ours alone: two that fetch the same do not meet.
-    let aside = room.join(format!(".{id}.{}", crate::claim::process()));
+    let aside = room.join(format!(".{id}.{}", crate::process::process()));
     let _ = fs::remove_dir_all(&aside);
     fs::create_dir(&aside).at("create", &aside)?;
     let unpacked = unpack(&bytes, &aside).and_then(|()| {

@@ -153,7 +153,7 @@ impl Slurm<'_> {
         let arrays = arrays(self.plan, |task| missing.contains(&task.id));
         let mut jobs: Vec<JobArray> = Vec::with_capacity(arrays.len());
         for (number, array) in arrays.iter().enumerate() {
-            let stem = format!("{}-{number}", claim::process().replace('@', "-"));
+            let stem = format!("{}-{number}", crate::process::process().replace('@', "-"));
             let list = self.directory.join(format!("{stem}.tasks"));
             write_atomic(&list, (array.tasks.join("\n") + "\n").as_bytes())?;
             let script = self.directory.join(format!("{stem}.sh"));

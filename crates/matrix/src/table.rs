@@ -104,7 +104,7 @@ pub fn states(plan: &Plan, store: &dyn Store) -> Result<Vec<CellState>> {
 pub fn results(plan: &Plan, store: &dyn Store) -> Result<Vec<CellResult>> {
     let mut all = Vec::new();
     for cell in &plan.cells {
-        let name = turn::result(&cell.task);
+        let name = crate::made::result(&cell.task);
         let Some(bytes) = store.get(&name)? else { continue };
         let damaged = |what: String| Error::Object { store: store.url(), name: name.clone(), what };
         let of = |error: serde_json::Error| damaged(error.to_string());

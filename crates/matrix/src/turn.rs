@@ -1,7 +1,7 @@
 //! One task on one machine: claim, compute, put the result there once.
 
 use crate::claim::{self, ClaimState};
-use crate::figures::{Built, BUILT};
+use crate::made::result;
 use crate::{Error, Place, Plan, Result, Store, Task};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -47,10 +47,6 @@ struct Failure {
 
 const FAILURE: &str = "kerntune-failure/1";
 
-pub(crate) fn result(task: &str) -> String {
-    format!("results/{task}.json")
-}
-
 fn failure(task: &str) -> String {
     format!("failures/{task}.json")
 }
@@ -90,20 +86,6 @@ pub(crate) fn forgive(store: &dyn Store, tasks: &[Task]) -> Result<()> {
         .iter()
         .filter(|task| failed.contains(&task.id))
         .try_for_each(|task| store.delete(&failure(&task.id)))
-}
-
-/// The kernel that a task made.
-pub(crate) fn built(store: &dyn Store, task: &str) -> Result<Built> {
-    let name = result(task);
-    let not_ready = || Error::NotReady { task: "this task".into(), need: task.to_owned() };
-    let bytes = store.get(&name)?.ok_or_else(not_ready)?;
-    let damaged = |what: String| Error::Object { store: store.url(), name: name.clone(), what };
-    let value: serde_json::Value =
-        serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
-    if value["schema"] != BUILT {
-        return Err(damaged(format!("it is no {BUILT}")));
-    }
-    serde_json::from_value(value).map_err(|error| damaged(error.to_string()))
 }
 
 impl Worker<'_> {

@@ -16,6 +16,7 @@
 
 mod calls;
 mod claim;
+mod finding;
 mod outcome;
 mod paper;
 mod study;
@@ -26,6 +27,7 @@ mod timed;
 
 pub use calls::Calls;
 pub use claim::{Claim, Evidence, Gain};
+pub use finding::{Seen, SurveyFinding};
 pub use outcome::{Figure, Line, Measured, Ours, Outcome, Part, State, Summary, SCHEMA};
 pub use paper::{names, Better, Experiment, Paper, Row, SelfOrChild, Source};
 pub use study::{change_percent, Abstraction, Cost, CostError, Quantity, Study, StudyRow, Table, Variant};
@@ -33,9 +35,7 @@ pub use study_outcome::{StudyKernel, StudyLine, StudyOutcome, StudyTable};
 pub use survey::{
     Before, Counted, Finding, Measure, Place, Shows, Survey, SurveyFigure, SurveyRow, SurveyTable,
 };
-pub use survey_outcome::{
-    Seen, SurveyFinding, SurveyLine, SurveyOutcome, SurveyPart, SurveyRun, SurveyText, SURVEY_SCHEMA,
-};
+pub use survey_outcome::{SurveyLine, SurveyOutcome, SurveyPart, SurveyRun, SurveyText, SURVEY_SCHEMA};
 pub use timed::Timed;
 
 /// What can be wrong with a paper's file.

@@ -1,5 +1,6 @@
 //! What came of looking again.
 
+use crate::finding::{Seen, SurveyFinding};
 use crate::survey::{Finding, Place, Survey};
 use crate::Paper;
 use kerntune_compare::KernelRef;
@@ -20,39 +21,6 @@ pub struct SurveyRun {
     pub kernel: Option<KernelRef>,
     /// Why there is none.
     pub because: Option<String>,
-}
-
-/// What became of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Seen {
-    /// It is so here, too.
-    Reproduced,
-    /// Here it is otherwise.
-    Contradicted,
-    /// It cannot be seen here.
-    CannotBeSeen,
-    /// What it is to be seen in could not be run.
-    NotMade,
-}
-
-/// A finding, and what became of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SurveyFinding {
-    /// What the paper says.
-    pub says: String,
-    /// What becomes of it here.
-    pub seen: Seen,
-    /// The figure that says so.
-    pub value: Option<f64>,
-    /// Its unit.
-    pub unit: String,
-    /// What the figure has to be at least, at most.
-    pub bounds: [Option<f64>; 2],
-    /// What is looked at here, or why nothing is.
-    pub here: String,
-    /// Where.
-    pub at: Option<Place>,
 }
 
 /// A row of a table.

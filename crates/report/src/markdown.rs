@@ -1,8 +1,9 @@
 //! A paper's tables with ours beside them as Markdown, for a repository's documentation.
 
 use crate::comparison::describe;
+use crate::findings::{counted, findings_markdown};
 use crate::paper::{aa, direction, extremes, gain_text, headline, is_timed, std_dev, timed_text, LEGEND};
-use crate::survey::{counted, findings_markdown};
+use crate::plain::plain;
 use kerntune_compare::number;
 use kerntune_paper::{Line, Measured, Outcome, Part, State};
 use std::fmt::Write;
@@ -99,17 +100,4 @@ fn cells(line: &Line) -> [String; 15] {
         ours.map_or(String::new(), timed_text),
         ours.map_or(String::new(), std_dev),
     ]
-}
-
-/// Text that is no markup, on one line.
-pub(crate) fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '\\' | '`' | '*' | '_' | '|' | '<' | '>' | '[' | ']' | '#' => out.extend(['\\', letter]),
-            letter if letter.is_control() => out.push(' '),
-            letter => out.push(letter),
-        }
-    }
-    out
 }

@@ -2,8 +2,8 @@
 
 use crate::columns::{Cell, Columns, Side};
 use crate::comparison::describe;
+use crate::findings::{counted, findings};
 use crate::style::{printable, Role};
-use crate::survey::{counted, findings};
 use crate::Style;
 use kerntune_compare::number;
 use kerntune_paper::{Better, Figure, Line, Measured, Ours, Outcome, Part, State};

@@ -2,8 +2,8 @@
 
 use crate::columns::{Cell, Columns, Side};
 use crate::comparison::describe;
+use crate::findings::{counted, findings, findings_markdown};
 use crate::style::{printable, Role};
-use crate::survey::{counted, findings, findings_markdown};
 use crate::Style;
 use kerntune_compare::number;
 use kerntune_paper::{StudyKernel, StudyLine, StudyOutcome, StudyTable};
@@ -136,7 +136,7 @@ fn one(outcome: &StudyOutcome, of: &StudyTable, style: Style) -> String {
 
 /// The same as Markdown, for a repository's documentation. `commands` repeat it; `written` says who wrote the page and when.
 pub fn markdown(outcome: &StudyOutcome, commands: &[String], written: &str) -> String {
-    use crate::markdown::plain;
+    use crate::plain::plain;
     let mut page = format!(
         "# {}\n\n{}\n\n{}, {}, measured on {}. Ours: workload `{}`, machine `{}`. {}\n\n",
         plain(&outcome.title),

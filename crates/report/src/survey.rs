@@ -2,12 +2,13 @@
 
 use crate::columns::{Cell, Columns, Side};
 use crate::comparison::describe;
-use crate::html::{survey_page, SurveyRows};
-use crate::markdown::plain;
+use crate::findings::{counted, findings, findings_markdown, findings_rows, heads, place, rows, SurveyRows};
+use crate::html::survey_page;
+use crate::plain::plain;
 use crate::style::{printable, Role};
 use crate::Style;
 use kerntune_compare::number::figure;
-use kerntune_paper::{Place, Seen, SurveyFinding, SurveyLine, SurveyOutcome, SurveyRun};
+use kerntune_paper::{Place, SurveyLine, SurveyOutcome, SurveyRun};
 
 /// How figures are made, for readers.
 const LEGEND: [(&str, &str); 3] = [
@@ -28,53 +29,6 @@ const LEGEND: [(&str, &str); 3] = [
 /// What came of it in a sentence.
 fn headline(outcome: &SurveyOutcome) -> String {
     counted(&outcome.findings)
-}
-
-/// How many findings became of it so.
-pub(crate) fn counted(findings: &[SurveyFinding]) -> String {
-    let count = |seen| findings.iter().filter(|finding| finding.seen == seen).count();
-    let not_made = match count(Seen::NotMade) {
-        0 => String::new(),
-        some => format!(", {some} not made"),
-    };
-    format!(
-        "Of {} findings {} are reproduced, {} contradicted, {} cannot be seen here{not_made}.",
-        findings.len(),
-        count(Seen::Reproduced),
-        count(Seen::Contradicted),
-        count(Seen::CannotBeSeen)
-    )
-}
-
-fn word(seen: Seen) -> &'static str {
-    match seen {
-        Seen::Reproduced => "reproduced",
-        Seen::Contradicted => "contradicted",
-        Seen::CannotBeSeen => "cannot be seen here",
-        Seen::NotMade => "not made",
-    }
-}
-
-/// `rr, region fork_exec, 4 CPUs`.
-fn place(place: Option<&Place>) -> String {
-    let Some(Place { workload, region, cpus, patches, data: _ }) = place else { return String::new() };
-    let region = region.as_ref().map_or(String::new(), |name| format!(" {name}"));
-    let cpus = cpus.map_or(String::new(), |cpus| format!(", {cpus} CPUs"));
-    let patches = patches.as_ref().map_or(String::new(), |set| format!(", {set}"));
-    format!("{workload}{region}{cpus}{patches}")
-}
-
-/// `12.3 % of busy, at least 30`.
-fn evidence(finding: &SurveyFinding) -> String {
-    let Some(value) = finding.value else { return String::new() };
-    let [least, most] = finding.bounds.map(|bound| bound.map(figure));
-    let least = least.map_or(String::new(), |bound| format!(", at least {bound}"));
-    let most = most.map_or(String::new(), |bound| format!(", at most {bound}"));
-    format!("{} {}{least}{most}", figure(value), finding.unit)
-}
-
-fn finding(of: &SurveyFinding) -> [String; 5] {
-    [of.says.clone(), word(of.seen).into(), evidence(of), place(of.at.as_ref()), of.here.clone()]
 }
 
 fn row(of: &SurveyLine) -> [String; 5] {
@@ -107,14 +61,6 @@ const TABLE: [(&str, Side); 5] = [
     ("unit of ours", Side::Left),
     ("where", Side::Left),
 ];
-const FINDINGS: [(&str, Side); 5] = [
-    ("the paper says", Side::Left),
-    ("here", Side::Left),
-    ("figure", Side::Left),
-    ("where", Side::Left),
-    ("what is looked at", Side::Left),
-];
-
 /// What came of it, findings, tables, figures, legend.
 pub fn table(outcome: &SurveyOutcome, style: Style) -> String {
     let mut out = style.paint(Role::Head, &printable(&headline(outcome))) + "\n\n";
@@ -156,28 +102,6 @@ pub fn table(outcome: &SurveyOutcome, style: Style) -> String {
     for (word, says) in LEGEND {
         out.push_str(&style.paint(Role::Faint, &format!("{word:<10}{says}")));
         out.push('\n');
-    }
-    out
-}
-
-/// Each finding with its evidence below it.
-pub(crate) fn findings(findings: &[SurveyFinding], style: Style) -> String {
-    let mut out = String::new();
-    for of in findings {
-        let [says, here, evidence, place, about] = finding(of);
-        out.push_str(&format!("{here:<20}{}\n", printable(&says)));
-        let mut detail = |text: &str| {
-            if !text.is_empty() {
-                out.push_str(&style.paint(Role::Faint, &printable(&format!("{:20}{text}", ""))));
-                out.push('\n');
-            }
-        };
-        detail(&match (evidence.is_empty(), place.is_empty()) {
-            (true, _) => String::new(),
-            (false, true) => evidence,
-            (false, false) => format!("{evidence} ({place})"),
-        });
-        detail(&about);
     }
     out
 }
@@ -224,35 +148,6 @@ pub fn markdown(outcome: &SurveyOutcome, commands: &[String], written: &str) -> 
         page += &format!("    {command}\n");
     }
     page + &format!("\nWritten by {}.\n", plain(written))
-}
-
-/// Findings as a table.
-pub(crate) fn findings_markdown(findings: &[SurveyFinding]) -> String {
-    rows(&FINDINGS, findings.iter().map(finding))
-}
-
-/// The same for a page.
-pub(crate) fn findings_rows(findings: &[SurveyFinding]) -> SurveyRows {
-    SurveyRows {
-        title: "Findings".into(),
-        about: String::new(),
-        heads: heads(&FINDINGS),
-        rows: findings.iter().map(finding).collect(),
-    }
-}
-
-fn heads(heads: &[(&'static str, Side); 5]) -> Vec<(&'static str, bool)> {
-    heads.iter().map(|(name, side)| (*name, matches!(side, Side::Right))).collect()
-}
-
-fn rows(heads: &[(&str, Side); 5], rows: impl Iterator<Item = [String; 5]>) -> String {
-    let names: Vec<&str> = heads.iter().map(|(name, _)| *name).collect();
-    let rule = heads.iter().map(|(_, side)| if matches!(side, Side::Right) { "---:" } else { "---" });
-    let mut text = format!("| {} |\n|{}|\n", names.join(" | "), rule.collect::<Vec<_>>().join("|"));
-    for row in rows {
-        text += &format!("| {} |\n", row.map(|cell| plain(&cell).to_string()).join(" | "));
-    }
-    text
 }
 
 /// The same as a page by itself.

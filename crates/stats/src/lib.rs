@@ -31,6 +31,7 @@ mod level;
 mod mann_whitney;
 pub mod paper;
 mod prediction;
+mod ranges;
 mod rank;
 mod ratio;
 mod results;

@@ -65,7 +65,7 @@ impl Store for Directory {
         // Others may write aside as well, on other machines and in other containers.
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let aside = self.root.join(ASIDE).join(format!("{host}-{}-{number}", crate::claim::process()));
+        let aside = self.root.join(ASIDE).join(format!("{host}-{}-{number}", crate::process::process()));
         write_atomic(&aside, bytes)?;
         let made = name_it(&aside, &path);
         // Gone already where it was renamed.

@@ -17,7 +17,7 @@ mod survey;
 
 pub(crate) use character::{character_page, Section};
 pub(crate) use study::{study_page, StudyText};
-pub(crate) use survey::{survey_page, SurveyRows};
+pub(crate) use survey::survey_page;
 
 use crate::Result;
 use kerntune_compare::number::{fixed, grouped};

@@ -2,7 +2,7 @@
 
 use super::survey::section;
 use super::{footer, scroll, CSS, SCRIPT};
-use crate::survey::findings_rows;
+use crate::findings::findings_rows;
 use kerntune_paper::StudyOutcome;
 use maud::{html, PreEscaped};
 

@@ -1,17 +1,9 @@
 //! A survey's findings, tables and figures as a page.
 
 use super::{footer, scroll, CSS, SCRIPT};
+use crate::findings::SurveyRows;
 use kerntune_paper::SurveyOutcome;
 use maud::{html, Markup, PreEscaped};
-
-/// A table of the page, made by [`crate::survey`].
-pub(crate) struct SurveyRows {
-    pub title: String,
-    pub about: String,
-    /// Heads, and whether the column is of numbers.
-    pub heads: Vec<(&'static str, bool)>,
-    pub rows: Vec<[String; 5]>,
-}
 
 /// `commands` repeat it; `written` says who wrote the page and when.
 pub(crate) fn survey_page(

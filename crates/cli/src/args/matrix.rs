@@ -16,7 +16,7 @@ pub enum Matrix {
         #[command(flatten)]
         format: Json,
     },
-    /// Compute a plan: here, or by Slurm; goes on where it was stopped
+    /// Compute a plan, here or by Slurm; resumes where it stopped
     Run(MatrixRun),
     /// Show how far each task of a plan is
     Status {

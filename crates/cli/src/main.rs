@@ -10,6 +10,7 @@ mod global;
 mod import;
 mod kept;
 mod kernel_words;
+mod keys;
 mod output;
 mod page;
 mod pager;

@@ -135,8 +135,8 @@ fn cells(row: &Row, tab: Tab, view: &TopView) -> Cells<'static> {
 #[cfg(test)]
 mod tests {
     use super::super::state::tests::view;
-    use super::super::state::Key;
     use super::*;
+    use crate::keys::Key;
     use ratatui::backend::TestBackend;
     use ratatui::Terminal;
 

@@ -10,15 +10,16 @@ use super::ask::{asked, strange};
 use super::{keep, kernel_id, with_module};
 use crate::args::Watch;
 use crate::exit::{Exit, Failure};
+use crate::keys::key;
 use crate::output::Output;
 use kerntune_live::daemon::{state as of, Answer, Place, Request, State as Found};
 use kerntune_live::{Collector, Labels, TopView};
 use kerntune_profile::KernelId;
 use kerntune_symbols::Running;
 use kerntune_work::{interrupt, WorkDir};
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{self, Event};
 use ratatui::DefaultTerminal;
-use state::{Key, State, Wish};
+use state::{State, Wish};
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -136,25 +137,4 @@ fn show(terminal: &mut DefaultTerminal, feed: &mut Feed, every: Duration) -> Res
         }
         terminal.draw(|frame| draw::draw(frame, &mut state)).map_err(of_terminal)?;
     }
-}
-
-/// The key that was pressed, if it is one of ours.
-fn key(event: &Event) -> Option<Key> {
-    let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event else { return None };
-    Some(match code {
-        KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => Key::Interrupt,
-        KeyCode::Char(c) => Key::Char(*c),
-        KeyCode::Esc => Key::Escape,
-        KeyCode::Enter => Key::Enter,
-        KeyCode::Backspace => Key::Backspace,
-        KeyCode::Tab => Key::Next,
-        KeyCode::BackTab => Key::Previous,
-        KeyCode::Up => Key::Up(1),
-        KeyCode::Down => Key::Down(1),
-        KeyCode::PageUp => Key::Up(20),
-        KeyCode::PageDown => Key::Down(20),
-        KeyCode::Home => Key::Up(usize::MAX),
-        KeyCode::End => Key::Down(usize::MAX),
-        _ => return None,
-    })
 }

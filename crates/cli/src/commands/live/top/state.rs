@@ -1,5 +1,6 @@
 //! What `live top` shows, and what keys do to it.
 
+use crate::keys::Key;
 use kerntune_live::{TopFunction, TopPath, TopView};
 use kerntune_profile::Counted;
 use std::collections::HashMap;
@@ -53,20 +54,6 @@ impl Sort {
             Sort::Name => Sort::Own,
         }
     }
-}
-
-/// A key, whatever the terminal calls it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
-    Char(char),
-    Escape,
-    Enter,
-    Backspace,
-    Next,
-    Previous,
-    Up(usize),
-    Down(usize),
-    Interrupt,
 }
 
 /// What is to be done outside of the screen.

@@ -10,13 +10,14 @@ mod state;
 use crate::args::View;
 use crate::exit::{Exit, Failure};
 use crate::global::Global;
+use crate::keys::key;
 use crate::subject::Subject;
 use kerntune_profile::{find, Profile};
 use kerntune_work::interrupt;
 use model::Model;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{self, Event};
 use ratatui::DefaultTerminal;
-use state::{Key, State};
+use state::State;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -65,27 +66,4 @@ fn show(terminal: &mut DefaultTerminal, state: &mut State) -> Result<Exit, Failu
             return Ok(Exit::Ok);
         }
     }
-}
-
-/// The key that was pressed, if it is one of ours.
-fn key(event: &Event) -> Option<Key> {
-    let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event else { return None };
-    Some(match code {
-        KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => Key::Interrupt,
-        KeyCode::Char(c) => Key::Char(*c),
-        KeyCode::Esc => Key::Escape,
-        KeyCode::Enter => Key::Enter,
-        KeyCode::Backspace => Key::Backspace,
-        KeyCode::Tab => Key::Next,
-        KeyCode::BackTab => Key::Previous,
-        KeyCode::Left => Key::Left,
-        KeyCode::Right => Key::Right,
-        KeyCode::Up => Key::Up(1),
-        KeyCode::Down => Key::Down(1),
-        KeyCode::PageUp => Key::Up(20),
-        KeyCode::PageDown => Key::Down(20),
-        KeyCode::Home => Key::Up(usize::MAX),
-        KeyCode::End => Key::Down(usize::MAX),
-        _ => return None,
-    })
 }

@@ -1,6 +1,7 @@
 //! What is chosen of a profile, and what keys do to it.
 
 use super::model::Model;
+use crate::keys::Key;
 use kerntune_report::diff::Line;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -47,22 +48,6 @@ impl Sort {
             Sort::Name => Sort::Own,
         }
     }
-}
-
-/// A key, whatever the terminal calls it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
-    Char(char),
-    Escape,
-    Enter,
-    Backspace,
-    Next,
-    Previous,
-    Left,
-    Right,
-    Up(usize),
-    Down(usize),
-    Interrupt,
 }
 
 /// A line of the list.

@@ -1,6 +1,6 @@
 use super::super::model::{Function, Model, Node};
-use super::super::state::Key;
 use super::*;
+use crate::keys::Key;
 use kerntune_report::Measure;
 use ratatui::backend::TestBackend;
 use ratatui::Terminal;

@@ -161,21 +161,22 @@ fn another_layout_raises_nothing() {
 
 #[test]
 fn what_cannot_be_is_refused() {
+    let base = base_kernel();
     let guard = Guard::new("[[workload]]\nname = \"rr\"\nrows = [\"tcp\"]\n[tolerance]\npath = -1\n");
     fails(
-        &mut kerntune(guard.words("check", &["--kernel", "base"])),
+        &mut kerntune(guard.words("check", &["--kernel", &base])),
         2,
         &["guard.toml:3:9: workload[0].rows: \"tcp\" is no row", "5:8: tolerance.path"],
     );
     fails(&mut kerntune(guard.words("validate", &[])), 1, &["guard.toml:3:9"]);
     let guard = Guard::new("[[workload]]\nname = \"rr\"\nrows = [\"stat\"]\n");
     run(guard.words("validate", &[]));
-    fails(&mut kerntune(guard.words("check", &["--kernel", "base"])), 2, &["guard-baseline.json"]);
-    fails(&mut kerntune(guard.words("check", &["--commit", "HEAD", "--against", "base"])), 2, &["--git DIR"]);
+    fails(&mut kerntune(guard.words("check", &["--kernel", &base])), 2, &["guard-baseline.json"]);
+    fails(&mut kerntune(guard.words("check", &["--commit", "HEAD", "--against", &base])), 2, &["--git DIR"]);
     fails(&mut kerntune(guard.words("history", &[])), 2, &["--kernel", "--commits"]);
     fs::write(guard.path("guard-baseline.json"), "{\"schema\": \"kerntune-guard/0\"}").unwrap();
     fails(
-        &mut kerntune(guard.words("check", &["--kernel", "base"])),
+        &mut kerntune(guard.words("check", &["--kernel", &base])),
         2,
         &["kerntune-guard/0", "kerntune-guard/1"],
     );

@@ -15,8 +15,11 @@ const PASSING = ["from", "to", "q"];
 kt.set = (change) => {
   const changed = Object.keys(change).filter((key) => kt.state[key] !== change[key]);
   if (changed.length === 0) return;
-  if (!changed.every((key) => PASSING.includes(key))) kt.save(true);
+  const step = !changed.every((key) => PASSING.includes(key));
+  if (step) kt.save(true);
   Object.assign(kt.state, change);
+  // At once, so that Forward finds the step even if Back comes right after it.
+  if (step) kt.save(false);
   kt.fire(changed);
   clearTimeout(kt.saving);
   kt.saving = setTimeout(() => kt.save(false), 250);

@@ -48,7 +48,8 @@ impl Kbuild<'_> {
         command.arg("-C").arg(self.tree.top()).arg(format!("O={}", build.display()));
         // Set and empty: no `+` in the version for a git tree with changes.
         command.args(["V=0", "LOCALVERSION="]).args(self.arch.make_args());
-        command.args(self.compiler.make_args(self.cache.map_or("", ObjectCache::program)));
+        let through = self.cache.map(ObjectCache::program).unwrap_or_default();
+        command.args(self.compiler.make_args(&through));
         command.envs(self.cache.into_iter().flat_map(ObjectCache::environment));
         let config = fs::read_to_string(build.join(".config")).unwrap_or_default();
         let unused = UNUSED.iter().filter(|(_, option)| !config.lines().any(|line| line == *option));

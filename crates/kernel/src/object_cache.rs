@@ -1,7 +1,8 @@
 //! Objects kept by ccache: a kernel that differs by a patch compiles what the patch changed.
 
-use kerntune_work::{find_program, WorkDir};
+use kerntune_work::{find_program, write_atomic, WorkDir};
 use std::ffi::OsString;
+use std::fs;
 use std::path::PathBuf;
 
 /// What ccache may take of the disk. A small kernel takes some 20 MB.
@@ -10,6 +11,18 @@ const LIMIT: &str = "2G";
 /// Below the work directory. What `.ccache` had was found without a look for `.incbin`.
 const DIRECTORY: &str = ".ccache2";
 
+/// Runs the compiler through ccache, unless the source takes in another file (`.incbin`): of that ccache knows nothing when it goes
+/// by the headers that the compiler lists, and would give one kernel's image, packed into the boot code, to another.
+const THROUGH: &str = r#"#!/bin/sh
+for word; do
+    case $word in
+    *.S) exec "$@" ;;
+    *.c) ! grep -qs incbin "$word" || exec "$@" ;;
+    esac
+done
+exec ccache "$@"
+"#;
+
 /// ccache with a directory of its own in the work directory, or the user's (`CCACHE_DIR`). It keeps an object by its source, its
 /// headers, the flags and the compiler, each by content, and checks what it kept when it is used.
 pub(crate) struct ObjectCache {
@@ -17,14 +30,25 @@ pub(crate) struct ObjectCache {
 }
 
 impl ObjectCache {
-    /// The cache, if ccache is installed.
+    /// The cache, if ccache is installed and the work directory can be written to.
     pub fn find(work: &WorkDir) -> Option<Self> {
-        find_program("ccache", &[]).map(|_| Self { dir: work.root().join(DIRECTORY) })
+        find_program("ccache", &[])?;
+        let cache = Self { dir: work.root().join(DIRECTORY) };
+        let script = cache.script();
+        if !fs::read_to_string(&script).is_ok_and(|text| text == THROUGH) {
+            fs::create_dir_all(&cache.dir).ok()?;
+            write_atomic(&script, THROUGH.as_bytes()).ok()?;
+        }
+        Some(cache)
+    }
+
+    fn script(&self) -> PathBuf {
+        self.dir.join("through.sh")
     }
 
     /// What runs the compiler, with a space behind.
-    pub fn program(&self) -> &'static str {
-        "ccache "
+    pub fn program(&self) -> String {
+        format!("sh {} ", self.script().display())
     }
 
     /// What ccache is told, unless the user tells it otherwise.
@@ -32,9 +56,8 @@ impl ObjectCache {
         let ours: [(&str, OsString); 4] = [
             ("CCACHE_DIR", self.dir.clone().into()),
             ("CCACHE_MAXSIZE", LIMIT.into()),
-            // A source is preprocessed before it is found, and so ccache sees that it has `.incbin` and leaves it alone. By the
-            // headers that the compiler lists it would give one kernel's image, packed into the boot code, to another.
-            ("CCACHE_NODEPEND", "1".into()),
+            // By what Kbuild has the compiler list: a source need not be preprocessed a second time.
+            ("CCACHE_DEPEND", "1".into()),
             // The compiler sees the same current directory in every build.
             ("CCACHE_NOHASHDIR", "1".into()),
         ];
@@ -45,31 +68,45 @@ impl ObjectCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::process::Command;
 
-    /// The boot code of x86 takes the kernel in so.
+    /// The boot code of x86 takes the kernel in so, and a kernel its own configuration.
     #[test]
     fn what_a_file_takes_in_is_not_taken_from_the_cache() {
         let directory = tempfile::tempdir().unwrap();
         let work = WorkDir::open(directory.path().join("work")).unwrap();
         let Some(cache) = ObjectCache::find(&work) else { return };
-        let source = directory.path().join("piggy.S");
-        fs::write(&source, ".section .rodata\n.incbin \"image\"\n").unwrap();
-        let object = |image: &str| {
+        let object = |source: &str, text: &str, image: &str| {
+            fs::write(directory.path().join(source), text).unwrap();
             fs::write(directory.path().join("image"), image).unwrap();
-            let made = Command::new(cache.program().trim())
-                .args(["gcc", "-Wp,-MMD,piggy.d", "-c", "piggy.S", "-o", "piggy.o"])
+            let program = cache.program();
+            let mut words = program.split_whitespace();
+            let made = Command::new(words.next().unwrap())
+                .args(words)
+                .args(["gcc", "-Wp,-MMD,made.d", "-c", source, "-o", "made.o"])
                 .current_dir(directory.path())
                 .envs(cache.environment())
                 .status()
                 .unwrap();
             assert!(made.success());
-            fs::read(directory.path().join("piggy.o")).unwrap()
+            fs::read(directory.path().join("made.o")).unwrap()
         };
         let has =
             |object: &[u8], image: &str| object.windows(image.len()).any(|part| part == image.as_bytes());
-        let (one, two) = (object("first image"), object("other image"));
-        assert!(has(&one, "first image") && has(&two, "other image"));
+        let assembler = ".section .rodata\n.incbin \"image\"\n";
+        let c = "asm(\".section .rodata; .incbin \\\"image\\\"\");\n";
+        for (source, text) in [("piggy.S", assembler), ("configs.c", c)] {
+            let (one, two) = (object(source, text, "first image"), object(source, text, "other image"));
+            assert!(has(&one, "first image") && has(&two, "other image"), "{source}");
+        }
+        // What takes in nothing is found again.
+        let statistics = || {
+            let printed =
+                Command::new("ccache").arg("--print-stats").envs(cache.environment()).output().unwrap();
+            String::from_utf8(printed.stdout).unwrap()
+        };
+        object("plain.c", "int plain;\n", "");
+        object("plain.c", "int plain;\n", "");
+        assert!(statistics().contains("direct_cache_hit\t1\n"), "{}", statistics());
     }
 }

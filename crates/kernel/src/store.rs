@@ -211,19 +211,26 @@ pub fn find(work: &WorkDir, name: &str) -> Result<Kernel> {
     match found[..] {
         [kernel] => Kernel::load(&kernel.dir),
         [] if Path::new(name).join(MANIFEST).is_file() => Kernel::load(Path::new(name)),
-        [] => {
-            let known = if kernels.is_empty() {
-                "is none yet: `kerntune kernel build` makes one".to_string()
-            } else {
-                format!("are {}", kernels.iter().map(Kernel::named).collect::<Vec<_>>().join(", "))
-            };
-            Err(Error::UnknownKernel { name: name.to_string(), known })
-        }
+        [] => Err(Error::UnknownKernel { name: name.to_string(), known: known(&kernels) }),
         _ => {
             let candidates = found.iter().map(|k| k.named()).collect();
             Err(Error::AmbiguousKernel { name: name.to_string(), candidates })
         }
     }
+}
+
+/// What a message says of kernels that were not meant: the newest, and how to see all.
+fn known(kernels: &[Kernel]) -> String {
+    const SHOWN: usize = 6;
+    if kernels.is_empty() {
+        return "is none yet: `kerntune kernel build` makes one".to_string();
+    }
+    let shown: Vec<String> = kernels.iter().rev().take(SHOWN).map(Kernel::named).collect();
+    let more = match kernels.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more: `kerntune kernel list`"),
+    };
+    format!("are {}{more}", shown.join(", "))
 }
 
 /// The kernel, listed under this name too from now on.
@@ -363,7 +370,12 @@ pub(crate) mod tests {
         let error = find(&work, "aa").unwrap_err().to_string();
         assert!(error.contains("base (aa22)") && error.contains("tuned (aa11)"), "{error}");
         let error = find(&work, "other").unwrap_err().to_string();
-        assert!(error.contains("no kernel `other`; there are base (aa22), tuned (aa11)"), "{error}");
+        assert!(error.contains("no kernel `other`; there are tuned (aa11), base (aa22)"), "{error}");
+        for more in 1..=5 {
+            put(&work, &format!("cc{more}"), "more", "2025-03-01T00:00:00Z");
+        }
+        let error = find(&work, "other").unwrap_err().to_string();
+        assert!(error.contains("tuned (aa11) and 1 more: `kerntune kernel list`"), "{error}");
         assert!(find(&work, "").is_err());
     }
 

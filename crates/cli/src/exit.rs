@@ -86,9 +86,10 @@ impl From<kerntune_kernel::Error> for Failure {
             Error::NoDebianSource { .. } | Error::MissingTools { .. } | Error::OtherInputs { .. } => {
                 Self::new(Exit::Missing, error)
             }
-            Error::Make { .. } | Error::NotReproduced { .. } | Error::Package { .. } => {
-                Self::new(Exit::Build, error)
-            }
+            Error::Make { .. }
+            | Error::NotReproduced { .. }
+            | Error::OtherImage { .. }
+            | Error::Package { .. } => Self::new(Exit::Build, error),
             other => Self::new(Exit::Usage, other),
         }
     }

@@ -110,6 +110,8 @@ pub trait Isa {
     /// # Errors
     /// What is wrong with the image, in words.
     fn image_release(image: &[u8]) -> Result<String, &'static str>;
+    /// The kernel in this image to boot, as it was packed; none if the image does not say where it is.
+    fn image_payload(image: &[u8]) -> Option<&[u8]>;
 }
 
 /// Something that a kernel measures while it boots, unless a variable of its says it.

@@ -3,6 +3,7 @@
 use crate::aside::{link, remove, restore};
 use crate::build_tree::{BuildTree, CWD};
 use crate::configure::{configure, FinalConfig};
+use crate::image::checked_bytes;
 use crate::kbuild::{make_args, Kbuild};
 use crate::manifest::{rfc3339, SCHEMA};
 use crate::object_cache::ObjectCache;
@@ -325,7 +326,6 @@ impl<'a> Attempt<'a> {
         if !located.is_empty() {
             write_atomic(&partial.join(sources::FILE), located.text().as_bytes())?;
         }
-        let image = partial.join(self.request.arch.image());
         let mut manifest = KernelManifest {
             schema: SCHEMA.to_string(),
             id: self.id.clone(),
@@ -354,7 +354,7 @@ impl<'a> Attempt<'a> {
             build_seconds: spent.end()?,
             objects,
             text_bytes: Symbols::load(&partial.join("vmlinux"))?.text_bytes(),
-            image_bytes: image.metadata().at("look at", &image)?.len(),
+            image_bytes: checked_bytes(self.request.arch, partial)?,
             build_path: CWD.into(),
             task: TaskLayout::probe(self.request.arch, build, partial)?,
             // A kernel of another form has none of them, and is none the worse.

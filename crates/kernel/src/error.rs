@@ -248,6 +248,14 @@ pub enum Error {
         /// The directory of the new build.
         kept: PathBuf,
     },
+    /// The image to boot is another kernel's.
+    #[error("{image} does not hold the code of {vmlinux}: what was built is not one kernel. Build it again; if it stays so, report it")]
+    OtherImage {
+        /// What would be booted.
+        image: PathBuf,
+        /// What symbols and lines would be read from.
+        vmlinux: PathBuf,
+    },
     /// A file without the header of a kernel image.
     #[error("{path} is not a kernel image: {reason}")]
     NotImage {

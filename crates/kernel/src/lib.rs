@@ -43,6 +43,7 @@ mod diagnose;
 mod error;
 mod foreign;
 pub mod fragment;
+mod image;
 mod kbuild;
 mod kept;
 mod link_script;

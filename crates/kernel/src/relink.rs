@@ -1,9 +1,10 @@
 //! A kernel linked again with its functions in another order: no object is compiled.
 
 use crate::borrowed::Objects;
+use crate::image::checked_bytes;
 use crate::store::{known_as, KIND, LINKED_FROM, MANIFEST};
 use crate::{moved_sources, Error, FunctionOrder, Kernel, KernelManifest, Result, Symbols};
-use kerntune_work::{write_atomic, write_json, IoContext, Key, Progress, WorkDir};
+use kerntune_work::{write_atomic, write_json, Key, Progress, WorkDir};
 use std::time::Instant;
 
 /// The order that a relinked kernel was linked in, beside its manifest.
@@ -48,11 +49,10 @@ pub fn relink(
     let linked = Symbols::load(&partial.join("vmlinux"))?;
     moved_sources::carry(kernel, &linked, partial)?;
     write_atomic(&partial.join(ORDER), order.text().as_bytes())?;
-    let image = partial.join(of.arch.image());
     let manifest = KernelManifest {
         order_id: Some(order.id()),
         text_bytes: linked.text_bytes(),
-        image_bytes: image.metadata().at("look at", &image)?.len(),
+        image_bytes: checked_bytes(of.arch, partial)?,
         ..of.remade(id, label, recipe, started)
     };
     write_json(&partial.join(MANIFEST), &manifest)?;

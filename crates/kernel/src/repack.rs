@@ -6,6 +6,7 @@
 //! comes the `bzImage` that the build made, byte for byte.
 
 use crate::build_tree::BuildTree;
+use crate::image::checked_bytes;
 use crate::kbuild::{make_args, Kbuild};
 use crate::object_flags::make_flags;
 use crate::store::{known_as, DOOMED, KIND, MANIFEST};
@@ -71,10 +72,9 @@ pub fn repack(
             copy(&from, name)?;
         }
     }
-    let image = partial.join(KBUILD.image);
     let manifest = KernelManifest {
         rewrite_id: Some(rewritten.id.into()),
-        image_bytes: image.metadata().at("look at", &image)?.len(),
+        image_bytes: checked_bytes(of.arch, partial)?,
         ..of.remade(id, label, recipe, started)
     };
     tree.remove()?;

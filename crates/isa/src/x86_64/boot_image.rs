@@ -25,9 +25,44 @@ pub fn release(bytes: &[u8]) -> Result<String, &'static str> {
     Ok(String::from_utf8_lossy(&release).into_owned())
 }
 
+/// Sectors before the code that unpacks the kernel; 0 stands for 4.
+const SETUP_SECTORS: usize = 0x1f1;
+/// Where the packed kernel begins, from the code that unpacks it on, and its bytes (the same document).
+const PAYLOAD: usize = 0x248;
+
+/// The packed kernel in this bzImage, as it was packed; none if this is no bzImage, or an old one that does not say.
+pub fn payload(bytes: &[u8]) -> Option<&[u8]> {
+    let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize);
+    if bytes.get(MAGIC..MAGIC + 4) != Some(b"HdrS") {
+        return None;
+    }
+    let setup = match bytes[SETUP_SECTORS] {
+        0 => 4,
+        sectors => usize::from(sectors),
+    };
+    let begin = ((setup + 1) * SECTOR).checked_add(word(PAYLOAD)?)?;
+    bytes.get(begin..begin.checked_add(word(PAYLOAD + 4)?)?).filter(|payload| !payload.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_packed_kernel_is_where_the_header_says() {
+        let mut bytes = image(b"6.1");
+        assert_eq!(payload(&bytes), None);
+        bytes[SETUP_SECTORS] = 1;
+        bytes[PAYLOAD] = 3;
+        bytes[PAYLOAD + 4] = 2;
+        bytes.extend(*b"abcdef");
+        assert_eq!(payload(&bytes), Some(&b"de"[..]));
+        for damaged in [&bytes[..0x404], &bytes[..0x24a], &bytes[1..], b""] {
+            assert_eq!(payload(damaged), None);
+        }
+        bytes[PAYLOAD..PAYLOAD + 8].fill(0xff);
+        assert_eq!(payload(&bytes), None);
+    }
 
     fn image(version: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0; 0x400];

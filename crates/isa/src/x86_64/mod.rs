@@ -125,4 +125,7 @@ impl Isa for X86_64 {
     fn image_release(image: &[u8]) -> Result<String, &'static str> {
         boot_image::release(image)
     }
+    fn image_payload(image: &[u8]) -> Option<&[u8]> {
+        boot_image::payload(image)
+    }
 }

@@ -55,7 +55,7 @@ bench: setup build ## what recording costs, and how fast the parts of kerntune a
 	target/release/examples/trace_readers
 	target/release/examples/fetch_cost
 
-check: ## formatting, lints, documentation, scripts, spelling, fuzz targets (installs linters)
+check: ## formatting, lints, documentation, scripts, spelling, prose, fuzz targets (installs linters)
 	@scripts/setup checks
 	@CARGO=$(CARGO) scripts/check
 

@@ -2,6 +2,8 @@
 
 mod args;
 mod commands;
+#[cfg(test)]
+mod document_commands;
 mod examples;
 mod exit;
 mod export;

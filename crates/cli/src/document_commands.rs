@@ -1,0 +1,146 @@
+//! The commands of the documents can be typed: each is one that clap takes, a target of the Makefile, or a script.
+
+#[path = "../tests/document_commands/extract.rs"]
+mod extract;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use extract::{all, of_text, root, split, Typed};
+use std::fs;
+
+/// A word in place of what the reader has to put in: `PROFILE`, `N`.
+fn is_placeholder(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase() || matches!(c, '_' | '|' | '-'))
+}
+
+/// Why clap does not take a command; none if it does.
+fn refused(typed: &Typed) -> Option<String> {
+    let mut words = typed.words.clone();
+    // What has stood in for a placeholder so far.
+    let mut tried: Vec<String> = Vec::new();
+    loop {
+        let error = crate::command().try_get_matches_from(&words).err()?;
+        let value = |kind| match error.get(kind) {
+            Some(ContextValue::String(value)) => value.clone(),
+            _ => String::new(),
+        };
+        match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return None,
+            // Within a sentence a command is named, and what it needs is left out.
+            ErrorKind::MissingRequiredArgument
+            | ErrorKind::MissingSubcommand
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+                if typed.is_inline =>
+            {
+                return None
+            }
+            ErrorKind::InvalidSubcommand if is_placeholder(&value(ContextKind::InvalidSubcommand)) => {
+                return None
+            }
+            ErrorKind::UnknownArgument if is_placeholder(&value(ContextKind::InvalidArg)) => return None,
+            ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+                let value = value(ContextKind::InvalidValue);
+                if typed.is_inline && value.is_empty() {
+                    return None;
+                }
+                let stands_in =
+                    |word: &String| *word == value && (is_placeholder(word) || tried.contains(word));
+                let place = words.iter().rposition(stands_in);
+                let valid = match error.get(ContextKind::ValidValue) {
+                    Some(ContextValue::Strings(values)) => values.clone(),
+                    _ => ["1", "8", "gcc-pgo"].map(str::to_owned).to_vec(),
+                };
+                let next = valid.into_iter().find(|value| !tried.contains(value));
+                match (place, next) {
+                    (Some(place), Some(next)) => {
+                        tried.push(next.clone());
+                        words[place] = next;
+                    }
+                    _ => return Some(error.to_string()),
+                }
+            }
+            _ => return Some(error.to_string()),
+        }
+    }
+}
+
+/// Targets of Linux's own Makefile that documents speak of.
+const OF_LINUX: [&str; 3] = ["tinyconfig", "olddefconfig", "localmodconfig"];
+
+/// What is wrong with a command of `make`, `cargo`, or of `scripts/`; none if nothing is.
+fn lacking(typed: &Typed, targets: &[String]) -> Option<String> {
+    let (first, rest) = typed.words.split_first()?;
+    let after = |option: &str| {
+        let pairs = rest.windows(2).filter(move |pair| pair[0] == option);
+        pairs.map(|pair| pair[1].clone()).collect::<Vec<_>>()
+    };
+    match first.as_str() {
+        "make" => rest
+            .iter()
+            .find(|word| {
+                let is_option = word.contains('=') || word.starts_with('-') || is_placeholder(word);
+                !(is_option || targets.contains(word) || OF_LINUX.contains(&word.as_str()))
+            })
+            .map(|word| format!("no target {word}")),
+        "cargo" => {
+            let packages = after("-p");
+            let directory = |package: &String| package.replacen("kerntune-", "crates/", 1);
+            if let Some(package) = packages.iter().find(|package| !root().join(directory(package)).is_dir()) {
+                return Some(format!("no package {package}"));
+            }
+            let crates = root().join("crates");
+            after("--test").into_iter().find(|test| {
+                !fs::read_dir(&crates).unwrap().any(|found| {
+                    let tests = found.unwrap().path().join("tests");
+                    tests.join(format!("{test}.rs")).exists() || tests.join(test).join("main.rs").exists()
+                })
+            })
+        }
+        script => (!root().join(script).exists()).then(|| "no such script".to_owned()),
+    }
+}
+
+#[test]
+fn every_command_of_the_documents_can_be_typed() {
+    let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
+    let rules = makefile.lines().filter_map(|line| line.split_once(':'));
+    let targets: Vec<String> = rules
+        .map(|(name, _)| name.to_owned())
+        .filter(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-'))
+        .collect();
+    let commands = all();
+    assert!(commands.iter().filter(|typed| !typed.is_inline).count() > 250, "{}", commands.len());
+    let wrong: Vec<String> = commands
+        .iter()
+        .filter_map(|typed| {
+            let reason = match typed.words[0].as_str() {
+                "kerntune" => refused(typed),
+                _ => lacking(typed, &targets),
+            };
+            Some(format!("{}\n    {}", typed.place(), reason?.lines().collect::<Vec<_>>().join("\n    ")))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), commands.len(), wrong.join("\n"));
+}
+
+#[test]
+fn commands_are_split_as_a_shell_splits_them() {
+    let one = |line: &str| split(line).into_iter().map(|words| words.join("|")).collect::<Vec<_>>();
+    assert_eq!(one("kerntune a 'b c' \"d e\" f\\ g # h"), ["kerntune|a|b c|d e|f g"]);
+    assert_eq!(
+        one("A=1 B_C=x sudo kerntune a; kerntune b && kerntune c | head -n 1"),
+        ["kerntune|a", "kerntune|b", "kerntune|c", "head|-n|1"]
+    );
+    assert_eq!(one("for w in a b; do kerntune $w; done"), ["for|w|in|a|b", "kerntune|$w", "done"]);
+    assert_eq!(one("x/kerntune a >file 2>&1 >> more b$(uname -r)c"), ["kerntune|a|bprintedc"]);
+    assert_eq!(one("kerntune a [--b N] [C] …"), ["kerntune|a|--b|N|C"]);
+    assert_eq!(one("(kerntune a; echo b) | duckdb"), ["kerntune|a", "echo|b", "duckdb"]);
+}
+
+#[test]
+fn commands_of_a_document_are_those_that_are_typed() {
+    let text = "A `kerntune gc` and `kerntune`:\n\n    $ kerntune a \\\n      b\n    kerntune output\n\n```json\nkerntune x\n```\n\n```sh\nmake y\n```\n";
+    let found: Vec<_> =
+        of_text(text).into_iter().map(|(line, words, inline)| (line, words.join(" "), inline)).collect();
+    let expected = [(1, "kerntune gc", true), (3, "kerntune a b", false), (12, "make y", false)];
+    assert_eq!(found, expected.map(|(line, words, inline)| (line, words.to_owned(), inline)));
+}

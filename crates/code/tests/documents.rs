@@ -125,6 +125,20 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
+fn every_document_is_in_the_table_of_contents() {
+    let docs = plain(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs"));
+    let mut all = BTreeMap::new();
+    documents(&docs, &mut all);
+    let contents = docs.join("README.md");
+    let listed: Vec<PathBuf> = all[&contents].links.iter().map(|(_, link)| plain(&docs.join(link))).collect();
+    let missing: Vec<_> = all.keys().filter(|path| **path != contents && !listed.contains(path)).collect();
+    assert!(missing.is_empty(), "not in docs/README.md: {missing:?}");
+    for path in &listed {
+        assert_eq!(listed.iter().filter(|other| *other == path).count(), 1, "{}", path.display());
+    }
+}
+
+#[test]
 fn anchors_are_those_of_the_page() {
     let text = "# A `b` — c, d\n\n## Again\n\n## Again\n\n[x](y.md#z)\n";
     let document = read(text);

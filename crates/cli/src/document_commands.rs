@@ -4,7 +4,7 @@
 mod extract;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use extract::{all, of_text, root, split, Typed};
+use extract::{all, of_text, root, row, split, table, Typed};
 use std::fs;
 
 /// A word in place of what the reader has to put in: `PROFILE`, `N`.
@@ -120,6 +120,42 @@ fn every_command_of_the_documents_can_be_typed() {
         })
         .collect();
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), commands.len(), wrong.join("\n"));
+}
+
+#[test]
+fn every_command_of_the_documents_is_run_by_a_test() {
+    let table = table();
+    let mut used = vec![false; table.len()];
+    let mut wrong = Vec::new();
+    for typed in all().iter().filter(|typed| typed.words[0] == "kerntune" && typed.words.len() > 1) {
+        // An option of all commands, or no command in particular.
+        if typed.words[1].starts_with('-') || is_placeholder(&typed.words[1]) {
+            continue;
+        }
+        match table.iter().position(|how| row(&table, &typed.words).is_some_and(|row| std::ptr::eq(row, how)))
+        {
+            Some(place) => used[place] = true,
+            None => wrong.push(format!("{}: add it to how.tsv", typed.place())),
+        }
+    }
+    for (how, used) in table.iter().zip(used) {
+        let name = how.command.join(" ");
+        if !used {
+            wrong.push(format!("{name}: no document has it"));
+        }
+        let is_tried = matches!(how.how.as_str(), "run" | "profile");
+        assert!(is_tried || how.how == "long", "{name}: {}", how.how);
+        assert_eq!(is_tried, how.by == "-", "{name}: {}", how.by);
+        let test = match how.by.contains('/') {
+            true => root().join(&how.by),
+            false => root().join(format!("crates/cli/tests/{}.rs", how.by)),
+        };
+        let word = format!("\"{}\"", how.command.join("\", \""));
+        if !is_tried && !fs::read_to_string(&test).is_ok_and(|text| text.contains(&word)) {
+            wrong.push(format!("{name} is not in {}", test.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

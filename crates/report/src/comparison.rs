@@ -136,7 +136,7 @@ fn legend(comparison: &Comparison, style: Style) -> String {
     if comparison.rows.iter().any(Row::within_noise) {
         let noise = match comparison.runs * comparison.seeds {
             1 => "*      not larger than the A/A difference (a second run of the base kernel against its first)",
-            _ => "*      not told from nothing: 0 is in the interval, in which the change is with 99 % confidence",
+            _ => "*      may be chance: the 99 % interval of the change contains 0",
         };
         lines.push(noise.into());
     }

@@ -100,11 +100,8 @@ fn print(found: &Trial, options: &Try, output: &Output) {
             found.metric.title()
         ),
     });
-    let noise = format!(
-        "less than {} ({} %) is not told from nothing",
-        figure(found.noise),
-        share(found, found.noise)
-    );
+    let noise =
+        format!("differences below {} ({} %) are noise", figure(found.noise), share(found, found.noise));
     output.print(&format!(
         "base      {} {} ({}); A/A {}; {}\n",
         figure(found.base_figure),
@@ -192,7 +189,7 @@ fn print(found: &Trial, options: &Try, output: &Output) {
         true => "\nalone  against the base kernel. Path length and taken branches are exact; what says model is computed by one.",
         false => {
             "\nalone  against the base kernel; last: with all changes against all others; interplay: last less alone, where that is\n       \
-             more than what is told from nothing. Path length and taken branches are exact; what says model is computed by one."
+             more than the noise. Path length and taken branches are exact; what says model is computed by one."
         }
     });
     if let Some(directory) = &options.output {

@@ -141,7 +141,7 @@ fn print(found: &Found, all: bool, output: &Output) {
         };
         let heads = ["WORKLOAD", "#BASE", "#TRIMMED", "#CHANGE %", "#NOISE %", "#RUNS", "PATH"];
         output.table(&heads, found.paths.iter().map(row));
-        output.print("kernel instructions, exact; less than the noise is not told from nothing");
+        output.print("kernel instructions, exact; differences below the noise mean nothing");
     }
     let limit = if all { usize::MAX } else { ROWS };
     output.print("\nwhat goes, by directory");

@@ -56,6 +56,36 @@ fn below(directory: &Path, paths: &mut Vec<PathBuf>) {
     }
 }
 
+/// How a command is tried: a row of `how.tsv`.
+pub struct How {
+    /// The words after `kerntune` that a command begins with.
+    pub command: Vec<String>,
+    pub how: String,
+    /// The test that runs a command like it; `-` if it is tried as it stands.
+    pub by: String,
+}
+
+/// The table of how commands are tried.
+pub fn table() -> Vec<How> {
+    let path = root().join("crates/cli/tests/document_commands/how.tsv");
+    let text = fs::read_to_string(path).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let [command, how, by] = fields[..] else { panic!("three fields: {line}") };
+            let command = command.split(' ').map(str::to_owned).collect();
+            How { command, how: how.to_owned(), by: by.to_owned() }
+        })
+        .collect()
+}
+
+/// The row of a command of `kerntune`: the one with the most words that it begins with.
+pub fn row<'a>(table: &'a [How], words: &[String]) -> Option<&'a How> {
+    let fits = |how: &&How| words[1..].starts_with(&how.command);
+    table.iter().filter(fits).max_by_key(|how| how.command.len())
+}
+
 /// Each command of a document with its line, and whether it stands within a sentence.
 pub fn of_text(text: &str) -> Vec<(usize, Vec<String>, bool)> {
     let mut found = Vec::new();

@@ -133,7 +133,7 @@ fn legend(comparison: &Comparison) -> Markup {
         dl.legend {
             @if comparison.rows.iter().any(Row::within_noise) {
                 dt { "*" }
-                @if comparison.runs * comparison.seeds > 1 { dd { "The interval has 0 in it: the change is not told from nothing." } }
+                @if comparison.runs * comparison.seeds > 1 { dd { "The interval contains 0: the change may be chance." } }
                 @else { dd { "The change is not larger than the A/A difference: it says nothing." } }
             }
             @if let Some(means) = means(comparison) {

@@ -8,7 +8,7 @@ use std::fs;
 use std::process::Command;
 use support::{base_kernel, fails, json, kerntune};
 
-/// The rows of the tables of seed 000, and the sum of McKusick's.
+/// The rows of the tables of Speer, Kumar and Partridge, and the sum of McKusick's.
 const SUITES: [(&str, usize); 4] = [("kbx", 26), ("osbench", 19), ("netperf", 20), ("mckusick", 39)];
 
 fn rows(document: &Value) -> &[Value] {

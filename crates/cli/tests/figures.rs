@@ -1,6 +1,6 @@
-//! The figures of the seeds from a live recording: McRae's trace of a receive from the network card's
-//! interrupt to the switch to its reader (seed 001), and McKusick's entries of a cycle and of a function
-//! that calls itself (seed 003).
+//! The figures of two papers from a live recording: McRae's trace of a receive from the network card's interrupt to the
+//! switch to its reader ("Hardware Profiling of Kernels"), and McKusick's entries of a cycle and of a function that calls
+//! itself ("Using gprof to Tune the 4.2BSD Kernel").
 
 mod support;
 

@@ -144,7 +144,7 @@ pub fn page_hash(page: &[u8; 4096]) -> u64 {
     hash
 }
 
-/// Where event tags of McRae's profiler appear (seed 001): a tag is the low 16 bits of what is
+/// Where event tags of McRae's profiler appear ("Hardware Profiling of Kernels"): a tag is the low 16 bits of what is
 /// accessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

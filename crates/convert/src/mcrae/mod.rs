@@ -1,4 +1,4 @@
-//! McRae's hardware profiler ("Hardware Profiling of Kernels", seed 001): what his box recorded, as
+//! McRae's hardware profiler ("Hardware Profiling of Kernels"): what his box recorded, as
 //! a kerntune trace.
 //!
 //! - [`Names`]: the names files, `function/tag` lines with the modifiers `!` and `=`.

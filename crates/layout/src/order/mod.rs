@@ -47,7 +47,7 @@ pub use score::CacheLocality;
 /// The algorithms that there are, with the parameters that their authors chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// [`pettis_hansen`]: the order of seed 000's second optimisation.
+    /// [`pettis_hansen`]: the order of the second optimisation of HP's kernel.
     PettisHansen,
     /// [`c3`], also known as hfsort.
     C3,

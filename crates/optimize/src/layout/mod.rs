@@ -1,4 +1,4 @@
-//! Recipe `layout`: functions placed by who calls whom, the second optimisation of HP's kernel (seed 000).
+//! Recipe `layout`: functions placed by who calls whom, the second optimisation of HP's kernel (Speer, Kumar, Partridge 1994).
 //!
 //! | step | function | result |
 //! |---|---|---|

@@ -52,3 +52,11 @@ pub fn user(bytes: &[u8]) {
 pub fn inlined(bytes: &[u8]) {
     let _ = kerntune_symbols::inlined_in(bytes, "attack");
 }
+
+/// Instructions and source lines of every section of code.
+pub fn machine_code(bytes: &[u8]) {
+    let Ok(code) = kerntune_symbols::MachineCode::parse(bytes, "attack") else { return };
+    for start in [0, 0x1000, 0xffff_ffff_8100_0000] {
+        let _ = (code.instructions(start..start + 64).len(), code.lines(start..start + 64));
+    }
+}

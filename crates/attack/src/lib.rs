@@ -59,6 +59,7 @@ pub fn targets() -> Vec<Target> {
         target("kernel_config", seeds::kernel_config, text::kernel_config),
         target("kernel_elf", seeds::elf, elf::kernel),
         target("kgmon", seeds::kgmon, convert::kgmon),
+        target("machine_code", seeds::elf, elf::machine_code),
         target("matrix", seeds::matrix, text::matrix),
         target("mcrae", seeds::mcrae, trace::mcrae),
         target("mcrae_stream", seeds::mcrae_stream, trace::mcrae_stream),

@@ -1,6 +1,7 @@
 //! The `kerntune` command: arguments → validated options → one library call → output.
 
 mod args;
+mod code;
 mod commands;
 #[cfg(test)]
 mod document_commands;

@@ -2,7 +2,8 @@
 //!
 //! Start from [`Running::find`], which gives a [`Table`] to look addresses up in, and says where names and source files
 //! come from and what it could not find ([`Running::notes`]). [`Kallsyms`] reads the kernel's own list, [`inlined()`] what an
-//! image's debug information says of functions that are no longer there by themselves.
+//! image's debug information says of functions that are no longer there by themselves, [`MachineCode`] an image's instructions
+//! and the source lines that they were made from.
 //!
 //! Libraries for this (`blazesym`, `wholesym`) answer for one address at a time and need a newer Rust than this
 //! workspace; a profile needs the list of all functions, with modules and what is loaded later, and to know when the
@@ -21,6 +22,7 @@ mod error;
 mod image;
 mod inlined;
 mod kallsyms;
+mod machine_code;
 mod order;
 mod program;
 mod running;
@@ -31,6 +33,7 @@ pub use error::{Error, Result};
 pub use image::places;
 pub use inlined::{inlined, inlined_in};
 pub use kallsyms::{Kallsyms, KernelSymbol};
+pub use machine_code::{Instruction, LineOfCode, MachineCode};
 pub use order::{infer, Inferred};
 pub use program::{Program, ProgramFunction};
 pub use running::Running;

@@ -1,6 +1,7 @@
 //! `kerntune report PROFILE html`: the page of one profile.
 
 use super::Entry;
+use crate::code::CodeOf;
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
 use crate::output::Output;
@@ -9,7 +10,7 @@ use crate::registry::{entry, Run};
 use crate::subject::Subject;
 use clap::Args;
 use kerntune_profile::{find, Profile};
-use kerntune_report::html::profile::{profile_page, ProfilePage};
+use kerntune_report::html::profile::{profile_page, Code, ProfilePage};
 use std::path::PathBuf;
 
 pub const ENTRY: Entry = entry::<_, Options>("html", 13);
@@ -26,7 +27,7 @@ pub struct Options {
     /// A second profile beside it: both, side by side, and their difference
     #[arg(long, value_name = "PROFILE")]
     against: Option<String>,
-    /// Most MiB of the trace that go on the page; all of a larger one is in `kerntune view`
+    /// Most MiB of the trace that go on the page, and an eighth of that of functions' code; `kerntune view` has all
     #[arg(long, value_name = "MIB", default_value_t = 16)]
     size_limit: u64,
 }
@@ -40,17 +41,21 @@ impl Run<Subject> for Options {
             None => None,
         };
         let files = run_files(&of.directory)?;
-        let room = Some(self.size_limit.saturating_mul(1 << 20));
+        let room = self.size_limit.saturating_mul(1 << 20);
         let timeline = match &files {
-            Some(files) => Some(timeline(files, &of.profile, region, room, output)?),
+            Some(files) => Some(timeline(files, &of.profile, region, Some(room), output)?),
             None => None,
+        };
+        let code = match CodeOf::open(&of.work, &of.profile) {
+            Ok(code) => code.heaviest(room)?,
+            Err(why) => Code { rest: why, ..Code::default() },
         };
         let page = profile_page(&ProfilePage {
             profile: &of.profile,
             region,
             timeline: timeline.as_ref(),
             against: against.as_ref(),
-            code: None,
+            code: Some(&code),
             written: WRITTEN,
         })?;
         file.write(page.as_bytes())?;

@@ -1,16 +1,18 @@
 //! What the page asks for: itself, the timeline, chunks of the trace, selections.
 
 use super::server::{Answer, Answering};
+use crate::code::CodeOf;
 use crate::page::places;
+use crate::subject::Subject;
 use kerntune_analyze::timeline::overview;
 use kerntune_analyze::{analyze, cut, Input, TraceFile};
 use kerntune_profile::{FunctionIndex, Profile};
-use kerntune_report::html::profile::{Answers, Embedded, Timeline, BINS};
+use kerntune_report::html::profile::{packed, Answers, Embedded, Timeline, BINS};
 use kerntune_tune::run_files::RunFiles;
-use kerntune_work::interrupt;
+use kerntune_work::{interrupt, WorkDir};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Inline points have names in no selection; a trace has no more of them.
 const POINTS: usize = 1 << 12;
@@ -19,6 +21,7 @@ type Problem = Box<dyn std::error::Error>;
 
 /// Has the profile and its trace.
 pub struct Answerer<'a> {
+    work: &'a WorkDir,
     profile: &'a Profile,
     region: Option<&'a str>,
     files: Option<&'a RunFiles>,
@@ -30,17 +33,20 @@ pub struct Answerer<'a> {
     /// One selection at a time: each takes all CPUs.
     selecting: Mutex<()>,
     points: Vec<(String, FunctionIndex)>,
+    /// Once a function's code was asked for.
+    code: OnceLock<Result<CodeOf<'a>, String>>,
 }
 
 impl<'a> Answerer<'a> {
     pub fn new(
-        profile: &'a Profile,
+        of: &'a Subject,
         region: Option<&'a str>,
         answers: Answers,
         files: Option<&'a RunFiles>,
     ) -> Self {
         Self {
-            profile,
+            work: &of.work,
+            profile: &of.profile,
             region,
             files,
             answers: Mutex::new(answers),
@@ -48,6 +54,7 @@ impl<'a> Answerer<'a> {
             read: AtomicU64::new(0),
             selecting: Mutex::new(()),
             points: vec![(String::new(), FunctionIndex(0)); POINTS],
+            code: OnceLock::new(),
         }
     }
 
@@ -90,6 +97,18 @@ impl<'a> Answerer<'a> {
         Ok(Answer::new("application/octet-stream", bytes))
     }
 
+    /// A function's source and code, or a sentence that says why there is none.
+    fn code(&self, question: &str) -> Result<Answer, Problem> {
+        let Some(row) = number(question, "f").and_then(|row| u32::try_from(row).ok()) else {
+            return Ok(Answer::text(400, "code?f=ROW"));
+        };
+        let code = self.code.get_or_init(|| CodeOf::open(self.work, self.profile));
+        match code.as_ref().map_err(Clone::clone).and_then(|code| code.function(row)) {
+            Ok(code) => Ok(Answer::new("application/octet-stream", packed(&code)?)),
+            Err(why) => Ok(Answer::text(200, &why)),
+        }
+    }
+
     fn select(&self, question: &str) -> Result<Answer, Problem> {
         let (Some(from), Some(to), Some(files)) =
             (number(question, "from"), number(question, "to"), self.files)
@@ -119,6 +138,7 @@ impl Answering for Answerer<'_> {
             "" => Ok(Answer::new("text/html; charset=utf-8", self.answers().page().as_bytes().to_vec())),
             "overview" => Ok(self.overview()),
             "chunk" => self.chunk(question),
+            "code" => self.code(question),
             "select" => self.select(question),
             _ => Ok(Answer::text(404, "there is no such thing here")),
         };

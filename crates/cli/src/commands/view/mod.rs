@@ -38,7 +38,7 @@ pub fn run(global: &Global, options: &View, output: &Output) -> Result<Exit, Fai
     let server = Server::open(options.port)?;
     output.print(&format!("{}\n", server.address()));
     output.note("open it in a browser on this machine; Ctrl-C ends it");
-    let answerer = Answerer::new(&of.profile, region, answers, files.as_ref());
+    let answerer = Answerer::new(&of, region, answers, files.as_ref());
     server.serve(&answerer);
     // Ctrl-C is how it ends.
     interrupt::take();

@@ -5,6 +5,13 @@ kt.source = {
     if (!kt.blob) kt.blob = byId("kt-trace").textContent.trim();
     return kt.bytes(kt.blob.slice(chunk.offset, chunk.offset + Math.ceil(chunk.bytes / 3) * 4)).subarray(0, chunk.bytes);
   },
+  // A function's code, or a sentence that says why it is not there.
+  code: async (fn) => {
+    const at = kt.data.code.indexOf(fn);
+    if (at < 0) return kt.data.code_rest;
+    if (!kt.codes) kt.codes = byId("kt-code").textContent.trim().split("\n");
+    return kt.inflate(kt.bytes(kt.codes[at]));
+  },
   select: (from, to, isStale, progress) => {
     if (!kt.adding) kt.adding = kt.adder();
     return kt.adding.select(from, to, isStale, progress);

@@ -12,6 +12,11 @@ kt.source = {
     const found = await kt.inflate(await answer.arrayBuffer());
     return isStale() ? null : found;
   },
+  code: async (fn) => {
+    if (kt.data.symbol[fn] === undefined) return "The first profile has no such function.";
+    const answer = await ask("code?f=" + kt.data.symbol[fn]);
+    return answer.headers.get("content-type").startsWith("text/") ? answer.text() : kt.inflate(await answer.arrayBuffer());
+  },
   overview: async () => {
     for (;;) {
       const answer = await ask("overview");

@@ -1,9 +1,10 @@
 //! The document that the page's scripts read, column by column: `assets/data.js` is the other side.
 
-use super::code::FunctionCode;
+use super::code::Code;
 use super::groups::Groups;
 use super::moments::{self, TimeData};
 use super::numbers::{code, Index, Numbers, Strings, NONE};
+use super::pack;
 use super::tree::{trees, Key, Node};
 use super::Timeline;
 use crate::view::View;
@@ -50,9 +51,10 @@ pub(super) struct Document {
     pub time: Option<TimeData>,
     /// The timeline is the server's to tell.
     pub traced: bool,
-    /// By function: its source and machine code.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<BTreeMap<i64, FunctionCode>>,
+    /// Functions whose source and machine code are on the page, in the order in which they are.
+    code: Vec<i64>,
+    /// What is said of the others' code.
+    code_rest: String,
     /// A second profile, to be held against this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other: Option<Box<Document>>,
@@ -172,7 +174,8 @@ pub(super) fn document(
         time: timeline.map(|timeline| moments::columns(timeline, profile, &mut index)),
         comms: index.comms.all.clone(),
         traced: false,
-        code: None,
+        code: Vec::new(),
+        code_rest: String::new(),
         other: None,
         pruning,
     };
@@ -244,13 +247,21 @@ pub(super) struct Stretch {
 }
 
 /// What the analysis calls a thread that the trace does not name.
-const UNKNOWN: &str = "[unknown]";
+pub(super) const UNKNOWN: &str = "[unknown]";
 
 impl Document {
-    /// Code by symbol, by the page's numbers of functions.
-    pub fn by_page_number(&self, code: &BTreeMap<u32, FunctionCode>) -> BTreeMap<i64, FunctionCode> {
-        let numbers = self.symbol.iter().zip(0..);
-        numbers.filter_map(|(symbol, number)| Some((number, code.get(symbol)?.clone()))).collect()
+    /// Names the functions whose code is on the page, and gives that code: a line for each.
+    pub fn put_code(&mut self, code: &Code) -> String {
+        let numbers: HashMap<u32, i64> = self.symbol.iter().copied().zip(0..).collect();
+        let mut lines = Vec::new();
+        for (symbol, bytes) in &code.functions {
+            if let Some(number) = numbers.get(symbol) {
+                self.code.push(*number);
+                lines.push(pack::text(bytes));
+            }
+        }
+        self.code_rest = code.rest.clone();
+        lines.join("\n")
     }
 }
 

@@ -17,7 +17,7 @@ mod tree;
 mod windows;
 
 pub use answers::Answers;
-pub use code::FunctionCode;
+pub use code::{function_code, packed, BlockCounts, Code, FunctionCode, PlacedInstruction};
 pub use windows::{windows, Choice};
 
 use super::{amount, footer, functions, runs, HtmlInput};
@@ -28,7 +28,6 @@ use kerntune_compare::number::grouped;
 use kerntune_profile::Profile;
 use kerntune_trace::Recording;
 use maud::{html, Markup, PreEscaped};
-use std::collections::BTreeMap;
 
 /// Bins for [`kerntune_analyze::timeline::overview`].
 pub const BINS: u32 = 6_000;
@@ -83,8 +82,8 @@ pub struct ProfilePage<'a> {
     pub timeline: Option<&'a Timeline<'a>>,
     /// A second profile, to be held against it.
     pub against: Option<&'a Profile>,
-    /// Source and machine code by row of the symbols table.
-    pub code: Option<&'a BTreeMap<u32, FunctionCode>>,
+    /// Source and machine code of functions; none where a server is asked for them.
+    pub code: Option<&'a Code>,
     /// Who wrote the page: `kerntune 0.1.0`.
     pub written: &'a str,
 }
@@ -146,7 +145,8 @@ fn write(page: &ProfilePage) -> Result<String> {
 
 fn finish(page: &ProfilePage, mut document: Document, served: bool) -> Result<String> {
     let profile = page.profile;
-    document.code = page.code.map(|code| document.by_page_number(code));
+    let none = Code { rest: "This page was written without code.".into(), ..Code::default() };
+    let code = (!served).then(|| document.put_code(page.code.unwrap_or(&none)));
     if let Some(against) = page.against {
         let region =
             page.region.filter(|region| against.tables.regions.iter().any(|row| row.name == **region));
@@ -184,6 +184,7 @@ fn finish(page: &ProfilePage, mut document: Document, served: bool) -> Result<St
             @if !page.written.is_empty() { (footer(page.written)) }
             script type="text/plain" id="kt-data" { (PreEscaped(packed)) }
             @if let Some(trace) = trace { script type="text/plain" id="kt-trace" { (PreEscaped(trace)) } }
+            @if let Some(code) = code { script type="text/plain" id="kt-code" { (PreEscaped(code)) } }
             script { (PreEscaped("(() => {\n")) (PreEscaped(scripts)) (PreEscaped("})();\n")) }
         }
     };

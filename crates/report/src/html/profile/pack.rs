@@ -10,7 +10,12 @@ use std::io::Write;
 
 /// The packed document.
 pub(super) fn pack(document: &impl Serialize) -> std::io::Result<String> {
-    Ok(STANDARD.encode(bytes(document, 6)?))
+    Ok(text(&bytes(document, 6)?))
+}
+
+/// Packed bytes as text.
+pub(super) fn text(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
 }
 
 /// The same as bytes. `level` is zlib's: what is packed for each question is to be there soon.

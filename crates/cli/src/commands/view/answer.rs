@@ -5,17 +5,14 @@ use crate::code::CodeOf;
 use crate::page::places;
 use crate::subject::Subject;
 use kerntune_analyze::timeline::overview;
-use kerntune_analyze::{analyze, cut, Input, TraceFile};
-use kerntune_profile::{FunctionIndex, Profile};
-use kerntune_report::html::profile::{packed, Answers, Embedded, Timeline, BINS};
+use kerntune_analyze::TraceFile;
+use kerntune_profile::Profile;
+use kerntune_report::html::profile::{packed, Answers, Embedded, Sums, Timeline, BINS};
 use kerntune_tune::run_files::RunFiles;
 use kerntune_work::{interrupt, WorkDir};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-
-/// Inline points have names in no selection; a trace has no more of them.
-const POINTS: usize = 1 << 12;
 
 type Problem = Box<dyn std::error::Error>;
 
@@ -30,9 +27,8 @@ pub struct Answerer<'a> {
     timeline: Mutex<Option<Result<Vec<u8>, String>>>,
     /// Events of it that were read.
     read: AtomicU64,
-    /// One selection at a time: each takes all CPUs.
-    selecting: Mutex<()>,
-    points: Vec<(String, FunctionIndex)>,
+    /// The trace, counted chunk by chunk; or why it cannot be.
+    sums: Option<Result<Sums<'a>, String>>,
     /// Once a function's code was asked for.
     code: OnceLock<Result<CodeOf<'a>, String>>,
 }
@@ -44,6 +40,10 @@ impl<'a> Answerer<'a> {
         answers: Answers,
         files: Option<&'a RunFiles>,
     ) -> Self {
+        let sums = files.map(|files| {
+            let trace = TraceFile::open(&files.trace, &files.recording).map_err(|error| error.to_string())?;
+            Sums::new(&of.profile, region, trace).map_err(|error| error.to_string())
+        });
         Self {
             work: &of.work,
             profile: &of.profile,
@@ -52,8 +52,7 @@ impl<'a> Answerer<'a> {
             answers: Mutex::new(answers),
             timeline: Mutex::new(None),
             read: AtomicU64::new(0),
-            selecting: Mutex::new(()),
-            points: vec![(String::new(), FunctionIndex(0)); POINTS],
+            sums,
             code: OnceLock::new(),
         }
     }
@@ -110,25 +109,26 @@ impl<'a> Answerer<'a> {
     }
 
     fn select(&self, question: &str) -> Result<Answer, Problem> {
-        let (Some(from), Some(to), Some(files)) =
-            (number(question, "from"), number(question, "to"), self.files)
+        let (Some(from), Some(to), Some(sums)) =
+            (number(question, "from"), number(question, "to"), &self.sums)
         else {
             return Ok(Answer::text(400, "select?from=NS&to=NS"));
         };
-        let _alone = lock(&self.selecting);
-        let trace = TraceFile::open(&files.trace, &files.recording)?;
-        let stretch = cut(&trace, from, to)?;
-        let bytes = stretch.bytes.as_slice();
-        let input = Input {
-            points: &self.points,
-            ..Input::new(&bytes, &stretch.recording, &self.profile.tables.symbols)
-        };
-        let analysis = analyze(&input, &mut |_| match interrupt::is_set() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        })?;
-        let bytes = self.answers().stretch(&analysis.tables)?;
+        let sums = sums.as_ref().map_err(Clone::clone)?;
+        let selected = sums.select(from, to, &interrupt::is_set)?;
+        let bytes = self.answers().selected(sums, &selected)?;
         Ok(Answer::new("application/octet-stream", bytes))
+    }
+
+    /// Counts the chunks that no selection has asked for yet.
+    fn count(&self) {
+        if let Some(Ok(sums)) = &self.sums {
+            // Damage is said to whom it concerns: the selection that needs the chunk.
+            let _ = sums.prepare(&mut |_| match interrupt::is_set() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            });
+        }
     }
 }
 
@@ -146,10 +146,12 @@ impl Answering for Answerer<'_> {
     }
 
     fn work(&self) {
-        if let Some(files) = self.files {
+        let Some(files) = self.files else { return };
+        std::thread::scope(|scope| {
+            scope.spawn(|| self.count());
             let timeline = self.read_timeline(files).map_err(|error| error.to_string());
             *lock(&self.timeline) = Some(timeline);
-        }
+        });
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::data::{document, stretch, Document};
 use super::numbers::Index;
+use super::sums::{Selected, Sums};
 use super::{finish, moments, pack, ProfilePage, Timeline};
 use crate::Result;
 use kerntune_profile::{Profile, Tables};
@@ -39,7 +40,15 @@ impl Answers {
         bytes(&moments::columns(timeline, profile, &mut self.index))
     }
 
-    /// What a stretch of time comes to: the tables of the trace that was cut out of the profile's.
+    /// What a selection came to.
+    ///
+    /// # Errors
+    /// None is expected.
+    pub fn selected(&mut self, sums: &Sums, selected: &Selected) -> Result<Vec<u8>> {
+        bytes(&sums.tables(&mut self.index, selected))
+    }
+
+    /// The same by way of the analysis: the tables of the trace that was cut out of the profile's.
     ///
     /// # Errors
     /// None is expected.

@@ -5,7 +5,7 @@ use super::groups::Groups;
 use super::moments::{self, TimeData};
 use super::numbers::{code, Index, Numbers, Strings, NONE};
 use super::pack;
-use super::tree::{trees, Key, Node};
+use super::tree::{trees, Key, Node, Tree};
 use super::Timeline;
 use crate::view::View;
 use crate::Result;
@@ -184,7 +184,10 @@ pub(super) fn document(
 
 /// The trees of all groups, cut to what can be seen.
 fn pruned<'a>(tables: &'a Tables, groups: &Groups) -> (Vec<Vec<Node<'a>>>, Pruning) {
-    let trees = trees(&tables.paths, groups);
+    pruned_of(&trees(&tables.paths, groups))
+}
+
+fn pruned_of<'a>(trees: &[Tree<'a>]) -> (Vec<Vec<Node<'a>>>, Pruning) {
     let mut parts = PARTS;
     while parts > 100 && trees.iter().map(|tree| tree.visible(parts)).sum::<usize>() > NODES {
         parts /= 2;
@@ -237,6 +240,17 @@ pub(super) fn stretch(index: &mut Index, tables: &Tables) -> Stretch {
         add(row.region, 2, row.user_ns.get());
     }
     Stretch { groups, times }
+}
+
+/// The same of trees that are there, tables in which a region stands for its group, and times.
+pub(super) fn group_tables(
+    index: &mut Index,
+    trees: &[Tree],
+    tables: &Tables,
+    times: Vec<[u64; 3]>,
+) -> Stretch {
+    let (pruned, _) = pruned_of(trees);
+    Stretch { groups: columns(index, tables, &pruned), times }
 }
 
 /// What a stretch of time comes to: tables by group; busy, idle and user time by group.

@@ -13,11 +13,13 @@ mod moments;
 mod numbers;
 mod pack;
 mod summary;
+mod sums;
 mod tree;
 mod windows;
 
 pub use answers::Answers;
 pub use code::{function_code, packed, BlockCounts, Code, FunctionCode, PlacedInstruction};
+pub use sums::{Selected, Sums};
 pub use windows::{windows, Choice};
 
 use super::{amount, footer, functions, runs, HtmlInput};

@@ -88,6 +88,30 @@ pub(super) fn trees<'a>(paths: &'a [PathNode], groups: &Groups) -> Vec<Tree<'a>>
     trees
 }
 
+/// A node that is told apart from all others already: its number, its group, its parent's number, and what [`Node`] has.
+pub(super) type Known<'a> = (u32, u32, u32, Key<'a>, How, u64, [u64; WEIGHTS]);
+
+/// The trees of nodes with numbers below `limit`, parents before children.
+pub(super) fn trees_of<'a>(
+    groups: usize,
+    limit: usize,
+    nodes: impl Iterator<Item = Known<'a>>,
+) -> Vec<Tree<'a>> {
+    let mut trees: Vec<Tree> = (0..groups).map(|_| Tree::empty()).collect();
+    let mut place = vec![u32::MAX; limit];
+    for (number, group, parent, key, how, calls, own) in nodes {
+        let Some(tree) = trees.get_mut(group as usize) else { continue };
+        let parent = place.get(parent as usize).copied().unwrap_or(u32::MAX);
+        let at = tree.push(parent, key, how);
+        if let (Some(place), Some(node)) = (place.get_mut(number as usize), tree.nodes.get_mut(at as usize)) {
+            *place = at;
+            (node.calls, node.own) = (calls, own);
+        }
+    }
+    trees.iter_mut().for_each(Tree::add_up);
+    trees
+}
+
 impl<'a> Tree<'a> {
     fn empty() -> Self {
         Self { nodes: Vec::new(), children: Vec::new(), roots: Vec::new(), totals: [0; WEIGHTS] }

@@ -1,0 +1,502 @@
+//! Counts one chunk of a trace by itself; calls that go on from one chunk to the next are left to be joined ([`super::add`]).
+
+use super::super::numbers::code;
+use super::names::{Names, NOTHING};
+use kerntune_analyze::events::{Bounds, Frame, Machine, Opening, Visitor};
+use kerntune_profile::{bucket_of, Nanoseconds};
+use kerntune_trace::{Event, How, Recording, Weights};
+
+/// Buckets of a histogram, with some to spare.
+pub(super) const BUCKETS: usize = 256;
+
+/// What a chunk, or a part of one, comes to. Columns of nodes, of accounts, and of cells (account × [`BUCKETS`] + bucket).
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    pub begin: u64,
+    pub end: u64,
+    pub nodes: Vec<u32>,
+    pub calls: Vec<u32>,
+    pub ns: Vec<u64>,
+    /// Taken branches, L1I misses, iTLB misses; empty where events have none.
+    pub weights: Vec<[u64; 3]>,
+    pub accounts: Vec<u32>,
+    pub ended: Vec<Ended>,
+    pub cells: Vec<(u64, u32)>,
+    /// By group: busy, idle, user.
+    pub times: Vec<[u64; 3]>,
+    /// Frames that were open where it begins: thread and how many.
+    pub base: Vec<(u32, u32)>,
+    /// Those of them that ended, in order: thread, account, elapsed here.
+    pub theirs: Vec<(u32, u32, u64)>,
+    /// What is open at its end.
+    pub left: Vec<Left>,
+}
+
+/// Calls of an account that began and ended in a chunk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub count: u64,
+    pub elapsed: u64,
+    pub slowest: u64,
+    pub at: u64,
+}
+
+impl Ended {
+    pub fn one(&mut self, elapsed: u64, begin: u64) {
+        self.add(&Ended { count: 1, elapsed, slowest: elapsed, at: begin });
+    }
+
+    pub fn add(&mut self, more: &Ended) {
+        if more.count > 0
+            && (self.count == 0
+                || (more.slowest, std::cmp::Reverse(more.at)) > (self.slowest, std::cmp::Reverse(self.at)))
+        {
+            (self.slowest, self.at) = (more.slowest, more.at);
+        }
+        self.count += more.count;
+        self.elapsed = self.elapsed.saturating_add(more.elapsed);
+    }
+}
+
+/// A thread's open frames.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    pub thread: u32,
+    /// How many were open where the chunk begins.
+    pub carried: u32,
+    /// What each adds to its elapsed time here, and when it began.
+    pub open: Vec<(u64, u64)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    function: u32,
+    how: How,
+    node: u32,
+    begin: u64,
+    net: u64,
+    callees: u64,
+    carried: bool,
+}
+
+#[derive(Default)]
+struct Stack {
+    frames: Vec<Open>,
+    /// The change of regions since which its frames' nodes are right; 0 for none.
+    stamp: u64,
+    root: u32,
+}
+
+/// What stays the same from chunk to chunk.
+#[derive(Debug, Clone)]
+pub(super) struct Setting {
+    pub bounds: Bounds,
+    pub wide: bool,
+    /// By thread: the code of its root.
+    pub roots: Vec<i64>,
+    /// By region: its group.
+    pub groups: Vec<Option<u32>>,
+    pub group_count: usize,
+}
+
+impl Setting {
+    pub fn new(
+        recording: &Recording,
+        functions: usize,
+        wide: bool,
+        groups: &super::super::groups::Groups,
+        comm: &mut dyn FnMut(&str) -> i64,
+    ) -> Self {
+        let threads = recording.threads.iter();
+        let root = |thread: &kerntune_trace::Thread| match thread.pid == 0 && thread.task != 0 {
+            true => code::IDLE,
+            false => code::THREAD - comm(&thread.comm),
+        };
+        let mut roots: Vec<i64> = threads.map(root).collect();
+        let unknown = code::THREAD - comm(super::super::data::UNKNOWN);
+        roots.extend([code::INTERRUPT, unknown]);
+        let bounds = Bounds { functions, regions: recording.regions.len(), ..Bounds::of(recording) };
+        Self { bounds, wide, roots, groups: groups.of_region.clone(), group_count: groups.count as usize }
+    }
+}
+
+/// Counts chunk after chunk, in any order.
+pub(super) struct Counter {
+    setting: Setting,
+    pub names: Names,
+    /// Numbers of its names among all.
+    pub nodes_of_all: Vec<u32>,
+    pub accounts_of_all: Vec<u32>,
+    stacks: Vec<Stack>,
+    running: usize,
+    user: bool,
+    waiting_user: Vec<bool>,
+    regions: Vec<u32>,
+    group: Option<u32>,
+    stamp: u64,
+    from: u64,
+    until: u64,
+    active: bool,
+    done: bool,
+    // What is counted in this chunk, by node and account; those that were touched are in the record.
+    node_place: Vec<u32>,
+    account_place: Vec<u32>,
+    cells: Vec<u32>,
+    touched: Vec<u64>,
+    record: Record,
+}
+
+impl Counter {
+    pub fn new(setting: Setting) -> Self {
+        let stacks = (0..setting.bounds.threads + 2).map(|_| Stack::default()).collect();
+        let cpus = setting.bounds.cpus;
+        Self {
+            setting,
+            names: Names::default(),
+            nodes_of_all: Vec::new(),
+            accounts_of_all: Vec::new(),
+            stacks,
+            running: 0,
+            user: true,
+            waiting_user: vec![true; cpus],
+            regions: Vec::new(),
+            group: None,
+            stamp: 0,
+            from: 0,
+            until: u64::MAX,
+            active: false,
+            done: false,
+            node_place: Vec::new(),
+            account_place: Vec::new(),
+            cells: Vec::new(),
+            touched: Vec::new(),
+            record: Record::default(),
+        }
+    }
+
+    /// What comes counts from `from` on, up to `until`.
+    pub fn between(&mut self, from: u64, until: u64) {
+        (self.from, self.until) = (from, until);
+    }
+
+    /// What was counted since a chunk began; `end` is where it ends.
+    pub fn take(&mut self, end: u64) -> Record {
+        self.start();
+        let mut record = std::mem::take(&mut self.record);
+        record.end = end.min(self.until);
+        for (thread, stack) in self.stacks.iter().enumerate() {
+            if stack.frames.is_empty() {
+                continue;
+            }
+            let carried = stack.frames.iter().take_while(|frame| frame.carried).count() as u32;
+            let mut open: Vec<(u64, u64)> = Vec::with_capacity(stack.frames.len());
+            let mut above = 0;
+            for frame in stack.frames.iter().rev() {
+                let here = frame.net + frame.callees + above;
+                open.push((here, frame.begin));
+                above = if frame.how == How::Interrupt { 0 } else { here };
+            }
+            open.reverse();
+            record.left.push(Left { thread: thread as u32, carried, open });
+        }
+        for node in &record.nodes {
+            self.node_place[*node as usize] = NOTHING;
+        }
+        for account in &record.accounts {
+            self.account_place[*account as usize] = NOTHING;
+        }
+        for cell in self.touched.drain(..) {
+            record.cells.push((cell, std::mem::take(&mut self.cells[cell as usize])));
+        }
+        record
+    }
+
+    /// From here on it counts: what is open began before.
+    fn start(&mut self) {
+        if self.active {
+            return;
+        }
+        self.active = true;
+        for (thread, stack) in self.stacks.iter_mut().enumerate() {
+            for frame in &mut stack.frames {
+                (frame.carried, frame.net, frame.callees) = (true, 0, 0);
+            }
+            if !stack.frames.is_empty() {
+                self.record.base.push((thread as u32, stack.frames.len() as u32));
+            }
+        }
+    }
+
+    fn region(&mut self) {
+        self.group = self
+            .regions
+            .last()
+            .and_then(|region| self.setting.groups.get(*region as usize).copied().flatten());
+        self.stamp += 1;
+        self.arrive();
+    }
+
+    /// The running thread, or the region, is another one: where its frames are in the tree.
+    fn arrive(&mut self) {
+        let Some(group) = self.group else { return };
+        let Self { names, stacks, setting, running, stamp, .. } = self;
+        let Some(stack) = stacks.get_mut(*running) else { return };
+        if stack.stamp == *stamp {
+            return;
+        }
+        stack.stamp = *stamp;
+        stack.root = names.root(group, setting.roots.get(*running).copied().unwrap_or(code::IDLE));
+        let mut node = stack.root;
+        for frame in &mut stack.frames {
+            if frame.how == How::Interrupt {
+                node = names.root(group, code::INTERRUPT);
+            }
+            node = names.child(node, frame.function.into(), how_of(frame.how));
+            frame.node = node;
+        }
+    }
+
+    /// The place of a node's figures in the record.
+    #[inline]
+    fn place(&mut self, node: u32) -> usize {
+        let at = node as usize;
+        if at >= self.node_place.len() {
+            self.node_place.resize(self.names.nodes.len().max(at + 1), NOTHING);
+        }
+        if self.node_place[at] == NOTHING {
+            self.node_place[at] = self.record.nodes.len() as u32;
+            self.record.nodes.push(node);
+            self.record.calls.push(0);
+            self.record.ns.push(0);
+            if self.setting.wide {
+                self.record.weights.push([0; 3]);
+            }
+        }
+        self.node_place[at] as usize
+    }
+
+    fn count_ended(&mut self, account: u32, elapsed: u64, begin: u64) {
+        let at = account as usize;
+        if at >= self.account_place.len() {
+            let length = self.names.accounts.len().max(at + 1);
+            self.account_place.resize(length, NOTHING);
+            self.cells.resize(length * BUCKETS, 0);
+        }
+        if self.account_place[at] == NOTHING {
+            self.account_place[at] = self.record.accounts.len() as u32;
+            self.record.accounts.push(account);
+            self.record.ended.push(Ended::default());
+        }
+        self.record.ended[self.account_place[at] as usize].one(elapsed, begin);
+        let cell = at * BUCKETS + bucket_of(Nanoseconds(elapsed)) as usize;
+        if self.cells[cell] == 0 {
+            self.touched.push(cell as u64);
+        }
+        self.cells[cell] += 1;
+    }
+
+    fn spend(&mut self, ns: u64, weights: Weights) {
+        let (running, is_idle_task) =
+            (self.running, self.setting.roots.get(self.running) == Some(&code::IDLE));
+        let Some(stack) = self.stacks.get_mut(running) else { return };
+        let top = stack.frames.last_mut().map(|top| {
+            top.net += ns;
+            top.node
+        });
+        let root = stack.root;
+        let Some(group) = self.group else { return };
+        let is_user = top.is_none() && self.user && !is_idle_task;
+        let node = match top {
+            Some(node) => node,
+            None => self.names.child(root, if is_user { code::USER } else { code::UNATTRIBUTED }, 0),
+        };
+        let at = self.place(node);
+        self.record.ns[at] += ns;
+        if let Some(sums) = self.record.weights.get_mut(at) {
+            sums[0] += weights.taken_branches;
+            sums[1] += weights.l1i_misses;
+            sums[2] += weights.itlb_misses;
+        }
+        let times = &mut self.record.times[group as usize];
+        times[0] += ns;
+        if is_user {
+            times[2] += ns;
+        }
+    }
+}
+
+fn how_of(how: How) -> u8 {
+    match how {
+        How::Call => 0,
+        How::Jump => 1,
+        How::Interrupt => 2,
+        How::Exception => 3,
+        How::Syscall => 4,
+    }
+}
+
+impl Visitor for Counter {
+    type Frame = ();
+
+    fn begin(&mut self, machine: &mut Machine<()>, opening: &Opening<'_>) {
+        machine.take(opening);
+        self.record = Record {
+            begin: opening.begin.max(self.from),
+            times: vec![[0; 3]; self.setting.group_count],
+            ..Record::default()
+        };
+        (self.active, self.done) = (false, false);
+        for (thread, frames) in opening.stacks.iter().enumerate() {
+            let Some(stack) = self.stacks.get_mut(thread) else { continue };
+            stack.frames.clear();
+            stack.stamp = 0;
+            let open = |&(function, how): &(u32, How)| Open {
+                function,
+                how,
+                node: NOTHING,
+                begin: 0,
+                net: 0,
+                callees: 0,
+                carried: true,
+            };
+            stack.frames.extend(frames.iter().map(open));
+        }
+        self.running = opening.running;
+        self.user = opening.user;
+        for cpu in opening.waiting {
+            if let Some(user) = self.waiting_user.get_mut(cpu.cpu as usize) {
+                *user = cpu.user;
+            }
+        }
+        self.regions.clear();
+        self.regions.extend_from_slice(opening.regions);
+        if opening.begin >= self.from {
+            self.start();
+        }
+        self.region();
+    }
+
+    #[inline]
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    #[inline]
+    fn pass(&mut self, machine: &mut Machine<()>, ns: u64, weights: Weights, event: &Event) {
+        let now = machine.now();
+        let (mut ns, mut weights) = (ns, weights);
+        if now.saturating_add(ns) >= self.until {
+            (ns, weights) = (self.until.saturating_sub(now), Weights::NONE);
+            self.done = true;
+        }
+        let is_counted = now.saturating_add(ns) >= self.from;
+        if is_counted && !self.active {
+            ns = (now + ns) - self.from.max(now);
+            self.start();
+        }
+        if is_counted && (ns > 0 || weights != Weights::NONE) {
+            self.spend(ns, weights);
+        }
+        match event {
+            Event::Leave => self.user = true,
+            Event::Switch { .. } => self.user = false,
+            Event::Cpu { cpu, .. } => {
+                if let Some(user) = self.waiting_user.get_mut(machine.cpu()) {
+                    *user = self.user;
+                }
+                self.user = self.waiting_user.get(*cpu as usize).copied().unwrap_or(true);
+            }
+            _ => {}
+        }
+    }
+
+    fn idle(&mut self, machine: &mut Machine<()>, ns: u64) {
+        let now = machine.now();
+        let slept = ns.min(self.until.saturating_sub(now));
+        self.done = slept < ns;
+        let end = now + slept;
+        if end <= self.from && now < self.from {
+            return;
+        }
+        self.start();
+        if let Some(group) = self.group {
+            self.record.times[group as usize][1] += end - self.from.max(now);
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, machine: &mut Machine<()>, function: u32, how: How) {
+        self.user = self.setting.bounds.is_user(function);
+        let running = self.running;
+        let Some(stack) = self.stacks.get(running) else { return };
+        let node = match self.group {
+            None => NOTHING,
+            Some(group) => {
+                let parent = match stack.frames.last() {
+                    _ if how == How::Interrupt => self.names.root(group, code::INTERRUPT),
+                    Some(top) => top.node,
+                    None => stack.root,
+                };
+                let node = self.names.child(parent, function.into(), how_of(how));
+                if self.active {
+                    let at = self.place(node);
+                    self.record.calls[at] += 1;
+                }
+                node
+            }
+        };
+        let begin = machine.now();
+        let Some(stack) = self.stacks.get_mut(running) else { return };
+        if node == NOTHING {
+            stack.stamp = 0;
+        }
+        stack.frames.push(Open { function, how, node, begin, net: 0, callees: 0, carried: false });
+    }
+
+    #[inline]
+    fn ended(&mut self, _: &mut Machine<()>, _: Frame<()>) {
+        let running = self.running;
+        let Some(stack) = self.stacks.get_mut(running) else { return };
+        let Some(frame) = stack.frames.pop() else { return };
+        let elapsed = frame.net + frame.callees;
+        if frame.how != How::Interrupt {
+            if let Some(below) = stack.frames.last_mut() {
+                below.callees += elapsed;
+            }
+        }
+        if !self.active {
+            return;
+        }
+        let account = match self.group {
+            Some(_) => self.names.nodes.get(frame.node as usize).map_or(NOTHING, |node| node.account),
+            None => NOTHING,
+        };
+        if frame.carried {
+            self.record.theirs.push((running as u32, account, elapsed));
+        } else if account != NOTHING {
+            self.count_ended(account, elapsed, frame.begin);
+        }
+    }
+
+    fn switched(&mut self, machine: &mut Machine<()>) {
+        self.running = machine.running();
+        self.arrive();
+    }
+
+    fn turned(&mut self, machine: &mut Machine<()>) {
+        self.running = machine.running();
+        self.arrive();
+    }
+
+    fn region_begun(&mut self, _: &mut Machine<()>, region: u32) {
+        self.regions.push(region);
+        self.region();
+    }
+
+    fn region_ended(&mut self, _: &mut Machine<()>, region: u32) {
+        if let Some(place) = self.regions.iter().rposition(|open| *open == region) {
+            self.regions.remove(place);
+        }
+        self.region();
+    }
+}

@@ -1,0 +1,316 @@
+//! What a selection of time comes to, soon enough for a gesture: every chunk of the trace is counted once, by itself, and a
+//! selection adds up those that are whole in it. Only the chunks at its two ends are read again, as far as they are in it.
+//!
+//! The sums are those that the analysis of the stretch gives ([`kerntune_analyze::cut`]), to the last digit; tests hold
+//! them against it. `assets/sums.js` does the same in a page that has its trace with it.
+
+mod add;
+mod counter;
+mod names;
+
+use super::data::{group_tables, Stretch};
+use super::groups::Groups;
+use super::numbers::{code, Index};
+use super::tree::Key;
+use crate::{Error, Result};
+use add::Added;
+use counter::{Counter, Record, Setting, BUCKETS};
+use kerntune_analyze::events::{replay, Machine};
+use kerntune_analyze::{ChunkReader, TraceFile};
+use kerntune_profile::{
+    CallArc, FunctionIndex, FunctionStats, HistogramBucket, How, Nanoseconds, Profile, Tables,
+};
+use names::{Names, NOTHING};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// A trace, counted chunk by chunk.
+pub struct Sums<'a> {
+    trace: TraceFile<'a>,
+    setting: Setting,
+    /// Names of threads, by the code of their roots.
+    comms: Vec<String>,
+    names: Mutex<Names>,
+    records: Vec<OnceLock<Arc<Record>>>,
+    /// Those that nobody uses.
+    counters: Mutex<Vec<Counter>>,
+    threads: usize,
+}
+
+/// What a selection came to, as a page's tables.
+pub struct Selected {
+    added: Added,
+}
+
+/// A chunk, from where on, and up to where; whether all of it.
+type Piece = (usize, u64, u64, bool);
+
+impl<'a> Sums<'a> {
+    /// Of a profile's trace; nothing is read yet. `region` is the page's.
+    ///
+    /// # Errors
+    /// [`Error::NoRegion`].
+    pub fn new(profile: &Profile, region: Option<&str>, trace: TraceFile<'a>) -> Result<Self> {
+        let groups = Groups::new(profile, region)?;
+        let mut comms: Vec<String> = Vec::new();
+        let mut number = |comm: &str| {
+            let known = comms.iter().position(|other| other == comm);
+            known.unwrap_or_else(|| {
+                comms.push(comm.to_owned());
+                comms.len() - 1
+            }) as i64
+        };
+        let functions = profile.tables.symbols.len();
+        let setting = Setting::new(trace.recording, functions, trace.wide, &groups, &mut number);
+        Ok(Self {
+            trace,
+            setting,
+            comms,
+            names: Mutex::default(),
+            records: (0..trace.chunks()).map(|_| OnceLock::new()).collect(),
+            counters: Mutex::default(),
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+        })
+    }
+
+    /// Counts all chunks that were not counted yet, one after the other; `each` is told how many are done, and stops it.
+    ///
+    /// # Errors
+    /// Damage of the trace.
+    pub fn prepare(&self, each: &mut dyn FnMut(usize) -> std::ops::ControlFlow<()>) -> Result<()> {
+        let mut reader = self.trace.reader().map_err(Error::Trace)?;
+        for number in 0..self.records.len() {
+            if self.records[number].get().is_none() {
+                let record = self.count(&mut reader, (number, 0, u64::MAX, true))?;
+                let _ = self.records[number].set(Arc::new(record));
+            }
+            if each(number + 1).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What happened from `from` on, before `to`.
+    ///
+    /// # Errors
+    /// Damage of the trace; [`kerntune_analyze::Error::Stopped`] once `stop` says so.
+    pub fn select(&self, from: u64, to: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Selected> {
+        let chunks = &self.trace.recording.chunks;
+        let pieces: Vec<Piece> = (self.trace.covering(from, to))
+            .filter_map(|number| {
+                let index = chunks.get(number).filter(|index| index.begin_ns < to && index.end_ns >= from)?;
+                let whole = index.begin_ns >= from && index.end_ns < to;
+                Some((number, from, to, whole))
+            })
+            .collect();
+        let records = self.records_of(&pieces, stop)?;
+        let names = lock(&self.names);
+        let mut added = Added::new(names.nodes.len(), names.accounts.len(), self.setting.group_count);
+        drop(names);
+        added.add(records.iter().map(Arc::as_ref));
+        Ok(Selected { added })
+    }
+
+    /// The records of pieces in their order; those that are not there are made, several at a time.
+    fn records_of(&self, pieces: &[Piece], stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<Arc<Record>>> {
+        let found: Vec<OnceLock<Arc<Record>>> = pieces
+            .iter()
+            .map(|(number, _, _, whole)| match self.records[*number].get() {
+                Some(record) if *whole => OnceLock::from(Arc::clone(record)),
+                _ => OnceLock::new(),
+            })
+            .collect();
+        let missing: Vec<usize> = (0..pieces.len()).filter(|at| found[*at].get().is_none()).collect();
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<()> {
+            let mut reader = self.trace.reader().map_err(Error::Trace)?;
+            while let Some(at) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if stop() {
+                    return Err(Error::Trace(kerntune_analyze::Error::Stopped));
+                }
+                let piece = pieces[*at];
+                let record = Arc::new(self.count(&mut reader, piece)?);
+                if piece.3 {
+                    let _ = self.records[piece.0].set(Arc::clone(&record));
+                }
+                let _ = found[*at].set(record);
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..self.threads.min(missing.len())).map(|_| scope.spawn(work)).collect();
+            let mine = work();
+            let theirs = others.into_iter().map(|other| other.join().unwrap_or(Ok(())));
+            theirs.fold(mine, |so_far, one| so_far.and(one))
+        })?;
+        let stopped = || Error::Trace(kerntune_analyze::Error::Stopped);
+        found.into_iter().map(|record| record.into_inner().ok_or_else(stopped)).collect()
+    }
+
+    fn count(&self, reader: &mut ChunkReader<'_>, (number, from, to, whole): Piece) -> Result<Record> {
+        let idle = lock(&self.counters).pop();
+        let mut counter = idle.unwrap_or_else(|| Counter::new(self.setting.clone()));
+        match whole {
+            true => counter.between(0, u64::MAX),
+            false => counter.between(from, to),
+        }
+        let chunk = reader.read(number).map_err(Error::Trace)?;
+        let mut machine = Machine::new(self.setting.bounds);
+        replay(&mut machine, &mut counter, &chunk).map_err(Error::Trace)?;
+        let mut record = counter.take(chunk.header.end);
+        let Counter { names: mine, nodes_of_all, accounts_of_all, .. } = &mut counter;
+        lock(&self.names).learn(mine, nodes_of_all, accounts_of_all);
+        for node in &mut record.nodes {
+            *node = nodes_of_all[*node as usize];
+        }
+        let account_of_all = |account: u32| accounts_of_all.get(account as usize).copied().unwrap_or(NOTHING);
+        for account in &mut record.accounts {
+            *account = account_of_all(*account);
+        }
+        for (_, account, _) in &mut record.theirs {
+            *account = account_of_all(*account);
+        }
+        for (cell, _) in &mut record.cells {
+            let (account, bucket) = (*cell / BUCKETS as u64, *cell % BUCKETS as u64);
+            *cell = u64::from(account_of_all(account as u32)) * BUCKETS as u64 + bucket;
+        }
+        lock(&self.counters).push(counter);
+        Ok(record)
+    }
+
+    /// The tables of what was selected, in the page's numbers.
+    pub(super) fn tables(&self, index: &mut Index, selected: &Selected) -> Stretch {
+        let names = lock(&self.names);
+        let Added { calls, own, ended, cells, times } = &selected.added;
+        // What was selected before names were learnt has none of them.
+        let nodes = &names.nodes[..calls.len()];
+        let mut used: Vec<bool> =
+            calls.iter().zip(own).map(|(calls, own)| *calls > 0 || *own != [0; 4]).collect();
+        for at in (0..nodes.len()).rev() {
+            if let (true, Some(above)) = (used[at], used.get_mut(nodes[at].parent as usize)) {
+                *above = true;
+            }
+        }
+        let rows = nodes.iter().enumerate().filter(|(at, _)| used[*at]).map(|(at, node)| {
+            let key = match node.what {
+                code::USER => Key::User,
+                code::UNATTRIBUTED => Key::Unattributed,
+                code::INTERRUPT => Key::Interrupt,
+                code::IDLE => Key::Idle,
+                what => match u32::try_from(what) {
+                    Ok(function) => Key::Function(function),
+                    Err(_) => {
+                        let comm =
+                            usize::try_from(code::THREAD - what).ok().and_then(|at| self.comms.get(at));
+                        Key::Thread(comm.map_or("", String::as_str))
+                    }
+                },
+            };
+            let how = How::ALL.get(node.how as usize).copied().unwrap_or(How::Call);
+            (at as u32, node.group, node.parent, key, how, calls[at], own[at])
+        });
+        let trees = super::tree::trees_of(self.setting.group_count, nodes.len(), rows);
+        let tables = self.account_tables(&names, selected, &used, ended, cells);
+        group_tables(index, &trees, &tables, times.clone())
+    }
+
+    /// Functions, arcs and histograms; each group by one of its regions.
+    fn account_tables(
+        &self,
+        names: &Names,
+        selected: &Selected,
+        used: &[bool],
+        ended: &[counter::Ended],
+        cells: &[u64],
+    ) -> Tables {
+        let Added { calls, own, .. } = &selected.added;
+        let region = |group: u32| {
+            let place = self.setting.groups.iter().position(|of| *of == Some(group));
+            place.map_or(u32::MAX, |at| at as u32)
+        };
+        let regions: Vec<u32> = (0..self.setting.group_count as u32).map(region).collect();
+        let region = |group: u32| regions.get(group as usize).copied().unwrap_or(u32::MAX);
+        let mut functions: BTreeMap<(u32, u32), FunctionStats> = BTreeMap::new();
+        let function = |functions: &mut BTreeMap<(u32, u32), FunctionStats>,
+                        group: u32,
+                        function: u32,
+                        add: &dyn Fn(&mut FunctionStats)| {
+            let row = functions.entry((group, function)).or_insert(FunctionStats {
+                region: region(group),
+                function: FunctionIndex(function),
+                calls: 0,
+                ended: 0,
+                net_ns: Nanoseconds(0),
+                ended_net_ns: Nanoseconds(0),
+                elapsed_ns: Nanoseconds(0),
+                max_ns: Nanoseconds(0),
+                min_ns: Nanoseconds(0),
+                slowest_ns: Nanoseconds(0),
+                slowest_at_ns: Nanoseconds(0),
+            });
+            add(row);
+        };
+        let mut arcs: Vec<Option<u64>> = vec![None; ended.len()];
+        for (at, node) in names.nodes.iter().enumerate().take(calls.len()) {
+            let Some(made) = arcs.get_mut(node.account as usize).filter(|_| used[at]) else { continue };
+            *made = Some(made.unwrap_or_default() + calls[at]);
+            function(&mut functions, node.group, node.what as u32, &|row| {
+                row.calls += calls[at];
+                row.net_ns.0 += own[at][0];
+            });
+        }
+        let mut tables = Tables::default();
+        for (at, (name, ended)) in names.accounts.iter().zip(ended).enumerate() {
+            if ended.count > 0 {
+                function(&mut functions, name.group, name.function, &|row| {
+                    let mut sum = counter::Ended {
+                        count: row.ended,
+                        elapsed: row.elapsed_ns.0,
+                        slowest: row.slowest_ns.0,
+                        at: row.slowest_at_ns.0,
+                    };
+                    sum.add(ended);
+                    row.ended = sum.count;
+                    (row.elapsed_ns.0, row.slowest_ns.0, row.slowest_at_ns.0) =
+                        (sum.elapsed, sum.slowest, sum.at);
+                });
+            }
+            let made = arcs[at].or((ended.count > 0).then_some(0));
+            let Some(calls) = made else { continue };
+            let caller =
+                if name.caller == NOTHING { FunctionIndex::NONE } else { FunctionIndex(name.caller) };
+            let callee = FunctionIndex(name.function);
+            tables.arcs.push(CallArc {
+                region: region(name.group),
+                caller,
+                callee,
+                how: How::ALL.get(name.how as usize).copied().unwrap_or(How::Call),
+                calls,
+                ended: ended.count,
+                elapsed_ns: Nanoseconds(ended.elapsed),
+            });
+            if ended.count == 0 {
+                continue;
+            }
+            let mine = cells.get(at * BUCKETS..(at + 1) * BUCKETS).unwrap_or_default();
+            for (bucket, count) in mine.iter().enumerate().filter(|(_, count)| **count > 0) {
+                tables.histograms.push(HistogramBucket {
+                    region: region(name.group),
+                    caller,
+                    function: callee,
+                    bucket: bucket as u32,
+                    count: *count,
+                    example_ns: Nanoseconds(0),
+                });
+            }
+        }
+        tables.functions = functions.into_values().collect();
+        tables
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

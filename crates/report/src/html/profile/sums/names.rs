@@ -1,0 +1,117 @@
+//! Nodes of the call tree and accounts of arcs by number, so that what chunks come to can be added up in columns.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Stands for no node and no account.
+pub(super) const NOTHING: u32 = u32::MAX;
+
+/// Fast, for keys that nobody chose to collide: numbers of functions and nodes.
+#[derive(Default)]
+pub(super) struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 29)
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u8(&mut self, n: u8) {
+        self.write_u64(n.into());
+    }
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(n.into());
+    }
+    fn write_i64(&mut self, n: i64) {
+        self.write_u64(n as u64);
+    }
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+}
+
+type Map<K> = HashMap<K, u32, BuildHasherDefault<Mix>>;
+
+/// A node: a function's number in the trace, or one of the page's codes (`numbers.rs`); `parent` is [`NOTHING`] for roots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NodeName {
+    pub group: u32,
+    pub parent: u32,
+    pub what: i64,
+    pub how: u8,
+    /// Of the arc that leads to it; [`NOTHING`] for what is no function.
+    pub account: u32,
+}
+
+/// An arc in a group of regions; nothing called it: the caller is [`NOTHING`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct AccountName {
+    pub group: u32,
+    pub caller: u32,
+    pub function: u32,
+    pub how: u8,
+}
+
+/// All of them; parents come before children.
+#[derive(Default)]
+pub(super) struct Names {
+    pub nodes: Vec<NodeName>,
+    pub accounts: Vec<AccountName>,
+    of_node: Map<(u32, u32, i64, u8)>,
+    of_account: HashMap<AccountName, u32, BuildHasherDefault<Mix>>,
+}
+
+impl Names {
+    /// The root of a group that `what` stands for.
+    pub fn root(&mut self, group: u32, what: i64) -> u32 {
+        self.node(group, NOTHING, what, 0)
+    }
+
+    /// What `what` is below `parent`.
+    #[inline]
+    pub fn child(&mut self, parent: u32, what: i64, how: u8) -> u32 {
+        let group = self.nodes.get(parent as usize).map_or(0, |node| node.group);
+        self.node(group, parent, what, how)
+    }
+
+    #[inline]
+    fn node(&mut self, group: u32, parent: u32, what: i64, how: u8) -> u32 {
+        if let Some(known) = self.of_node.get(&(group, parent, what, how)) {
+            return *known;
+        }
+        let account = match u32::try_from(what) {
+            Ok(function) => {
+                let above = self.nodes.get(parent as usize);
+                let caller = above.and_then(|node| u32::try_from(node.what).ok()).unwrap_or(NOTHING);
+                self.account(AccountName { group, caller, function, how })
+            }
+            Err(_) => NOTHING,
+        };
+        let at = self.nodes.len() as u32;
+        self.nodes.push(NodeName { group, parent, what, how, account });
+        self.of_node.insert((group, parent, what, how), at);
+        at
+    }
+
+    fn account(&mut self, name: AccountName) -> u32 {
+        let accounts = &mut self.accounts;
+        *self.of_account.entry(name).or_insert_with(|| {
+            accounts.push(name);
+            accounts.len() as u32 - 1
+        })
+    }
+
+    /// The number here of what another has; `known` has those of the others' first nodes, and gets the rest.
+    pub fn learn(&mut self, other: &Names, nodes: &mut Vec<u32>, accounts: &mut Vec<u32>) {
+        for node in other.nodes.get(nodes.len()..).unwrap_or_default() {
+            let parent = nodes.get(node.parent as usize).copied().unwrap_or(NOTHING);
+            nodes.push(self.node(node.group, parent, node.what, node.how));
+        }
+        for account in other.accounts.get(accounts.len()..).unwrap_or_default() {
+            accounts.push(self.account(*account));
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! A selection that is added up from chunks is what the analysis of the same stretch says, to the last digit.
+
+mod selections;
+mod synthetic;
+
+use kerntune_analyze::TraceFile;
+use kerntune_report::html::profile::{Answers, ProfilePage, Sums};
+use selections::{by_analysis, by_sums, hold};
+use std::ops::ControlFlow;
+use synthetic::Dice;
+
+#[test]
+fn sums_of_random_selections_are_those_of_the_analysis() {
+    let run = synthetic::run(700);
+    let bytes = run.trace.as_slice();
+    let trace = TraceFile::open(&bytes, &run.recording).unwrap();
+    assert!(trace.chunks() > 3, "{} chunks", trace.chunks());
+    let chunks = &run.recording.chunks;
+    let (begin, end) = (chunks[0].begin_ns, chunks[chunks.len() - 1].end_ns);
+    for region in [None, Some("tcp_rr")] {
+        let written = "a test";
+        let page =
+            ProfilePage { profile: &run.profile, region, timeline: None, against: None, code: None, written };
+        let mut answers = Answers::new(&page, Some(&run.recording)).unwrap();
+        let sums = Sums::new(&run.profile, region, trace).unwrap();
+        let mut dice = Dice(20);
+        let mut spans =
+            vec![(begin, end + 1), (0, u64::MAX), (end + 1, end + 9), (begin, begin), (begin, begin + 1)];
+        for chunk in chunks.iter().take(4) {
+            spans.push((chunk.begin_ns, chunk.end_ns));
+            spans.push((chunk.begin_ns, chunk.end_ns + 1));
+            spans.push((chunk.end_ns, chunk.end_ns + 1000));
+        }
+        for round in 0..60 {
+            let from = begin + dice.below(end - begin);
+            let length = [100, 10_000, 1_000_000, end - begin][round % 4];
+            spans.push((from, from + 1 + dice.below(length)));
+        }
+        // Some chunks are counted by the selections, the others before the second half of them.
+        for (at, (from, to)) in spans.iter().enumerate() {
+            if at == spans.len() / 2 {
+                sums.prepare(&mut |_| ControlFlow::Continue(())).unwrap();
+            }
+            let mine = by_sums(&sums, &mut answers, *from, *to);
+            let theirs = by_analysis(&run.profile, &trace, &mut answers, *from, *to);
+            hold(&format!("{from} to {to}"), &mine, &theirs);
+        }
+    }
+}

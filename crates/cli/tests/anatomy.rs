@@ -46,13 +46,13 @@ fn figures_are_those_of_the_table_of_functions() {
             let found = anatomy(&[&[name], &within[..]].concat());
             // So the mean is the same fraction.
             assert_eq!(
-                (at(&found, "calls_whole"), at(&found["all"]["ns"], "sum")),
-                (at(row, "ended"), at(row, "elapsed_ns")),
+                (at(&found, "calls_whole"), at(&found["all"]["elapsed"], "sum")),
+                (at(row, "ended"), at(row, "elapsed")),
                 "{name}"
             );
-            assert_eq!(sum(&found["tree"], "all", "self_ns"), at(row, "elapsed_ns"), "{name}");
+            assert_eq!(sum(&found["tree"], "all", "self"), at(row, "elapsed"), "{name}");
             assert_eq!(sum(&found["tree"], "all", "calls"), at(&found["all"]["calls"], "sum"), "{name}");
-            assert_eq!(at(&found["tree"][0]["all"], "self_ns"), at(row, "ended_net_ns"), "{name}");
+            assert_eq!(at(&found["tree"][0]["all"], "self"), at(row, "ended_self"), "{name}");
             compared += 1;
         }
         assert!(compared >= 2, "{compared} in {region:?}");
@@ -65,13 +65,17 @@ fn what_is_before_a_boundary_and_what_is_after_are_all() {
         let found = anatomy(&["tcp_sendmsg", "--region", "tcp_rr", "--until", until]);
         let before = &found["before"];
         assert_eq!((at(before, "reach"), at(before, "do_not")), (at(&found, "calls_whole"), 0), "{until}");
-        let times = at(&before["spreads"]["ns"], "sum") + at(&before["after_ns"], "sum");
-        assert_eq!(times, at(&found["all"]["ns"], "sum"), "{until}");
-        assert_eq!(sum(&found["tree"], "before", "self_ns"), at(&before["spreads"]["ns"], "sum"), "{until}");
+        let times = at(&before["spreads"]["elapsed"], "sum") + at(&before["after"], "sum");
+        assert_eq!(times, at(&found["all"]["elapsed"], "sum"), "{until}");
+        assert_eq!(
+            sum(&found["tree"], "before", "self"),
+            at(&before["spreads"]["elapsed"], "sum"),
+            "{until}"
+        );
         assert_eq!(sum(&found["tree"], "before", "calls"), at(&before["spreads"]["calls"], "sum"), "{until}");
         let stages = before["typical"]["stages"].as_array().unwrap();
-        let of_stages: u64 = stages.iter().map(|stage| at(stage, "self_ns")).sum();
-        assert_eq!(of_stages, at(&before["typical"]["before"], "ns"), "{until}");
+        let of_stages: u64 = stages.iter().map(|stage| at(stage, "self")).sum();
+        assert_eq!(of_stages, at(&before["typical"]["before"], "elapsed"), "{until}");
         assert_eq!(stages.iter().filter(|stage| stage["kind"] == "boundary").count(), 1);
     }
     let text = run(["anatomy", "read", "--profile", profile(), "--until", "schedule"]);
@@ -114,8 +118,8 @@ fn single_calls_are_those_of_single_paths() {
             let mut counts = (0, 0);
             of_path(entries, 0, &mut counts);
             assert_eq!(counts, (at(call, "calls"), at(call, "depth")), "{one} {name}");
-            assert_eq!(at(&entries[0], "total_ns"), at(call, "ns"), "{one} {name}");
-            assert_eq!(sum(&found["tree"], one, "self_ns"), at(call, "ns"), "{one} {name}");
+            assert_eq!(at(&entries[0], "total"), at(call, "elapsed"), "{one} {name}");
+            assert_eq!(sum(&found["tree"], one, "self"), at(call, "elapsed"), "{one} {name}");
             assert_eq!(sum(&found["tree"], one, "calls"), at(call, "calls"), "{one} {name}");
         }
     }
@@ -125,9 +129,9 @@ fn single_calls_are_those_of_single_paths() {
 fn a_kernel_against_itself_has_no_difference() {
     let both = anatomy(&["tcp_sendmsg", "--against", profile()]);
     let against = &both["against"];
-    assert_eq!(against["rest_ns"], serde_json::json!([0, 0]));
+    assert_eq!(against["rest"], serde_json::json!([0, 0]));
     for row in against["functions"].as_array().unwrap() {
-        assert_eq!((&row["self_ns"][0], &row["only"]), (&row["self_ns"][1], &Value::Null), "{row}");
+        assert_eq!((&row["self"][0], &row["only"]), (&row["self"][1], &Value::Null), "{row}");
     }
     let text = run(["anatomy", "tcp_sendmsg", "--profile", profile(), "--against", profile()]);
     assert!(text.contains("  rest\n"), "{text}");

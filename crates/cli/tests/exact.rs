@@ -20,7 +20,7 @@ fn functions(profile: &str) -> BTreeMap<(String, String), (u64, u64)> {
     rows.map(|row| {
         let name = row["name"].as_str().unwrap().to_string();
         let file = row["file"].as_str().unwrap_or_default().to_string();
-        ((name, file), (row["calls"].as_u64().unwrap(), row["net_ns"].as_u64().unwrap()))
+        ((name, file), (row["calls"].as_u64().unwrap(), row["self"].as_u64().unwrap()))
     })
     .collect()
 }

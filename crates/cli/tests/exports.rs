@@ -49,7 +49,7 @@ impl Exports {
     /// What reports say: busy time and that of interrupts, of all regions or of some.
     fn busy(&self, region: &[&str]) -> u64 {
         let arguments = ["report", &self.profile, "functions", "--json"];
-        json(arguments.into_iter().chain(region.iter().copied()))["busy_ns"].as_u64().unwrap()
+        json(arguments.into_iter().chain(region.iter().copied()))["busy"].as_u64().unwrap()
     }
 }
 
@@ -118,7 +118,7 @@ fn a_trace_sums_to_the_same_and_keeps_the_threads() {
             let interrupts = of.iter().filter(|row| row["kind"] == "interrupt");
             assert_eq!(
                 named("[interrupt]"),
-                interrupts.map(|row| row["net_ns"].as_u64().unwrap()).sum::<u64>()
+                interrupts.map(|row| row["self"].as_u64().unwrap()).sum::<u64>()
             );
         }
     }

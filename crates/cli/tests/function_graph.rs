@@ -225,7 +225,7 @@ fn calls_are_those_of_the_kernels_own_function_graph_tracer() {
         let theirs = theirs(&recorded.graph.join(row), function, traced.pid);
         let found =
             json(["anatomy", function, "--profile", &id, "--region", row, "--until", until, "--json"]);
-        let (begin_ns, ns) = (at(&found["typical"], "begin_ns"), at(&found["typical"], "ns"));
+        let (begin_ns, ns) = (at(&found["typical"], "begin_ns"), at(&found["typical"], "elapsed"));
         let start = CallStart::At { function: index, begin_ns, elapsed_ns: Some(ns..=ns) };
         let typical = recorded.ours(start);
         let seen = without_tracer(&theirs);
@@ -236,7 +236,7 @@ fn calls_are_those_of_the_kernels_own_function_graph_tracer() {
              have none; function_graph {} calls, the recorder {} there, {} interrupts",
             at(&found["typical"], "calls"),
             at(&found["typical"], "functions"),
-            found["before"]["spreads"]["ns"]["median"],
+            found["before"]["spreads"]["elapsed"]["median"],
             typical.own.len(),
             theirs.len(),
             traced.calls.len(),

@@ -101,21 +101,21 @@ fn a_commands_kernel_time_is_in_every_report() {
     assert!(sampled["period"].as_str().unwrap().contains("random") && sampled["bias"].is_string());
     // Every ns that was watched is somebody's.
     let functions = json(work, &["report", "latest", "functions"]);
-    let net: u64 = functions["functions"].as_array().unwrap().iter().map(|row| number(&row["net_ns"])).sum();
-    let beside = number(&functions["user_ns"]) + number(&functions["unattributed_ns"]);
+    let net: u64 = functions["functions"].as_array().unwrap().iter().map(|row| number(&row["self"])).sum();
+    let beside = number(&functions["user"]) + number(&functions["unattributed"]);
     assert_eq!(net + beside + number(&functions["idle_ns"]), number(&functions["elapsed_ns"]));
     let sample = number(&sampled["sample_ns"]);
     for row in functions["functions"].as_array().unwrap() {
-        assert!(number(&row["net_ns"]) % sample == 0 && row["calls"].is_null(), "{row}");
-        assert!(number(&row["elapsed_ns"]) >= number(&row["net_ns"]), "{row}");
+        assert!(number(&row["self"]) % sample == 0 && row["calls"].is_null(), "{row}");
+        assert!(number(&row["elapsed"]) >= number(&row["self"]), "{row}");
     }
     let threads = json(work, &["report", "latest", "threads"]);
-    let all: u64 = threads["threads"].as_array().unwrap().iter().map(|row| number(&row["net_ns"])).sum();
-    assert_eq!(all, number(&threads["busy_ns"]));
+    let all: u64 = threads["threads"].as_array().unwrap().iter().map(|row| number(&row["self"])).sum();
+    assert_eq!(all, number(&threads["busy"]));
     // What the benchmark is known to do, on whatever kernel: to send and receive over loopback.
     let total = |name: &str| {
         let rows = functions["functions"].as_array().unwrap();
-        rows.iter().filter(|row| row["name"] == name).map(|row| number(&row["elapsed_ns"])).sum::<u64>()
+        rows.iter().filter(|row| row["name"] == name).map(|row| number(&row["elapsed"])).sum::<u64>()
     };
     assert!(total("tcp_sendmsg") > 0 && total("tcp_v4_rcv") > 0, "{}", functions["functions"]);
     assert!(total("entry_SYSCALL_64") > total("tcp_sendmsg"));
@@ -152,7 +152,7 @@ fn shares_of_kerntune(work: &Path) -> (BTreeMap<String, f64>, f64) {
     let elapsed = number(&functions["elapsed_ns"]) as f64;
     let rows = functions["functions"].as_array().unwrap();
     let share =
-        |row: &Value| (row["name"].as_str().unwrap().to_string(), number(&row["net_ns"]) as f64 / elapsed);
+        |row: &Value| (row["name"].as_str().unwrap().to_string(), number(&row["self"]) as f64 / elapsed);
     let mut shares: BTreeMap<String, f64> = BTreeMap::new();
     rows.iter().map(share).for_each(|(name, part)| *shares.entry(name).or_default() += part);
     (shares, number(&functions["sampled"]["samples"]) as f64)
@@ -291,7 +291,7 @@ fn gprof_agrees(work: &Path, gmon: &Path) {
     // gprof prints microseconds with two decimals, or with less where there are more of them.
     let mut ours: BTreeMap<String, f64> = BTreeMap::new();
     for row in flat["functions"].as_array().unwrap() {
-        *ours.entry(row["name"].as_str().unwrap().to_string()).or_default() += number(&row["self_ns"]) as f64;
+        *ours.entry(row["name"].as_str().unwrap().to_string()).or_default() += number(&row["self"]) as f64;
     }
     let largest = ours.iter().max_by(|a, b| a.1.total_cmp(b.1)).unwrap();
     let theirs =
@@ -488,10 +488,10 @@ fn call_chains_go_on_into_programs_if_asked() {
     let of = |name: &str| {
         let rows = functions["functions"].as_array().unwrap().iter();
         rows.filter(|row| row["name"] == name)
-            .map(|row| (number(&row["net_ns"]), number(&row["elapsed_ns"])))
+            .map(|row| (number(&row["self"]), number(&row["elapsed"])))
             .fold((0, 0), |sum, row| (sum.0 + row.0, sum.1 + row.1))
     };
-    let (spin, outer, busy) = (of("spin"), of("outer"), number(&functions["busy_ns"]));
+    let (spin, outer, busy) = (of("spin"), of("outer"), number(&functions["busy"]));
     assert!(spin.0 * 2 > busy && outer.1 >= spin.1, "{spin:?} {outer:?} of {busy}");
     // What the program asked of the kernel is below the function that asked. The C library's has no frame of its own, so that the
     // chain goes from there to the caller of `ask`.

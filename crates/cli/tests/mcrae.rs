@@ -41,7 +41,7 @@ fn functions(profile: &Path) -> BTreeMap<String, (u64, u64, u64)> {
     let rows = report["functions"].as_array().unwrap();
     let row = |row: &Value| {
         let name = row["name"].as_str().unwrap().to_string();
-        (name, (number(row, "calls"), number(row, "net_ns"), number(row, "elapsed_ns")))
+        (name, (number(row, "calls"), number(row, "self"), number(row, "elapsed")))
     };
     rows.iter().map(row).collect()
 }
@@ -51,7 +51,7 @@ fn functions(profile: &Path) -> BTreeMap<String, (u64, u64, u64)> {
 fn beside(profile: &Path, program: &str) -> f64 {
     let report = json(&["report", profile.to_str().unwrap(), "threads", "--json"]);
     let others = report["threads"].as_array().unwrap().iter().filter(|thread| thread["comm"] != program);
-    others.map(|thread| thread["net_ns"].as_u64().unwrap() as f64).sum()
+    others.map(|thread| thread["self"].as_u64().unwrap() as f64).sum()
 }
 
 /// As many calls, and an elapsed time that differs by no more than the place of the triggers, the grain of
@@ -355,7 +355,7 @@ fn a_stream_is_followed_until_its_end_or_an_interrupt() {
         );
         let report = json(&["--dir", &work, "report", "latest", "functions", "--json"]);
         let main = report["functions"].as_array().unwrap().iter().find(|row| row["name"] == "main").unwrap();
-        assert_eq!((main["calls"].as_u64(), main["elapsed_ns"].as_u64()), (Some(1), Some(42_000)));
+        assert_eq!((main["calls"].as_u64(), main["elapsed"].as_u64()), (Some(1), Some(42_000)));
     }
     let dump = path("first");
     let names = path("names");
@@ -387,7 +387,7 @@ fn a_dump_becomes_a_profile() {
     let row = |name: &str| {
         let rows = report["functions"].as_array().unwrap();
         let row = rows.iter().find(|row| row["name"] == name).unwrap();
-        ["calls", "net_ns", "elapsed_ns"].map(|key| row[key].as_u64().unwrap())
+        ["calls", "self", "elapsed"].map(|key| row[key].as_u64().unwrap())
     };
     assert_eq!(row("main"), [1, 32_000, 42_000]);
     assert_eq!(row("read"), [1, 10_000, 10_000]);

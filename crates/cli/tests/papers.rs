@@ -92,7 +92,7 @@ fn what_a_paper_found_is_looked_for_and_what_was_not_run_is_said() {
     let report = support::json(["report", profile, "functions", "--region", "fork_exec", "--json"]);
     let functions = report["functions"].as_array().unwrap();
     let of = functions.iter().find(|row| row["name"] == "handle_mm_fault").unwrap();
-    let per_call = of["elapsed_ns"].as_f64().unwrap() / of["ended"].as_f64().unwrap();
+    let per_call = of["elapsed"].as_f64().unwrap() / of["ended"].as_f64().unwrap();
     assert!((fault["value"].as_f64().unwrap() - per_call).abs() < 1e-6, "{fault} {of}");
     // The figures are there, and the page is what it says.
     assert!(found["figures"][0]["text"].as_str().unwrap().contains("% net"), "{}", found["figures"][0]);

@@ -169,7 +169,7 @@ fn a_region_without_operations_is_shown_whole_and_its_head_is_of_all_of_it() {
     let whole: serde_json::Value = serde_json::from_slice(&path(dir.path(), &["--json"]).stdout).unwrap();
     let cut = path(dir.path(), &["--json", "--top", "2"]).stdout;
     let cut: serde_json::Value = serde_json::from_slice(&cut).unwrap();
-    for field in ["begin_ns", "end_ns", "busy_ns", "user_ns", "calls", "depth"] {
+    for field in ["begin_ns", "end_ns", "busy", "user", "calls", "depth"] {
         assert_eq!(whole[field], cut[field], "{field}");
     }
     let output = path(dir.path(), &["--nth", "2"]);
@@ -201,7 +201,7 @@ fn calls_are_found_and_what_is_not_there_is_said() {
     );
     let json = path(dir.path(), &["--worst", "tcp_sendmsg", "--json"]).stdout;
     let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
-    assert_eq!(json["threads"][0]["entries"][0]["total_ns"], 50);
+    assert_eq!(json["threads"][0]["entries"][0]["total"], 50);
     for (options, status, words) in [
         (vec!["--worst", "tcp_sendmesg"], 2, "did you mean tcp_sendmsg"),
         (vec!["--worst", "cleanup"], 2, "cleanup@0x1002, cleanup@0x1003"),
@@ -250,24 +250,24 @@ fn an_operation_of_a_trace() {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)))
     };
     let all = json(&["tcp_sendmsg", "--until", "lock_sock_nested"]);
-    assert_eq!((&all["schema"], &all["calls_whole"]), (&"kerntune-anatomy/1".into(), &2.into()));
-    assert_eq!((&all["all"]["ns"]["sum"], &all["worst"]["begin_ns"]), (&80.into(), &1_050.into()));
+    assert_eq!((&all["schema"], &all["calls_whole"]), (&"kerntune-anatomy/2".into(), &2.into()));
+    assert_eq!((&all["all"]["elapsed"]["sum"], &all["worst"]["begin_ns"]), (&80.into(), &1_050.into()));
     let before = &all["before"];
     assert_eq!(
-        (&before["reach"], &before["do_not"], &before["spreads"]["ns"]["sum"]),
+        (&before["reach"], &before["do_not"], &before["spreads"]["elapsed"]["sum"]),
         (&1.into(), &1.into(), &5.into())
     );
     // The worst call is the one that `report path` shows at that time.
     let path = path(dir.path(), &["--function", "tcp_sendmsg", "--at", "1050", "--json"]).stdout;
     let path: serde_json::Value = serde_json::from_slice(&path).unwrap();
-    assert_eq!(path["threads"][0]["entries"][0]["total_ns"], all["worst"]["ns"]);
+    assert_eq!(path["threads"][0]["entries"][0]["total"], all["worst"]["elapsed"]);
     let text = said(&anatomy(dir.path(), &["tcp_sendmsg", "--region", "all"]));
     assert!(text.starts_with("Anatomy of tcp_sendmsg\n\nRegion               = all\n"), "{text}");
     // Against itself nothing differs.
     let itself = format!("{}/", dir.path().display());
     let both = json(&["tcp_sendmsg", "--against", &itself]);
     let rows = both["against"]["functions"].as_array().unwrap();
-    assert!(rows.len() == 2 && rows.iter().all(|row| row["self_ns"][0] == row["self_ns"][1]), "{both}");
+    assert!(rows.len() == 2 && rows.iter().all(|row| row["self"][0] == row["self"][1]), "{both}");
     let text = said(&anatomy(dir.path(), &["tcp_sendmsg", "--against", &itself]));
     assert!(text.contains("rest\n") && text.contains("total\n"), "{text}");
 }

@@ -54,19 +54,19 @@ fn times_of_all_reports_add_up() {
     assert!(at(health, "clock_checks") > 0 && at(health, "clock_errors") == 0, "{health}");
     for part in WHERE {
         let functions = with(&["functions"], part);
-        let busy = at(&functions, "busy_ns");
-        let beside = at(&functions, "user_ns") + at(&functions, "unattributed_ns");
-        assert_eq!(sum(&functions["functions"], "net_ns") + beside, busy);
+        let busy = at(&functions, "busy");
+        let beside = at(&functions, "user") + at(&functions, "unattributed");
+        assert_eq!(sum(&functions["functions"], "self") + beside, busy);
 
         for depth in [&[][..], &["--depth", "1"], &["--depth", "3"]] {
             let groups = with(&[&["subsystems"], depth].concat(), part);
-            assert_eq!(sum(&groups["groups"], "net_ns"), busy - beside, "{part:?} {depth:?}");
-            assert_eq!(at(&groups, "busy_ns"), busy);
+            assert_eq!(sum(&groups["groups"], "self"), busy - beside, "{part:?} {depth:?}");
+            assert_eq!(at(&groups, "busy"), busy);
         }
         for kind in [&["threads"][..], &["threads", "--by-comm"]] {
             let threads = with(kind, part);
-            assert_eq!(sum(&threads["threads"], "net_ns"), busy, "{part:?} {kind:?}");
-            assert_eq!(sum(&threads["threads"], "user_ns"), at(&functions, "user_ns"));
+            assert_eq!(sum(&threads["threads"], "self"), busy, "{part:?} {kind:?}");
+            assert_eq!(sum(&threads["threads"], "user"), at(&functions, "user"));
         }
         let threads = with(&["threads"], part);
         assert_eq!(sum(&threads["threads"], "switches_in"), at(&with(&["switches"], part), "count"));
@@ -114,9 +114,9 @@ fn threads_apart_are_the_whole() {
             _ => thread["comm"].as_str().unwrap().to_string(),
         };
         let own = report(&["functions", "--thread", &who]);
-        assert_eq!(own["busy_ns"], thread["net_ns"], "{who}");
-        let user = at(&own, "user_ns") + at(&own, "unattributed_ns");
-        assert_eq!(sum(&own["functions"], "net_ns") + user, at(thread, "net_ns"), "{who}");
+        assert_eq!(own["busy"], thread["self"], "{who}");
+        let user = at(&own, "user") + at(&own, "unattributed");
+        assert_eq!(sum(&own["functions"], "self") + user, at(thread, "self"), "{who}");
         sum_of_calls += calls(&own);
     }
     assert_eq!(sum_of_calls, calls(&functions));
@@ -145,7 +145,7 @@ fn system_calls_are_counted_as_they_are_entered() {
         for call in calls["syscalls"].as_array().unwrap() {
             let name = format!("__x64_sys_{}", call["name"].as_str().unwrap());
             let Some(function) = rows.iter().find(|row| row["name"] == name.as_str()) else { continue };
-            for (ours, theirs) in [("calls", "calls"), ("self_ns", "net_ns"), ("elapsed_ns", "elapsed_ns")] {
+            for (ours, theirs) in [("calls", "calls"), ("self", "self"), ("elapsed", "elapsed")] {
                 assert_eq!(call[ours], function[theirs], "{name}");
             }
         }
@@ -188,14 +188,14 @@ fn histograms_and_interrupts_count_the_calls_of_functions() {
     for name in ["tcp_sendmsg", "tcp_v4_rcv", "asm_sysvec_apic_timer_interrupt"] {
         let function = rows.iter().find(|row| row["name"] == name).unwrap();
         let histogram = report(&["histogram", name, "--by-caller"]);
-        for field in ["calls", "elapsed_ns"] {
+        for field in ["calls", "elapsed"] {
             assert_eq!(histogram[field], function[field], "{name}");
             assert_eq!(sum(&histogram["callers"], field), at(function, field), "{name}");
         }
         assert_eq!(sum(&histogram["buckets"], "count"), at(function, "calls"), "{name}");
         let last = histogram["buckets"].as_array().unwrap().last().unwrap();
-        let slowest = at(&histogram, "slowest_ns");
-        assert!(at(last, "from_ns") <= slowest && slowest <= at(last, "to_ns"), "{histogram}");
+        let slowest = at(&histogram, "slowest");
+        assert!(at(last, "from") <= slowest && slowest <= at(last, "to"), "{histogram}");
     }
     let interrupts = report(&["interrupts"]);
     let timer = interrupts["interrupts"].as_array().unwrap().iter();
@@ -203,18 +203,18 @@ fn histograms_and_interrupts_count_the_calls_of_functions() {
     let function = rows.iter().find(|row| row["name"] == "asm_sysvec_apic_timer_interrupt").unwrap();
     assert_eq!(timer["count"], function["calls"]);
     // All that interrupts took, those that had not ended included.
-    assert!(at(&interrupts, "interrupt_ns") >= sum(&interrupts["interrupts"], "elapsed_ns"));
+    assert!(at(&interrupts, "interrupt") >= sum(&interrupts["interrupts"], "elapsed"));
     let threads = report(&["threads"]);
     let pseudo = threads["threads"].as_array().unwrap().iter().find(|t| t["kind"] == "interrupt").unwrap();
-    assert_eq!(at(pseudo, "net_ns"), at(&interrupts, "interrupt_ns"));
+    assert_eq!(at(pseudo, "self"), at(&interrupts, "interrupt"));
 }
 
 #[test]
 fn a_profile_does_not_differ_from_itself_and_parts_of_it_do() {
     for paths in [&[][..], &["--paths"]] {
         let same = report(&[&["diff", profile()], paths].concat());
-        assert_eq!(same["change_ns"], 0);
-        assert!(same["rows"].as_array().unwrap().iter().all(|row| row["net_change_ns"] == 0));
+        assert_eq!(same["change"], 0);
+        assert!(same["rows"].as_array().unwrap().iter().all(|row| row["self_change"] == 0));
     }
     let other = {
         let kernel = support::base_kernel();
@@ -231,10 +231,10 @@ fn a_profile_does_not_differ_from_itself_and_parts_of_it_do() {
     {
         let diff = report(&[&["diff", other.as_str()], options].concat());
         let [base, now] = ["base", "other"].map(|side| diff[side]["elapsed_ns"].as_i64().unwrap());
-        assert_eq!(diff["change_ns"].as_i64().unwrap(), now - base);
+        assert_eq!(diff["change"].as_i64().unwrap(), now - base);
         let rows = diff["rows"].as_array().unwrap().iter();
-        let shown: i64 = rows.map(|row| row["net_change_ns"].as_i64().unwrap()).sum();
-        assert_eq!(shown + diff["more_change_ns"].as_i64().unwrap(), now - base, "{options:?}");
+        let shown: i64 = rows.map(|row| row["self_change"].as_i64().unwrap()).sum();
+        assert_eq!(shown + diff["more_change"].as_i64().unwrap(), now - base, "{options:?}");
     }
     let tcp = report(&["diff", &other, "--region", "tcp", "--top", "400"]);
     let row = |name: &str| tcp["rows"].as_array().unwrap().iter().find(|row| row["name"] == name).cloned();
@@ -294,7 +294,7 @@ fn calls_that_never_return_have_callers_and_no_average() {
     let functions = report(&["functions"]);
     let functions = functions["functions"].as_array().unwrap();
     for row in functions {
-        assert!(at(row, "min_ns") <= at(row, "avg_ns") && at(row, "avg_ns") <= at(row, "max_ns"), "{row}");
+        assert!(at(row, "min") <= at(row, "avg") && at(row, "avg") <= at(row, "max"), "{row}");
     }
     let exit = functions.iter().find(|row| row["name"] == "do_exit").unwrap();
     assert!(at(exit, "calls") > 0 && at(exit, "ended") == 0, "{exit}");
@@ -303,6 +303,6 @@ fn calls_that_never_return_have_callers_and_no_average() {
     let parents = entry["parents"].as_array().unwrap();
     assert!(parents.iter().all(|parent| parent["name"].is_string()), "{entry}");
     assert_eq!(sum(&entry["parents"], "calls"), at(exit, "calls"));
-    let handed = sum(&entry["parents"], "self_ns") + sum(&entry["parents"], "descendants_ns");
-    assert_eq!(handed, at(entry, "self_ns") + at(entry, "descendants_ns"), "{entry}");
+    let handed = sum(&entry["parents"], "self") + sum(&entry["parents"], "descendants");
+    assert_eq!(handed, at(entry, "self") + at(entry, "descendants"), "{entry}");
 }

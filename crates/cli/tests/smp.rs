@@ -156,7 +156,7 @@ fn a_wake_up_that_looks_for_no_cpu_is_shorter_and_takes_a_line_less_of_the_other
         let choice = |key: &str| sum(&functions, key, |row| row["name"] == "select_task_rq_fair");
         let transfers = sum(&report(&id, "data", "pipe_rr")["functions"], "transfers", |_| true);
         let region = profile.tables.regions.iter().find(|row| row.name == "pipe_rr").unwrap();
-        (choice("calls"), choice("elapsed_ns"), transfers, region.kernel_instructions.0)
+        (choice("calls"), choice("elapsed"), transfers, region.kernel_instructions.0)
     };
     let (base, without) = (of(&base_kernel()), of(&previous));
     println!("choices, what they take, transfers, path: {base:?}, without a search {without:?}");

@@ -98,7 +98,7 @@ fn inlining_alone_changes_no_function() {
             .unwrap()
             .iter()
             .filter(|row| row["calls"].is_array() || row["path"].is_array());
-        let net = |row: &Value| [0, 1].map(|side| row["net_ns"][side].as_u64().unwrap());
+        let net = |row: &Value| [0, 1].map(|side| row["self"][side].as_u64().unwrap());
         rows.map(net).filter(|net| net.contains(&0)).map(|net| net[0] + net[1]).sum()
     };
     for by in [&["--json"][..], &["--json", "--paths"]] {
@@ -106,10 +106,10 @@ fn inlining_alone_changes_no_function() {
         let compiled = json(["report", base, "diff", tuned, "--as-compiled"].iter().chain(by));
         for found in [&diff, &compiled] {
             let rows = found["rows"].as_array().unwrap().iter();
-            let sum: i64 = rows.map(|row| row["net_change_ns"].as_i64().unwrap()).sum();
-            assert_eq!(sum, found["change_ns"].as_i64().unwrap());
+            let sum: i64 = rows.map(|row| row["self_change"].as_i64().unwrap()).sum();
+            assert_eq!(sum, found["change"].as_i64().unwrap());
         }
-        assert_eq!(diff["change_ns"], compiled["change_ns"]);
+        assert_eq!(diff["change"], compiled["change"]);
         assert!(
             one_sided(&diff) * 100 < one_sided(&compiled),
             "{} {}",

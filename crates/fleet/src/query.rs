@@ -18,10 +18,12 @@ pub struct Group {
     pub first: String,
     /// The last day.
     pub last: String,
-    /// Time inside regions.
+    /// Time inside regions; virtual time of exact profiles.
     pub elapsed_ns: u64,
-    /// Of it, with the CPU at work.
-    pub busy_ns: u64,
+    /// What `busy` and figures of the function are: `instructions` or `ns`; none if some profiles are exact and others are not.
+    pub unit: Option<&'static str>,
+    /// What code took.
+    pub busy: u64,
     /// Events that the profiles were made from.
     pub events: u64,
     /// Events that were seen and not kept.
@@ -38,17 +40,18 @@ pub struct FunctionFigures {
     pub profiles: u64,
     /// Calls that were made.
     pub calls: u64,
-    /// Time in the function itself.
-    pub net_ns: u64,
-    /// Time between entry and exit, callees included.
-    pub elapsed_ns: u64,
+    /// What the function itself took.
+    #[serde(rename = "self")]
+    pub own: u64,
+    /// The same with its callees, of the calls that ended.
+    pub elapsed: u64,
 }
 
 impl FunctionFigures {
     fn add(&mut self, totals: &FunctionTotals) {
         self.calls = self.calls.saturating_add(totals.calls);
-        self.net_ns = self.net_ns.saturating_add(totals.net_ns.get());
-        self.elapsed_ns = self.elapsed_ns.saturating_add(totals.elapsed_ns.get());
+        self.own = self.own.saturating_add(totals.net_ns.get());
+        self.elapsed = self.elapsed.saturating_add(totals.elapsed_ns.get());
     }
 }
 
@@ -66,13 +69,15 @@ pub fn query(entries: &[Entry], by: &[Key], function: Option<&str>) -> Result<Ve
         };
         let values: Vec<String> = by.iter().map(|&key| entry.place.get(key).to_owned()).collect();
         let date = entry.place.get(Key::Date);
+        let unit = if manifest.exact { "instructions" } else { "ns" };
         let group = groups.entry(values.clone()).or_insert_with(|| Group {
             values,
             profiles: 0,
             first: date.to_owned(),
             last: date.to_owned(),
             elapsed_ns: 0,
-            busy_ns: 0,
+            unit: Some(unit),
+            busy: 0,
             events: 0,
             lost_events: 0,
             function: function.map(|_| FunctionFigures::default()),
@@ -80,7 +85,8 @@ pub fn query(entries: &[Entry], by: &[Key], function: Option<&str>) -> Result<Ve
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         add(&mut group.profiles, 1);
         add(&mut group.elapsed_ns, manifest.elapsed_ns.get());
-        add(&mut group.busy_ns, manifest.busy_ns.get());
+        group.unit = group.unit.filter(|known| *known == unit);
+        add(&mut group.busy, manifest.busy_ns.get());
         add(&mut group.events, manifest.events);
         add(&mut group.lost_events, manifest.lost_events);
         group.first = group.first.as_str().min(date).to_owned();

@@ -126,14 +126,14 @@ fn groups_sum_to_the_whole() {
     assert!(by_host.len() > 7);
     let sum = |of: fn(&kerntune_fleet::Group) -> u64| by_host.iter().map(of).sum::<u64>();
     assert_eq!(sum(|group| group.profiles), 40);
-    assert_eq!(sum(|group| group.busy_ns), whole.busy_ns);
-    assert_eq!(sum(|group| group.function.unwrap().net_ns), whole.function.unwrap().net_ns);
+    assert_eq!(sum(|group| group.busy), whole.busy);
+    assert_eq!(sum(|group| group.function.unwrap().own), whole.function.unwrap().own);
     // And that is what the merged profile has.
     let merged = merge(&all, &Weights::default(), 2, &NoProgress).unwrap().profile.tables;
     let totals = merged.totals(|_| true);
     let net: u64 =
         totals.iter().filter(|t| merged.name(t.function) == "tcp_sendmsg").map(|t| t.net_ns.get()).sum();
-    assert_eq!(net, whole.function.unwrap().net_ns);
+    assert_eq!(net, whole.function.unwrap().own);
     let filter = Filter { host: Some("web-2".into()), ..Filter::default() };
     let some = fleet.list(&filter).unwrap();
     assert!(!some.is_empty() && some.iter().all(|entry| entry.place.get(Key::Host) == "web-2"));

@@ -74,7 +74,7 @@ fn sums_are_ours(engine: &str) {
         .iter()
         .map(|group| {
             let mut row = group.values.clone();
-            row.extend([group.profiles, group.busy_ns, group.elapsed_ns].map(|number| number.to_string()));
+            row.extend([group.profiles, group.busy, group.elapsed_ns].map(|number| number.to_string()));
             row
         })
         .collect();
@@ -85,7 +85,7 @@ fn sums_are_ours(engine: &str) {
     let by_host = query(&all, &[Key::Host], Some("schedule")).unwrap();
     let ours: Vec<[String; 2]> = by_host
         .iter()
-        .map(|group| [group.values[0].clone(), group.function.unwrap().net_ns.to_string()])
+        .map(|group| [group.values[0].clone(), group.function.unwrap().own.to_string()])
         .collect();
     let theirs: Vec<[String; 2]> =
         rows["share_by_host"].iter().map(|row| [row[0].clone(), row[2].clone()]).collect();

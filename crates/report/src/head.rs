@@ -12,7 +12,7 @@ pub(crate) struct Head<'a> {
     schema: &'static str,
     /// The profile's id.
     profile: &'a str,
-    /// What times of code are: `instructions` of the exact machine, or `ns`.
+    /// What code took is in: `instructions` of the exact machine, or `ns`.
     unit: &'static str,
     /// `None` for all of the profile.
     region: Option<&'a str>,

@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-subsystems/2";
+pub const SCHEMA: &str = "kerntune-subsystems/3";
 
 /// What of the table is wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +31,7 @@ pub struct Options {
 #[derive(Debug, Default, Serialize)]
 struct Group {
     group: String,
+    #[serde(rename = "self")]
     net_ns: u64,
     calls: u64,
     functions: u64,
@@ -42,6 +43,7 @@ struct Pair {
     from: String,
     to: String,
     calls: u64,
+    #[serde(rename = "elapsed")]
     elapsed_ns: u64,
 }
 
@@ -189,9 +191,12 @@ struct Json<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     elapsed_ns: u64,
+    #[serde(rename = "busy")]
     busy_ns: u64,
     idle_ns: u64,
+    #[serde(rename = "user")]
     user_ns: u64,
+    #[serde(rename = "unattributed")]
     unattributed_ns: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     sampled: Option<sampled::JsonSampled<'a>>,

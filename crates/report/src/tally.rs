@@ -21,7 +21,9 @@ pub(crate) struct Tally {
 /// A row of a histogram: bounds in ns, both within it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Row {
+    #[serde(rename = "from")]
     pub from_ns: u64,
+    #[serde(rename = "to")]
     pub to_ns: u64,
     pub count: u64,
     /// Virtual time at which the first call in it began; 0 where there is none.
@@ -32,7 +34,9 @@ pub(crate) struct Row {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Percentile {
     pub percent: f64,
+    #[serde(rename = "from")]
     pub from_ns: u64,
+    #[serde(rename = "to")]
     pub to_ns: u64,
 }
 

@@ -38,7 +38,7 @@ impl Measure {
         }
     }
 
-    /// In JSON, where fields that end in `_ns` are that many.
+    /// In JSON: what figures are in whose names have no unit.
     pub fn word(self) -> &'static str {
         match self {
             Measure::Instructions => "instructions",

@@ -309,18 +309,18 @@ fn all_of_it_as_text() {
 fn figures_by_hand() {
     let json = shown(&base(), &profile(&base(), "base"), &READ, |of| parse(json(of, None)));
     // A direct read: 4 + 10 + 12 + 6 + 20 + 12 + 8 + 9 + 5 + 30 + 4 + 16 + 25 before submit_bio, 11 + 200 + 7 + 9 + 3 + 8 after.
-    assert_eq!(json["before"]["spreads"]["ns"]["sum"], 2 * 161);
-    assert_eq!(json["before"]["after_ns"]["sum"], 2 * 238 + 1 + 90 + 2);
-    assert_eq!(json["all"]["ns"]["sum"], 2 * (161 + 238) + 93 + 163);
+    assert_eq!(json["before"]["spreads"]["elapsed"]["sum"], 2 * 161);
+    assert_eq!(json["before"]["after"]["sum"], 2 * 238 + 1 + 90 + 2);
+    assert_eq!(json["all"]["elapsed"]["sum"], 2 * (161 + 238) + 93 + 163);
     // Seven functions in eight calls.
     assert_eq!(
         json["before"]["typical"]["before"],
-        serde_json::json!({"ns": 161, "calls": 8, "functions": 7, "depth": 6})
+        serde_json::json!({"elapsed": 161, "calls": 8, "functions": 7, "depth": 6})
     );
     assert_eq!((&json["before"]["reach"], &json["before"]["do_not"]), (&2.into(), &1.into()));
-    assert_eq!((&json["typical"]["ns"], &json["worst"]["ns"]), (&399.into(), &492.into()));
+    assert_eq!((&json["typical"]["elapsed"], &json["worst"]["elapsed"]), (&399.into(), &492.into()));
     assert_eq!(json["repeated"][0]["function"], "rw_verify_area");
-    assert_eq!((&json["repeated"][0]["times"], &json["repeated"][0]["elapsed_ns"]), (&2.into(), &24.into()));
+    assert_eq!((&json["repeated"][0]["times"], &json["repeated"][0]["elapsed"]), (&2.into(), &24.into()));
 }
 
 /// Sum of a field of rows.
@@ -336,7 +336,7 @@ fn whatever_is_folded_sums_are_those_of_all_calls() {
         let json = shown(&trace, &profile, &asked, |of| parse(json(of, None)));
         let (tree, all) = (&json["tree"], &json["all"]);
         // A line that stands for many has their time for its own.
-        for (field, figure) in [("self_ns", "ns"), ("calls", "calls")] {
+        for (field, figure) in [("self", "elapsed"), ("calls", "calls")] {
             assert_eq!(sum(tree, |row| &row["all"][field]), all[figure]["sum"].as_u64().unwrap(), "{field}");
             for one in ["typical", "worst"] {
                 assert_eq!(
@@ -348,11 +348,11 @@ fn whatever_is_folded_sums_are_those_of_all_calls() {
         }
         let before = &json["before"];
         assert_eq!(
-            sum(tree, |row| &row["before"]["self_ns"]),
-            before["spreads"]["ns"]["sum"].as_u64().unwrap()
+            sum(tree, |row| &row["before"]["self"]),
+            before["spreads"]["elapsed"]["sum"].as_u64().unwrap()
         );
         let stages = &before["typical"]["stages"];
-        for (field, figure) in [("self_ns", "ns"), ("calls", "calls")] {
+        for (field, figure) in [("self", "elapsed"), ("calls", "calls")] {
             assert_eq!(
                 sum(stages, |row| &row[field]),
                 before["typical"]["before"][figure].as_u64().unwrap(),
@@ -368,10 +368,10 @@ fn two_kernels_side_by_side() {
     golden("anatomy_against.txt", &side_by_side(&READ, against));
     let json = side_by_side(&READ, |a, b| parse(json(a, Some(b))));
     let (against, rows) = (&json["against"], json["against"]["functions"].as_array().unwrap());
-    assert_eq!(against["rest_ns"], serde_json::json!([0, 0]));
-    let sum = |side: usize| rows.iter().map(|row| row["self_ns"][side].as_u64().unwrap()).sum::<u64>();
-    assert_eq!(sum(0), json["all"]["ns"]["sum"].as_u64().unwrap());
-    assert_eq!(sum(1), against["all"]["ns"]["sum"].as_u64().unwrap());
+    assert_eq!(against["rest"], serde_json::json!([0, 0]));
+    let sum = |side: usize| rows.iter().map(|row| row["self"][side].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(sum(0), json["all"]["elapsed"]["sum"].as_u64().unwrap());
+    assert_eq!(sum(1), against["all"]["elapsed"]["sum"].as_u64().unwrap());
     let row = |name: &str| rows.iter().find(|row| row["function"] == name).unwrap();
     assert_eq!(row("rw_verify_area")["only"], "A");
     assert_eq!(row("bio_init")["only"], "B");
@@ -385,7 +385,7 @@ fn two_kernels_side_by_side() {
         parse(kerntune_report::anatomy::json(of, Some(of)))
     });
     for row in same["against"]["functions"].as_array().unwrap() {
-        assert_eq!(row["self_ns"][0], row["self_ns"][1]);
+        assert_eq!(row["self"][0], row["self"][1]);
     }
 }
 
@@ -415,7 +415,7 @@ fn a_boundary_that_is_never_reached_and_an_operation_without_whole_calls() {
 #[test]
 fn the_contract_is_documented() {
     let contract = include_str!("../../../docs/json.md");
-    let section = contract.split_once("## `kerntune-anatomy/1`").expect("a section").1;
+    let section = contract.split_once("## `kerntune-anatomy/2`").expect("a section").1;
     let section = section.split("\n## ").next().unwrap();
     let profile = with_data();
     let one = shown(&base(), &profile, &READ, |of| parse(json(of, None)));

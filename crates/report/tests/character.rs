@@ -86,7 +86,7 @@ fn the_parts_of_the_time_sum_to_the_elapsed_time() {
         let split = json["split"].as_array().unwrap();
         let sum: i64 = split.iter().map(|share| share["ns"].as_i64().unwrap()).sum();
         assert_eq!(sum as u64, at(&json, "elapsed_ns"), "{region:?}");
-        assert_eq!(at(&json, "busy_ns") + at(&json, "idle_ns"), at(&json, "elapsed_ns"));
+        assert_eq!(at(&json, "busy") + at(&json, "idle_ns"), at(&json, "elapsed_ns"));
         let scope = match region {
             None => Scope::all(&profile.tables),
             Some(name) => Scope::named(&profile.tables, name).unwrap(),

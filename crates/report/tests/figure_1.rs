@@ -170,11 +170,11 @@ fn the_cycle_as_a_whole_and_its_members() {
     .unwrap();
     let cycle = &json["entries"][0];
     assert_eq!(
-        (&cycle["kind"], &cycle["cycle"], &cycle["self_ns"]),
+        (&cycle["kind"], &cycle["cycle"], &cycle["self"]),
         (&"cycle".into(), &1.into(), &3_000_000_000u64.into())
     );
     assert_eq!(
-        (&cycle["descendants_ns"], &cycle["calls"], &cycle["self_calls"]),
+        (&cycle["descendants"], &cycle["calls"], &cycle["self_calls"]),
         (&2_000_000_000u64.into(), &40.into(), &100.into())
     );
     let members: Vec<_> = cycle["members"].as_array().unwrap().iter().map(|m| &m["name"]).collect();
@@ -189,9 +189,9 @@ fn the_whole_program() {
     let never = GraphOptions { never_called: Some("*".into()), ..GraphOptions::default() };
     let flat = flat::Options { graph: never }.json(&profile());
     let flat: Value = serde_json::from_str(&flat.unwrap()).unwrap();
-    assert_eq!(flat["total_ns"], 8_430_000_000u64);
+    assert_eq!(flat["total"], 8_430_000_000u64);
     let functions = flat["functions"].as_array().unwrap();
-    assert_eq!(functions.last().unwrap()["cumulative_ns"], flat["total_ns"]);
+    assert_eq!(functions.last().unwrap()["cumulative"], flat["total"]);
     assert_eq!(flat["never_called"], serde_json::json!([{"name": "NEVER", "file": "main.c"}]));
 }
 

@@ -121,7 +121,7 @@ fn shown(one: &Profile, other: &Profile, inlined: [Option<&Inlined>; 2]) -> Vec<
             word("into"),
             word("inlined_in"),
             word("known_by"),
-            moved["net_ns"],
+            moved["self"],
             moved["calls"]
         )
     };
@@ -134,7 +134,7 @@ fn paths(one: &Profile, other: &Profile) -> Vec<String> {
     let line = |row: &Value| {
         let names: Vec<&str> =
             row["path"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
-        format!("{}: {} {}", names.join(" "), row["net_ns"][0], row["net_ns"][1])
+        format!("{}: {} {}", names.join(" "), row["self"][0], row["self"][1])
     };
     let mut lines: Vec<String> = json["rows"].as_array().unwrap().iter().map(line).collect();
     lines.sort();
@@ -226,7 +226,7 @@ fn a_function_that_is_said_to_be_from_two_files_is_one() {
     let rows = |as_compiled: bool| -> Vec<String> {
         let json = document(&one, &other, &Options { as_compiled, ..Options::default() });
         let rows = json["rows"].as_array().unwrap().iter().filter(|row| row["name"] == "g");
-        let mut nets: Vec<String> = rows.map(|row| row["net_ns"].to_string()).collect();
+        let mut nets: Vec<String> = rows.map(|row| row["self"].to_string()).collect();
         nets.retain(|net| net != "[0,0]");
         nets.sort();
         nets
@@ -301,7 +301,7 @@ proptest! {
             let mut sums: BTreeMap<String, [i64; 4]> = BTreeMap::new();
             for row in json["rows"].as_array().unwrap().iter().filter(|row| row["calls"].is_array()) {
                 let sum = sums.entry(row["name"].as_str().unwrap().to_string()).or_default();
-                for (at, figure) in [&row["net_ns"][0], &row["net_ns"][1], &row["calls"][0], &row["calls"][1]]
+                for (at, figure) in [&row["self"][0], &row["self"][1], &row["calls"][0], &row["calls"][1]]
                     .into_iter()
                     .enumerate()
                 {
@@ -313,7 +313,7 @@ proptest! {
         };
         prop_assert_eq!(sums(&by_function), sums(&by_path));
         let compiled = document(&one, &other, &Options { as_compiled: true, ..Options::default() });
-        prop_assert_eq!(&compiled["change_ns"], &by_function["change_ns"]);
+        prop_assert_eq!(&compiled["change"], &by_function["change"]);
         prop_assert_eq!(compiled["moved"].as_array().unwrap().len(), 0);
     }
 }

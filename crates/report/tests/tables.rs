@@ -194,12 +194,12 @@ fn a_histogram_with_percentiles() {
     let options = histogram::Options { function: "tcp_recv".into(), by_caller: true, ..Default::default() };
     let json = parse(options.json(&profile()));
     // 40 40 64 100: half are not longer than 40, and none is longer than 100.
-    assert_eq!(json["percentiles"][0], json!({"percent": 50.0, "from_ns": 40, "to_ns": 47}));
-    assert_eq!(json["percentiles"][2], json!({"percent": 99.0, "from_ns": 96, "to_ns": 100}));
-    assert_eq!((json["calls"].as_u64(), json["slowest_ns"].as_u64()), (Some(4), Some(100)));
+    assert_eq!(json["percentiles"][0], json!({"percent": 50.0, "from": 40, "to": 47}));
+    assert_eq!(json["percentiles"][2], json!({"percent": 99.0, "from": 96, "to": 100}));
+    assert_eq!((json["calls"].as_u64(), json["slowest"].as_u64()), (Some(4), Some(100)));
     assert_eq!(sum(&json["buckets"], "count"), 4);
     assert_eq!(json["callers"][0]["caller"], "sys_read");
-    assert_eq!(json["callers"][0]["elapsed_ns"], 250);
+    assert_eq!(json["callers"][0]["elapsed"], 250);
     let text = options.text(&profile(), Style::PLAIN).unwrap();
     let expected = "tcp_recv (net/ipv4/tcp.c): elapsed time of 4 calls\n\n\
                     mean    125 ns\n\
@@ -233,7 +233,7 @@ fn groups_user_and_unattributed_time_are_the_busy_time() {
     let options = subsystems::Options { matrix: true, ..Default::default() };
     let json = parse(subsystems::json(&profile(), &options));
     let groups: Vec<_> =
-        json["groups"].as_array().unwrap().iter().map(|g| (&g["group"], &g["net_ns"])).collect();
+        json["groups"].as_array().unwrap().iter().map(|g| (&g["group"], &g["self"])).collect();
     let expected = [
         (json!("net/ipv4"), json!(250)),
         (json!("fs"), json!(230)),
@@ -241,12 +241,12 @@ fn groups_user_and_unattributed_time_are_the_busy_time() {
         (json!("/usr/bin/rr"), json!(50)),
     ];
     assert_eq!(groups, expected.iter().map(|(name, net)| (name, net)).collect::<Vec<_>>());
-    assert_eq!(sum(&json["groups"], "net_ns") + 200 + 5, 950);
+    assert_eq!(sum(&json["groups"], "self") + 200 + 5, 950);
     let pairs: Vec<String> = json["matrix"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|p| format!("{} {} {} {}", p["from"], p["to"], p["calls"], p["elapsed_ns"]).replace('"', ""))
+        .map(|p| format!("{} {} {} {}", p["from"], p["to"], p["calls"], p["elapsed"]).replace('"', ""))
         .collect();
     assert_eq!(
         pairs,
@@ -279,10 +279,10 @@ fn groups_of_ones_own() {
 #[test]
 fn threads_one_by_one_and_by_name() {
     let json = parse(threads::Options::default().json(&profile()));
-    assert_eq!(sum(&json["threads"], "net_ns"), 950);
+    assert_eq!(sum(&json["threads"], "self"), 950);
     let first = &json["threads"][0];
-    assert_eq!((&first["pid"], &first["net_ns"], &first["user_ns"]), (&json!(7), &json!(555), &json!(150)));
-    assert_eq!(first["kernel_ns"], 405);
+    assert_eq!((&first["pid"], &first["self"], &first["user"]), (&json!(7), &json!(555), &json!(150)));
+    assert_eq!(first["kernel"], 405);
     let by_comm = threads::Options { by_comm: true, ..Default::default() };
     let text = by_comm.text(&profile(), Style::PLAIN).unwrap();
     let table = text.split_once("\n\n").unwrap().1;
@@ -295,7 +295,7 @@ threads  tgid  kind        ns      ns    ns  % net        in  name
 ";
     assert_eq!(table, expected);
     let inner = threads::Options { region: INNER.map(Into::into), ..Default::default() };
-    assert_eq!(sum(&parse(inner.json(&profile()))["threads"], "net_ns"), 225);
+    assert_eq!(sum(&parse(inner.json(&profile()))["threads"], "self"), 225);
 }
 
 #[test]
@@ -318,7 +318,7 @@ exceptions     second       ns  % busy   ns       ns             at  entry
     assert_eq!(text, expected);
     let inner = interrupts::Options { region: INNER.map(Into::into) };
     let json = parse(inner.json(&profile()));
-    assert_eq!((&json["interrupts"][0]["count"], &json["interrupt_ns"]), (&json!(1), &json!(25)));
+    assert_eq!((&json["interrupts"][0]["count"], &json["interrupt"]), (&json!(1), &json!(25)));
     assert_eq!(json["exceptions"], json!([]));
 }
 
@@ -389,9 +389,9 @@ fn the_rows_of_a_difference_sum_to_the_change() {
         for top in [None, Some(1)] {
             let options = diff::Options { paths, top, ..Default::default() };
             let json = parse(diff::json(&profile(), &other(), &options));
-            assert_eq!(json["change_ns"], 80);
-            let rows = sum(&json["rows"], "net_change_ns");
-            assert_eq!(rows + json["more_change_ns"].as_i64().unwrap(), 80);
+            assert_eq!(json["change"], 80);
+            let rows = sum(&json["rows"], "self_change");
+            assert_eq!(rows + json["more_change"].as_i64().unwrap(), 80);
         }
     }
     let options = diff::Options { top: Some(2), ..Default::default() };
@@ -420,7 +420,7 @@ fn per_operation_and_of_a_region() {
     assert!(text.contains("operations                    10         20       +10\n"), "{text}");
     let inner = diff::Options { region: INNER.map(Into::into), ..Default::default() };
     let json = parse(diff::json(&profile(), &other(), &inner));
-    assert_eq!((&json["change_ns"], &json["base"]["busy_ns"]), (&json!(0), &json!(225)));
+    assert_eq!((&json["change"], &json["base"]["busy"]), (&json!(0), &json!(225)));
     let mut none = profile();
     none.tables.regions[0].operations = 0;
     let error = diff::text(&profile(), &none, &options, Style::PLAIN).unwrap_err().to_string();

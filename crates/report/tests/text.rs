@@ -47,15 +47,15 @@ fn functions_as_json() {
     let text = Options::default().json(&sample::before()).unwrap();
     golden("functions.json", &text);
     let json: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(json["schema"], "kerntune-functions/2");
-    for key in ["elapsed_ns", "busy_ns", "idle_ns", "events", "lost_events"] {
+    assert_eq!(json["schema"], "kerntune-functions/3");
+    for key in ["elapsed_ns", "busy", "idle_ns", "events", "lost_events"] {
         assert!(json[key].is_u64(), "{key}");
     }
     let functions = json["functions"].as_array().unwrap();
     assert_eq!(functions.len(), 14);
     for function in functions {
         assert!(function["name"].is_string());
-        for key in ["calls", "ended", "net_ns", "ended_net_ns", "elapsed_ns", "max_ns", "avg_ns", "min_ns"] {
+        for key in ["calls", "ended", "self", "ended_self", "elapsed", "max", "avg", "min"] {
             assert!(function[key].is_u64(), "{key}");
         }
     }
@@ -82,7 +82,7 @@ fn calls_that_did_not_end_stand_apart_and_are_in_no_average() {
     let json: Value = serde_json::from_str(&Options::default().json(&profile).unwrap()).unwrap();
     for row in json["functions"].as_array().unwrap() {
         let at = |key: &str| row[key].as_u64().unwrap();
-        assert!(at("min_ns") <= at("avg_ns") && at("avg_ns") <= at("max_ns"), "{row}");
+        assert!(at("min") <= at("avg") && at("avg") <= at("max"), "{row}");
     }
     let mut all_ended = sample::before();
     all_ended.tables.functions.retain(|row| row.ended > 0);
@@ -102,7 +102,8 @@ fn every_order_is_the_one_that_it_says() {
                 continue;
             }
             Sort::Calls => "calls".to_string(),
-            _ => format!("{}_ns", sort.to_possible_value().unwrap().get_name()),
+            Sort::Net => "self".to_string(),
+            _ => sort.to_possible_value().unwrap().get_name().to_string(),
         };
         assert!(functions.is_sorted_by_key(|f| std::cmp::Reverse(f[&key].as_u64().unwrap())), "{key}");
     }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Name and version of the JSON form of `fleet query`.
-const QUERY: &str = "kerntune-fleet-query/1";
+const QUERY: &str = "kerntune-fleet-query/2";
 /// Name and version of the JSON form of `fleet add`.
 const ADD: &str = "kerntune-fleet-add/1";
 
@@ -117,20 +117,20 @@ fn list(prefix: &Path, filter: &Filter) -> Result<Vec<kerntune_fleet::Entry>, Fa
 fn table(by: &[&'static str], groups: &[Group], output: &Output) {
     let mut heads: Vec<String> = by.iter().map(|key| key.to_uppercase()).collect();
     heads.extend(
-        ["#PROFILES", "FIRST", "LAST", "#ELAPSED NS", "#BUSY NS", "#EVENTS", "#LOST"].map(str::to_owned),
+        ["#PROFILES", "FIRST", "LAST", "#ELAPSED NS", "#BUSY", "UNIT", "#EVENTS", "#LOST"].map(str::to_owned),
     );
     if groups.iter().any(|group| group.function.is_some()) {
-        heads.extend(["#RAN IN", "#CALLS", "#NET NS", "#ITS ELAPSED NS"].map(str::to_owned));
+        heads.extend(["#RAN IN", "#CALLS", "#SELF", "#ITS ELAPSED"].map(str::to_owned));
     }
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let lines = groups.iter().map(|group| {
         let mut line = group.values.clone();
         line.extend([group.profiles.to_string(), group.first.clone(), group.last.clone()]);
-        line.extend(
-            [group.elapsed_ns, group.busy_ns, group.events, group.lost_events].map(|n| n.to_string()),
-        );
+        line.extend([group.elapsed_ns, group.busy].map(|n| n.to_string()));
+        line.push(group.unit.map_or("mixed", |unit| if unit == "ns" { unit } else { "instr." }).into());
+        line.extend([group.events, group.lost_events].map(|n| n.to_string()));
         if let Some(f) = group.function {
-            line.extend([f.profiles, f.calls, f.net_ns, f.elapsed_ns].map(|n| n.to_string()));
+            line.extend([f.profiles, f.calls, f.own, f.elapsed].map(|n| n.to_string()));
         }
         line
     });

@@ -10,7 +10,7 @@ use kerntune_profile::{FunctionDifference, FunctionIndex, KernelId};
 use serde::Serialize;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-anatomy/1";
+pub const SCHEMA: &str = "kerntune-anatomy/2";
 
 #[derive(Serialize)]
 struct Json<'a> {
@@ -53,6 +53,7 @@ struct JsonFigures {
 
 #[derive(Serialize)]
 struct JsonSpreads {
+    #[serde(rename = "elapsed")]
     ns: JsonSpread,
     calls: JsonSpread,
     functions: JsonSpread,
@@ -71,6 +72,7 @@ struct JsonSpread {
 
 #[derive(Serialize)]
 struct JsonFigure {
+    #[serde(rename = "elapsed")]
     ns: u64,
     calls: u64,
     functions: u64,
@@ -92,6 +94,7 @@ struct JsonBefore<'a> {
     do_not: u64,
     first: Vec<JsonFirst<'a>>,
     spreads: JsonSpreads,
+    #[serde(rename = "after")]
     after_ns: JsonSpread,
     typical: Option<JsonGate<'a>>,
 }
@@ -121,13 +124,16 @@ struct JsonStage<'a> {
     how: Option<&'static str>,
     #[serde(flatten)]
     part: JsonPart,
+    #[serde(rename = "all_elapsed")]
     all_elapsed_ns: u64,
 }
 
 #[derive(Serialize)]
 struct JsonPart {
     calls: u64,
+    #[serde(rename = "self")]
     self_ns: u64,
+    #[serde(rename = "elapsed")]
     elapsed_ns: u64,
     functions: u64,
 }
@@ -151,6 +157,7 @@ struct JsonRepeated<'a> {
     #[serde(flatten)]
     function: JsonFunction<'a>,
     times: u64,
+    #[serde(rename = "elapsed")]
     elapsed_ns: u64,
     callers: Vec<JsonCaller<'a>>,
 }
@@ -186,6 +193,7 @@ struct JsonAgainst<'a> {
     figures: JsonFigures,
     before: Option<JsonBefore<'a>>,
     functions: Vec<JsonDifference>,
+    #[serde(rename = "rest")]
     rest_ns: [i128; 2],
 }
 
@@ -195,6 +203,7 @@ struct JsonDifference {
     file: Option<String>,
     symbols: [Vec<String>; 2],
     only: Option<&'static str>,
+    #[serde(rename = "self")]
     self_ns: [i128; 2],
     calls: [i128; 2],
 }

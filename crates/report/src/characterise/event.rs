@@ -114,13 +114,16 @@ pub(crate) struct Event {
     /// Those that ended.
     pub ended: u64,
     /// Time of those, with all that was called; in sampled profiles time on the stack.
+    #[serde(rename = "elapsed")]
     pub elapsed_ns: u64,
     /// Its mean; none if none ended.
+    #[serde(rename = "avg")]
     pub avg_ns: Option<u64>,
     /// That time in per cent of the busy time.
     pub percent_busy: f64,
     /// Standard error of a sampled time.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "error")]
     pub error_ns: Option<u64>,
 }
 

@@ -12,6 +12,7 @@ use crate::footprint;
 use crate::groups::Grouping;
 use crate::memory::Memory;
 use crate::traffic::NOT_SEEN;
+use crate::unit::Measure;
 use crate::view::share;
 use crate::{health, sampled, Error, Result};
 use kerntune_compare::Costs;
@@ -36,11 +37,13 @@ pub(crate) struct Share {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Subsystem {
     pub group: String,
+    #[serde(rename = "self")]
     pub net_ns: u64,
     pub percent_busy: f64,
     /// Of the time of all of the kernel's functions.
     pub percent_kernel: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "error")]
     pub error_ns: Option<u64>,
 }
 
@@ -73,6 +76,8 @@ pub(crate) struct Character {
     pub model: Option<String>,
     pub recorded: String,
     pub basis: Basis,
+    /// What code took is in: `instructions` of the exact machine, or `ns`.
+    pub unit: &'static str,
     pub cpus: u64,
     /// Whether functions were recorded.
     pub functions: bool,
@@ -83,6 +88,7 @@ pub(crate) struct Character {
     /// Names of the outermost regions.
     pub regions: Vec<String>,
     pub elapsed_ns: u64,
+    #[serde(rename = "busy")]
     pub busy_ns: u64,
     pub idle_ns: u64,
     /// What figures per second are per: virtual time, or that of the wall where times are of several CPUs together.
@@ -145,6 +151,7 @@ impl Character {
             model: manifest.model.clone(),
             recorded: manifest.recorded.clone(),
             basis: Basis::of(profile),
+            unit: Measure::of(profile).word(),
             cpus: cpus(profile),
             functions: manifest.capture.functions,
             entries: has_entries(profile),

@@ -55,7 +55,7 @@ use serde::Serialize;
 use similarity::Spent;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-character/1";
+pub const SCHEMA: &str = "kerntune-character/2";
 
 /// A profile, and what of it is looked at.
 #[derive(Debug, Clone, Copy)]

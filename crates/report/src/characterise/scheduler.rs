@@ -51,6 +51,7 @@ pub(crate) struct Lock {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Locks {
     /// Time in functions that wait for locks, and spin.
+    #[serde(rename = "waiting")]
     pub waiting_ns: u64,
     pub percent_busy: f64,
     /// Waits, on several CPUs; none on one, where they are not recorded.

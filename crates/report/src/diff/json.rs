@@ -11,14 +11,18 @@ use serde::Serialize;
 struct Json<'a> {
     schema: &'static str,
     by: &'static str,
+    /// Of both, and so of their difference.
+    unit: &'static str,
     region: Option<&'a str>,
     base: JsonSide<'a>,
     other: JsonSide<'a>,
+    #[serde(rename = "change")]
     change_ns: i128,
     as_compiled: bool,
     rows: &'a [Row],
     moved: Vec<JsonMove<'a>>,
     more_rows: usize,
+    #[serde(rename = "more_change")]
     more_change_ns: i128,
 }
 
@@ -30,6 +34,7 @@ struct JsonMove<'a> {
     inlined_in: &'static str,
     known_by: Why,
     calls: Both,
+    #[serde(rename = "self")]
     net_ns: Both,
 }
 
@@ -43,9 +48,12 @@ struct JsonSide<'a> {
     workload: &'a str,
     operations: u64,
     elapsed_ns: u64,
+    #[serde(rename = "busy")]
     busy_ns: u64,
     idle_ns: u64,
+    #[serde(rename = "user")]
     user_ns: u64,
+    #[serde(rename = "unattributed")]
     unattributed_ns: u64,
     kernel_instructions: u64,
 }
@@ -89,6 +97,7 @@ pub fn json(base: &Profile, other: &Profile, options: &Options) -> Result<String
     crate::to_json(&Json {
         schema: SCHEMA,
         by: if options.paths { "path" } else { "function" },
+        unit: Measure::of_both([base, other]).word(),
         region: options.region.as_deref(),
         base: JsonSide::new(base, &found.difference.totals[0]),
         other: JsonSide::new(other, &found.difference.totals[1]),

@@ -19,7 +19,7 @@ use serde::Serialize;
 use std::collections::{BTreeSet, HashMap};
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-diff/3";
+pub const SCHEMA: &str = "kerntune-diff/4";
 
 /// What of the difference is wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,10 +46,13 @@ struct Row {
     path: Option<Vec<String>>,
     name: String,
     file: Option<String>,
+    #[serde(rename = "self")]
     net_ns: [i128; 2],
+    #[serde(rename = "self_change")]
     net_change_ns: i128,
     /// None for time that is no function's.
     calls: Option<[i128; 2]>,
+    #[serde(rename = "elapsed")]
     elapsed_ns: Option<[i128; 2]>,
     /// The symbols that are one row, where they are not the same in both.
     symbols: [Vec<String>; 2],

@@ -14,6 +14,7 @@ struct Json<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     propagation: &'static str,
+    #[serde(rename = "total")]
     total_ns: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     sampled: Option<sampled::JsonSampled<'a>>,
@@ -29,7 +30,9 @@ struct JsonCut<'a> {
     caller: Named<'a>,
     callee: Named<'a>,
     calls: u64,
+    #[serde(rename = "self")]
     self_ns: u64,
+    #[serde(rename = "descendants")]
     descendants_ns: u64,
     by: &'static str,
 }
@@ -56,7 +59,9 @@ struct JsonEntry<'a> {
     #[serde(flatten)]
     function: Named<'a>,
     percent: f64,
+    #[serde(rename = "self")]
     self_ns: u64,
+    #[serde(rename = "descendants")]
     descendants_ns: u64,
     calls: u64,
     self_calls: u64,
@@ -79,7 +84,9 @@ struct Named<'a> {
 struct JsonArc<'a> {
     #[serde(flatten)]
     function: Named<'a>,
+    #[serde(rename = "self")]
     self_ns: u64,
+    #[serde(rename = "descendants")]
     descendants_ns: u64,
     calls: u64,
     total_calls: Option<u64>,
@@ -91,7 +98,9 @@ struct JsonArc<'a> {
 struct Member<'a> {
     #[serde(flatten)]
     function: Named<'a>,
+    #[serde(rename = "self")]
     self_ns: u64,
+    #[serde(rename = "descendants")]
     descendants_ns: u64,
     calls: u64,
     self_calls: u64,

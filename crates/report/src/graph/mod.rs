@@ -23,7 +23,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-graph/2";
+pub const SCHEMA: &str = "kerntune-graph/3";
 
 /// Callers and callees of each function and cycle, with the time they hand up (gprof's call graph)
 #[derive(Debug, Clone, Default, PartialEq, Args)]

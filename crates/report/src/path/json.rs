@@ -1,6 +1,7 @@
 //! The path as JSON (`docs/json.md`): entries within entries.
 
 use super::Shown;
+use crate::unit::Measure;
 use crate::Result;
 use kerntune_analyze::path::{Entry, EntryKind, Line, LineKind, Stretch, ThreadPath};
 use serde::ser::{SerializeMap, SerializeSeq};
@@ -8,18 +9,23 @@ use serde::{Serialize, Serializer};
 use std::cell::Cell;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-path/2";
+pub const SCHEMA: &str = "kerntune-path/3";
 
 #[derive(Serialize)]
 struct Json<'a> {
     schema: &'static str,
     profile: &'a str,
+    unit: &'static str,
     selected: &'a str,
     begin_ns: u64,
     end_ns: u64,
+    #[serde(rename = "busy")]
     busy_ns: u64,
+    #[serde(rename = "interrupt")]
     interrupt_ns: u64,
+    #[serde(rename = "user")]
     user_ns: u64,
+    #[serde(rename = "unattributed")]
     unattributed_ns: u64,
     idle_ns: u64,
     calls: u64,
@@ -64,6 +70,7 @@ pub fn json(shown: &Shown) -> Result<String> {
     let document = Json {
         schema: SCHEMA,
         profile: &shown.profile.manifest.id,
+        unit: Measure::of(shown.profile).word(),
         selected: shown.title,
         begin_ns: path.begin_ns,
         end_ns: path.end_ns,
@@ -166,11 +173,11 @@ impl Serialize for One<'_> {
         }
         map.serialize_entry("times", &line.times)?;
         map.serialize_entry("count", &line.count)?;
-        for (name, spread) in [("net_ns", line.net), ("total_ns", line.total)] {
+        for (name, spread) in [("self", line.net), ("total", line.total)] {
             map.serialize_entry(name, &spread.sum)?;
         }
-        map.serialize_entry("total_min_ns", &line.total.min)?;
-        map.serialize_entry("total_max_ns", &line.total.max)?;
+        map.serialize_entry("total_min", &line.total.min)?;
+        map.serialize_entry("total_max", &line.total.max)?;
         let inside = if line.kind == LineKind::Group { line.level } else { line.level + 1 };
         map.serialize_entry("children", &Siblings(entries, inside))?;
         if line.kind == LineKind::Group {

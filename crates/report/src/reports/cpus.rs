@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-cpus/1";
+pub const SCHEMA: &str = "kerntune-cpus/2";
 
 /// `kerntune report PROFILE cpus`.
 pub const ENTRY: Entry = entry::<Options>("cpus", 11);
@@ -36,6 +36,7 @@ struct Cpu {
     cpu: u32,
     kernel_instructions: u64,
     user_instructions: u64,
+    #[serde(rename = "busy")]
     busy_ns: u64,
     halted_ns: u64,
     /// The CPU could run, and it was another one's turn.

@@ -15,7 +15,7 @@ use kerntune_profile::{Profile, Symbol};
 use serde::Serialize;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-flat/2";
+pub const SCHEMA: &str = "kerntune-flat/3";
 
 /// `kerntune report PROFILE flat`.
 pub const ENTRY: Entry = entry::<Options>("flat", 2);
@@ -93,6 +93,7 @@ struct Json<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     propagation: &'static str,
+    #[serde(rename = "total")]
     total_ns: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     sampled: Option<sampled::JsonSampled<'a>>,
@@ -107,16 +108,22 @@ struct JsonFunction<'a> {
     file: Option<&'a str>,
     cycle: Option<usize>,
     percent: f64,
+    #[serde(rename = "cumulative")]
     cumulative_ns: u64,
+    #[serde(rename = "self")]
     self_ns: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "error")]
     error_ns: Option<u64>,
+    #[serde(rename = "descendants")]
     descendants_ns: u64,
     calls: Option<u64>,
     self_calls: u64,
     ended: u64,
     self_ended: u64,
+    #[serde(rename = "ended_self")]
     ended_self_ns: u64,
+    #[serde(rename = "elapsed")]
     elapsed_ns: u64,
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::cmp::Ordering;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-functions/2";
+pub const SCHEMA: &str = "kerntune-functions/3";
 
 /// What stands below a table with the column `ended`.
 pub(crate) const ENDED: &str =
@@ -287,9 +287,12 @@ struct Json<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     elapsed_ns: u64,
+    #[serde(rename = "busy")]
     busy_ns: u64,
     idle_ns: u64,
+    #[serde(rename = "user")]
     user_ns: u64,
+    #[serde(rename = "unattributed")]
     unattributed_ns: u64,
     events: u64,
     lost_events: u64,
@@ -303,13 +306,20 @@ struct JsonFunction<'a> {
     name: &'a str,
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "error")]
     error_ns: Option<u64>,
     calls: Option<u64>,
     ended: u64,
+    #[serde(rename = "self")]
     net_ns: u64,
+    #[serde(rename = "ended_self")]
     ended_net_ns: u64,
+    #[serde(rename = "elapsed")]
     elapsed_ns: u64,
+    #[serde(rename = "max")]
     max_ns: u64,
+    #[serde(rename = "avg")]
     avg_ns: u64,
+    #[serde(rename = "min")]
     min_ns: u64,
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-histogram/1";
+pub const SCHEMA: &str = "kerntune-histogram/2";
 
 /// Callers with a histogram of their own in text where no number is asked for.
 const CALLERS: usize = 10;
@@ -189,6 +189,7 @@ struct Json<'a> {
     head: Head<'a>,
     function: &'a str,
     file: Option<&'a str>,
+    #[serde(rename = "slowest")]
     slowest_ns: u64,
     slowest_at_ns: u64,
     #[serde(flatten)]
@@ -202,6 +203,7 @@ struct JsonCalls<'a> {
     caller: Option<&'a str>,
     calls: u64,
     made: u64,
+    #[serde(rename = "elapsed")]
     elapsed_ns: u64,
     percentiles: Vec<Percentile>,
     buckets: Vec<Row>,

@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-interrupts/2";
+pub const SCHEMA: &str = "kerntune-interrupts/3";
 
 /// `kerntune report PROFILE interrupts`.
 pub const ENTRY: Entry = entry::<Options>("interrupts", 8);
@@ -35,9 +35,12 @@ struct Row {
     ended: u64,
     per_second: f64,
     /// Of those that ended, from here on.
+    #[serde(rename = "elapsed")]
     elapsed_ns: u64,
+    #[serde(rename = "avg")]
     avg_ns: u64,
     /// Of the function however it was entered.
+    #[serde(rename = "longest")]
     longest_ns: u64,
     longest_at_ns: u64,
 }
@@ -149,7 +152,9 @@ struct Json<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     elapsed_ns: u64,
+    #[serde(rename = "busy")]
     busy_ns: u64,
+    #[serde(rename = "interrupt")]
     interrupt_ns: u64,
     interrupts: &'a [Row],
     exceptions: &'a [Row],

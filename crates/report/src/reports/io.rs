@@ -14,7 +14,7 @@ use kerntune_profile::{Profile, ScopeTotals};
 use serde::Serialize;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-io/1";
+pub const SCHEMA: &str = "kerntune-io/2";
 
 /// `kerntune report PROFILE io`.
 pub const ENTRY: Entry = entry::<Options>("io", 16);
@@ -149,6 +149,7 @@ struct Json<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     elapsed_ns: u64,
+    #[serde(rename = "busy")]
     busy_ns: u64,
     /// Whether requests were seen at all.
     seen: bool,

@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-locks/1";
+pub const SCHEMA: &str = "kerntune-locks/2";
 
 /// `kerntune report PROFILE locks`.
 pub const ENTRY: Entry = entry::<Options>("locks", 13);
@@ -198,6 +198,7 @@ struct Json<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     elapsed_ns: u64,
+    #[serde(rename = "busy")]
     busy_ns: u64,
     locks: &'a [Lock],
     spinning: &'a [Spinning],

@@ -14,7 +14,7 @@ use kerntune_profile::{Profile, ScopeTotals};
 use serde::Serialize;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-packets/1";
+pub const SCHEMA: &str = "kerntune-packets/2";
 
 /// `kerntune report PROFILE packets`.
 pub const ENTRY: Entry = entry::<Options>("packets", 17);
@@ -88,6 +88,7 @@ struct Json<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     elapsed_ns: u64,
+    #[serde(rename = "busy")]
     busy_ns: u64,
     /// Whether packets were seen at all.
     seen: bool,

@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-summary/1";
+pub const SCHEMA: &str = "kerntune-summary/2";
 
 /// `kerntune report PROFILE summary`.
 pub const ENTRY: Entry = entry::<Options>("summary", 0);
@@ -107,6 +107,7 @@ struct Json<'a> {
     run: &'static str,
     machine: &'a str,
     exact: bool,
+    unit: &'static str,
     model: Option<&'a str>,
     recorded: &'a str,
     #[serde(flatten)]
@@ -125,9 +126,12 @@ struct Json<'a> {
 #[derive(Serialize)]
 struct JsonTimes {
     elapsed_ns: u64,
+    #[serde(rename = "busy")]
     busy_ns: u64,
     idle_ns: u64,
+    #[serde(rename = "user")]
     user_ns: u64,
+    #[serde(rename = "unattributed")]
     unattributed_ns: u64,
 }
 
@@ -265,6 +269,7 @@ impl Report for Options {
             run: manifest.run.word(),
             machine: &manifest.machine,
             exact: manifest.exact,
+            unit: Measure::of(profile).word(),
             model: manifest.model.as_deref(),
             recorded: &manifest.recorded,
             times: View::new(profile, None)?.times.into(),

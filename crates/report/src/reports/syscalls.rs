@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-syscalls/1";
+pub const SCHEMA: &str = "kerntune-syscalls/2";
 
 /// `kerntune report PROFILE syscalls`.
 pub const ENTRY: Entry = entry::<Options>("syscalls", 6);
@@ -66,11 +66,15 @@ struct Row {
     calls: Option<u64>,
     ended: u64,
     /// In the function of the system call itself.
+    #[serde(rename = "self")]
     self_ns: u64,
     /// With what it calls, of the calls that ended.
+    #[serde(rename = "elapsed")]
     elapsed_ns: u64,
+    #[serde(rename = "avg")]
     avg_ns: u64,
     /// Elapsed time of the slowest, and when it began.
+    #[serde(rename = "slowest")]
     slowest_ns: u64,
     slowest_at_ns: u64,
 }
@@ -136,7 +140,9 @@ struct Json<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     elapsed_ns: u64,
+    #[serde(rename = "busy")]
     busy_ns: u64,
+    #[serde(rename = "user")]
     user_ns: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     sampled: Option<sampled::JsonSampled<'a>>,

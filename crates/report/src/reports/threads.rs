@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Name and version of the JSON form, see `docs/json.md`.
-pub const SCHEMA: &str = "kerntune-threads/1";
+pub const SCHEMA: &str = "kerntune-threads/2";
 
 /// `kerntune report PROFILE threads`.
 pub const ENTRY: Entry = entry::<Options>("threads", 7);
@@ -41,8 +41,11 @@ struct Row {
     pid: Option<u32>,
     tgid: Option<u32>,
     threads: u64,
+    #[serde(rename = "self")]
     net_ns: u64,
+    #[serde(rename = "user")]
     user_ns: u64,
+    #[serde(rename = "kernel")]
     kernel_ns: u64,
     switches_in: u64,
 }
@@ -94,6 +97,7 @@ struct Json<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     elapsed_ns: u64,
+    #[serde(rename = "busy")]
     busy_ns: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     sampled: Option<sampled::JsonSampled<'a>>,

@@ -6,7 +6,7 @@ mod support;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use support::{fails, said};
@@ -391,6 +391,71 @@ fn a_killed_collector_leaves_whole_dumps_or_none() {
     run(work, &["live", "start"]);
     run(work, &["live", "stop"]);
     assert_eq!(watchers(work), Vec::<String>::new());
+}
+
+/// A cgroup of ours; gone with the test.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    /// None where this process may not make one.
+    fn make(name: &str) -> Option<Self> {
+        let mounts = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup/perf_event", "/sys/fs/cgroup"];
+        let mount = mounts.iter().map(Path::new).find(|mount| mount.join("cgroup.procs").exists())?;
+        let directory = mount.join(name);
+        std::fs::create_dir(&directory).ok()?;
+        Some(Self(directory))
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn one_cgroup_is_watched_and_nothing_else() {
+    let name = format!("kerntune-test-{}", std::process::id());
+    let Some(cgroup) = is_allowed().then(|| Cgroup::make(&name)).flatten() else {
+        eprintln!("no cgroup can be made and watched here: left out");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let spin = |name: &str, before: &str| {
+        let shell = dir.path().join(name);
+        std::os::unix::fs::symlink("/bin/sh", &shell).unwrap();
+        let script = format!("{before} while :; do read line < /proc/self/stat; done");
+        Spinner(Command::new(shell).args(["-c", &script]).spawn().unwrap())
+    };
+    let enter = format!("echo $$ > {};", cgroup.0.join("cgroup.procs").display());
+    let spinners = [spin("kt-inside", &enter), spin("kt-outside", "")];
+    let work = dir.path().join("work");
+    // By its name and by its directory.
+    for cgroup in [format!("/{name}"), cgroup.0.display().to_string()] {
+        run(&work, &["record", "--live", "--cgroup", &cgroup, "--", "sleep", "2"]);
+        let threads = json(&work, &["report", "latest", "threads"]);
+        let rows = threads["threads"].as_array().unwrap();
+        let own = |comm: &str| {
+            rows.iter().filter(|row| row["comm"] == comm).map(|row| number(&row["self"])).sum::<u64>()
+        };
+        assert!(own("kt-inside") > 0 && own("kt-outside") == 0, "{threads}");
+        // Interrupts, and what no sample stands for, are of no thread.
+        let mut watched = rows.iter().filter(|row| row["kind"] == "thread" && row["pid"] != 0);
+        assert!(watched.all(|row| row["comm"] == "kt-inside"), "{threads}");
+        let functions = json(&work, &["report", "latest", "functions"]);
+        assert_eq!((number(&functions["idle_ns"]), &functions["unit"]), (0, &"ns".into()));
+    }
+    drop(spinners);
+}
+
+/// A process that works until it is dropped.
+struct Spinner(Child);
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]

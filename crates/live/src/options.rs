@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub struct Filter {
     /// Only these processes, with all threads and children that they start.
     pub processes: Vec<u32>,
-    /// Only this cgroup: its directory.
+    /// Only this cgroup: its directory, or its name in `/proc/PID/cgroup`.
     pub cgroup: Option<PathBuf>,
     /// Only these CPUs; all that are online if empty.
     pub cpus: Vec<u32>,

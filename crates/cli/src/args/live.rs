@@ -24,8 +24,8 @@ pub struct Watch {
     /// With --live: only this process, its threads and what they start; may be repeated
     #[arg(long, value_name = "PID")]
     pid: Vec<u32>,
-    /// With --live: only this cgroup, a directory below /sys/fs/cgroup
-    #[arg(long, value_name = "DIR", conflicts_with = "pid")]
+    /// With --live: only this cgroup and those below it: a directory in /sys/fs/cgroup, or a name as in /proc/PID/cgroup
+    #[arg(long, value_name = "DIR|NAME", conflicts_with = "pid")]
     cgroup: Option<PathBuf>,
     /// With --live: also count calls, of the functions that this glob matches; `all` for all functions, `macro` for system
     /// calls and the entries of large parts; may be repeated

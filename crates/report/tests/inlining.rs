@@ -203,6 +203,45 @@ fn callers_come_before_what_they_call() {
     assert_eq!(shown(&one, &other, [None, None]), ["m -> f (B, fewer-calls): [5,0] [99,0]"]);
 }
 
+/// ThinLTO takes functions into callers of other files, and makes static ones global under another name for it; Propeller puts
+/// blocks that hardly run into a `.cold` part. Neither is a change of what is done.
+#[test]
+fn names_and_pieces_that_thinlto_and_propeller_make_are_the_function_itself() {
+    // Made global and called as before.
+    let base = profile("a", &["f", "g"], &[("f", 100, 50), ("f g", 300, 90)]);
+    let thin = profile("b", &["f", "g.llvm.8123"], &[("f", 100, 50), ("f g.llvm.8123", 300, 80)]);
+    assert_eq!(shown(&base, &thin, [None, None]), Vec::<String>::new());
+    assert_eq!(paths(&base, &thin), ["t f g: 90 80", "t f: 50 50", "t: 0 0"]);
+    // Made global, since a caller of another file has it now, in most places.
+    let thin = profile("b", &["f", "g.llvm.8123"], &[("f", 100, 130), ("f g.llvm.8123", 3, 1)]);
+    assert_eq!(shown(&base, &thin, [None, None]), ["g -> f (B, fewer-calls): [90,1] [300,3]"]);
+    assert_eq!(paths(&base, &thin), ["t f: 140 131", "t: 0 0"]);
+    // In two parts: a jump to the second is no call and no step of a path, and what is called from there is called by both.
+    let base = profile("a", &["f", "h"], &[("f", 100, 50), ("f h", 40, 9)]);
+    let split = profile(
+        "b",
+        &["f", "f.cold", "h"],
+        &[("f", 100, 40), ("f f.cold", 20, 8), ("f f.cold h", 20, 4), ("f h", 20, 5)],
+    );
+    assert_eq!(shown(&base, &split, [None, None]), Vec::<String>::new());
+    assert_eq!(paths(&base, &split), ["t f h: 9 9", "t f: 50 48", "t: 0 0"]);
+    // Taken into a caller of another file, whose cold part has the rare half of it.
+    let base = profile("a", &["f", "g", "h"], &[("f", 100, 50), ("f g", 100, 30), ("f g h", 20, 9)]);
+    let both =
+        profile("b", &["f", "f.cold", "h"], &[("f", 100, 70), ("f f.cold", 20, 6), ("f f.cold h", 20, 9)]);
+    assert_eq!(shown(&base, &both, [None, None]), ["g -> f (B, no-symbol): [30,0] [100,0]"]);
+    assert_eq!(paths(&base, &both), ["t f h: 9 9", "t f: 80 76", "t: 0 0"]);
+    // Taken apart there, and called whole from elsewhere under its new name, with a cold part of its own.
+    let base =
+        profile("a", &["f", "k", "g"], &[("f", 99, 50), ("f g", 99, 30), ("k", 60, 5), ("k g", 60, 20)]);
+    let thin = profile(
+        "b",
+        &["f", "k", "g.llvm.7", "g.llvm.7.cold"],
+        &[("f", 99, 78), ("k", 60, 5), ("k g.llvm.7", 60, 15), ("k g.llvm.7 g.llvm.7.cold", 2, 4)],
+    );
+    assert_eq!(paths(&base, &thin), ["t f: 80 78", "t k g: 20 19", "t k: 5 5", "t: 0 0"]);
+}
+
 #[test]
 fn a_function_that_is_said_to_be_from_two_files_is_one() {
     let mut one = profile("a", &["f", "g"], &[("f", 99, 50), ("f g", 99, 30)]);

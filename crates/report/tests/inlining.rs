@@ -166,6 +166,11 @@ fn a_caller_that_calls_less_has_inlined_the_rest() {
     // The caller itself ran less.
     let other = profile("b", &symbols, &[("f", 50, 25), ("f g", 150, 45)]);
     assert_eq!(shown(&one, &other, [None, None]), Vec::<String>::new());
+    // It ran often without what it did the few times that it ran in the other kernel.
+    let [often, seldom] = [("a", vec![("f", 60, 30)]), ("b", vec![("f", 6, 3), ("f g", 6, 40)])]
+        .map(|(kernel, lines)| profile(kernel, &symbols, &lines));
+    assert_eq!(shown(&often, &seldom, [None, None]), Vec::<String>::new());
+    assert_eq!(shown(&seldom, &often, [None, None]), Vec::<String>::new());
 }
 
 #[test]

@@ -61,8 +61,8 @@ impl Arcs {
             let fewer = usize::from(scaled[1] < scaled[0]);
             let more = 1 - fewer;
             let lost = scaled[more] - scaled[fewer];
-            // As many as are lost where fewer are made.
-            let many = lost >= CALLS * runs[more];
+            // As many as are lost where fewer are made, and not only because the caller runs more often there.
+            let many = lost >= CALLS * runs[more] && made[more] >= CALLS;
             (many && lost * PART >= scaled[more]).then_some(Candidate { caller, callee, fewer })
         };
         self.calls.iter().filter_map(candidate).collect()

@@ -170,7 +170,7 @@ fn names_stay_names() {
     }
     let html = page(&run, None);
     assert!(!html.contains("<img") && !html.contains("<!--"));
-    assert_eq!(html.matches("</script>").count(), 3);
+    assert_eq!(html.matches("</script>").count(), 4);
     let data = data(&html);
     assert!(data["names"][0].as_str().unwrap().starts_with(nasty));
     assert_eq!(data["time"]["lanes"][0]["name"], nasty);

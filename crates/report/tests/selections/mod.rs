@@ -44,21 +44,21 @@ fn group(value: &Value) -> Group {
     }
     let names = columns("arcs", &["from", "to", "h"]);
     let arcs = columns("arcs", &["calls", "ended", "elapsed"]);
-    for at in 0..names[0].len() {
+    for (at, from) in names[0].iter().enumerate() {
         let row = row(&arcs, at);
         if row.iter().any(|figure| *figure > 0) {
-            out.arcs.insert((names[0][at], names[1][at], names[2][at]), row);
+            out.arcs.insert((*from, names[1][at], names[2][at]), row);
         }
     }
     let rows = columns("histograms", &["f", "c", "b", "n"]);
-    for at in 0..rows[0].len() {
-        out.buckets.insert((rows[0][at], rows[1][at], rows[2][at]), rows[3][at]);
+    for (at, f) in rows[0].iter().enumerate() {
+        out.buckets.insert((*f, rows[1][at], rows[2][at]), rows[3][at]);
     }
     let nodes = columns("tree", &["d", "f", "h", "c"]);
     let own: Vec<Vec<i64>> = value["tree"]["w"].as_array().unwrap().iter().map(column).collect();
     let mut path: Vec<(i64, i64)> = Vec::new();
-    for at in 0..nodes[0].len() {
-        path.truncate(nodes[0][at] as usize);
+    for (at, depth) in nodes[0].iter().enumerate() {
+        path.truncate(*depth as usize);
         path.push((nodes[1][at], nodes[2][at]));
         let mut row = vec![nodes[3][at]];
         row.extend(own.iter().map(|column| column[at]));

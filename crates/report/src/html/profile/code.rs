@@ -14,6 +14,10 @@ use std::ops::Range;
 /// Lines of a function's own file that are shown one by one, from its first to its last.
 const SPAN: u32 = 1200;
 
+/// Address, how often it ran, how often its branch was taken, the instruction, and the row of [`FunctionCode::lines`] that it is of,
+/// or -1.
+pub type CodeRow = (String, u64, u64, String, i64);
+
 /// A function's source and machine code. Counts are of the whole recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FunctionCode {
@@ -23,9 +27,8 @@ pub struct FunctionCode {
     pub files: Vec<String>,
     /// File, line, instructions executed for it (none: no code is of it), and its text, where the source is there.
     pub lines: Vec<(i64, u32, Option<u64>, Option<String>)>,
-    /// Address, how often it ran, how often its branch was taken, the instruction, and the row of [`FunctionCode::lines`] that it is
-    /// of, or -1.
-    pub code: Vec<(String, u64, u64, String, i64)>,
+    /// By address.
+    pub code: Vec<CodeRow>,
     /// What a reader should know: where the source is not there, and why.
     pub note: String,
 }
@@ -185,7 +188,7 @@ fn walk(
         }
         at = end;
     }
-    if at != block.last || addresses.len() as u64 != block.instructions {
+    if addresses.last() != Some(&block.last) || addresses.len() as u64 != block.instructions {
         return None;
     }
     for one in new {
@@ -236,7 +239,7 @@ fn written(
         }
     }
     let of = |place: &Option<(usize, u32)>| number.get(place).copied().unwrap_or(-1);
-    let mut code: Vec<(u64, (String, u64, u64, String, i64))> = rows
+    let mut code: Vec<(u64, CodeRow)> = rows
         .into_iter()
         .zip(&places)
         .map(|((address, row), place)| {
@@ -267,13 +270,15 @@ fn source_lines(
     for (at, file) in files.iter().enumerate() {
         let text = source(file);
         let mine = || lines.range((at, 0)..=(at, u32::MAX)).map(|((_, line), sum)| (*line, *sum));
-        let known = mine().filter(|(line, _)| *line > 0);
-        let (first, last) = (known.clone().next(), known.last());
-        let span = match (first, last, &text) {
-            (Some((first, _)), Some((last, _)), Some(_)) if at == 0 && last - first <= SPAN => first..=last,
-            _ => 1..=0,
-        };
-        let mut shown: BTreeMap<u32, Option<u64>> = span.map(|line| (line, None)).collect();
+        let mut known = mine().filter(|(line, _)| *line > 0).map(|(line, _)| line);
+        let first = known.next();
+        let last = known.next_back().or(first);
+        let mut shown: BTreeMap<u32, Option<u64>> = BTreeMap::new();
+        if let (0, Some(first), Some(last), true) = (at, first, last, text.is_some()) {
+            if last - first <= SPAN {
+                shown.extend((first..=last).map(|line| (line, None)));
+            }
+        }
         shown.extend(mine().map(|(line, sum)| (line, Some(sum))));
         for (line, sum) in shown {
             let words = match line {

@@ -18,7 +18,7 @@ mod tree;
 mod windows;
 
 pub use answers::Answers;
-pub use code::{function_code, packed, BlockCounts, Code, FunctionCode, PlacedInstruction};
+pub use code::{function_code, packed, BlockCounts, Code, CodeRow, FunctionCode, PlacedInstruction};
 pub use sums::{Selected, Sums};
 pub use windows::{windows, Choice};
 

@@ -1,6 +1,6 @@
 //! Adds up chunks, and joins the calls that go on from one to the next.
 
-use super::counter::{Ended, Left, Record, BUCKETS};
+use super::counter::{Ended, Left, Record};
 use super::names::NOTHING;
 use kerntune_profile::{bucket_of, Nanoseconds};
 use std::collections::HashMap;
@@ -11,6 +11,8 @@ pub(super) struct Added {
     pub own: Vec<[u64; 4]>,
     pub ended: Vec<Ended>,
     pub cells: Vec<u64>,
+    /// Calls that go on from one chunk to the next, by account and bucket.
+    pub joined: HashMap<(u32, u32), u64>,
     pub times: Vec<[u64; 3]>,
 }
 
@@ -18,12 +20,13 @@ pub(super) struct Added {
 type Open = Option<(u64, u64)>;
 
 impl Added {
-    pub fn new(nodes: usize, accounts: usize, groups: usize) -> Self {
+    pub fn new(nodes: usize, accounts: usize, cells: usize, groups: usize) -> Self {
         Self {
             calls: vec![0; nodes],
             own: vec![[0; 4]; nodes],
             ended: vec![Ended::default(); accounts],
-            cells: vec![0; accounts * BUCKETS],
+            cells: vec![0; cells],
+            joined: HashMap::new(),
             times: vec![[0; 3]; groups],
         }
     }
@@ -76,7 +79,7 @@ impl Added {
             if let Some((before, begin)) = open.filter(|_| account != NOTHING) {
                 let elapsed = before + elapsed;
                 self.ended[account as usize].one(elapsed, begin);
-                self.cells[account as usize * BUCKETS + bucket_of(Nanoseconds(elapsed)) as usize] += 1;
+                *self.joined.entry((account, bucket_of(Nanoseconds(elapsed)))).or_default() += 1;
             }
         }
         let mut next: HashMap<u32, Vec<Open>> = HashMap::new();

@@ -9,7 +9,8 @@ use kerntune_trace::{Event, How, Recording, Weights};
 /// Buckets of a histogram, with some to spare.
 pub(super) const BUCKETS: usize = 256;
 
-/// What a chunk, or a part of one, comes to. Columns of nodes, of accounts, and of cells (account × [`BUCKETS`] + bucket).
+/// What a chunk, or a part of one, comes to, in columns of nodes, of accounts, and of cells. A cell is account × [`BUCKETS`] +
+/// bucket as long as it is a counter's, then what `Names::cell` numbers.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     pub begin: u64,

@@ -107,7 +107,8 @@ impl<'a> Sums<'a> {
             .collect();
         let records = self.records_of(&pieces, stop)?;
         let names = lock(&self.names);
-        let mut added = Added::new(names.nodes.len(), names.accounts.len(), self.setting.group_count);
+        let mut added =
+            Added::new(names.nodes.len(), names.accounts.len(), names.cells.len(), self.setting.group_count);
         drop(names);
         added.add(records.iter().map(Arc::as_ref));
         Ok(Selected { added })
@@ -172,10 +173,12 @@ impl<'a> Sums<'a> {
         for (_, account, _) in &mut record.theirs {
             *account = account_of_all(*account);
         }
+        let mut names = lock(&self.names);
         for (cell, _) in &mut record.cells {
             let (account, bucket) = (*cell / BUCKETS as u64, *cell % BUCKETS as u64);
-            *cell = u64::from(account_of_all(account as u32)) * BUCKETS as u64 + bucket;
+            *cell = names.cell(account_of_all(account as u32), bucket as u32).into();
         }
+        drop(names);
         lock(&self.counters).push(counter);
         Ok(record)
     }
@@ -183,7 +186,7 @@ impl<'a> Sums<'a> {
     /// The tables of what was selected, in the page's numbers.
     pub(super) fn tables(&self, index: &mut Index, selected: &Selected) -> Stretch {
         let names = lock(&self.names);
-        let Added { calls, own, ended, cells, times } = &selected.added;
+        let Added { calls, own, ended, times, .. } = &selected.added;
         // What was selected before names were learnt has none of them.
         let nodes = &names.nodes[..calls.len()];
         let mut used: Vec<bool> =
@@ -212,7 +215,7 @@ impl<'a> Sums<'a> {
             (at as u32, node.group, node.parent, key, how, calls[at], own[at])
         });
         let trees = super::tree::trees_of(self.setting.group_count, nodes.len(), rows);
-        let tables = self.account_tables(&names, selected, &used, ended, cells);
+        let tables = self.account_tables(&names, selected, &used, ended);
         group_tables(index, &trees, &tables, times.clone())
     }
 
@@ -223,9 +226,8 @@ impl<'a> Sums<'a> {
         selected: &Selected,
         used: &[bool],
         ended: &[counter::Ended],
-        cells: &[u64],
     ) -> Tables {
-        let Added { calls, own, .. } = &selected.added;
+        let Added { calls, own, cells, joined, .. } = &selected.added;
         let region = |group: u32| {
             let place = self.setting.groups.iter().position(|of| *of == Some(group));
             place.map_or(u32::MAX, |at| at as u32)
@@ -291,20 +293,18 @@ impl<'a> Sums<'a> {
                 ended: ended.count,
                 elapsed_ns: Nanoseconds(ended.elapsed),
             });
-            if ended.count == 0 {
-                continue;
-            }
-            let mine = cells.get(at * BUCKETS..(at + 1) * BUCKETS).unwrap_or_default();
-            for (bucket, count) in mine.iter().enumerate().filter(|(_, count)| **count > 0) {
-                tables.histograms.push(HistogramBucket {
-                    region: region(name.group),
-                    caller,
-                    function: callee,
-                    bucket: bucket as u32,
-                    count: *count,
-                    example_ns: Nanoseconds(0),
-                });
-            }
+        }
+        let known = names.cells.iter().copied().zip(cells.iter().copied());
+        for ((account, bucket), count) in known.chain(joined.iter().map(|(cell, count)| (*cell, *count))) {
+            let Some(name) = names.accounts.get(account as usize).filter(|_| count > 0) else { continue };
+            tables.histograms.push(HistogramBucket {
+                region: region(name.group),
+                caller: if name.caller == NOTHING { FunctionIndex::NONE } else { FunctionIndex(name.caller) },
+                function: FunctionIndex(name.function),
+                bucket,
+                count,
+                example_ns: Nanoseconds(0),
+            });
         }
         tables.functions = functions.into_values().collect();
         tables

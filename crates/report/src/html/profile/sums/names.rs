@@ -60,6 +60,9 @@ pub(super) struct AccountName {
 pub(super) struct Names {
     pub nodes: Vec<NodeName>,
     pub accounts: Vec<AccountName>,
+    /// Account and bucket of histograms, as far as there were calls.
+    pub cells: Vec<(u32, u32)>,
+    of_cell: Map<(u32, u32)>,
     of_node: Map<(u32, u32, i64, u8)>,
     of_account: HashMap<AccountName, u32, BuildHasherDefault<Mix>>,
 }
@@ -101,6 +104,15 @@ impl Names {
         *self.of_account.entry(name).or_insert_with(|| {
             accounts.push(name);
             accounts.len() as u32 - 1
+        })
+    }
+
+    /// The number of an account's bucket.
+    pub fn cell(&mut self, account: u32, bucket: u32) -> u32 {
+        let cells = &mut self.cells;
+        *self.of_cell.entry((account, bucket)).or_insert_with(|| {
+            cells.push((account, bucket));
+            cells.len() as u32 - 1
         })
     }
 

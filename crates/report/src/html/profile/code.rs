@@ -296,6 +296,9 @@ mod tests {
     use super::*;
     use kerntune_profile::{Address, Block, Edge, EdgeKind, Instructions};
 
+    const WHOLE: Range<u64> = 100..124;
+    const BEGINNING: Range<u64> = 100..112;
+
     /// Instructions of four bytes.
     fn decode(range: Range<u64>) -> Vec<PlacedInstruction> {
         let line = |address: u64| match address {
@@ -325,7 +328,7 @@ mod tests {
         let tables = tables(&[(100, 108, 3, 10), (104, 108, 2, 5), (112, 120, 3, 4), (200, 204, 2, 9)]);
         let counts = BlockCounts::new(&tables);
         let text = || Some((1..=6).map(|line| format!("line {line}")).collect());
-        let found = function_code(&[100..124], &counts, &mut decode, &mut |file| {
+        let found = function_code(&[WHOLE], &counts, &mut decode, &mut |file| {
             if file == "a.c" {
                 text()
             } else {
@@ -336,7 +339,7 @@ mod tests {
         assert_eq!(ran, [10, 15, 15, 4, 4, 4]);
         assert_eq!(found.code[2].2, 6);
         assert_eq!(found.executed, 52);
-        assert_eq!(counts.executed(&[100..124]), 52);
+        assert_eq!(counts.executed(&[WHOLE]), 52);
         let lines: Vec<_> =
             found.lines.iter().map(|(file, line, sum, text)| (*file, *line, *sum, text.as_deref())).collect();
         assert_eq!(
@@ -356,7 +359,7 @@ mod tests {
         // Two instructions where the image has three; one that reaches out of the function; one from between two instructions.
         let tables = tables(&[(100, 108, 2, 7), (116, 124, 3, 2), (102, 102, 1, 3)]);
         let counts = BlockCounts::new(&tables);
-        let found = function_code(&[100..124], &counts, &mut decode, &mut |_| None);
+        let found = function_code(&[WHOLE], &counts, &mut decode, &mut |_| None);
         assert_eq!(found.executed, 7 * 2 + 2 * 3 + 3);
         assert_eq!(found.code.iter().map(|row| row.1).sum::<u64>(), found.executed);
         assert_eq!(found.lines.iter().filter_map(|line| line.2).sum::<u64>(), found.executed);
@@ -370,7 +373,7 @@ mod tests {
             decode(range).into_iter().map(|one| PlacedInstruction { place: None, ..one }).collect()
         };
         let tables = tables(&[(100, 108, 3, 10)]);
-        let found = function_code(&[100..112], &BlockCounts::new(&tables), &mut bare, &mut |_| None);
+        let found = function_code(&[BEGINNING], &BlockCounts::new(&tables), &mut bare, &mut |_| None);
         assert!(found.lines.is_empty() && found.code.iter().all(|row| row.4 == -1));
         assert_eq!(found.executed, 30);
     }

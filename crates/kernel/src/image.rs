@@ -4,6 +4,7 @@
 //! another kernel's functions, and nothing fails.
 
 use crate::{Arch, Error, Result};
+use flate2::read::GzDecoder;
 use kerntune_isa::{Guest, Isa};
 use kerntune_work::IoContext;
 use object::{Object, ObjectSection, SectionKind};
@@ -13,6 +14,7 @@ use std::path::Path;
 
 /// No kernel unpacks to more.
 const MOST_BYTES: u64 = 1 << 30;
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Bytes of the image to boot in a kernel's directory, after a look that it holds the code of the `vmlinux` beside it. Kernels
 /// that are packed otherwise than by gzip are believed.
@@ -23,23 +25,22 @@ pub(crate) fn checked_bytes(arch: Arch, dir: &Path) -> Result<u64> {
     let path = dir.join(arch.image());
     let vmlinux = dir.join("vmlinux");
     let image = fs::read(&path).at("read", &path)?;
-    if path != vmlinux && holds(&image, &fs::read(&vmlinux).at("read", &vmlinux)?) == Some(false) {
-        return Err(Error::OtherImage { image: path, vmlinux });
+    // User-Mode Linux is its own image.
+    let packed = Guest::image_payload(&image).filter(|packed| path != vmlinux && packed.starts_with(&GZIP));
+    if let Some(packed) = packed {
+        let kernel = fs::read(&vmlinux).at("read", &vmlinux)?;
+        if !holds(packed, &kernel) {
+            return Err(Error::OtherImage { image: path, vmlinux });
+        }
     }
     Ok(image.len() as u64)
 }
 
-/// Whether an image holds this kernel; none if that cannot be seen.
-fn holds(image: &[u8], vmlinux: &[u8]) -> Option<bool> {
-    let packed = Guest::image_payload(image)?;
-    if !packed.starts_with(&[0x1f, 0x8b]) {
-        return None;
-    }
+/// Whether what gzip packed is this kernel.
+fn holds(packed: &[u8], vmlinux: &[u8]) -> bool {
     let mut unpacked = Vec::new();
-    if flate2::read::GzDecoder::new(packed).take(MOST_BYTES).read_to_end(&mut unpacked).is_err() {
-        return Some(false);
-    }
-    Some(code(&unpacked).is_some_and(|code| Some(code) == self::code(vmlinux)))
+    let read = GzDecoder::new(packed).take(MOST_BYTES).read_to_end(&mut unpacked);
+    read.is_ok() && code(&unpacked).is_some_and(|code| Some(code) == self::code(vmlinux))
 }
 
 /// Name and bytes of each section of code: what is packed has been stripped of all that is not loaded.

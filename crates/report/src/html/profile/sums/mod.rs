@@ -18,7 +18,7 @@ use counter::{Counter, Record, Setting, BUCKETS};
 use kerntune_analyze::events::{replay, Machine};
 use kerntune_analyze::{ChunkReader, TraceFile};
 use kerntune_profile::{
-    CallArc, FunctionIndex, FunctionStats, HistogramBucket, How, Nanoseconds, Profile, Tables,
+    CallArc, FunctionIndex, FunctionStats, FunctionTotals, HistogramBucket, How, Nanoseconds, Profile, Tables,
 };
 use names::{Names, NOTHING};
 use std::collections::BTreeMap;
@@ -239,19 +239,8 @@ impl<'a> Sums<'a> {
                         group: u32,
                         function: u32,
                         add: &dyn Fn(&mut FunctionStats)| {
-            let row = functions.entry((group, function)).or_insert(FunctionStats {
-                region: region(group),
-                function: FunctionIndex(function),
-                calls: 0,
-                ended: 0,
-                net_ns: Nanoseconds(0),
-                ended_net_ns: Nanoseconds(0),
-                elapsed_ns: Nanoseconds(0),
-                max_ns: Nanoseconds(0),
-                min_ns: Nanoseconds(0),
-                slowest_ns: Nanoseconds(0),
-                slowest_at_ns: Nanoseconds(0),
-            });
+            let none = || FunctionTotals::none(FunctionIndex(function)).row(region(group));
+            let row = functions.entry((group, function)).or_insert_with(none);
             add(row);
         };
         let mut arcs: Vec<Option<u64>> = vec![None; ended.len()];
@@ -281,12 +270,10 @@ impl<'a> Sums<'a> {
             }
             let made = arcs[at].or((ended.count > 0).then_some(0));
             let Some(calls) = made else { continue };
-            let caller =
-                if name.caller == NOTHING { FunctionIndex::NONE } else { FunctionIndex(name.caller) };
             let callee = FunctionIndex(name.function);
             tables.arcs.push(CallArc {
                 region: region(name.group),
-                caller,
+                caller: caller(name.caller),
                 callee,
                 how: How::ALL.get(name.how as usize).copied().unwrap_or(How::Call),
                 calls,
@@ -299,7 +286,7 @@ impl<'a> Sums<'a> {
             let Some(name) = names.accounts.get(account as usize).filter(|_| count > 0) else { continue };
             tables.histograms.push(HistogramBucket {
                 region: region(name.group),
-                caller: if name.caller == NOTHING { FunctionIndex::NONE } else { FunctionIndex(name.caller) },
+                caller: caller(name.caller),
                 function: FunctionIndex(name.function),
                 bucket,
                 count,
@@ -308,6 +295,13 @@ impl<'a> Sums<'a> {
         }
         tables.functions = functions.into_values().collect();
         tables
+    }
+}
+
+fn caller(function: u32) -> FunctionIndex {
+    match function {
+        NOTHING => FunctionIndex::NONE,
+        function => FunctionIndex(function),
     }
 }
 

@@ -14,7 +14,7 @@ FAST := $(basename $(notdir $(filter-out crates/cli/%,$(wildcard crates/*/tests/
     $(notdir $(patsubst %/main.rs,%,$(wildcard crates/*/tests/*/main.rs)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo build demo test test-fast attack bench objects check install uninstall dist clean
+.PHONY: help setup setup-demo build demo test test-fast attack bench objects check install uninstall book dist clean
 .NOTPARALLEL:
 
 help: ## show this
@@ -66,6 +66,9 @@ uninstall: ## undo install
 	cd $(DESTDIR)$(PREFIX) && rm -rf bin/kerntune lib/kerntune share/doc/kerntune share/man/man1/kerntune.1 \
 	    share/man/man1/kerntune-*.1 share/bash-completion/completions/kerntune share/fish/vendor_completions.d/kerntune.fish \
 	    share/zsh/site-functions/_kerntune
+
+book: ## the documents as a book in target/book, to be read without a network (installs mdBook)
+	@CARGO=$(CARGO) scripts/book
 
 dist: build ## a tarball and a Debian package in dist/, tried
 	@scripts/dist

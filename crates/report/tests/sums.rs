@@ -11,10 +11,11 @@ use synthetic::Dice;
 
 #[test]
 fn sums_of_random_selections_are_those_of_the_analysis() {
-    let run = synthetic::run(700);
+    // Blocks of chunks, and blocks of those.
+    let run = synthetic::run_in_chunks(700, 1_000);
     let bytes = run.trace.as_slice();
     let trace = TraceFile::open(&bytes, &run.recording).unwrap();
-    assert!(trace.chunks() > 3, "{} chunks", trace.chunks());
+    assert!(trace.chunks() > 128, "{} chunks", trace.chunks());
     let chunks = &run.recording.chunks;
     let (begin, end) = (chunks[0].begin_ns, chunks[chunks.len() - 1].end_ns);
     for region in [None, Some("tcp_rr")] {

@@ -179,6 +179,7 @@ pub struct Machine {
     idle_ns: u64,
     writer: Option<TraceFileWriter<Vec<u8>>>,
     raw: Vec<u8>,
+    chunk_bytes: usize,
     state: usize,
     begin: u64,
     count: u32,
@@ -205,6 +206,11 @@ pub struct Run {
 
 /// Runs `operations` operations of each kind.
 pub fn run(operations: u32) -> Run {
+    run_in_chunks(operations, 60_000)
+}
+
+/// The same with a trace whose chunks have about so many bytes before they are packed.
+pub fn run_in_chunks(operations: u32, chunk_bytes: usize) -> Run {
     let names = CODE.iter().enumerate().map(|(at, code)| (code.0, at as u32)).collect();
     let mut machine = Machine {
         dice: Dice(0x9e37_79b9_7f4a_7c15),
@@ -226,6 +232,7 @@ pub fn run(operations: u32) -> Run {
         idle_ns: 0,
         writer: Some(TraceFileWriter::new(Vec::new(), TraceHeader { wide: false }).unwrap()),
         raw: Vec::new(),
+        chunk_bytes,
         state: 0,
         begin: 0,
         count: 0,
@@ -528,7 +535,7 @@ impl Machine {
         }
         self.work(300);
         self.event(Event::Operation);
-        if self.raw.len() > 60_000 {
+        if self.raw.len() > self.chunk_bytes {
             self.end_chunk();
             self.begin_chunk();
         }

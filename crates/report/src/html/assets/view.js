@@ -37,7 +37,9 @@ const shown = (sides) => {
   kt.view = sides[profile === "b" ? 1 : 0];
   // Shares of a difference are of the first.
   kt.fire(["view"]);
+  kt.shownAt = performance.now();
 };
+kt.shownAt = 0;
 let answered = { sel: null, found: null };
 kt.renew = async () => {
   const mine = ++latest, sel = kt.selection(), { profile } = kt.state;

@@ -352,16 +352,12 @@ fn function_columns(rows: &[FunctionTotals], numbers: &Numbers) -> FunctionColum
 }
 
 fn arc_columns(tables: &Tables, groups: &Groups, numbers: &Numbers, out: &mut [Group]) {
-    let mut arcs: BTreeMap<(u32, i64, i64, How), [u64; 3]> = BTreeMap::new();
-    for arc in &tables.arcs {
-        let Some(group) = groups.group(arc.region) else { continue };
+    let rows = tables.arcs.iter().filter_map(|arc| {
         let caller = arc.caller.known().map_or(NONE, |f| numbers.of(f.get()));
-        let sums = arcs.entry((group, caller, numbers.of(arc.callee.get()), arc.how)).or_default();
-        for (sum, figure) in sums.iter_mut().zip([arc.calls, arc.ended, arc.elapsed_ns.get()]) {
-            *sum = sum.saturating_add(figure);
-        }
-    }
-    for ((group, from, to, how), [calls, ended, elapsed]) in arcs {
+        let key = (groups.group(arc.region)?, caller, numbers.of(arc.callee.get()), arc.how);
+        Some((key, [arc.calls, arc.ended, arc.elapsed_ns.get()]))
+    });
+    for ((group, from, to, how), [calls, ended, elapsed]) in added_up(rows.collect()) {
         let Some(Group { arcs, .. }) = out.get_mut(group as usize) else { continue };
         arcs.from.push(from);
         arcs.to.push(to);
@@ -372,39 +368,43 @@ fn arc_columns(tables: &Tables, groups: &Groups, numbers: &Numbers, out: &mut [G
     }
 }
 
+/// Rows by key, those of one key added up.
+fn added_up<K: Ord, const N: usize>(mut rows: Vec<(K, [u64; N])>) -> Vec<(K, [u64; N])> {
+    rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    rows.dedup_by(|next, kept| {
+        let is_same = next.0 == kept.0;
+        if is_same {
+            kept.1.iter_mut().zip(next.1).for_each(|(sum, figure)| *sum = sum.saturating_add(figure));
+        }
+        is_same
+    });
+    rows
+}
+
 fn histogram_columns(tables: &Tables, groups: &Groups, numbers: &Numbers, out: &mut [Group]) {
-    // The callers that make the most calls keep their names.
-    let mut calls: BTreeMap<(u32, i64), BTreeMap<i64, u64>> = BTreeMap::new();
-    let rows = || {
-        tables.histograms.iter().filter_map(|row| {
-            let caller = row.caller.known().map_or(NONE, |f| numbers.of(f.get()));
-            Some((groups.group(row.region)?, numbers.of(row.function.get()), caller, row))
-        })
-    };
-    for (group, function, caller, row) in rows() {
-        let sum = calls.entry((group, function)).or_default().entry(caller).or_default();
-        *sum = sum.saturating_add(row.count);
-    }
-    let named: HashMap<(u32, i64), BTreeSet<i64>> = calls
-        .into_iter()
-        .map(|(key, callers)| {
-            let mut callers: Vec<_> = callers.into_iter().collect();
-            callers.sort_by_key(|&(caller, calls)| (std::cmp::Reverse(calls), caller));
-            (key, callers.into_iter().take(HISTOGRAM_CALLERS).map(|(caller, _)| caller).collect())
-        })
-        .collect();
-    let mut buckets: BTreeMap<(u32, i64, i64, u32), u64> = BTreeMap::new();
-    for (group, function, caller, row) in rows() {
-        let is_named = named.get(&(group, function)).is_some_and(|callers| callers.contains(&caller));
-        let caller = if is_named { caller } else { code::OTHERS };
-        let count = buckets.entry((group, function, caller, row.bucket)).or_default();
-        *count = count.saturating_add(row.count);
-    }
-    for ((group, function, caller, bucket), count) in buckets {
-        let Some(Group { histograms, .. }) = out.get_mut(group as usize) else { continue };
-        histograms.f.push(function);
-        histograms.c.push(caller);
-        histograms.b.push(bucket);
-        histograms.n.push(count);
+    let rows = tables.histograms.iter().filter_map(|row| {
+        let caller = row.caller.known().map_or(NONE, |f| numbers.of(f.get()));
+        let key = (groups.group(row.region)?, numbers.of(row.function.get()), caller, row.bucket);
+        Some((key, [row.count]))
+    });
+    for of_function in added_up(rows.collect()).chunk_by(|a, b| (a.0 .0, a.0 .1) == (b.0 .0, b.0 .1)) {
+        // The callers that make the most calls keep their names.
+        let mut callers: Vec<(u64, i64)> = of_function
+            .chunk_by(|a, b| a.0 .2 == b.0 .2)
+            .map(|of| (of.iter().fold(0, |sum: u64, row| sum.saturating_add(row.1[0])), of[0].0 .2))
+            .collect();
+        callers.sort_unstable_by_key(|&(calls, caller)| (std::cmp::Reverse(calls), caller));
+        callers.truncate(HISTOGRAM_CALLERS);
+        let buckets = of_function.iter().map(|&((group, function, caller, bucket), count)| {
+            let is_named = callers.iter().any(|(_, named)| *named == caller);
+            ((group, function, if is_named { caller } else { code::OTHERS }, bucket), count)
+        });
+        for ((group, function, caller, bucket), [count]) in added_up(buckets.collect()) {
+            let Some(Group { histograms, .. }) = out.get_mut(group as usize) else { continue };
+            histograms.f.push(function);
+            histograms.c.push(caller);
+            histograms.b.push(bucket);
+            histograms.n.push(count);
+        }
     }
 }

@@ -48,6 +48,8 @@ struct Merged<'a> {
     own: [u64; WEIGHTS],
     /// With everything below.
     all: [u64; WEIGHTS],
+    /// Into how many parts the whole is to be cut for this to be one of them, by the weight by which it is largest.
+    part: u64,
     /// Nodes in this subtree, itself included.
     size: u64,
 }
@@ -119,7 +121,15 @@ impl<'a> Tree<'a> {
 
     fn push(&mut self, parent: u32, key: Key<'a>, how: How) -> u32 {
         let at = self.nodes.len() as u32;
-        self.nodes.push(Merged { key, how, calls: 0, own: [0; WEIGHTS], all: [0; WEIGHTS], size: 1 });
+        self.nodes.push(Merged {
+            key,
+            how,
+            calls: 0,
+            own: [0; WEIGHTS],
+            all: [0; WEIGHTS],
+            part: u64::MAX,
+            size: 1,
+        });
         self.children.push(Vec::new());
         match self.children.get_mut(parent as usize) {
             Some(siblings) => siblings.push(at),
@@ -142,6 +152,10 @@ impl<'a> Tree<'a> {
         for &root in &self.roots {
             add(&mut self.totals, &self.nodes[root as usize].all);
         }
+        for node in &mut self.nodes {
+            let weights = node.all.iter().zip(&self.totals).filter(|(part, _)| **part > 0);
+            node.part = weights.map(|(part, total)| total.div_ceil(*part)).min().unwrap_or(u64::MAX);
+        }
     }
 
     /// Number of nodes.
@@ -149,17 +163,9 @@ impl<'a> Tree<'a> {
         self.nodes.len()
     }
 
-    /// Whether a node is at least one part in `parts` of the whole, by any weight.
-    fn is_visible(&self, node: &Merged, parts: u64) -> bool {
-        node.all
-            .iter()
-            .zip(&self.totals)
-            .any(|(part, total)| *part > 0 && u128::from(*part) * u128::from(parts) >= u128::from(*total))
-    }
-
     /// How many nodes [`Tree::pruned`] would keep.
     pub fn visible(&self, parts: u64) -> usize {
-        self.nodes.iter().filter(|node| self.is_visible(node, parts)).count()
+        self.nodes.iter().filter(|node| node.part <= parts).count()
     }
 
     /// The nodes of at least one part in `parts`, heaviest first among siblings, and one
@@ -190,7 +196,7 @@ impl<'a> Tree<'a> {
         let (mut paths, mut own) = (0, [0; WEIGHTS]);
         for &at in siblings {
             let node = &self.nodes[at as usize];
-            if self.is_visible(node, parts) {
+            if node.part <= parts {
                 visible.push(at);
             } else {
                 paths += node.size;

@@ -48,7 +48,7 @@ impl Added {
     fn columns(&mut self, record: &Record) {
         for (at, node) in record.nodes.iter().enumerate() {
             let node = *node as usize;
-            self.calls[node] += u64::from(record.calls[at]);
+            self.calls[node] += record.calls[at];
             self.own[node][0] += record.ns[at];
             if let Some(weights) = record.weights.get(at) {
                 for (sum, more) in self.own[node][1..].iter_mut().zip(weights) {
@@ -60,7 +60,7 @@ impl Added {
             self.ended[*account as usize].add(ended);
         }
         for (cell, count) in &record.cells {
-            self.cells[*cell as usize] += u64::from(*count);
+            self.cells[*cell as usize] += count;
         }
         for (sum, more) in self.times.iter_mut().zip(&record.times) {
             sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);

@@ -16,13 +16,13 @@ pub(super) struct Record {
     pub begin: u64,
     pub end: u64,
     pub nodes: Vec<u32>,
-    pub calls: Vec<u32>,
+    pub calls: Vec<u64>,
     pub ns: Vec<u64>,
     /// Taken branches, L1I misses, iTLB misses; empty where events have none.
     pub weights: Vec<[u64; 3]>,
     pub accounts: Vec<u32>,
     pub ended: Vec<Ended>,
-    pub cells: Vec<(u64, u32)>,
+    pub cells: Vec<(u64, u64)>,
     /// By group: busy, idle, user.
     pub times: Vec<[u64; 3]>,
     /// Frames that were open where it begins: thread and how many.
@@ -207,7 +207,7 @@ impl Counter {
             self.account_place[*account as usize] = NOTHING;
         }
         for cell in self.touched.drain(..) {
-            record.cells.push((cell, std::mem::take(&mut self.cells[cell as usize])));
+            record.cells.push((cell, std::mem::take(&mut self.cells[cell as usize]).into()));
         }
         record
     }

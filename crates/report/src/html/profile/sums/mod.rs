@@ -1,10 +1,12 @@
 //! What a selection of time comes to, soon enough for a gesture: every chunk of the trace is counted once, by itself, and a
-//! selection adds up those that are whole in it. Only the chunks at its two ends are read again, as far as they are in it.
+//! selection adds up those that are whole in it, many at a time ([`blocks`]). Only the chunks at its two ends are read again, as
+//! far as they are in it.
 //!
 //! The sums are those that the analysis of the stretch gives ([`kerntune_analyze::cut`]), to the last digit; tests hold
 //! them against it. `assets/sums.js` does the same in a page that has its trace with it.
 
 mod add;
+mod blocks;
 mod counter;
 mod names;
 
@@ -14,6 +16,7 @@ use super::numbers::{code, Index};
 use super::tree::Key;
 use crate::{Error, Result};
 use add::Added;
+use blocks::Blocks;
 use counter::{Counter, Record, Setting, BUCKETS};
 use kerntune_analyze::events::{replay, Machine};
 use kerntune_analyze::{ChunkReader, TraceFile};
@@ -33,6 +36,7 @@ pub struct Sums<'a> {
     comms: Vec<String>,
     names: Mutex<Names>,
     records: Vec<OnceLock<Arc<Record>>>,
+    blocks: Blocks,
     /// Those that nobody uses.
     counters: Mutex<Vec<Counter>>,
     threads: usize,
@@ -45,6 +49,12 @@ pub struct Selected {
 
 /// A chunk, from where on, and up to where; whether all of it.
 type Piece = (usize, u64, u64, bool);
+
+/// A part of a selection: a piece, or the block of chunks that begins with it, whose record is known.
+struct Part {
+    piece: Piece,
+    record: OnceLock<Arc<Record>>,
+}
 
 impl<'a> Sums<'a> {
     /// Of a profile's trace; nothing is read yet. `region` is the page's.
@@ -69,6 +79,7 @@ impl<'a> Sums<'a> {
             comms,
             names: Mutex::default(),
             records: (0..trace.chunks()).map(|_| OnceLock::new()).collect(),
+            blocks: Blocks::new(trace.chunks()),
             counters: Mutex::default(),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
         })
@@ -85,6 +96,8 @@ impl<'a> Sums<'a> {
                 let record = self.count(&mut reader, (number, 0, u64::MAX, true))?;
                 let _ = self.records[number].set(Arc::new(record));
             }
+            let merge = &mut |parts: &[Arc<Record>]| blocks::merge(parts, &mut lock(&self.names));
+            self.blocks.extend(number, merge, |chunk| self.records.get(chunk)?.get());
             if each(number + 1).is_break() {
                 break;
             }
@@ -97,15 +110,7 @@ impl<'a> Sums<'a> {
     /// # Errors
     /// Damage of the trace; [`kerntune_analyze::Error::Stopped`] once `stop` says so.
     pub fn select(&self, from: u64, to: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Selected> {
-        let chunks = &self.trace.recording.chunks;
-        let pieces: Vec<Piece> = (self.trace.covering(from, to))
-            .filter_map(|number| {
-                let index = chunks.get(number).filter(|index| index.begin_ns < to && index.end_ns >= from)?;
-                let whole = index.begin_ns >= from && index.end_ns < to;
-                Some((number, from, to, whole))
-            })
-            .collect();
-        let records = self.records_of(&pieces, stop)?;
+        let records = self.records_of(self.parts(from, to), stop)?;
         let names = lock(&self.names);
         let mut added =
             Added::new(names.nodes.len(), names.accounts.len(), names.cells.len(), self.setting.group_count);
@@ -114,29 +119,47 @@ impl<'a> Sums<'a> {
         Ok(Selected { added })
     }
 
-    /// The records of pieces in their order; those that are not there are made, several at a time.
-    fn records_of(&self, pieces: &[Piece], stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<Arc<Record>>> {
-        let found: Vec<OnceLock<Arc<Record>>> = pieces
-            .iter()
-            .map(|(number, _, _, whole)| match self.records[*number].get() {
-                Some(record) if *whole => OnceLock::from(Arc::clone(record)),
-                _ => OnceLock::new(),
-            })
-            .collect();
-        let missing: Vec<usize> = (0..pieces.len()).filter(|at| found[*at].get().is_none()).collect();
+    /// A selection in the order of its time: blocks of chunks, whole chunks, and pieces of those at its ends.
+    fn parts(&self, from: u64, to: u64) -> Vec<Part> {
+        let chunks = &self.trace.recording.chunks;
+        let is_whole = |number: usize| {
+            chunks.get(number).is_some_and(|index| index.begin_ns >= from && index.end_ns < to)
+        };
+        let covering = self.trace.covering(from, to);
+        let mut parts = Vec::new();
+        let mut number = covering.start;
+        while number < covering.end {
+            let whole = is_whole(number);
+            let until = (number..covering.end).find(|at| !is_whole(*at)).unwrap_or(covering.end);
+            let (known, size) = match self.blocks.largest(number, until) {
+                Some((block, size)) => (Some(block), size),
+                None => (self.records[number].get().filter(|_| whole).cloned(), 1),
+            };
+            if chunks.get(number).is_some_and(|index| index.begin_ns < to && index.end_ns >= from) {
+                let record = known.map_or_else(OnceLock::new, OnceLock::from);
+                parts.push(Part { piece: (number, from, to, whole), record });
+            }
+            number += size;
+        }
+        parts
+    }
+
+    /// The records of parts in their order; those that are not there are made, several at a time.
+    fn records_of(&self, parts: Vec<Part>, stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<Arc<Record>>> {
+        let missing: Vec<&Part> = parts.iter().filter(|part| part.record.get().is_none()).collect();
         let next = AtomicUsize::new(0);
         let work = || -> Result<()> {
             let mut reader = self.trace.reader().map_err(Error::Trace)?;
-            while let Some(at) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(part) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if stop() {
                     return Err(Error::Trace(kerntune_analyze::Error::Stopped));
                 }
-                let piece = pieces[*at];
-                let record = Arc::new(self.count(&mut reader, piece)?);
-                if piece.3 {
-                    let _ = self.records[piece.0].set(Arc::clone(&record));
+                let (number, _, _, whole) = part.piece;
+                let record = Arc::new(self.count(&mut reader, part.piece)?);
+                if whole {
+                    let _ = self.records[number].set(Arc::clone(&record));
                 }
-                let _ = found[*at].set(record);
+                let _ = part.record.set(record);
             }
             Ok(())
         };
@@ -147,7 +170,7 @@ impl<'a> Sums<'a> {
             theirs.fold(mine, |so_far, one| so_far.and(one))
         })?;
         let stopped = || Error::Trace(kerntune_analyze::Error::Stopped);
-        found.into_iter().map(|record| record.into_inner().ok_or_else(stopped)).collect()
+        parts.into_iter().map(|part| part.record.into_inner().ok_or_else(stopped)).collect()
     }
 
     fn count(&self, reader: &mut ChunkReader<'_>, (number, from, to, whole): Piece) -> Result<Record> {
@@ -243,17 +266,22 @@ impl<'a> Sums<'a> {
             let row = functions.entry((group, function)).or_insert_with(none);
             add(row);
         };
-        let mut arcs: Vec<Option<u64>> = vec![None; ended.len()];
+        // By account: calls that were made, if any node is used, and net time.
+        let mut arcs: Vec<Option<(u64, u64)>> = vec![None; ended.len()];
         for (at, node) in names.nodes.iter().enumerate().take(calls.len()) {
             let Some(made) = arcs.get_mut(node.account as usize).filter(|_| used[at]) else { continue };
-            *made = Some(made.unwrap_or_default() + calls[at]);
-            function(&mut functions, node.group, node.what as u32, &|row| {
-                row.calls += calls[at];
-                row.net_ns.0 += own[at][0];
-            });
+            let (made, net) = made.get_or_insert_default();
+            *made += calls[at];
+            *net += own[at][0];
         }
         let mut tables = Tables::default();
         for (at, (name, ended)) in names.accounts.iter().zip(ended).enumerate() {
+            if let Some((made, net)) = arcs[at] {
+                function(&mut functions, name.group, name.function, &|row| {
+                    row.calls += made;
+                    row.net_ns.0 += net;
+                });
+            }
             if ended.count > 0 {
                 function(&mut functions, name.group, name.function, &|row| {
                     let mut sum = counter::Ended {
@@ -268,8 +296,8 @@ impl<'a> Sums<'a> {
                         (sum.elapsed, sum.slowest, sum.at);
                 });
             }
-            let made = arcs[at].or((ended.count > 0).then_some(0));
-            let Some(calls) = made else { continue };
+            let made = arcs[at].map(|(made, _)| made);
+            let Some(calls) = made.or((ended.count > 0).then_some(0)) else { continue };
             let callee = FunctionIndex(name.function);
             tables.arcs.push(CallArc {
                 region: region(name.group),

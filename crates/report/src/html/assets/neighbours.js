@@ -107,7 +107,8 @@ kt.neighbours = () => {
   };
   const both = () => { facts(); draw(); };
   select.addEventListener("change", draw);
-  kt.on(["fn", "view", "tab"], both);
+  kt.on(["view"], kt.afterwards(both));
+  kt.on(["fn", "tab"], both);
   kt.redraw(svg, kt.soon(draw));
   both();
 };

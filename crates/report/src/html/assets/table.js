@@ -108,7 +108,8 @@ kt.table = () => {
     if (tr) kt.set({ fn: Number(tr.dataset.f) });
   });
   filter.addEventListener("input", kt.soon(draw));
-  kt.on(["view", "sort"], draw);
+  kt.on(["view"], kt.afterwards(draw));
+  kt.on(["sort"], draw);
   kt.on(["fn"], () => {
     for (const tr of body.rows) tr.className = Number(tr.dataset.f) === kt.state.fn ? "chosen" : "";
   });

@@ -77,5 +77,15 @@ kt.settled = async () => {
   }
 };
 kt.working = 0;
+// For what is further down the page: once, after the frame in which the first of it is seen.
+kt.afterwards = (act) => {
+  let due = false;
+  return () => {
+    if (due) return;
+    due = true;
+    kt.working++;
+    requestAnimationFrame(() => setTimeout(() => { due = false; try { act(); } finally { kt.working--; } }, 0));
+  };
+};
 const tracked = (act) => async () => { kt.working++; try { await act(); } finally { kt.working--; } };
 kt.renew = tracked(kt.renew);

@@ -176,14 +176,22 @@ fn a_caller_that_calls_less_has_inlined_the_rest() {
 #[test]
 fn line_tables_have_the_last_word() {
     let symbols = ["f", "g"];
-    let one = profile("a", &symbols, &[("f", 100, 50), ("f g", 300, 90)]);
+    let one = profile("a", &symbols, &[("f", 100, 50), ("f g", 300, 9000)]);
     let other = profile("b", &symbols, &[("f", 100, 120)]);
     let table = |names: &[&str]| -> Inlined {
         BTreeMap::from([("f".to_string(), names.iter().map(|name| name.to_string()).collect())])
     };
     let (with, without) = (table(&["g"]), table(&["other"]));
-    assert_eq!(shown(&one, &other, [None, Some(&with)]), ["g -> f (B, line-tables): [90,0] [300,0]"]);
+    assert_eq!(shown(&one, &other, [None, Some(&with)]), ["g -> f (B, line-tables): [9000,0] [300,0]"]);
     assert!(shown(&one, &other, [None, Some(&without)]).is_empty(), "it was not called");
+
+    // What only returns leaves no instruction that a line table could name.
+    let one = profile("a", &symbols, &[("f", 100, 50), ("f g", 300, 600)]);
+    let moved = ["g -> f (B, fewer-calls): [600,0] [300,0]"];
+    assert_eq!(shown(&one, &other, [None, Some(&without)]), moved);
+    // It is called by the other kernel: then line tables know of it.
+    let other = profile("b", &symbols, &[("f", 100, 120), ("f g", 20, 40)]);
+    assert!(shown(&one, &other, [None, Some(&without)]).is_empty());
 }
 
 #[test]

@@ -8,13 +8,18 @@
 mod arcs;
 
 use arcs::{Arcs, Candidate};
-use kerntune_profile::{source_name, Difference, How, PathDifference, PathFigures, PathLabel, Profile};
+use kerntune_profile::{
+    source_name, Difference, FunctionTotals, How, PathDifference, PathFigures, PathLabel, Profile,
+};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// More rounds than any chain of inlined functions is long.
 const ROUNDS: usize = 256;
+
+/// Instructions of a function that only returns: `endbr64`, a value, a frame's jump, `ret`.
+const RETURNS: u64 = 4;
 
 /// What the line tables of a kernel say: for each function, by its name in the source, those that are inlined in it, at any
 /// depth.
@@ -220,7 +225,16 @@ impl<'a> Frames<'a> {
     fn may(&self, candidate: &Candidate, folds: &Folds) -> bool {
         let Candidate { caller, callee, .. } = *candidate;
         let possible = caller != callee && !self.apart[callee];
-        possible && !folds.contains_key(&(caller, callee)) && self.says(candidate) != Some(false)
+        let denied = || self.says(candidate) == Some(false) && !self.leaves_nothing(candidate);
+        possible && !folds.contains_key(&(caller, callee)) && !denied()
+    }
+
+    /// Whether line tables cannot speak of a callee, since inlined it may be no instruction at all: it only returns, or returns a
+    /// constant, and the other kernel never calls it.
+    fn leaves_nothing(&self, &Candidate { callee, fewer, .. }: &Candidate) -> bool {
+        let totals = &self.difference.functions[callee].totals;
+        let returns = |of: &FunctionTotals| of.net_ns.get() <= of.calls.saturating_mul(RETURNS);
+        totals[fewer].is_none() && totals[1 - fewer].as_ref().is_some_and(returns)
     }
 
     /// For each path, the one that it counts as: itself, or one above it.

@@ -372,7 +372,7 @@ fn counts_of_any_workload_are_held_against_proc_read_at_its_marks() {
     let forks = row(&json["proc"], "key", "processes");
     assert!(at(forks, "regions") > 0 && at(forks, "beside") > 0, "{forks}");
     let text = run(["characterise", &profile]);
-    assert!(text.contains("Held against the guest's own /proc") && text.contains("equal"), "{text}");
+    assert!(text.contains("Compared with the guest's own /proc") && text.contains("equal"), "{text}");
     assert!(!text.contains("NOT KNOWN WHY"), "{text}");
     // What was done for the readings is in no figure.
     let names: Vec<&str> =

@@ -175,7 +175,7 @@ fn requests_are_what_a_program_asks_for() {
     let late = requests(&profile, "late");
     assert_eq!((&late["requests"], &late["issued_before"]), (&json!(0), &json!(4)), "{late}");
     let text = support::run(["report", &profile, "io", "--region", "late"]);
-    assert!(text.contains("4 more completed in a region that they were not issued in"), "{text}");
+    assert!(text.contains("4 more completed in a region in which they were not issued"), "{text}");
     // All of it: each request is counted once.
     let all = json(["report", &profile, "io", "--json"]);
     assert_eq!(all["all"]["requests"], 40 + 30 + 80 + 4);

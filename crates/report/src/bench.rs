@@ -215,7 +215,7 @@ fn legend(comparison: &Comparison, style: Style) -> String {
             percent(1.0 - options.confidence),
             match options.correction {
                 Correction::Holm => " for all rows together",
-                Correction::BenjaminiHochberg => " on the average of all that are said to differ",
+                Correction::BenjaminiHochberg => " on average over the rows that are said to differ",
                 Correction::None => " for each row",
             }
         ),
@@ -223,23 +223,24 @@ fn legend(comparison: &Comparison, style: Style) -> String {
             "equivalent      the whole interval is within the minimum effect, {}",
             percent(options.min_effect)
         ),
-        "inconclusive    neither was shown; more of what the last column counts narrows the interval".into(),
+        "inconclusive    neither was shown; more of the units in the last column narrow the interval".into(),
     ];
     if comparison.rows.iter().any(|row| row.aa.is_some()) {
         let what = match &comparison.again {
             Some(_) => "the base kernel measured again",
             None => "one half of the base kernel's values against the other",
         };
-        lines.push(format!("A/A             {what}; ! differs: nothing can be said of that row"));
+        lines.push(format!("A/A             {what}; ! differs: the row is inconclusive"));
     }
     if comparison.rows.iter().any(|row| row.better == Better::Higher) {
-        lines.push("Of rates, such as MB/s, more is better.".into());
+        lines.push("For rates, such as MB/s, higher is better.".into());
     }
     if let Some(level) =
         comparison.rows.iter().map(|row| row.level).max().filter(|level| *level > Level::Boot)
     {
         lines.push(format!(
-            "Intervals of {} leave out what differs from boot to boot: measure several boots of each kernel.",
+            "Intervals over {} do not include differences between boots: measure several boots of each \
+             kernel.",
             level.plural()
         ));
     }

@@ -19,29 +19,29 @@ pub use kerntune_analyze::graph::Propagation;
 // A subcommand's comment is its help, and not this one.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct GraphOptions {
-    /// At most so many functions or entries; 40 in text, all in JSON if not given
+    /// Show at most N functions or entries [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// Only this function, those of a pattern with * and ?, or those of a directory or file of the source (net/ipv4); may
     /// be repeated
     #[arg(long, value_name = "NAME|GLOB|DIR")]
     pub function: Vec<String>,
-    /// Only what has at least so many per cent of the time
+    /// Show only entries with at least this share of the time, in per cent
     #[arg(long, default_value_t = 0.0, value_name = "PERCENT")]
     pub min_percent: f64,
     /// Only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
-    /// How a function's time goes to its callers: as measured call by call, or in proportion to the
-    /// number of calls as gprof does; exact if calls were timed, else counts
+    /// How a function's time is divided among its callers: as measured call by call, or in proportion to the number of calls as
+    /// gprof does [default: exact if calls were timed, else counts]
     #[arg(long, value_name = "HOW", value_parser = propagation())]
     pub propagate: Option<Propagation>,
     /// Also list the functions that never ran: all, those of a pattern (tcp_*), or those of a
     /// directory of the source (net/ipv4)
     #[arg(long, num_args = 0..=1, default_missing_value = "*", value_name = "GLOB|DIR")]
     pub never_called: Option<String>,
-    /// Unit: instr, k or M (instructions of exact profiles), s, ms, us or ns; what the largest needs if not given, seconds
-    /// for sampled times
+    /// Unit: instr, k or M (instructions of exact profiles), s, ms, us or ns [default: chosen by the largest figure; seconds for
+    /// sampled times]
     #[arg(long, value_enum, hide_possible_values = true, value_name = "UNIT")]
     pub unit: Option<TimeUnit>,
     /// Only what these threads did.

@@ -145,7 +145,7 @@ fn legend(comparison: &Comparison, style: Style) -> String {
     }
     let whole = comparison.metrics().any(|metric| metric.whose() == Whose::Whole);
     let whose = match whole {
-        true => "Kernel code, but for what says user or whole (kernel and user code);",
+        true => "Kernel code, except figures named user or whole (kernel and user code);",
         false => "Kernel code only,",
     };
     lines.push(format!("{whose} between marks, per operation; total: the sum of all regions."));

@@ -26,7 +26,7 @@ pub(crate) fn notes(profile: &Profile) -> Vec<String> {
     let mut notes = sampled::notes(manifest);
     if manifest.lost_events > 0 && manifest.sampled.is_some() {
         notes.push(format!(
-            "{} samples were lost: whose time that was is not known, and it is in no function.",
+            "{} samples were lost: their time is in no function, because it is not known which ran.",
             grouped(manifest.lost_events)
         ));
     } else if manifest.lost_events > 0 {
@@ -81,11 +81,14 @@ fn note(what: &str, count: u64, events: u64) -> String {
         }
         "unknown_tags" => format!("{count} records (of {events} events) have a tag that no names file has."),
         "uncertain_switches" => {
-            format!("{count} context switches do not tell for sure which process went on.")
+            format!("{count} context switches do not show with certainty which process continued.")
         }
         "repeated_switches" => format!("{count} context switches began within another one."),
         "unread_io" => {
-            format!("{count} requests to block devices or network packets could not be read, and are in no figure.")
+            format!(
+                "{count} requests to block devices or network packets could not be read; no figure includes \
+                 them."
+            )
         }
         "foreign_returns" => {
             format!(
@@ -107,33 +110,44 @@ fn note(what: &str, count: u64, events: u64) -> String {
         "strange_runs" => {
             format!("{count} runs between two branches (of {events} samples) do not fit the kernel's code.")
         }
-        "strange_lines" => format!("{count} lines of the samples were not understood, and left out."),
+        "strange_lines" => format!("{count} lines of the samples could not be parsed and were left out."),
         "silent_cpus" => format!("{count} CPUs have no sample."),
         "unclosed_regions" => {
-            format!("{count} regions were begun and never ended: their figures are not whole.")
+            format!("{count} regions were begun and never ended: their figures are incomplete.")
         }
         "region_mismatches" => format!("{count} marks of regions were out of order."),
         "region_mismatch_ns" => {
-            format!("{count} ns is what the times of regions and their events differ by.")
+            format!("The times of regions and of their events differ by {count} ns.")
         }
         "stack_mismatches" | "running_mismatches" | "clock_mismatches" | "unmatched_exits" => {
             format!("{count} {} in the trace (of {events} events).", what.replace('_', " "))
         }
         "unnamed_frames" => format!("{count} frames of call chains are in code that no symbol names."),
         "cut_chains" => {
-            format!("{count} call chains were longer than the kernel tells: their callers are missing (kernel.perf_event_max_stack).")
+            format!(
+                "{count} call chains were longer than the kernel records: their outer callers are missing \
+                 (kernel.perf_event_max_stack)."
+            )
         }
         "host_disks" => {
             "The disk is a file of the host: figures differ from run to run (docs/disk.md).".into()
         }
         "throttled" => {
-            format!("{count} times the kernel took fewer samples for a while (kernel.perf_cpu_time_max_percent): a lower --rate helps.")
+            format!(
+                "The kernel throttled sampling {count} times (kernel.perf_cpu_time_max_percent): use a lower \
+                 --rate."
+            )
         }
         "folded_samples" => {
-            format!("{count} samples (of {events}) found no room for their call path and are with a caller of theirs.")
+            format!(
+                "{count} samples (of {events}) had no room for their call path and are counted for one of \
+                 its callers."
+            )
         }
-        "crowded_threads" => format!("{count} samples are of threads that found no room of their own."),
-        "crowded_switches" => format!("{count} context switches found no room in their table."),
+        "crowded_threads" => {
+            format!("{count} samples are of threads that had no room in the table of threads.")
+        }
+        "crowded_switches" => format!("{count} context switches had no room in their table."),
         "lost_switch_samples" => {
             format!("{count} samples of context switches were lost: the others stand for them.")
         }

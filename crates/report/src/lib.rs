@@ -116,13 +116,19 @@ pub enum Error {
         hint: String,
     },
     /// Call paths do not tell threads of one name apart.
-    #[error("the profile has no trace, and its call paths do not tell threads of one name apart: ask for all that are called \"{name}\"")]
+    #[error(
+        "the profile has no trace, and its call paths do not distinguish threads of one name: select all \
+         of them by the name \"{name}\""
+    )]
     ThreadsOfOneName {
         /// Their name.
         name: String,
     },
     /// Without a trace nobody knows which thread's calls took how long.
-    #[error("nothing is known of single calls of these threads: the profile has no trace, or none of their calls ended")]
+    #[error(
+        "single calls of these threads are not known: the profile has no trace, or none of their calls \
+         ended"
+    )]
     NoCallsByThread,
     /// Times of threads that do not sum: an error of kerntune's, or a trace of another profile.
     #[error("the functions of the threads take {parts} ns and the threads {whole} ns: the trace is not this profile's")]
@@ -159,7 +165,10 @@ pub enum Error {
     #[error("the profile has no executed blocks of the kernel: record again without --no-edges")]
     NoBlocks,
     /// A profile that was carried to another kernel: counts of branches alone are of that one.
-    #[error("profile {profile} is profile {from} carried to another kernel: its branches are that kernel's, its times and operations are not; look at {from}")]
+    #[error(
+        "profile {profile} is profile {from} transferred to another kernel: only its branches are of \
+         that kernel, its times and operations are not; look at {from}"
+    )]
     Carried {
         /// The profile.
         profile: String,
@@ -192,7 +201,8 @@ pub enum Error {
     #[error("no call graph: {0}")]
     Graph(#[from] kerntune_analyze::graph::GraphError),
     /// A cut that cuts nothing.
-    #[error("no function that \"{cut}\" has as its caller calls one that it has as its callee{}: `report PROFILE graph --function CALLEE` shows who calls it", .region.as_ref().map_or(String::new(), |name| format!(" in region {name}")))]
+    #[error("no call from a caller to a callee of \"{cut}\" was recorded{}: `report PROFILE graph --function \
+         CALLEE` shows who calls it", .region.as_ref().map_or(String::new(), |name| format!(" in region {name}")))]
     NoArc {
         /// What was to be cut.
         cut: String,
@@ -210,13 +220,22 @@ pub enum Error {
         reason: &'static str,
     },
     /// Nothing to divide by.
-    #[error("there are no operations to compare by: leave out --per-operation, or choose a --region that counts them")]
+    #[error(
+        "no operations were counted, so there is nothing to divide by: leave out --per-operation, or \
+         choose a --region that counts them"
+    )]
     NoOperations,
     /// No operations, so no path length.
-    #[error("there are no operations, so that there is no path length: choose a --region that counts them, or see `report A diff B --paths`")]
+    #[error(
+        "no operations were counted, so there is no path length: choose a --region that counts them, or \
+         see `report A diff B --paths`"
+    )]
     NothingPerOperation,
     /// Times of a profile that are not instructions.
-    #[error("profile {profile} is not exact, so that its times are not instructions: see `report A diff B --paths`")]
+    #[error(
+        "profile {profile} is not exact, so its times are not instructions: see `report A diff B \
+         --paths`"
+    )]
     NotExact {
         /// The profile.
         profile: String,

@@ -8,7 +8,7 @@ use kerntune_compare::{number, Metric, Models, TOTAL};
 /// One line per operation and metric: the lowest and the highest change, and under which models; then the total under each.
 pub(crate) fn table(models: &Models, style: Style) -> String {
     let head = format!(
-        "Change under {} front-end models, percent: from the most that is gained to the least.",
+        "Change under {} front-end models, percent: from the largest gain to the smallest.",
         models.models.len()
     );
     let mut out = style.paint(Role::Head, &head) + "\n\n";

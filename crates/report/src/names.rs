@@ -18,7 +18,7 @@ pub enum NameError {
         near: Vec<String>,
     },
     /// Several functions have that name.
-    #[error("{} functions are called \"{name}\": say which with {}", .which.len(), .which.join(", "))]
+    #[error("{} functions are called \"{name}\": choose one with {}", .which.len(), .which.join(", "))]
     Several {
         /// What was asked for.
         name: String,
@@ -170,7 +170,7 @@ mod tests {
         );
         assert_eq!(
             find("cleanup").unwrap_err().to_string(),
-            "3 functions are called \"cleanup\": say which with cleanup@net/unix/garbage.c, cleanup@fs/pipe.c, \
+            "3 functions are called \"cleanup\": choose one with cleanup@net/unix/garbage.c, cleanup@fs/pipe.c, \
              cleanup@0x1004"
         );
         assert!(matches!(find("cleanup@mm/slub.c"), Err(NameError::Several { .. })));

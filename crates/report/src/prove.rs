@@ -52,13 +52,15 @@ pub fn exact(comparison: &kerntune_compare::Comparison) -> String {
 /// What a machine's figures do not say.
 pub fn not_said(machine: &str) -> &'static str {
     match machine {
-        "kvm" => "Times are of a virtual machine: what the host adds is in both.",
+        "kvm" => "Times are of a virtual machine: those of both kernels include the overhead of the host.",
         "uml" => {
             "Times are of User-Mode Linux: entry, interrupts, page tables and copies to and from programs are not those of a PC's kernel."
         }
         _ => {
-            "Instructions are not time, and misses are a model's: what a CPU makes of them a clock has to say. `kerntune package` makes a \
-             package of each kernel; booted in turn, `kerntune bench run --machine host` under each and `kerntune bench compare` say it."
+            "Instructions are not time, and misses are a model's: what they cost on a CPU, only a clock \
+             shows. Make a package of each kernel with `kerntune package`, boot the kernels in turn, run \
+             `kerntune bench run --machine host` under each, and compare the results with `kerntune bench \
+             compare`."
         }
     }
 }

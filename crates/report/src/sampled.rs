@@ -57,7 +57,7 @@ pub(crate) fn notes(manifest: &Manifest) -> Vec<String> {
         notes.push(format!("Bias: {bias}."));
     }
     if let Some(filter) = &sampled.filter {
-        notes.push(format!("Watched were only {filter}."));
+        notes.push(format!("Only {filter} were watched."));
     }
     let said = manifest.sources.iter().filter_map(|source| source.strip_prefix("note: "));
     notes.extend(said.map(|note| format!("{note}.")));

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 
 /// Why a profile says nothing of requests, or of packets.
 pub(crate) const NOT_SEEN: &str =
-    "not seen: record in the emulator, functions included, a kernel that kerntune built or that has debug information";
+    "not seen: record functions in the emulator, on a kernel that kerntune built or that has debug \
+     information";
 
 /// How often a figure had each value. Whatever is said of it is exact.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -186,12 +186,12 @@ fn operations_of_several_kinds_are_no_operations() {
         (&Value::Null, &Value::Null)
     );
     let text = found.text(Style::PLAIN);
-    assert!(text.contains("--region NAME (tcp_rr, open, page_fault)"), "{text}");
+    assert!(text.contains("--region NAME also per operation (tcp_rr, open, page_fault)"), "{text}");
     assert!(!text.contains("per\noperation"), "{text}");
     let mut none = profile.clone();
     none.tables.regions[0].operations = 0;
     let text = of(&none, Some("tcp_rr")).text(Style::PLAIN);
-    assert!(text.contains("no operations: figures are per second alone"), "{text}");
+    assert!(text.contains("no operations: figures are only per second"), "{text}");
     let error = characterise(&wanted(&profile, Some("nothing")), &[]).unwrap_err().to_string();
     assert_eq!(error, "the profile has no region \"nothing\"; it has tcp_rr, open, page_fault");
 }
@@ -300,9 +300,9 @@ fn profiles_with_next_to_nothing_say_so() {
     };
     let found = of(&empty, None);
     let text = found.text(Style::PLAIN);
-    assert!(text.contains("Nothing can be said") && text.contains("no regions"), "{text}");
+    assert!(text.contains("No description: no time passed") && text.contains("no regions"), "{text}");
     assert_eq!(json_of(&found)["elapsed_ns"], 0);
-    assert!(found.html("kerntune").contains("Nothing can be said"));
+    assert!(found.html("kerntune").contains("No description: no time passed"));
     let mut plain = profile();
     plain.manifest.capture.functions = false;
     let tables = &mut plain.tables;
@@ -335,7 +335,7 @@ fn an_import_with_calls_alone_has_no_zeros_for_what_it_does_not_know() {
     for absent in ["Interrupts (", "Exceptions (", "Context switches (", "entries"] {
         assert!(!text.contains(absent), "{absent}: {text}");
     }
-    assert!(text.contains("this profile has calls of functions alone"), "{text}");
+    assert!(text.contains("this profile has only calls of functions"), "{text}");
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn a_profile_that_was_carried_is_refused() {
     let carried = kerntune_profile::Carried { profile: "recorded".into(), ..Default::default() };
     profile.manifest.carried = Some(carried);
     let error = characterise(&wanted(&profile, None), &[]).unwrap_err().to_string();
-    assert!(error.contains("profile recorded carried to another kernel"), "{error}");
+    assert!(error.contains("profile recorded transferred to another kernel"), "{error}");
 }
 
 #[test]

@@ -303,7 +303,7 @@ Inlined in one kernel and not in the other: each counts as its caller in both, a
 net A  net B                    inlined
    ns     ns  calls A  calls B  in       known by   function, and what it counts as
    30      0        9        0  B        no symbol  g -> f
---as-compiled leaves each function where its kernel has it
+--as-compiled keeps the functions of each kernel as compiled
 ";
     assert_eq!(table, expected);
     let as_compiled = Options { as_compiled: true, ..Options::default() };

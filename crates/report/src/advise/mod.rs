@@ -199,10 +199,10 @@ impl Advice {
         out += &format!("{} can be tried as changes", self.proposals());
         out += match guards {
             0 => ".\n",
-            _ => "; what protects is named with how to measure its price, and not proposed.\n",
+            _ => "; protections are not proposed, only named, with how to measure their price.\n",
         };
-        out += "At stake is what the functions that a rule is about take themselves: a scale, and no forecast. What is gained, \
-                `kerntune try` measures.\n";
+        out += "At stake: self time of the functions that a rule is about, as a scale, not a forecast. \
+                `kerntune try` measures the gain.\n";
         for applied in &self.applies {
             let stake = match applied.at_stake_percent {
                 Some(percent) => format!("{} % of the busy time", fixed(percent, 2)),

@@ -75,16 +75,16 @@ impl Rule {
             }
         }
         if rule.when.is_empty() {
-            return Err(refused("it has no [[when]]: say what has to hold".into()));
+            return Err(refused("it has no [[when]]: give the conditions that must hold".into()));
         }
         for (when, number) in rule.when.iter().zip(1..) {
             check(when).map_err(|why| refused(format!("[[when]] number {number} {why}")))?;
         }
         if let Some(key) = ["name", "about"].into_iter().find(|key| rule.change.contains_key(*key)) {
-            return Err(refused(format!("[change] has {key}, which the rule itself says")));
+            return Err(refused(format!("[change] has {key}, which kerntune takes from the rule itself")));
         }
         if rule.hardening && rule.change.is_empty() {
-            return Err(refused("it is of hardening: [change] has to say how its price is measured".into()));
+            return Err(refused("it is about hardening: [change] must say how its price is measured".into()));
         }
         Ok(Rule { name: name.into(), ..rule })
     }
@@ -103,7 +103,7 @@ fn check(when: &When) -> Result<(), String> {
     let of_facts = usize::from(at_least.is_some()) + usize::from(at_most.is_some());
     let numbers = [percent, calls_per_second, at_least, at_most];
     if numbers.into_iter().flatten().any(|number| !number.is_finite() || *number < 0.0) {
-        return Err("has a number that is negative or none".into());
+        return Err("has a number that is negative or not finite".into());
     }
     if functions.iter().chain(threads).any(String::is_empty) {
         return Err("has an empty pattern".into());
@@ -113,16 +113,18 @@ fn check(when: &When) -> Result<(), String> {
         (true, false, true, None) if percent.is_some() && of_functions == 1 && of_facts == 0 => Ok(()),
         (true, true, false, None) if of_functions + of_facts == 0 => {
             match config.iter().find(|line| !is_line(line)) {
-                Some(line) => Err(format!("has \"{line}\" in config, which is no CONFIG_NAME=VALUE")),
+                Some(line) => Err(format!("has \"{line}\" in config, which is not CONFIG_NAME=VALUE")),
                 None => Ok(()),
             }
         }
         (true, true, true, Some(fact)) if of_functions == 0 && of_facts >= 1 => match facts::is_known(fact) {
             true => Ok(()),
-            false => Err(format!("has the fact \"{fact}\", which is none: there are {}", facts::names())),
+            false => {
+                Err(format!("has the fact \"{fact}\", which does not exist: there are {}", facts::names()))
+            }
         },
-        _ => Err("is none: give `functions` with one of percent, calls_per_second and never; or `threads` with percent; \
-                  or `config`; or `fact` with at_least or at_most"
+        _ => Err("is not a condition: give `functions` with one of percent, calls_per_second and never; or \
+                  `threads` with percent; or `config`; or `fact` with at_least or at_most"
             .into()),
     }
 }
@@ -158,16 +160,16 @@ mod tests {
         for (rest, why) in [
             ("", "missing field `when`"),
             ("when = []\n", "no [[when]]"),
-            ("[[when]]\nfunctions = [\"a\"]\n", "number 1 is none"),
-            ("[[when]]\nfunctions = [\"a\"]\npercent = 1\nnever = true\n", "is none"),
+            ("[[when]]\nfunctions = [\"a\"]\n", "number 1 is not a condition"),
+            ("[[when]]\nfunctions = [\"a\"]\npercent = 1\nnever = true\n", "is not a condition"),
             ("[[when]]\nfunctions = [\"\"]\npercent = 1\n", "empty pattern"),
             ("[[when]]\nthreads = [\"\"]\npercent = 1\n", "empty pattern"),
-            ("[[when]]\nthreads = [\"a\"]\nnever = true\n", "is none"),
-            ("[[when]]\nthreads = [\"a\"]\nfunctions = [\"a\"]\npercent = 1\n", "is none"),
+            ("[[when]]\nthreads = [\"a\"]\nnever = true\n", "is not a condition"),
+            ("[[when]]\nthreads = [\"a\"]\nfunctions = [\"a\"]\npercent = 1\n", "is not a condition"),
             ("[[when]]\nfact = \"x\"\nat_least = 1\n", "there are kernel-percent"),
             ("[[when]]\nfact = \"cpus\"\nat_least = -1\n", "negative"),
-            ("[[when]]\nconfig = [\"X=y\"]\n", "no CONFIG_NAME=VALUE"),
-            ("[[when]]\nconfig = [\"CONFIG_X=y\"]\nnever = true\n", "is none"),
+            ("[[when]]\nconfig = [\"X=y\"]\n", "not CONFIG_NAME=VALUE"),
+            ("[[when]]\nconfig = [\"CONFIG_X=y\"]\nnever = true\n", "is not a condition"),
             ("[[when]]\nconfig = [\"CONFIG_X=y\"]\n[change]\nname = \"y\"\n", "[change] has name"),
             ("hardening = true\n[[when]]\nconfig = [\"CONFIG_X=y\"]\n", "how its price"),
             ("colour = 1\n[[when]]\nconfig = [\"CONFIG_X=y\"]\n", "unknown field `colour`"),

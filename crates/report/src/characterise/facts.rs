@@ -311,7 +311,7 @@ fn absent(profile: &Profile, counters: &Counters, cycles: &[Cycles], region: Opt
     if capture.functions && !has_entries(profile) {
         say(
             "time by part, interrupts, exceptions, context switches",
-            "this profile has calls of functions alone",
+            "this profile has only calls of functions",
         );
     }
     if !counters.are_there() {
@@ -360,12 +360,12 @@ fn absent(profile: &Profile, counters: &Counters, cycles: &[Cycles], region: Opt
         say("sizes of network packets", NOT_SEEN);
     }
     if region.is_some() && capture.edges {
-        say("footprint of code", "blocks are counted of all regions together: leave --region out");
+        say("footprint of code", "blocks are counted for all regions together: leave out --region");
     }
     if region.is_none() && capture.edges && marks::has_readings(profile) {
         say(
             "footprint of code",
-            "blocks are counted with those of the readings of /proc: record without --proc",
+            "block counts include those of the readings of /proc: record without --proc",
         );
     }
     for (what, why) in NOWHERE {

@@ -80,17 +80,17 @@ impl Reference {
         let refused = |why: String| Error::Reference { reference: name.into(), why };
         let found: Reference = toml::from_str(text).map_err(|error| refused(error.to_string()))?;
         if found.schema != REFERENCE_SCHEMA {
-            return Err(refused(format!("its schema is {}, and not {REFERENCE_SCHEMA}", found.schema)));
+            return Err(refused(format!("its schema is {} instead of {REFERENCE_SCHEMA}", found.schema)));
         }
         if found.figures.values().any(|figure| !figure.is_finite()) {
-            return Err(refused("a figure is no number".into()));
+            return Err(refused("a figure is not a number".into()));
         }
         Ok(Self { name: name.into(), ..found })
     }
 
     pub(super) fn of(character: &Character, spent: &Spent, kind: &str, kerntune: &str) -> Result<Self> {
         if spent.functions.is_empty() {
-            let why = "no time of functions is in the profile: record without --no-functions".into();
+            let why = "the profile has no times of functions: record without --no-functions".into();
             return Err(Error::Reference { reference: character.profile.clone(), why });
         }
         let column = Column::new(character, spent.similarity(spent));

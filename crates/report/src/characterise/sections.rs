@@ -39,9 +39,9 @@ pub(crate) fn head(of: &Character) -> Vec<String> {
     let operations = match (of.operations, of.regions.as_slice()) {
         (Some(count), _) => format!("{} operations", grouped(count)),
         (None, []) => "no regions".into(),
-        (None, [_]) => "no operations: figures are per second alone".into(),
+        (None, [_]) => "no operations: figures are only per second".into(),
         (None, several) => format!(
-            "regions of {} names: figures are per second, and per operation with --region NAME ({})",
+            "regions of {} names: figures are per second; with --region NAME also per operation ({})",
             several.len(),
             several.join(", ")
         ),
@@ -130,7 +130,11 @@ fn split(of: &Character) -> Section {
     let each = of.operations.map(|operations| of.elapsed_ns as f64 / operations as f64);
     line(elapsed, None, each, if of.elapsed_ns == 0 { 0.0 } else { 100.0 }, "elapsed");
     let mut section = Section::new("time", format!("Time ({})", of.basis.word()));
-    section.about.push("Each instant is in one part; a system call or exception has what it calls, but for softirqs and interrupts.".into());
+    section.about.push(
+        "Each instant is in one part; a system call or exception includes what it calls, except softirqs and \
+         interrupts."
+            .into(),
+    );
     section.table = Some(table);
     section
 }

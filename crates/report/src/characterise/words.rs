@@ -96,7 +96,7 @@ fn percent(value: f64) -> String {
 /// Two to five sentences; one where there is little to say.
 pub(crate) fn words(of: &Character) -> Vec<String> {
     if of.elapsed_ns == 0 {
-        return vec!["Nothing can be said: no time passed in what was recorded.".into()];
+        return vec!["No description: no time passed in the recording.".into()];
     }
     let candidates = [
         idle(of),

@@ -85,7 +85,8 @@ pub fn text(base: &Profile, other: &Profile, options: &Options, style: Style) ->
     if base.manifest.sampled.is_some() != other.manifest.sampled.is_some() {
         out += &style.paint(
             Role::Faint,
-            "One was sampled, in time of a real machine, and the other was not: compare shares, not times.\n",
+            "One profile was sampled, in time of a real machine, and the other was not: compare shares, not \
+             times.\n",
         );
     }
     let totals = &found.difference.totals;
@@ -156,13 +157,14 @@ fn moved(profiles: [&Profile; 2], found: &Found, options: &Options, style: Style
     let what = match one == other {
         true => "Inlined in one kernel and not in the other: each counts as its caller in both, and is in its row above\n",
         // Of another source it may have another name, or be no more.
-        false => "No frame in one of the kernels, inlined there or not in its source: each counts as its caller in both\n",
+        false => "Without a frame in one kernel, because inlined or not in its source: each counts as its \
+                  caller in both\n",
     };
     format!(
         "\n{}{}{}",
         style.paint(Role::Head, what),
         table.below(list.len(), top, style).trim_start_matches('\n'),
-        style.paint(Role::Faint, "--as-compiled leaves each function where its kernel has it\n")
+        style.paint(Role::Faint, "--as-compiled keeps the functions of each kernel as compiled\n")
     )
 }
 

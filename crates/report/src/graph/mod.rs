@@ -31,8 +31,8 @@ pub struct Options {
     /// Which functions, and how.
     #[command(flatten)]
     pub graph: GraphOptions,
-    /// Leave calls out of cycles: CALLER/CALLEE, each a name or a pattern with * and ?; `auto` for what binds cycles by few
-    /// calls (each at most 5 per cent of those within its cycle), or auto:PERCENT; may be repeated
+    /// Leave these calls out of cycles: CALLER/CALLEE, each a name or a pattern with * and ?; `auto` leaves out rare calls that
+    /// form cycles (each at most 5 per cent of the calls within its cycle), auto:PERCENT sets the share; may be repeated
     #[arg(long, value_name = "CALLER/CALLEE|auto")]
     pub cut: Vec<Cut>,
 }

@@ -251,8 +251,8 @@ pub(super) fn cuts(listing: &Listing, of: &super::Options, style: Style) -> Stri
     }
     let measured = listing.graph.propagation == Propagation::Exact;
     out += match measured {
-        true => "     (their time stays with the callee and is part of nobody's above)\n\n",
-        false => "     (their calls count for nothing: the callee's time goes to its other callers)\n\n",
+        true => "     (their time stays with the callee and counts for no caller above)\n\n",
+        false => "     (these calls are ignored: the callee's time goes to its other callers)\n\n",
     };
     let head = |word: &str| format!("{word}\n{}", unit.name());
     let (own, descendants) = (head("self"), head("descendants"));

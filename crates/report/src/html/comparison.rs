@@ -33,7 +33,7 @@ pub(super) fn pictures(comparison: &Comparison) -> Markup {
     let repeats = comparison.rows.iter().all(|row| row.aa_percent == Some(0.0));
     html! {
         p {
-            "Tuned against base, in per cent; to the left is lower, which is better. All pictures have the same scale."
+            "Tuned against base, in per cent; left is lower, and better. All pictures have the same scale."
             @if !repeats { " The thin band at zero is the A/A difference." }
         }
         (charts(comparison))
@@ -134,7 +134,7 @@ fn legend(comparison: &Comparison) -> Markup {
             @if comparison.rows.iter().any(Row::within_noise) {
                 dt { "*" }
                 @if comparison.runs * comparison.seeds > 1 { dd { "The interval contains 0: the change may be chance." } }
-                @else { dd { "The change is not larger than the A/A difference: it says nothing." } }
+                @else { dd { "The change is not larger than the A/A difference: it means nothing." } }
             }
             @if let Some(means) = means(comparison) {
                 dt { "runs" }
@@ -144,8 +144,8 @@ fn legend(comparison: &Comparison) -> Markup {
             dd { "A second run of the base kernel against its first: what does not repeat." }
             dt { "exact" }
             dd {
-                "Path length, instructions and taken branches are counted, instruction by instruction. Kernel code, but for what says \
-                 user or whole (kernel and user code), between marks."
+                "Path length, instructions and taken branches are counted, instruction by instruction. \
+                 Kernel code, except figures named user or whole (kernel and user code), between marks."
             }
             @if comparison.rows.iter().any(|row| row.model) {
                 dt { "model" }

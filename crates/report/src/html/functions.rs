@@ -66,8 +66,9 @@ fn both(before: &Profile, after: &Profile) -> Result<Markup> {
         }
         (table("Functions before and after", &head, &body))
         p.legend {
-            "Net time: in the function itself, without its callees. The bar is the change of net time in absolute terms, \
-             the figure beside it in per cent. % net: share of the time in which the CPU was not idle."
+            "Net time: in the function itself, without its callees. The bar shows the absolute change of net \
+             time, the figure beside it the change in per cent. % net: share of the time in which the CPU \
+             was not idle."
         }
     })
 }

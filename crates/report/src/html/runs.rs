@@ -88,9 +88,9 @@ pub(super) fn method(input: &HtmlInput) -> Option<Markup> {
         @if machine == "emulator" {
             p {
                 "The kernel ran unmodified on an emulated machine (QEMU TCG, " code { "-icount shift=0" }
-                ", one CPU) in which one instruction takes one nanosecond. Figures on this page are therefore numbers of \
-                 instructions, not the time of a real CPU: they say how much is executed, and they do not depend on how \
-                 busy the host was."
+                ", one CPU) in which one instruction takes one nanosecond. Figures on this page are \
+                 therefore numbers of instructions, not the time of a real CPU: they say how much was \
+                 executed, and do not depend on the load of the host."
             }
         } @else {
             p { "Recorded on machine " code { (machine) } "." }

@@ -122,7 +122,7 @@ pub(super) fn tail(shown: &Shown, style: Style) -> String {
         line(format!("{} calls are deeper than what is shown (--depth)", grouped(path.hidden)));
     }
     if path.threads.is_empty() {
-        line("no thread that was asked for ran in this time".into());
+        line("none of the selected threads ran in this time".into());
     }
     out
 }

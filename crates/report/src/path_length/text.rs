@@ -23,11 +23,12 @@ pub fn text(base: &Profile, other: &Profile, options: &Options, style: Style) ->
     let found = find(profiles, options)?;
     let mut out = whole(profiles, &found, options).render(style);
     let heading = format!(
-        "\nBy call path, instructions per operation; what changes it by less than {} % is one line with its siblings",
+        "\nBy call path, instructions per operation; paths that change it by less than {} % share a line \
+         with their siblings",
         options.min_percent
     );
     out += &format!("{}\n{}", style.paint(Role::Head, &heading), tree(&found, options).render(style));
-    let heading = "\nSingle paths, what they do themselves";
+    let heading = "\nSingle paths, each without its callees";
     out += &format!("{}\n{}", style.paint(Role::Head, heading), single(&found, options).render(style));
     let lines = [
         "(B: + f 9)  f is a function that B alone has, or calls where A calls directly what is below it (between): it counts as its caller",

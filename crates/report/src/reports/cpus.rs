@@ -23,7 +23,7 @@ pub const ENTRY: Entry = entry::<Options>("cpus", 11);
 /// Several CPUs: what each did, its interrupts, whom it interrupts (docs/cpus.md)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Options {
-    /// At most so many rows of a table; 40 in text, all in JSON if not given
+    /// Show at most N rows of a table [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// Only what happened in the regions of this name
@@ -208,8 +208,8 @@ impl Report for Options {
         }
         out += &style.paint(
             Role::Faint,
-            "CPUs take turns on one clock, of which each instruction is a nanosecond: what a CPU executed is exact, and\n\
-             elapsed time is not that of CPUs which execute side by side.\n",
+            "CPUs take turns on one clock, on which each instruction takes a nanosecond: what a CPU executed \
+             is exact, but\nelapsed time is not that of CPUs which execute side by side.\n",
         );
         out.push('\n');
         out += &cpus(&found).render(style);

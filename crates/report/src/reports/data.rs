@@ -22,7 +22,7 @@ pub const SCHEMA: &str = "kerntune-data/1";
 pub const ENTRY: Entry = entry::<Options>("data", 14);
 
 /// What a profile without data says.
-const NO_DATA: &str = "Accesses to data were not followed: record with --data (docs/data.md).\n";
+const NO_DATA: &str = "Data accesses were not recorded: record with --data (docs/data.md).\n";
 
 /// Misses of accesses to data by type, member, function and path, and false sharing; of a model (docs/data.md)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
@@ -33,7 +33,7 @@ pub struct Options {
     /// What tables are sorted by
     #[arg(long, value_name = "EVENT", default_value = "l1d")]
     pub sort: Event,
-    /// At most so many rows of a table; 40 in text (12 where there are several), all in JSON if not given
+    /// Show at most N rows of a table [default: 40 in text (12 if there are several tables), all in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// Only what happened in the regions of this name

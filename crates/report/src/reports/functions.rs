@@ -18,7 +18,8 @@ pub const SCHEMA: &str = "kerntune-functions/3";
 
 /// What stands below a table with the column `ended`.
 pub(crate) const ENDED: &str =
-    "ended: where not as many calls ended as were made here; times of single calls are of those that ended";
+    "ended: calls that ended, if their number differs from the calls made here; times of single calls are of \
+     those that ended";
 
 /// What the table is ordered by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -60,7 +61,7 @@ pub const ENTRY: Entry = entry::<Options>("functions", 1);
 /// Each function's calls, elapsed and net time (McRae's summary)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Options {
-    /// At most so many functions; 40 in text, all in JSON if not given
+    /// Show at most N functions [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// Order: net, elapsed, calls, max, avg, name

@@ -30,10 +30,10 @@ pub const ENTRY: Entry = entry::<Options>("histogram", 5);
 pub struct Options {
     /// NAME, or NAME@FILE or NAME@0xADDRESS where several functions have that name
     pub function: String,
-    /// Also one histogram for each caller, the one with most calls first
+    /// Also show a histogram for each caller, the caller with most calls first
     #[arg(long)]
     pub by_caller: bool,
-    /// At most so many callers; 10 in text, all in JSON if not given
+    /// Show at most N callers [default: 10 in text, all in JSON]
     #[arg(long, value_name = "N", requires = "by_caller")]
     pub top: Option<usize>,
     /// Only what happened in the regions of this name

@@ -49,14 +49,15 @@ pub(crate) fn notes(all: &Requests) -> Vec<String> {
     };
     say(
         all.issued_before,
-        "more completed in a region that they were not issued in: before it, or in another; they are in no figure here",
+        "more completed in a region in which they were not issued: before it, or in another; no figure here \
+         includes them",
     );
     say(
         all.completed_later,
         "completed after their region, or in one within it; their time is in the figures",
     );
     say(all.unfinished, "were not seen to complete, and have no time: under way at the end, or merged");
-    say(all.again, "times a driver gave a request back and got it again; the time is from the last");
+    say(all.again, "times a driver returned a request and got it again; its time counts from the last time");
     notes
 }
 
@@ -167,7 +168,7 @@ impl Report for Options {
         }
         let all = all_requests(&found.rows);
         if found.rows.is_empty() {
-            return Ok(out + "\nNo block device was asked for anything.\n");
+            return Ok(out + "\nNo request was made to a block device.\n");
         }
         let mut table = Columns::new(HEADS);
         let several = (found.rows.len() > 1).then_some(&all);

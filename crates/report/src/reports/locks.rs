@@ -24,7 +24,7 @@ pub const ENTRY: Entry = entry::<Options>("locks", 13);
 /// Several CPUs: locks that had to be waited for, and where CPUs spin (docs/cpus.md)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Options {
-    /// At most so many rows of a table; 40 in text, all in JSON if not given
+    /// Show at most N rows of a table [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// Only what happened in the regions of this name
@@ -223,7 +223,8 @@ impl Report for Options {
         );
         out += &style.paint(
             Role::Faint,
-            "A CPU that spins gives its turn away at each `pause`: how often locks are waited for is this machine's, and so is for how long.\n",
+            "A CPU that spins gives its turn away at each `pause`: number and length of waits for locks are \
+             those of this machine.\n",
         );
         out += &locks(&found, top).below(found.locks.len(), top, style);
         out += &paths(&found, top).below(found.spinning.len(), top, style);

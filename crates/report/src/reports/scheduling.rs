@@ -25,7 +25,7 @@ pub const ENTRY: Entry = entry::<Options>("scheduling", 12);
 /// Several CPUs: how long threads wait for one, and which migrate (docs/cpus.md)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Options {
-    /// At most so many rows of a table; 40 in text, all in JSON if not given
+    /// Show at most N rows of a table [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// Only what happened in the regions of this name

@@ -22,7 +22,7 @@ pub const ENTRY: Entry = entry::<Options>("switches", 9);
 /// Context switches: how often, why, from whom to whom
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Options {
-    /// At most so many rows; 40 in text, all in JSON if not given
+    /// Show at most N rows [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// Only what happened in the regions of this name

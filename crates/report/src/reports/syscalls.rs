@@ -22,7 +22,7 @@ pub const SCHEMA: &str = "kerntune-syscalls/2";
 pub const ENTRY: Entry = entry::<Options>("syscalls", 6);
 
 /// What stands below the table, and in JSON.
-const ERRORS: &str = "which calls failed is not known: what they returned is not recorded";
+const ERRORS: &str = "failed calls are not distinguished: return values are not recorded";
 
 /// What the table is ordered by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -44,7 +44,7 @@ pub enum Sort {
 /// System calls: how many, and what they took (as strace -c)
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Options {
-    /// At most so many system calls; 40 in text, all in JSON if not given
+    /// Show at most N system calls [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// Order: total, self, calls, avg, name
@@ -217,7 +217,8 @@ impl Report for Options {
             out += &style.paint(Role::Faint, &more);
         }
         if open {
-            let ended = "ended: where not as many calls ended as were made here; per call, slowest and total are of those\n";
+            let ended = "ended: calls that ended, if their number differs from the calls made here; per \
+                         call, slowest and total are of those\n";
             out += &style.paint(Role::Faint, ended);
         }
         out += &style.paint(Role::Faint, &format!("{ERRORS}\n"));

@@ -22,10 +22,10 @@ pub const ENTRY: Entry = entry::<Options>("threads", 7);
 /// Whose time it was
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Options {
-    /// All threads of one name in one row
+    /// Show all threads of one name in one row
     #[arg(long)]
     pub by_comm: bool,
-    /// At most so many rows; 40 in text, all in JSON if not given
+    /// Show at most N rows [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// Only what happened in the regions of this name

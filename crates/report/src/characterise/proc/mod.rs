@@ -237,9 +237,10 @@ pub(crate) fn section(held: &[Held]) -> Option<Section> {
             verdict.into(),
         ]);
     }
-    let mut section = Section::new("proc", "Held against the guest's own /proc (exact)");
+    let mut section = Section::new("proc", "Compared with the guest's own /proc (exact)");
     section.about.push(
-        "Read right before and after each step. The difference is that to the regions and what is beside them; what readings do counts in part."
+        "Read right before and after each step. The difference is /proc less the regions and what is beside \
+         them; /proc includes a part of what the readings do."
             .into(),
     );
     let none: Vec<&str> =

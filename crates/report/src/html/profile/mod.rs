@@ -227,8 +227,8 @@ fn contents(Pruning { nodes, kept, parts }: Pruning, page: &ProfilePage, served:
                 }
                 "In a selection, calls are those that begin and end in it."
                 @if page.timeline.is_some_and(|timeline| !timeline.overview.cpu_slices.is_empty()) {
-                    " Each CPU has a lane of its own. The CPUs execute in turn on one clock: where a CPU is neither halted \
-                     nor executes, it waits for its turn."
+                    " Each CPU has a lane of its own. The CPUs execute in turn on one clock: a CPU that is \
+                     neither halted nor executing waits for its turn."
                 }
             } @else {
                 "Timeline: none, because the profile has no trace of function calls beside it."

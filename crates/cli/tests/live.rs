@@ -471,19 +471,19 @@ fn what_cannot_be_watched_is_refused_by_name() {
         &["--live"],
     );
     fails(&mut live(&["--", "/nonexistent/tool"]), 3, &["cannot run /nonexistent/tool"]);
-    fails(&mut live(&["--cpu", "x", "--", "true"]), 2, &["`x` is no list of CPUs"]);
+    fails(&mut live(&["--cpu", "x", "--", "true"]), 2, &["`x` is not a list of CPUs"]);
     if !is_allowed() {
         return;
     }
     fails(&mut live(&["--cpu", "4095", "--", "true"]), 2, &["CPU 4095 is not online"]);
     fails(&mut live(&["--pid", "4194304", "--", "true"]), 2, &["there is no process 4194304"]);
-    fails(&mut live(&["--cgroup", "/tmp", "--", "true"]), 2, &["/tmp is no cgroup"]);
+    fails(&mut live(&["--cgroup", "/tmp", "--", "true"]), 2, &["/tmp is not a cgroup"]);
     let most = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").unwrap();
     if most.trim().parse::<u64>().unwrap() < 100_000 {
         fails(
             &mut live(&["--rate", "100000", "--", "true"]),
             2,
-            &["samples per second are more than the kernel takes"],
+            &["samples per second are more than the kernel allows"],
         );
     }
 }

@@ -22,20 +22,23 @@ pub enum Error {
     },
     /// No profile is left.
     #[error(
-        "no profile below {path} is what was asked for; `kerntune fleet query {path}` shows what there is"
+        "no profile below {path} matches the options; `kerntune fleet query {path}` shows what there is"
     )]
     NothingFits {
         /// The prefix.
         path: PathBuf,
     },
     /// Another profile has the same place.
-    #[error("{path} holds another profile of the same id: what was added was changed, or what is there; neither is touched")]
+    #[error(
+        "{path} holds another profile with the same id: one of the two was changed; kerntune touches \
+         neither"
+    )]
     Another {
         /// The directory of the one that is there.
         path: PathBuf,
     },
     /// A directory that is not named as it should be.
-    #[error("{path} is no part of a fleet: a directory `{expected}=…` was expected; move it away")]
+    #[error("{path} does not belong to a fleet: a directory `{expected}=…` was expected; move it away")]
     Stray {
         /// The directory.
         path: PathBuf,

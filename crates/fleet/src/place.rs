@@ -145,7 +145,7 @@ pub(crate) fn check_date(given: &str) -> Result<()> {
             4 | 7 => byte == b'-',
             _ => byte.is_ascii_digit(),
         });
-    let what = "a day is written 2026-11-25".to_owned();
+    let what = "write a day as 2026-11-25".to_owned();
     is.then_some(()).ok_or_else(|| Error::Words { given: given.to_owned(), what })
 }
 

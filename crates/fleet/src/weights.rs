@@ -44,9 +44,9 @@ impl FromStr for Rule {
         let keys = Key::ALL.map(Key::name).join(", ");
         let (named, weight) = given
             .rsplit_once(':')
-            .ok_or_else(|| bad("a weight is written KEY=VALUE:WEIGHT, as workload=redis:3".into()))?;
+            .ok_or_else(|| bad("write a weight as KEY=VALUE:WEIGHT, such as workload=redis:3".into()))?;
         let (key, value) = named.split_once('=').ok_or_else(|| bad(format!("`{named}` is not KEY=VALUE")))?;
-        let key = Key::named(key).ok_or_else(|| bad(format!("`{key}` is none of {keys}")))?;
+        let key = Key::named(key).ok_or_else(|| bad(format!("`{key}` is not one of {keys}")))?;
         let weight =
             weight.parse().ok().filter(|weight| *weight <= MOST).ok_or_else(|| {
                 bad(format!("the weight `{weight}` is not a whole number from 0 to {MOST}"))
@@ -71,7 +71,7 @@ mod tests {
         for (rule, words) in [
             ("redis", "KEY=VALUE:WEIGHT"),
             ("redis:3", "not KEY=VALUE"),
-            ("kernel=x:3", "none of build_id"),
+            ("kernel=x:3", "not one of build_id"),
             ("host=a:x", "whole number"),
             ("host=a:1000001", "whole number"),
         ] {

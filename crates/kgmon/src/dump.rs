@@ -161,7 +161,7 @@ impl Words<'_> {
         let end = text.iter().position(|&byte| byte == 0);
         let text = end.map(|end| &text[..end]).filter(|text| text.iter().all(u8::is_ascii_graphic));
         let text = text.and_then(|text| std::str::from_utf8(text).ok());
-        text.map(str::to_string).ok_or(DumpError::Damaged("a name in it is none"))
+        text.map(str::to_string).ok_or(DumpError::Damaged("it has a name that is not valid"))
     }
 }
 
@@ -219,7 +219,7 @@ impl Dump {
             return Err(DumpError::Length { has: bytes.len(), expected: (HEADER + TRAILER) as u64 });
         }
         if words.u32() as usize != HEADER {
-            return Err(DumpError::Damaged("its header has another size"));
+            return Err(DumpError::Damaged("its header has the wrong size"));
         }
         let flags = words.u64();
         let flag = |bit: u32| flags >> bit & 1 == 1;
@@ -271,13 +271,13 @@ impl Dump {
         }
         let mut trailer = Words(&bytes[bytes.len() - TRAILER..]);
         if trailer.u64() != expected {
-            return Err(DumpError::Damaged("its end says another length"));
+            return Err(DumpError::Damaged("the length at its end is wrong"));
         }
         if trailer.u64() != sum_of(&bytes[..bytes.len() - 16]) {
-            return Err(DumpError::Damaged("its checksum is another"));
+            return Err(DumpError::Damaged("its checksum is wrong"));
         }
         if trailer.u64() != END {
-            return Err(DumpError::Damaged("it does not end as a dump does"));
+            return Err(DumpError::Damaged("it does not end with a dump's end mark"));
         }
         dump.counts(&mut words, arcs, samples)?;
         for _ in 0..modules {
@@ -402,7 +402,7 @@ impl Dump {
 
 fn add<K: Ord>(sums: &mut BTreeMap<K, u64>, key: K, more: u64) -> Result<(), DumpError> {
     let sum = sums.entry(key).or_default();
-    *sum = sum.checked_add(more).ok_or(DumpError::Damaged("a count is larger than any can be"))?;
+    *sum = sum.checked_add(more).ok_or(DumpError::Damaged("a count is larger than possible"))?;
     Ok(())
 }
 

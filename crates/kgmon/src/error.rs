@@ -38,8 +38,8 @@ pub enum Error {
     },
     /// The kernel was built without what counts calls.
     #[error(
-        "this kernel has no function tracer (CONFIG_FUNCTION_TRACER with CONFIG_DYNAMIC_FTRACE), so that no call can be \
-         counted: boot one that has, such as Debian's"
+        "this kernel has no function tracer (CONFIG_FUNCTION_TRACER with CONFIG_DYNAMIC_FTRACE), so it \
+         cannot count calls: boot a kernel that has one, such as Debian's"
     )]
     NoFunctionTracer,
     /// The kernel refused the module.
@@ -62,7 +62,8 @@ pub enum Error {
     },
     /// The module is not loaded.
     #[error(
-        "{path} is not there: the module kgmon is not loaded, or nobody makes devices here (devtmpfs, udev)"
+        "{path} does not exist: the module kgmon is not loaded, or nothing creates device files here \
+         (devtmpfs, udev)"
     )]
     NoDevice {
         /// The device.

@@ -35,7 +35,10 @@ pub enum Error {
     #[error("{0}")]
     Filter(String),
     /// More samples than the kernel takes.
-    #[error("{asked} samples per second are more than the kernel takes ({most}, kernel.perf_event_max_sample_rate)")]
+    #[error(
+        "{asked} samples per second are more than the kernel allows ({most}, \
+         kernel.perf_event_max_sample_rate)"
+    )]
     Rate {
         /// What was asked for.
         asked: u64,
@@ -44,8 +47,8 @@ pub enum Error {
     },
     /// Nothing can count calls here.
     #[error(
-        "calls cannot be counted here. By the module kgmon: {kgmon}. By ftrace's function profiler: {profiler}. Without --calls \
-         times are sampled all the same"
+        "calls cannot be counted here. The module kgmon: {kgmon}. ftrace's function profiler: {profiler}. \
+         Without --calls, kerntune still samples times"
     )]
     NoCalls {
         /// What is in the module's way.
@@ -63,7 +66,7 @@ pub enum Error {
     #[error(transparent)]
     Kgmon(#[from] kerntune_kgmon::Error),
     /// Nothing was seen.
-    #[error("no time was watched: {0}")]
+    #[error("no time was recorded: {0}")]
     Nothing(String),
     /// A file of the kernel's, or of ours.
     #[error("cannot {action} {path}: {source}")]

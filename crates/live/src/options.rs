@@ -113,7 +113,7 @@ impl Default for Options {
 /// [`Error::Filter`] for what is no such list.
 pub fn cpu_list(text: &str) -> Result<Vec<u32>> {
     const MOST: u32 = 65_536;
-    let wrong = || Error::Filter(format!("`{}` is no list of CPUs: write 0-3,8", text.trim()));
+    let wrong = || Error::Filter(format!("`{}` is not a list of CPUs: write 0-3,8", text.trim()));
     let number =
         |text: &str| text.trim().parse::<u32>().ok().filter(|number| *number < MOST).ok_or_else(wrong);
     let mut cpus = Vec::new();

@@ -104,8 +104,8 @@ impl Seen<'_> {
         let samples = self.all.samples.saturating_add(self.lost());
         if self.observed.ns == 0 || samples == 0 {
             return Err(Error::Nothing(match self.filter.is_all() {
-                true => "no sample came in; watch for longer".into(),
-                false => format!("nothing ran of what was chosen: {}", self.filter),
+                true => "there were no samples; record for longer".into(),
+                false => format!("nothing that was selected ran: {}", self.filter),
             }));
         }
         // Where samples do not see halted CPUs, they share the rest of the time.

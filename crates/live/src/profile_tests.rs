@@ -131,5 +131,5 @@ fn what_found_no_room_is_told_and_still_in_the_sum() {
 #[test]
 fn no_time_is_no_profile() {
     let error = profile(&aggregate(), Observed::default(), true, 0).unwrap_err().to_string();
-    assert!(error.contains("no sample came in"), "{error}");
+    assert!(error.contains("there were no samples"), "{error}");
 }

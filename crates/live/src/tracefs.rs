@@ -72,7 +72,7 @@ impl Tracefs {
     /// The number of a tracepoint (`sched/sched_switch`).
     pub fn event_id(&self, event: &str) -> io::Result<u64> {
         let text = self.read(&format!("events/{event}/id"))?;
-        text.trim().parse().map_err(|_| io::Error::other(format!("events/{event}/id is no number")))
+        text.trim().parse().map_err(|_| io::Error::other(format!("events/{event}/id is not a number")))
     }
 }
 

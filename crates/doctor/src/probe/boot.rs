@@ -76,7 +76,7 @@ pub(crate) fn kvm(host: &dyn Host, options: &Options) -> Vec<Check> {
     vec![match boot(host, options, "kvm", KVM_SECONDS) {
         Boot::Kernel(what) => check.ok(what),
         Boot::Sector => check.limited(
-            "ran a boot sector, which does not prove that a kernel runs; no kernel image was at hand",
+            "ran only a boot sector, as no kernel image was at hand: that does not prove that a kernel runs",
             "`kerntune kernel build`, so that a kernel can be booted",
         ),
         Boot::Slow(what) => check.limited(what, "use the emulator, which needs no KVM"),
@@ -159,7 +159,7 @@ fn judge(kernel: &str, ran: &Ran, seconds: u64) -> Boot {
         }
         (Some(release), _) => Boot::Failed(format!("Linux {release} ended early; its last line: {last}")),
         (None, Ending::TimedOut) => {
-            Boot::Failed(format!("started, but {kernel} did not print a word within {seconds} s"))
+            Boot::Failed(format!("started, but {kernel} printed nothing within {seconds} s"))
         }
         (None, _) => Boot::Failed(format!("did not start: {}", reason_of_qemu(last))),
     }
@@ -232,7 +232,7 @@ mod tests {
         let host = TestHost::default().program(QEMU).hang("accel=kvm", warning);
         let check = the_kvm(host, &options());
         assert_eq!(check.status, Status::Missing);
-        assert_eq!(check.found, "started, but /k/bzImage did not print a word within 6 s");
+        assert_eq!(check.found, "started, but /k/bzImage printed nothing within 6 s");
         assert!(check.fix.unwrap().contains("emulator"));
     }
 

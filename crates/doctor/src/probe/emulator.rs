@@ -32,7 +32,7 @@ fn qemu(host: &dyn Host) -> Check {
     match version {
         Some(version) if version.is_at_least(9, 2) => check.ok(format!("{version} ({path})")),
         Some(version) => check.missing(format!("{version} ({path}), 9.2 or later is needed"), INSTALL),
-        None => check.limited(format!("{path} does not tell its version"), INSTALL),
+        None => check.limited(format!("{path} does not report its version"), INSTALL),
     }
 }
 
@@ -64,7 +64,7 @@ fn plugin(host: &dyn Host, recorder: Option<&Path>) -> Check {
                 let found = format!("API {level_text}, loads {recorder}; does not export {lacking}");
                 check.limited(
                     found,
-                    "under load a wait may come out longer than in another run (docs/disk.md, \"What repeats\"): \
+                    "under load a wait may take longer than in another run (docs/disk.md, \"What repeats\"): \
                      QEMU as distributions build it (`--enable-modules`) has what prevents that",
                 )
             }

@@ -79,7 +79,7 @@ fn tool(host: &dyn Host) -> Check {
     match host.ask(&["perf", "--version"]) {
         Ok(ran) if ran.is_success() => match Version::first_in(&ran.output) {
             Some(version) => check.ok(version.to_string()),
-            None => check.limited("does not tell its version", fix),
+            None => check.limited("does not report its version", fix),
         },
         Ok(_) => check.missing("perf does not run", fix),
         Err(_) => check.missing("not found", fix),

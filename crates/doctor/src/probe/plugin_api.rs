@@ -61,7 +61,7 @@ pub(crate) fn loaded(output: &str, spec: &str) -> Loaded {
         .or_else(|| said("requires API version"))
         .or_else(|| said("Could not load plugin"))
         .or_else(|| output.lines().rfind(|line| !line.trim().is_empty()));
-    let reason = reason.unwrap_or("QEMU ended without a word");
+    let reason = reason.unwrap_or("QEMU ended without output");
     Loaded::No(reason.trim_start_matches("kerntune-recorder: ").to_string())
 }
 

@@ -26,9 +26,9 @@ fn free_space(host: &dyn Host, path: &Path) -> Option<(PathBuf, u64)> {
 
 fn disk(host: &dyn Host, work_dir: &Path) -> Check {
     let check = Check::of(Group::Room, "disk", "the work directory", MAIN_JOB);
-    let fix = "free some space, or have the work directory elsewhere";
+    let fix = "free some space, or put the work directory elsewhere (--dir)";
     match free_space(host, work_dir) {
-        None => check.limited("the free space cannot be told", fix),
+        None => check.limited("the free space is not known", fix),
         Some((place, free)) => {
             judge(check, free, DISK_LEAST, DISK_WANTED, &format!("free at {}", place.display()), fix)
         }
@@ -40,7 +40,7 @@ fn memory(host: &dyn Host) -> Check {
     let fix = "end other programs, or add memory";
     let available = host.text("/proc/meminfo").ok().and_then(|text| available(&text));
     match available {
-        None => check.limited("/proc/meminfo does not tell", fix),
+        None => check.limited("/proc/meminfo does not say", fix),
         Some(bytes) => judge(check, bytes, MEMORY_LEAST, MEMORY_WANTED, "available", fix),
     }
 }
@@ -57,7 +57,7 @@ fn judge(check: Check, have: u64, least: u64, wanted: u64, words: &str, fix: &st
     if have >= wanted {
         check.ok(found)
     } else if have >= least {
-        check.limited(format!("{found}, {} are wanted", gib(wanted)), fix)
+        check.limited(format!("{found}, {} are recommended", gib(wanted)), fix)
     } else {
         check.missing(format!("{found}, at least {} are needed", gib(least)), fix)
     }

@@ -72,19 +72,19 @@ fn call_counts(host: &dyn Host) -> Check {
     if let Some(level) = lockdown(host).filter(|level| level != "none") {
         return check.missing(
             format!("kernel lockdown ({level}) takes no unsigned module"),
-            "boot with lockdown=none and without Secure Boot; times are sampled all the same",
+            "boot with lockdown=none and without Secure Boot; times can be sampled without this",
         );
     }
     if host.text("/proc/modules").is_err() || is("/proc/sys/kernel/modules_disabled", "1") {
         return check.missing(
             "this kernel loads no modules",
-            "boot one that does, with kernel.modules_disabled=0; times are sampled all the same",
+            "boot one that does, with kernel.modules_disabled=0; times can be sampled without this",
         );
     }
     if is("/sys/module/module/parameters/sig_enforce", "Y") {
         return check.missing(
             "this kernel takes only modules that are signed (module.sig_enforce)",
-            "boot without module.sig_enforce; times are sampled all the same",
+            "boot without module.sig_enforce; times can be sampled without this",
         );
     }
     if host.text("/proc/sys/kernel/ftrace_enabled").is_err() {
@@ -109,7 +109,10 @@ fn call_counts(host: &dyn Host) -> Check {
         Ok(_) => check.ok(format!("built at first use by {modules}/build")),
         Err(_) => check.missing(
             format!("no headers of this kernel in {modules}/build"),
-            format!("apt-get install linux-headers-{release}; without, ftrace's profiler counts calls without callers"),
+            format!(
+                "apt-get install linux-headers-{release}; without them, ftrace's profiler counts calls, but \
+                 not by caller"
+            ),
         ),
     }
 }

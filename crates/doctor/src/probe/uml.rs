@@ -14,7 +14,7 @@ pub(crate) fn examine(host: &dyn Host, options: &Options) -> Vec<Check> {
     let check = Check::of(Group::Machines, UML, "the machine uml: timed runs", &[Ability::Uml]);
     let Some(kernel) = &options.uml else {
         let fix = "`kerntune kernel build --arch um`, so that a kernel can be started";
-        return vec![check.limited("no kernel for it was at hand to be started", fix)];
+        return vec![check.limited("no User-Mode Linux kernel was at hand to start", fix)];
     };
     let path = std::path::absolute(kernel).unwrap_or_else(|_| kernel.clone()).display().to_string();
     let argv = [&path, "mem=64M", "con=null", "con0=null,fd:1", "ssl=null", "console=tty0", "uml_dir=/tmp/"];
@@ -25,13 +25,13 @@ pub(crate) fn examine(host: &dyn Host, options: &Options) -> Vec<Check> {
                 check.ok(format!("started Linux {version} ({path})"))
             }
             None if ran.ending == Ending::TimedOut => check.limited(
-                format!("{path} did not say a word within {} s", LIMIT.as_secs()),
+                format!("{path} printed nothing within {} s", LIMIT.as_secs()),
                 "try again when the machine is less busy",
             ),
             None => check.missing(
-                format!("{path}: {}", ran.last_line().unwrap_or("it ended without a word")),
-                "it needs ptrace, and a /dev/shm (or TMPDIR) whose files may be executed: a container may have to be \
-                 allowed both",
+                format!("{path}: {}", ran.last_line().unwrap_or("it ended without output")),
+                "it needs ptrace, and a /dev/shm (or TMPDIR) whose files may be executed: a container may \
+                 need permission for both",
             ),
         },
         Err(error) => check.missing(error.to_string(), "`kerntune kernel build --arch um` makes another"),

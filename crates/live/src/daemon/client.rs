@@ -70,5 +70,5 @@ pub fn ask(place: &Place, request: &Request) -> Result<Answer> {
         BufReader::new(stream.take(ANSWER_MAX)).read_line(&mut answer)?;
         Ok(serde_json::from_str(&answer)?)
     };
-    talk(&stream).map_err(Error::io("get an answer of the collector at", place.socket()))
+    talk(&stream).map_err(Error::io("get an answer from the collector at", place.socket()))
 }

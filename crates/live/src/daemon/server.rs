@@ -33,7 +33,7 @@ pub fn serve(
     place.make()?;
     let Some(_lock) = lock(place)? else {
         let who = place.process().map_or(String::new(), |process| format!(" (process {process})"));
-        return Err(Error::Filter(format!("a collector runs already{who}: `kerntune live stop` ends it")));
+        return Err(Error::Filter(format!("a collector runs already{who}: `kerntune live stop` stops it")));
     };
     let mut collector = start()?;
     // Before anybody can connect: who does is told this number.
@@ -111,7 +111,9 @@ fn answer(
         message: error.to_string(),
     };
     let answer = match serde_json::from_str(&line) {
-        Err(error) => Answer::Failed { message: format!("the question is none: {error}"), nothing: false },
+        Err(error) => {
+            Answer::Failed { message: format!("the request cannot be read: {error}"), nothing: false }
+        }
         Ok(Request::Status) => Answer::Status(Box::new(status(collector, started))),
         Ok(Request::Top { most }) => {
             collector.top(most).map_or_else(failed, |view| Answer::Top(Box::new(view)))

@@ -56,7 +56,7 @@ fn open_cgroup(path: &Path) -> Result<File> {
     let found = iter::once(path.to_owned()).chain(below).find(|path| path.join("cgroup.procs").exists());
     let Some(directory) = found else {
         return Err(Error::Filter(format!(
-            "{} is no cgroup: give its directory below /sys/fs/cgroup, or its name as in /proc/PID/cgroup",
+            "{} is not a cgroup: give its directory below /sys/fs/cgroup, or its name as in /proc/PID/cgroup",
             path.display()
         )));
     };

@@ -52,7 +52,7 @@ impl<'a> CodeOf<'a> {
         if counts.is_empty() {
             return Err(
                 "There are no counts by line and instruction: this profile was recorded without branches \
-                        (--no-edges), or is of a kind that has none."
+                 (--no-edges), or is of a kind that has none."
                     .into(),
             );
         }
@@ -106,8 +106,8 @@ impl<'a> CodeOf<'a> {
                 self.kernel
             ),
             _ if code.lines.is_empty() => format!(
-                "Source lines cannot be shown: vmlinux of kernel {} does not say from which its code was made, as for most \
-                 assembly.",
+                "Source lines cannot be shown: vmlinux of kernel {} has no source lines for this code, as \
+                 for most assembly.",
                 self.kernel
             ),
             (Err(why), true, _) => why.clone(),

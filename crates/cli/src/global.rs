@@ -12,19 +12,19 @@ const GLOBAL: &str = "Global options";
 /// Options of every command.
 #[derive(Debug, Args)]
 pub struct Global {
-    /// Where results are kept and found again
+    /// The work directory, where kerntune keeps results and finds them again
     #[arg(long, global = true, help_heading = GLOBAL, env = "KERNTUNE_DIR", default_value = ".kerntune", value_name = "DIR")]
     pub dir: PathBuf,
     /// Print details
     #[arg(short, long, global = true, help_heading = GLOBAL)]
     pub verbose: bool,
-    /// Results and errors only
+    /// Print results and errors only
     #[arg(short, long, global = true, help_heading = GLOBAL, conflicts_with = "verbose")]
     pub quiet: bool,
     /// When to use colour
     #[arg(long, global = true, help_heading = GLOBAL, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
     pub color: When,
-    /// Show long results of reports and lists as they are; else $PAGER or less shows them on a terminal
+    /// Do not page long reports and lists; without this option $PAGER or less shows them on a terminal
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub no_pager: bool,
 }

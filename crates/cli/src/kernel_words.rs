@@ -13,7 +13,7 @@ pub fn label(text: &str) -> Result<String, String> {
         _ if text.chars().any(char::is_control) => "it has a control character",
         _ => return Ok(text.into()),
     };
-    Err(format!("no label: {why}"))
+    Err(format!("not a label: {why}"))
 }
 
 /// One line of a configuration that sets an option.

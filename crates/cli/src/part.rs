@@ -23,7 +23,8 @@ pub struct PartOptions {
     /// Only until this time
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub to: Option<u64>,
-    /// The call paths with their sums, in no order of time, instead of the trace: all that a profile without one has
+    /// Export the call paths with their sums instead of the trace, without order in time; a profile without a trace has nothing
+    /// more
     #[arg(long, conflicts_with_all = ["from", "to"])]
     pub paths: bool,
 }
@@ -98,7 +99,7 @@ pub fn summary(told: &Streamed, unit: &str) -> String {
 
 /// A time in ns: a number with a unit (`s`, `ms`, `us`, `ns`), without one in ns.
 pub fn time(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no time: write 5123456789, 5.12s, 5120ms or 5120000us");
+    let wrong = || format!("`{text}` is not a time: write 5123456789, 5.12s, 5120ms or 5120000us");
     let units = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
     let found = units.iter().find_map(|&(name, per)| text.strip_suffix(name).map(|number| (number, per)));
     let (number, per) = found.unwrap_or((text, 1u64));

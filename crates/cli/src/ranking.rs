@@ -56,7 +56,8 @@ pub fn best(asked: &Asked) -> Result<(Recipe, String), Failure> {
             Ok((
                 recipe,
                 format!(
-                    "recipe {recipe}: none that was timed can be carried out here; --recipe names another"
+                    "recipe {recipe}: no recipe with measured times can be built here; choose another with \
+                     --recipe"
                 ),
             ))
         }
@@ -67,8 +68,9 @@ impl Timed {
     fn sentence(&self) -> String {
         let Self { recipe, percent, rows, faster, slower, boots, place, page } = self;
         format!(
-            "recipe {recipe}: the best by the clock of what this machine's tools can do ({percent:+.1} % time, {faster} of {rows} rows \
-             faster, {slower} slower, {boots} boots; {place}: {page}); --recipe names another"
+            "recipe {recipe}: the best by measured times that this machine's tools can build ({percent:+.1} \
+             % time, {faster} of {rows} rows faster, {slower} slower, {boots} boots; {place}: {page}); \
+             choose another with --recipe"
         )
     }
 }
@@ -127,12 +129,12 @@ mod tests {
         let none = Exclusions::default();
         let (recipe, why) = best(&asked(Some("gcc"), false, &none)).unwrap();
         assert_eq!(recipe.name(), "gcc-pgo");
-        assert!(why.contains("rows faster") && why.contains("--recipe names another"), "{why}");
+        assert!(why.contains("rows faster") && why.contains("choose another with --recipe"), "{why}");
         // Only GCC counts values.
         assert_eq!(best(&asked(None, true, &none)).unwrap().0.name(), "gcc-pgo");
         // No such compiler: its recipe says so.
         let (recipe, why) = best(&asked(Some("gcc-1"), false, &none)).unwrap();
         assert_eq!(recipe.name(), OTHERWISE);
-        assert!(why.contains("none that was timed"), "{why}");
+        assert!(why.contains("no recipe with measured times"), "{why}");
     }
 }

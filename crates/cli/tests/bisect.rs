@@ -69,7 +69,7 @@ fn the_one_object_that_was_compiled_wrongly_is_found() {
     drop(mixer);
     assert_eq!(json(["kernel", "bisect", label, "--json"]), found, "found again");
     let text = support::run(["kernel", "bisect", label]);
-    for line in ["to blame: fs/namei.o: the kernel does not boot", "[[exclude]]", "path = \"fs/namei.o\""] {
+    for line in ["culprit: fs/namei.o: the kernel does not boot", "[[exclude]]", "path = \"fs/namei.o\""] {
         assert!(text.contains(line), "{text}");
     }
     // A kernel that works is nobody's fault.

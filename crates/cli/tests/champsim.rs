@@ -123,7 +123,7 @@ fn every_instruction_of_a_region_is_there_once() {
     let profile = without["profile"].as_str().unwrap();
     let refused =
         ["export", "champsim", profile, "--output", file("none").to_str().unwrap()].map(String::from);
-    fails(&mut kerntune(refused), 2, &["no instructions one by one", "--instructions N"]);
+    fails(&mut kerntune(refused), 2, &["no instruction trace", "--instructions N"]);
 }
 
 #[test]

@@ -261,7 +261,7 @@ fn a_programs_gmon_out_becomes_a_profile() {
     let mut command = support::kerntune(exact);
     support::fails(command.env("KERNTUNE_DIR", dir.join("work")), 2, &["counted but not timed"]);
     let mut command = support::kerntune(["import", "gmon", gmon.to_str().unwrap(), image.to_str().unwrap()]);
-    support::fails(command.env("KERNTUNE_DIR", dir.join("work")), 2, &["is no ELF file"]);
+    support::fails(command.env("KERNTUNE_DIR", dir.join("work")), 2, &["is not an ELF file"]);
 }
 
 /// GNU gprof finds calls in code, too (`-c`); on x86-64 those to higher addresses alone.

@@ -245,7 +245,7 @@ fn what_live_says_is_what_happened() {
 #[test]
 fn what_cannot_be_counted_together_is_refused() {
     let live = |more: &[&str]| support::kerntune([&["record", "--live"], more, &["--", "true"]].concat());
-    support::fails(&mut live(&["--calls", "all", "--calls", "tcp_*"]), 2, &["stand alone"]);
+    support::fails(&mut live(&["--calls", "all", "--calls", "tcp_*"]), 2, &["--calls macro alone"]);
     support::fails(&mut live(&["--calls", "macro", "--pid", "1"]), 2, &["whole machine"]);
     support::fails(&mut live(&["--calls-except", "x"]), 2, &["--calls"]);
     let mut recorded = support::kerntune(["record", "--kernel", "x", "--workload", "rr", "--calls", "all"]);

@@ -349,7 +349,7 @@ fn a_stream_is_followed_until_its_end_or_an_interrupt() {
         let said = support::said(&output);
         assert!(output.status.success() && said.contains("4 records in"), "{said}");
         assert_eq!(
-            said.contains("ended by a signal") && said.contains("3 bytes of no whole record"),
+            said.contains("ended by a signal") && said.contains("3 bytes that are not a whole record"),
             interrupted,
             "{said}"
         );

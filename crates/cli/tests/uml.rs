@@ -165,7 +165,7 @@ fn booting_ends_when_the_intervals_are_narrow_or_the_time_is_up() {
     assert!(boots == 8 && said.contains("narrow enough"), "{boots} {said}");
     let (boots, said) = until("0.0001%", "8", "narrow");
     assert!(
-        boots == 8 && said.contains("boots will do") && !said.contains("narrow enough"),
+        boots == 8 && said.contains("boots are needed") && !said.contains("narrow enough"),
         "{boots} {said}"
     );
     let budget = ["time", &kernel, "--budget", "5", "-o", "x"];

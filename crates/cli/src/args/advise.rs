@@ -12,13 +12,13 @@ pub struct Advise {
     /// Only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
-    /// Take the rules of this directory as well (*.toml); one with the name of a rule that is built in takes its place
+    /// Also apply the rules of this directory (*.toml); a rule with the name of a built-in one replaces it
     #[arg(long, value_name = "DIR")]
     pub rules: Option<PathBuf>,
-    /// Say of each other rule why it does not apply
+    /// Also list the rules that do not apply, each with the reason
     #[arg(long)]
     pub all: bool,
-    /// Write the changes that are proposed into this file, for `kerntune try`
+    /// Write the proposed changes to this file, for `kerntune try`
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]

@@ -15,21 +15,21 @@ pub struct Anatomy {
     /// Only calls that end in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
-    /// Also what each call does before it enters this: a function (submit_bio), a pattern (`blk_*`), or a file or directory
-    /// of the source (net/core/)
+    /// Also show what each call does before it enters this boundary: a function (submit_bio), a pattern (`blk_*`), or a file or
+    /// directory of the source (net/core/)
     #[arg(long, value_name = "FUNCTION|PATTERN|DIR")]
     pub until: Option<String>,
     /// Another profile (B), usually of another kernel: figures of both, and which functions explain the difference
     #[arg(long, value_name = "PROFILE")]
     pub against: Option<String>,
-    /// At most so many levels of calls below the operation
+    /// Show at most N levels of calls below the operation
     #[arg(long, value_name = "N")]
     pub depth: Option<u32>,
-    /// At most so many rows of a table, but for the tree's; what suits it in text, all in JSON if not given
+    /// Show at most N rows of each table except the tree [default: as many as suit the table in text, all in JSON]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
-    /// Fold what has less of the operation's time than this on average, in the typical call and in the worst; 1 in text, 0 in
-    /// JSON if not given
+    /// Fold calls that take less than this share of the operation's time on average, in the typical call and in the worst
+    /// [default: 1 in text, 0 in JSON]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub min: Option<f64>,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub struct Anatomy {
 fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-        _ => Err("a number from 0 to 100, without a sign for per cent".into()),
+        _ => Err("give a number from 0 to 100, without a percent sign".into()),
     }
 }
 

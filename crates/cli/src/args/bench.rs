@@ -11,13 +11,12 @@ pub enum Bench {
         #[command(flatten)]
         format: Json,
     },
-    /// Run rows of suites on a machine, and write down their figures
+    /// Run rows of suites on a machine, and record their figures
     Run(BenchRun),
-    /// Hold timed results of one kernel against another's: ratios with intervals, and what they are worth
-    /// (docs/statistics.md)
+    /// Compare timed results of two kernels: ratios with confidence intervals, and a verdict for each row (docs/statistics.md)
     Compare(BenchCompare),
-    /// Hold what the exact machine and its front-end model say of a recipe against what a clock says: rank correlation
-    /// over rows and recipes (docs/models.md)
+    /// Compare what the emulator and its front-end model say of a recipe with measured times: rank correlation over rows and
+    /// recipes (docs/models.md)
     #[command(alias = "predict")]
     Correlate(BenchCorrelate),
 }
@@ -27,31 +26,29 @@ pub struct BenchRun {
     /// Suites: workloads by name or .toml file, as `bench list` shows them
     #[arg(required = true, value_name = "SUITE")]
     pub suites: Vec<String>,
-    /// Where: emulator (exact, per operation), kvm (timed, in a virtual machine), uml (timed, a kernel that is a
-    /// process), or host (timed, under the kernel that is booted)
+    /// The machine: emulator (exact, per operation), kvm (timed, in a virtual machine), uml (timed, the kernel is a process), or
+    /// host (timed, under the kernel that is booted)
     #[arg(long, value_enum, default_value_t = Machine::Emulator, value_name = "MACHINE")]
     pub machine: Machine,
     /// Only this row, of every suite or as SUITE/ROW; may be repeated
     #[arg(long, value_name = "ROW")]
     pub row: Vec<String>,
-    /// In a guest: the kernel, by label, beginning of an id, or directory [default: the suites' base kernel, built if
-    /// need be; none on uml]
+    /// The guest's kernel: label, beginning of an id, or directory [default: the suites' base kernel, built if it is missing;
+    /// none on uml]
     #[arg(long)]
     pub kernel: Option<String>,
-    /// On the emulator: how often to boot; figures repeat, and more boots show that they do [default: 1]. On kvm and uml:
-    /// how often to boot [default: 5]
+    /// How often to boot the guest [default: 5 on kvm and uml, 1 on the emulator, where more boots only show that figures repeat]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub boots: Option<u32>,
-    /// On the host: how often to run each suite [default: 5]. On the emulator: in each boot's place so many, begun at as many
-    /// moments [default: 1]
+    /// On the host: how often to run each suite [default: 5]. On the emulator: runs instead of each boot, each begun at another
+    /// moment [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub runs: Option<u32>,
-    /// On kvm and uml: how often each row is timed in a boot [default: 5 of the suite batched, 1 of servers, whose load comes
-    /// as often; others cannot do more]
+    /// On kvm and uml: how often each row is timed in a boot; for servers, how often their load runs [default: 5 for the suite
+    /// batched, 1 for servers; other suites allow only 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub iterations: Option<u32>,
-    /// How many times its usual work each row does [default: 1 on the emulator, 10 elsewhere, of batched 4
-    /// in a guest]
+    /// How many times its usual work each row does [default: 1 on the emulator, 10 elsewhere; 4 for batched in a guest]
     #[arg(long, value_name = "X")]
     pub scale: Option<f64>,
     #[command(flatten)]
@@ -60,7 +57,7 @@ pub struct BenchRun {
     pub counters: Counters,
     #[command(flatten)]
     pub model: Model,
-    /// Write the results to this file, too (docs/json.md)
+    /// Also write the results to this file (docs/json.md)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
@@ -81,7 +78,7 @@ pub struct BenchCompare {
     /// Results of the base kernel, as `kerntune bench run` writes them
     #[arg(value_name = "BASE.json")]
     pub base: PathBuf,
-    /// Results of the kernel to hold against it
+    /// Results of the kernel to compare with it
     #[arg(value_name = "TUNED.json")]
     pub tuned: PathBuf,
     /// More results of the base kernel: of other boots or builds; may be repeated
@@ -90,23 +87,23 @@ pub struct BenchCompare {
     /// More results of the tuned kernel; may be repeated
     #[arg(long = "tuned", value_name = "FILE")]
     pub more_tuned: Vec<PathBuf>,
-    /// The base kernel measured once more, for the A/A pair; without it one half of the base kernel's values is held
-    /// against the other; may be repeated
+    /// Results of a second measurement of the base kernel, for the A/A pair; without them, kerntune compares one half of the base
+    /// kernel's values with the other; may be repeated
     #[arg(long, value_name = "FILE")]
     pub aa: Vec<PathBuf>,
-    /// Smallest difference that matters: what is shown to be smaller is called equivalent
+    /// Smallest difference that matters: rows shown to differ by less are called equivalent
     #[arg(long, default_value = "1%", value_parser = percent, value_name = "PERCENT")]
     pub min_effect: f64,
-    /// Of each interval
+    /// Confidence level of each interval
     #[arg(long, default_value = "95%", value_parser = percent, value_name = "PERCENT")]
     pub confidence: f64,
-    /// For many rows: holm (no false finding among all), benjamini-hochberg (few among those found), or none
+    /// Correction for many rows: holm (no false finding among all), benjamini-hochberg (few among those found), or none
     #[arg(long, value_enum, default_value_t = RowCorrection::Holm, value_name = "METHOD")]
     pub correction: RowCorrection,
-    /// How intervals are made: student (of the units' means) or bootstrap (hierarchical and studentised)
+    /// How intervals are computed: student (of the units' means) or bootstrap (hierarchical and studentised)
     #[arg(long, value_enum, default_value_t = IntervalMethod::Student, value_name = "METHOD")]
     pub interval: IntervalMethod,
-    /// Print the papers' form of the table, too: base, optimised, standard deviation, improvement
+    /// Also print the table in the papers' form: base, optimised, standard deviation, improvement
     #[arg(long, conflicts_with = "json")]
     pub paper: bool,
     #[command(flatten)]
@@ -118,30 +115,30 @@ pub struct BenchCompare {
 #[command(group = ArgGroup::new("model").required(true).args(["exact", "kernels"]))]
 pub struct BenchCorrelate {
     /// Timed results of a base kernel and of a tuned one, as `kerntune time`, `kerntune prove` or `kerntune bench run
-    /// --machine uml` writes them; several files of a kernel, with commas between, are more boots of it. May be repeated, once
-    /// for each recipe
+    /// --machine uml` writes them. Separate several files of one kernel (more boots) by commas. May be repeated, once for each
+    /// recipe
     #[arg(long, required = true, num_args = 2, value_names = ["BASE.json", "TUNED.json"])]
     pub timed: Vec<String>,
-    /// Exact results of the same recipe, as `kerntune bench run --machine emulator` writes them; as often as --timed, and in
-    /// the same order. All of them once more for each further front-end model: a gain is then a range
+    /// Exact results of the same recipe, as `kerntune bench run --machine emulator` writes them: one pair for each --timed, in
+    /// the same order. Repeat all pairs for each further front-end model; a gain is then a range
     #[arg(long, num_args = 2, value_names = ["BASE.json", "TUNED.json"])]
     pub exact: Vec<PathBuf>,
-    /// Instead of --exact: the kernels of the same recipe for the emulator, whose rows are run there now; as often as --timed,
-    /// and in the same order
+    /// Instead of --exact: the same recipe's kernels for the emulator, on which kerntune then runs the rows; one pair for each
+    /// --timed, in the same order
     #[arg(long, num_args = 2, value_names = ["BASE", "TUNED"])]
     pub kernels: Vec<String>,
-    /// With --kernels: the front-end models of the range [default: those of several CPUs, each without and with what
-    /// fetches ahead (docs/models.md)]
+    /// With --kernels: the front-end models of the range [default: those of several CPUs, each without and with prefetching
+    /// (docs/models.md)]
     #[arg(long, value_name = "MODEL,…", value_delimiter = ',')]
     pub models: Vec<String>,
-    /// Leave this row out, by its name or as SUITE/ROW: where the machines do not run the same code (docs/models.md); may
-    /// be repeated
+    /// Leave out this row (ROW or SUITE/ROW), for example because the machines do not run the same code (docs/models.md); may be
+    /// repeated
     #[arg(long, value_name = "ROW")]
     pub skip: Vec<String>,
-    /// Of each interval
+    /// Confidence level of each interval
     #[arg(long, default_value = "95%", value_parser = percent, value_name = "PERCENT")]
     pub confidence: f64,
-    /// Write the picture of all rows as SVG, too: with several models
+    /// Also write a picture of all rows as SVG; needs several models
     #[arg(long, value_name = "FILE")]
     pub picture: Option<PathBuf>,
     #[command(flatten)]

@@ -12,7 +12,7 @@ const LEAST_LAYOUTS: i64 = 4;
 pub struct Compare {
     /// The base kernel: label, beginning of an id, or directory
     pub base: String,
-    /// The kernel to hold against it
+    /// The kernel to compare with it
     pub tuned: String,
     /// The workload: a name or a .toml file
     #[arg(long)]
@@ -21,27 +21,27 @@ pub struct Compare {
     pub model: Model,
     #[command(flatten)]
     pub cpus: Cpus,
-    /// Runs of each kernel, begun at as many moments: where processes wait for each other, another moment takes another path
+    /// Runs of each kernel, each begun at another moment: where processes wait for each other, the moment decides the path
     #[arg(long, default_value_t = 1, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]
     pub runs: u32,
-    /// Seeds of the workload, with so many runs each: other random numbers of the guest's kernel and of what asks it for them, and
-    /// of programs whose command takes {seed} (docs/measuring.md)
+    /// Seeds of the workload, each with the runs of --runs. A seed changes the random numbers of the guest's kernel, of programs
+    /// that get them from the kernel, and of programs whose command takes {seed} (docs/measuring.md)
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: u32,
-    /// Luck of layout: the workload on the base kernel with its functions in N random orders, too, and where both kernels lie among
-    /// these. A base kernel without --movable is built once more with it
+    /// Luck of layout: also run the workload on the base kernel with its functions in N random orders, and show where both
+    /// kernels lie among these. A base kernel without --movable is built again with it
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(LEAST_LAYOUTS..=i64::from(MOST_LAYOUTS)))]
     pub layouts: Option<u32>,
-    /// The change under the models of several CPUs, each without and with what fetches ahead, too: a range (docs/models.md); or
-    /// under the models that are named
+    /// Also compute the change under the models of several CPUs, each without and with prefetching, as a range (docs/models.md);
+    /// or under the named models
     #[arg(long, value_name = "MODEL,…", num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = "")]
     pub models: Option<Vec<String>>,
-    /// Write the picture of the layouts as SVG, too
+    /// Also write a picture of the layouts as SVG
     #[arg(long, value_name = "FILE", requires = "layouts")]
     pub picture: Option<PathBuf>,
-    /// Write the comparison as a self-contained page, too
+    /// Also write the comparison as a self-contained page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     #[command(flatten)]

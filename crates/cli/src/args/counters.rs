@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 #[derive(Debug, Clone, Args)]
 pub struct Counters {
-    /// On kvm and host: count these beside the times, by commas: instructions, cycles, branches, branch_misses, l1i_misses,
-    /// itlb_misses, page_faults, context_switches, or none [default: those of the CPU, the first six]
+    /// On kvm and host: counters to read beside the times, separated by commas: instructions, cycles, branches, branch_misses,
+    /// l1i_misses, itlb_misses, page_faults, context_switches, or none [default: those of the CPU, the first six]
     #[arg(long, value_name = "LIST")]
     counters: Option<List>,
 }

@@ -10,34 +10,35 @@ use std::path::PathBuf;
 pub enum Fleet {
     /// Put copies of profiles below a prefix, by build id, date, host and workload
     Add {
-        /// The directory of the fleet's profiles, made if need be
+        /// The directory of the fleet's profiles, created if it does not exist
         prefix: PathBuf,
         /// Beginnings of ids, directories, `latest`, or `latest:workload=rr,kernel=base`
         #[arg(required = true)]
         profiles: Vec<String>,
-        /// The machine that they are of [default: the name of this one]
+        /// The machine that the profiles come from [default: the name of this machine]
         #[arg(long, value_name = "NAME")]
         host: Option<String>,
         #[command(flatten)]
         format: Json,
     },
-    /// Add profiles of one kernel up, thousands in bounded memory: one profile, kept in the work directory
+    /// Add up profiles of one kernel, thousands in bounded memory, into one profile in the work directory
     Merge {
         /// The directory of the fleet's profiles
         prefix: PathBuf,
         #[command(flatten)]
         which: Which,
-        /// What a profile counts for: build_id, date, host or workload, its value, and a whole number up to 1,000,000, as
-        /// workload=redis:3; the first that fits, 1 if none does; 0 leaves it out; may be repeated
+        /// Weight of the profiles whose build_id, date, host or workload has this value: a whole number up to 1,000,000, as in
+        /// workload=redis:3; 0 leaves them out. The first match counts, and a profile without a match has weight 1; may be
+        /// repeated
         #[arg(long, value_name = "KEY=VALUE:WEIGHT")]
         weight: Vec<String>,
-        /// Threads that read and add, each with a few dozen profiles in memory; all CPUs if not given
+        /// Threads that read and add profiles, each with a few dozen in memory; all CPUs if not given
         #[arg(short, long, value_name = "N")]
         jobs: Option<NonZeroUsize>,
         #[command(flatten)]
         format: Json,
     },
-    /// Sum profiles by build, day, host or workload; or write the views with which DuckDB does
+    /// Sum profiles by build, day, host or workload; or print the views with which DuckDB can
     Query {
         /// The directory of the fleet's profiles
         prefix: PathBuf,
@@ -46,7 +47,7 @@ pub enum Fleet {
         /// Sum by this: build_id, date, host or workload; may be repeated
         #[arg(long, value_parser = key)]
         by: Vec<Key>,
-        /// What this function did in each group: every profile is read
+        /// Show what this function did in each group; reads every profile
         #[arg(long, value_name = "NAME")]
         function: Option<String>,
         /// Print DuckDB's statements for a view of each table, and nothing else
@@ -87,5 +88,5 @@ impl Which {
 
 fn key(name: &str) -> Result<Key, String> {
     let keys = Key::ALL.map(Key::name).join(", ");
-    Key::named(name).ok_or_else(|| format!("it is none of {keys}"))
+    Key::named(name).ok_or_else(|| format!("give one of {keys}"))
 }

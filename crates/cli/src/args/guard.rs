@@ -9,9 +9,9 @@ use std::path::PathBuf;
 pub enum Guard {
     /// Write the figures of a kernel or commit into a file to be committed
     Record(GuardRecord),
-    /// Fail if an operation's path grew by more than its tolerance, and say by what
+    /// Fail if an operation's path grew by more than its tolerance, and show what made it longer
     Check(GuardCheck),
-    /// Find the commit by which a path got longer
+    /// Find the commit that made a path longer
     Bisect(GuardBisect),
     /// Draw every row over versions and commits, and say where it stepped
     History(GuardHistory),
@@ -29,7 +29,7 @@ pub enum Guard {
 /// The file that says what is guarded.
 #[derive(Debug, Args)]
 pub struct GuardOf {
-    /// What is guarded (docs/guard.md)
+    /// The file that lists what is guarded (docs/guard.md)
     #[arg(long, default_value = FILE, value_name = "FILE")]
     pub file: PathBuf,
 }
@@ -74,16 +74,16 @@ pub struct GuardCheck {
     /// The git tree of --commit [default: the `git` of the file]
     #[arg(long, value_name = "DIR")]
     pub git: Option<PathBuf>,
-    /// Hold it against these figures [default: the `baseline` of the file, or guard-baseline.json beside it]
+    /// Compare with these figures [default: the `baseline` of the file, or guard-baseline.json beside it]
     #[arg(long, value_name = "FILE", conflicts_with = "against")]
     pub baseline: Option<PathBuf>,
-    /// Hold it against this kernel instead of a file of figures
+    /// Compare with this kernel instead of a file of figures
     #[arg(long, value_name = "KERNEL")]
     pub against: Option<String>,
-    /// Explain rows that got shorter, too
+    /// Also explain rows that got shorter
     #[arg(long)]
     pub all: bool,
-    /// Write it as JUnit's XML, too
+    /// Also write the result as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     #[command(flatten)]
@@ -103,9 +103,9 @@ pub struct GuardVariant {
 
 #[derive(Debug, Args)]
 pub struct GuardBisect {
-    /// A commit before it
+    /// A commit before the path got longer
     pub good: String,
-    /// A commit after it
+    /// A commit after the path got longer
     pub bad: String,
     #[command(flatten)]
     pub of: GuardOf,
@@ -131,18 +131,18 @@ pub struct GuardHistory {
     /// A kernel that is built; may be repeated, oldest first
     #[arg(long, value_name = "KERNEL")]
     pub kernel: Vec<String>,
-    /// Commits of the git tree, after A up to B, first parents alone
+    /// Commits of the git tree, from A to B, along first parents
     #[arg(long, value_name = "A..B", value_parser = range)]
     pub commits: Option<(String, String)>,
     /// The git tree [default: the `git` of the file]
     #[arg(long, value_name = "DIR")]
     pub git: Option<PathBuf>,
-    /// Measure commits that have no figures yet; without it only those are shown that have
+    /// Measure commits that have no figures yet; without this option only commits with figures are shown
     #[arg(long, requires = "commits")]
     pub measure: bool,
     #[command(flatten)]
     pub variant: GuardVariant,
-    /// Write it as one self-contained page, too
+    /// Also write a self-contained page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     #[command(flatten)]
@@ -161,16 +161,16 @@ pub struct GuardWatch {
     /// Begin after this commit, if the branch was never watched [default: its tip]
     #[arg(long, value_name = "REV")]
     pub since: Option<String>,
-    /// Look once and end; status 1 if something grew
+    /// Check once and exit, with status 1 if a path grew
     #[arg(long)]
     pub once: bool,
-    /// Seconds between two looks
+    /// Seconds between two checks
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400), conflicts_with = "once")]
     pub every: u64,
-    /// Run `git fetch` before each look
+    /// Run `git fetch` before each check
     #[arg(long)]
     pub fetch: bool,
-    /// Write a file COMMIT.xml in JUnit's format for each commit into this directory
+    /// Write a JUnit file COMMIT.xml for each commit into this directory
     #[arg(long, value_name = "DIR")]
     pub junit: Option<PathBuf>,
     #[command(flatten)]

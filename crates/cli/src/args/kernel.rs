@@ -13,13 +13,13 @@ pub enum Kernel {
     Build {
         #[command(flatten)]
         build: Build,
-        /// What it is to run on: x86-64, or um, a process (User-Mode Linux, docs/uml.md)
+        /// Architecture: x86-64, or um for a kernel that runs as a process (User-Mode Linux, docs/uml.md)
         #[arg(long, default_value_t, value_name = "ARCH")]
         arch: Arch,
-        /// What to call it; with the drivers of a workload's disk, if nothing is said, base-disk or base-pmem
+        /// Label of the kernel; base-disk or base-pmem by default if it gets the drivers of a workload's disk
         #[arg(long, default_value = "base", value_parser = label)]
         label: String,
-        /// With the drivers that this workload's disk needs (docs/disk.md): a name or a .toml file; may be repeated
+        /// Add the drivers that this workload's disk needs (docs/disk.md): a name or a .toml file; may be repeated
         #[arg(long, value_name = "WORKLOAD")]
         workload: Vec<String>,
         /// Give every function a section of its own and keep the objects (0.5 GB), so that `kernel order` can
@@ -39,19 +39,19 @@ pub enum Kernel {
     Order {
         /// Label, beginning of an id, or directory
         kernel: String,
-        /// Order them by who calls whom in this recording of the kernel
+        /// Order the functions by who calls whom in this recording of the kernel
         #[arg(long, required_unless_present = "file", conflicts_with = "file")]
         profile: Option<String>,
-        /// By which algorithm (docs/layout.md)
+        /// Algorithm of the order (docs/layout.md)
         #[arg(long, default_value = "c3", value_parser = ["pettis-hansen", "c3", "cdsort"], conflicts_with = "file")]
         algorithm: String,
         /// With a profile that has functions: cache colouring, for a 32-KiB cache with 8 ways
         #[arg(long, requires = "profile", conflicts_with = "file")]
         sets: bool,
-        /// Place the functions of this file first: one name a line, and `@ OFFSET` where it has a place
+        /// Place the functions of this file first: one name per line, with `@ OFFSET` if it has a fixed place
         #[arg(long)]
         file: Option<PathBuf>,
-        /// What to call it
+        /// Label of the new kernel
         #[arg(long, value_parser = label)]
         label: String,
         #[command(flatten)]
@@ -69,12 +69,12 @@ pub enum Kernel {
         #[command(flatten)]
         format: Json,
     },
-    /// Run functional checks on a kernel: does it do what a kernel has to do?
+    /// Run functional checks on a kernel: does it work as a kernel must?
     #[command(alias = "check")]
     Selftest {
         /// Label, beginning of an id, or directory
         kernel: String,
-        /// The kernel whose answers are the right ones; its base kernel if it has one
+        /// The kernel whose answers count as right [default: its base kernel, if it has one]
         #[arg(long, value_name = "KERNEL")]
         against: Option<String>,
         #[command(flatten)]
@@ -95,7 +95,7 @@ pub enum Kernel {
     Bisect {
         /// The kernel that fails: label, beginning of an id, or directory
         kernel: String,
-        /// The same kernel, compiled in a way that works; its base kernel if it has one
+        /// The same kernel, compiled so that it works [default: its base kernel, if it has one]
         #[arg(long, value_name = "KERNEL")]
         good: Option<String>,
         #[command(flatten)]

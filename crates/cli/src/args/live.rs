@@ -15,10 +15,10 @@ pub struct Watch {
     /// With --live: samples per second and CPU, on average [default: 1000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     rate: Option<u64>,
-    /// With --live: sample the kernel's timer even if the CPU counts cycles
+    /// With --live: sample by the kernel's timer even if the CPU counts cycles
     #[arg(long)]
     software_clock: bool,
-    /// With --live: call chains go on into programs, as far as these keep frame pointers
+    /// With --live: follow call chains into programs, as far as these keep frame pointers
     #[arg(long)]
     user_chains: bool,
     /// With --live: only this process, its threads and what they start; may be repeated
@@ -27,11 +27,11 @@ pub struct Watch {
     /// With --live: only this cgroup and those below it: a directory in /sys/fs/cgroup, or a name as in /proc/PID/cgroup
     #[arg(long, value_name = "DIR|NAME", conflicts_with = "pid")]
     cgroup: Option<PathBuf>,
-    /// With --live: also count calls, of the functions that this glob matches; `all` for all functions, `macro` for system
-    /// calls and the entries of large parts; may be repeated
+    /// With --live: also count the calls of the functions that this glob matches; `all` stands for all functions, `macro` for
+    /// system calls and the entry points of large parts; may be repeated
     #[arg(long, value_name = "GLOB")]
     calls: Vec<String>,
-    /// With --calls: but not of those that this glob matches; may be repeated
+    /// With --calls: except functions that this glob matches; may be repeated
     #[arg(long, value_name = "GLOB", requires = "calls")]
     calls_except: Vec<String>,
     /// With --live: only these CPUs (0-3,8)
@@ -63,7 +63,7 @@ impl Watch {
         let calls = self.counted()?;
         if calls.is_some() && !filter.is_all() {
             return Err(Failure::usage(
-                "--calls counts on the whole machine: leave --pid, --cgroup and --cpu out",
+                "--calls counts on the whole machine: leave out --pid, --cgroup and --cpu",
             ));
         }
         let bounds = Bounds { user: if self.user_chains { USER_FUNCTIONS } else { 0 }, ..Bounds::default() };
@@ -77,7 +77,7 @@ impl Watch {
             ["all"] => Vec::new(),
             ["macro"] => kerntune_kgmon::MACRO.iter().map(|glob| (*glob).to_string()).collect(),
             _ if globs.contains(&"all") || globs.contains(&"macro") => {
-                return Err(Failure::usage("--calls all and --calls macro stand alone"));
+                return Err(Failure::usage("give --calls all or --calls macro alone, without other --calls"));
             }
             _ => self.calls.clone(),
         };
@@ -88,7 +88,7 @@ impl Watch {
 /// A collector that outlives the terminal.
 #[derive(Debug, Subcommand)]
 pub enum Live {
-    /// Begin to profile the kernel of this machine, and go on until `live stop`
+    /// Start to profile the kernel of this machine, until `live stop`
     Start {
         #[command(flatten)]
         watch: Watch,
@@ -96,23 +96,23 @@ pub enum Live {
         #[arg(long)]
         foreground: bool,
     },
-    /// Say whether a collector runs, what it has seen and what memory it takes
+    /// Show whether a collector runs, what it has collected and how much memory it takes
     Status {
         #[command(flatten)]
         format: Json,
     },
-    /// Keep what was seen until now as a profile; collecting goes on
+    /// Keep what was collected so far as a profile; the collector continues
     Dump(Dump),
-    /// Forget what was seen until now; collecting goes on
+    /// Discard what was collected so far; the collector continues
     Reset,
-    /// End the collector; what was not dumped is lost
+    /// Stop the collector; what was not dumped is lost
     Stop,
     /// Show functions, paths, subsystems, interrupts and rates as they change
     Top {
         /// Without a collector that runs: what to watch.
         #[command(flatten)]
         watch: Watch,
-        /// Seconds between two pictures
+        /// Seconds between two updates
         #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3600))]
         every: u64,
     },
@@ -120,10 +120,10 @@ pub enum Live {
 
 #[derive(Debug, Args)]
 pub struct Dump {
-    /// What the machine was busy with
+    /// Name of the workload that the machine ran
     #[arg(long, value_name = "NAME", default_value = "live")]
     pub workload: String,
-    /// Write it for GNU gprof, too; its symbols go into FILE.symbols, for `gprof -S`
+    /// Also write it for GNU gprof; its symbols go into FILE.symbols, for `gprof -S`
     #[arg(long, value_name = "FILE")]
     pub gmon: Option<PathBuf>,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub enum Matrix {
-    /// Make a plan of a file and put it into a store, with the kernels that it names, for workers to compute
+    /// Make a plan from a plan file, and put it into a store for workers, with the kernels that it names
     Plan {
         /// The plan file (docs/matrix.md)
         file: PathBuf,
@@ -18,7 +18,7 @@ pub enum Matrix {
     },
     /// Compute a plan, here or by Slurm; resumes where it stopped
     Run(MatrixRun),
-    /// Show how far each task of a plan is
+    /// Show the state of each task of a plan
     Status {
         /// The plan file, or the beginning of a plan's id
         plan: String,
@@ -36,7 +36,7 @@ pub enum Matrix {
         #[command(flatten)]
         format: Json,
     },
-    /// Show what was said while a cell was computed
+    /// Show the log of a cell
     Log {
         /// The plan file, or the beginning of a plan's id
         plan: String,
@@ -64,13 +64,13 @@ pub struct MatrixRun {
     /// Who computes: local (this machine), or slurm
     #[arg(long, value_enum, default_value_t = Engine::Local, value_name = "ENGINE")]
     pub engine: Engine,
-    /// CPUs that may be used here [default: all]
+    /// CPUs to use on this machine [default: all]
     #[arg(long, value_name = "N")]
     pub cores: Option<NonZeroUsize>,
-    /// Try tasks again that failed
+    /// Try failed tasks again
     #[arg(long)]
     pub retry: bool,
-    /// Take a claim over that showed no sign of life for so many seconds
+    /// Take over a claim that showed no sign of life for this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub lease: u64,
     /// With slurm: an option of sbatch, as --sbatch=--partition=long; may be repeated
@@ -97,16 +97,16 @@ pub struct Worker {
     /// Where results and claims are: a directory, or a URL: s3://BUCKET/PREFIX, file:///DIRECTORY
     #[arg(long, value_name = "URL")]
     pub store: String,
-    /// The plan: the beginning of its id in the store (`kerntune matrix plan` says it), or a plan file
+    /// The plan: the beginning of its id in the store (`kerntune matrix plan` prints it), or a plan file
     #[arg(long)]
     pub plan: String,
-    /// Compute this task alone
+    /// Compute only this task
     #[arg(long, value_name = "ID", conflicts_with = "cores")]
     pub task: Option<String>,
-    /// CPUs that may be used [default: all]
+    /// CPUs to use [default: all]
     #[arg(long, value_name = "N")]
     pub cores: Option<NonZeroUsize>,
-    /// Take a claim over that showed no sign of life for so many seconds
+    /// Take over a claim that showed no sign of life for this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub lease: u64,
 }

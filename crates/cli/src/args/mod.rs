@@ -70,16 +70,16 @@ pub struct Arguments {
 pub enum Command {
     /// Build, train, rebuild, measure, compare; resumes where it stopped
     Tune(Tune),
-    /// Say what this machine has and lacks, with the command that fixes it
+    /// Show what this machine has and lacks, with the command that installs what is missing
     Doctor(Doctor),
-    /// Hash every file of every result: is each as it was written?
+    /// Check by hash that every file of every result is unchanged
     Check(Check),
-    /// Show what is in the work directory, how large, how old, what keeps it; delete what can go
+    /// Show what is in the work directory, with size, age and what keeps it; delete what can go
     Gc(Gc),
-    /// Build kernels and look at those that are there
+    /// Build, order, list, test and remove kernels
     #[command(subcommand)]
     Kernel(Kernel),
-    /// Look at workloads and check workload files
+    /// List workloads, and write and check workload files
     #[command(subcommand)]
     Workload(Workload),
     /// Run a workload on a kernel in the emulator and record what the kernel does
@@ -96,17 +96,17 @@ pub enum Command {
     /// Compute a matrix of kernels, configurations, compilers, recipes and workloads, here or on a cluster (docs/matrix.md)
     #[command(subcommand)]
     Matrix(Matrix),
-    /// Work on the plan of a matrix, beside any number of other machines (docs/matrix.md)
+    /// Compute tasks of a matrix plan, beside any number of other machines (docs/matrix.md)
     Worker(Worker),
-    /// Show what a profile says
+    /// Print reports of a profile: functions, call graph, code path, and many more
     Report(report::Options),
-    /// Show a profile in a browser on this machine, of any size, or in the terminal (docs/html.md)
+    /// Show a profile of any size in a browser on this machine, or in the terminal (docs/html.md)
     View(View),
-    /// Say what a workload is like, on one page: what dominates it, what it does per operation and second, beside others
+    /// Describe a workload on one page: what dominates it, what it does per operation and second, and how it compares with others
     /// (docs/characterise.md)
     Characterise(Characterise),
-    /// Say what may help a workload: rules that apply to its profile, each with evidence, risk and source, and the changes as a
-    /// file for `try` (docs/advise.md)
+    /// Suggest what may help a workload: the rules that apply to its profile, each with evidence, risk and source, and the
+    /// changes as a file for `try` (docs/advise.md)
     Advise(Advise),
     /// Write a profile in another tool's format
     #[command(subcommand)]
@@ -114,34 +114,35 @@ pub enum Command {
     /// Make a profile from another tool's file
     #[command(subcommand)]
     Import(import::Format),
-    /// Keep a names file of event tags for McRae's profiler: extend it, write it as a C header
+    /// Extend a names file of event tags for McRae's profiler, or write it as a C header
     Tags(Tags),
     /// Rebuild a kernel for a workload
     Optimize(Optimize),
     /// Run a workload on two kernels and compare them exactly
     Compare(Compare),
-    /// Run rows of benchmark suites on a machine, and hold timed results of two kernels against each other
+    /// Run rows of benchmark suites on a machine, and compare timed results of two kernels
     #[command(subcommand)]
     Bench(Bench),
-    /// Time kernels against each other, boot by boot in turn
+    /// Time kernels against each other, booted in turn
     Time(Time),
-    /// Prove what a kernel gains, on the best machine that is here: a paragraph, a table, and a bundle that repeats it elsewhere
-    /// (docs/prove.md)
+    /// Prove what a kernel gains, on the best machine available: a paragraph, a table, and a bundle that repeats the proof
+    /// elsewhere (docs/prove.md)
     Prove(Prove),
     /// Make a Debian package of a kernel: the image that was measured, its modules, and its profile
     Package(Package),
-    /// Repeat a paper's experiment on today's kernel and print its tables with ours beside them
+    /// Repeat a paper's experiment on today's kernel, and print the paper's tables with ours beside them
     Paper(Paper),
     /// Try changes alone, together and all but one: configuration, patches, command line, sysctl, recipes (docs/try.md)
     Try(Try),
-    /// Switch off options of a kernel of which some workloads run nothing, build it without, check and measure it (docs/trim.md)
+    /// Switch off kernel options whose code the workloads do not run; build, check and measure the smaller kernel (docs/trim.md)
     Trim(Trim),
-    /// No kernel gets slower unnoticed: figures of kernels and commits held against each other, and the commit found (docs/guard.md)
+    /// Guard against slower kernels: compare the figures of kernels and commits, and find the commit that made a path longer
+    /// (docs/guard.md)
     #[command(subcommand)]
     Guard(Guard),
-    /// Why one kernel does a workload in fewer instructions than another, function by function
+    /// Explain, function by function, why one kernel needs fewer instructions for a workload than another
     Explain(Explain),
-    /// What a system call, an interrupt or any function does: the tree of its calls, and what it does before a boundary
+    /// Show what a system call, an interrupt or any function does: the tree of its calls, and what it does before a boundary
     Anatomy(Anatomy),
     /// Write manual pages and completions below a directory
     #[command(name = "command-line", hide = true)]
@@ -183,7 +184,7 @@ pub struct Build {
     /// Compiler: gcc, gcc-13, clang, clang-19 [default: gcc; clang-19 for the recipe clang-autofdo]
     #[arg(long, value_name = "PROGRAM")]
     pub compiler: Option<String>,
-    /// Flags added to the kernel's; may be repeated
+    /// A compiler flag to add to the kernel's; may be repeated
     #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
     pub kcflags: Vec<String>,
     /// Parallel jobs; all CPUs if not given
@@ -208,17 +209,17 @@ impl Build {
 
 #[derive(Debug, Subcommand)]
 pub enum Workload {
-    /// List the workloads that can be named
+    /// List the workloads that --workload takes by name
     List {
         #[command(flatten)]
         format: Json,
     },
-    /// Write a workload file for a command, to be filled in
+    /// Write a workload file for a command, for you to complete
     New {
         /// The file to write
         #[arg(long, short, default_value = "workload.toml", value_name = "FILE")]
         output: PathBuf,
-        /// What is measured: a program of this machine with its arguments
+        /// The command to measure: a program of this machine with its arguments
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
@@ -234,9 +235,8 @@ pub enum Workload {
 /// A front-end model by name or file.
 #[derive(Debug, Clone, Args)]
 pub struct Model {
-    /// Front-end model for cache and TLB misses: a name (generic, skylake, zen4 …) or a .toml file, and parts to put in
-    /// (zen4+tage+next-line, docs/models.md)
-    /// [default: generic]
+    /// Front-end model for cache and TLB misses: a name (generic, skylake, zen4 …) or a .toml file, with parts to add
+    /// (zen4+tage+next-line, docs/models.md) [default: generic]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
 }
@@ -271,14 +271,14 @@ impl Model {
 /// The guest's CPUs: how many, and of which kind.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Cpus {
-    /// The guest has so many CPUs [default: the workload's `cpus`, or 1] (docs/cpus.md)
+    /// Number of CPUs of the guest [default: the workload's `cpus`, or 1] (docs/cpus.md)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(kerntune_guest::MAX_CPUS)))]
     cpus: Option<u32>,
-    /// The guest's CPU passes for one that needs mitigations, and the kernel has them: zen2 or skylake
+    /// Let the guest's CPU identify itself as one that needs mitigations, which the kernel then uses: zen2 or skylake
     /// (docs/measuring.md)
     #[arg(long, value_name = "CPU", value_parser = mitigations)]
     mitigations: Option<String>,
-    /// The CPU copies memory fast with one instruction, and the kernel uses it (docs/measuring.md)
+    /// Show the kernel a CPU that copies memory fast with one instruction, which the kernel then uses (docs/measuring.md)
     #[arg(long)]
     fast_strings: bool,
 }
@@ -309,13 +309,13 @@ pub struct Exclude {
 
 #[derive(Debug, Args)]
 pub struct Record {
-    /// The kernel: label, beginning of an id, or directory [default: the workload's base kernel, built if need be]
+    /// The kernel: label, beginning of an id, or directory [default: the workload's base kernel, built if it is missing]
     #[arg(long)]
     pub kernel: Option<String>,
-    /// The workload: a name or a .toml file; a COMMAND alone needs none
+    /// The workload: a name or a .toml file; not needed with a COMMAND
     #[arg(long)]
     pub workload: Option<String>,
-    /// Which of the workload's runs
+    /// Which run of the workload to record
     #[arg(long, default_value = "measured", value_parser = ["measured", "training"])]
     pub run: String,
     /// Do not record function entries and exits
@@ -324,7 +324,7 @@ pub struct Record {
     /// Do not record executed edges, nor misses of the front-end model
     #[arg(long)]
     pub no_edges: bool,
-    /// Record them with --only and --skip, too, which leave them out otherwise: they are of the whole kernel, and
+    /// Record executed edges with --only and --skip, too, which otherwise leave edges out: edges are of the whole kernel, and
     /// cost more than a few functions
     #[arg(long, conflicts_with = "no_edges")]
     pub edges: bool,
@@ -337,17 +337,17 @@ pub struct Record {
     pub model: Model,
     #[command(flatten)]
     pub format: Json,
-    /// Run this in the guest: the program of this machine with all that it needs, and the files that it is given by absolute
-    /// paths; with --workload, instead of its run and with its services
+    /// Run this in the guest: a program of this machine, packed with all that it needs and with the files that its arguments name
+    /// by absolute path. With --workload it replaces the workload's run, and the workload's services are started first
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "run")]
     pub command: Vec<String>,
-    /// Run COMMAND here and profile the kernel of this machine meanwhile (docs/live.md)
+    /// Run COMMAND on this machine, and profile this machine's kernel meanwhile (docs/live.md)
     #[arg(long, requires = "command", conflicts_with_all = ["kernel", "workload", "no_functions", "no_edges", "edges",
           "only", "skip", "point", "user", "weights", "data", "instructions", "tags", "model", "cpus", "mitigations", "fast_strings"])]
     pub live: bool,
     #[command(flatten)]
     pub watch: Watch,
-    /// With --live: only COMMAND and what it starts, and not the whole machine
+    /// With --live: profile only COMMAND and what it starts, not the whole machine
     #[arg(long, requires = "live", conflicts_with_all = ["pid", "cgroup"])]
     pub command_only: bool,
 }
@@ -370,13 +370,13 @@ pub enum Profile {
     Rebuild {
         /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
         profile: String,
-        /// Leave out chunks of the trace that are damaged, and say what is missing
+        /// Leave out damaged chunks of the trace, and list what is missing
         #[arg(long)]
         partial: bool,
         #[command(flatten)]
         format: Json,
     },
-    /// Add profiles of one kernel up, each times its weight: one profile for several workloads
+    /// Add up profiles of one kernel, each times its weight: one profile for several workloads
     Merge {
         /// PROFILE or PROFILE:WEIGHT; a weight is a whole number up to 1,000,000, and 1 if it is left out
         #[arg(required = true, value_name = "PROFILE[:WEIGHT]")]
@@ -384,23 +384,23 @@ pub enum Profile {
         #[command(flatten)]
         format: Json,
     },
-    /// Say how fit a profile is for a kernel, and what to do where it is not (docs/quality.md)
+    /// Check how well a profile fits a kernel, and say what to do where it does not (docs/quality.md)
     Check {
         /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`; or a directory of .gcda files as collected from debugfs
         profile: String,
-        /// The kernel that it is for: label, beginning of an id, or directory; the recorded one if left out
+        /// The kernel that the profile is for: label, beginning of an id, or directory [default: the recorded one]
         #[arg(long)]
         kernel: Option<String>,
-        /// The recipe that it is for
+        /// The recipe that the profile is for
         #[arg(long)]
         recipe: Option<Recipe>,
-        /// A second recording of the training, best with another seed: do both have the same hot functions?
+        /// A second recording of the training, best with another seed: compare the hot functions of both
         #[arg(long, value_name = "PROFILE")]
         against: Option<String>,
         #[command(flatten)]
         format: Json,
     },
-    /// Make a profile of one kernel one of another, as far as their functions are the same
+    /// Transfer a profile to another kernel, as far as the functions of both are the same
     #[command(alias = "carry")]
     Transfer {
         /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`
@@ -408,7 +408,7 @@ pub enum Profile {
         /// The other kernel: label, beginning of an id, or directory
         #[arg(long, value_name = "KERNEL")]
         to: String,
-        /// Least share of the executed instructions, in percent, that must be the same there
+        /// Least share of the executed instructions, in percent, that must be the same in the other kernel
         #[arg(long, value_name = "PERCENT", default_value_t = kerntune_optimize::quality::MIN_CARRIED_PERCENT, value_parser = clap::value_parser!(u64).range(1..=100))]
         at_least: u64,
         #[command(flatten)]
@@ -424,7 +424,7 @@ pub enum Profile {
 
 #[derive(Debug, Args)]
 pub struct Optimize {
-    /// How: gcc-pgo, clang-autofdo, layout … (docs/recipes.md)
+    /// The recipe: gcc-pgo, clang-autofdo, layout … (docs/recipes.md)
     #[arg(long, default_value = "gcc-pgo", value_name = "RECIPE")]
     pub recipe: String,
     /// The kernel to start from: label, beginning of an id, or directory
@@ -442,10 +442,10 @@ pub struct Optimize {
     /// Tune for this workload as well, and run every workload on every kernel; may be repeated
     #[arg(long, value_name = "WORKLOAD", conflicts_with_all = ["gcda", "profile"])]
     pub cross: Vec<String>,
-    /// With --cross: one more kernel, trained on all of them
+    /// With --cross: also build one kernel that is trained on all workloads
     #[arg(long, requires = "cross")]
     pub together: bool,
-    /// Train it on this workload as well, and count that training so many times; may be repeated
+    /// Also train on this workload, and count that training TIMES times; may be repeated
     #[arg(long, value_name = "WORKLOAD[:TIMES]", value_parser = times, conflicts_with_all = ["gcda", "profile", "cross"])]
     pub also: Vec<(String, u32)>,
     #[command(flatten)]
@@ -476,14 +476,14 @@ fn times(text: &str) -> Result<(String, u32), String> {
 pub struct Explain {
     /// The base kernel: label, beginning of an id, or directory
     pub base: String,
-    /// The kernel to hold against it
+    /// The kernel to compare with it
     pub tuned: String,
     /// The workload: a name or a .toml file
     #[arg(long)]
     pub workload: String,
     #[command(flatten)]
     pub cpus: Cpus,
-    /// Every function, not only those that make up most of the difference
+    /// Show every function, not only those that make up most of the difference
     #[arg(long)]
     pub all: bool,
     #[command(flatten)]
@@ -495,7 +495,7 @@ pub struct Explain {
 /// What only some recipes know.
 #[derive(Debug, Args)]
 pub struct OfRecipe {
-    /// gcc-pgo: besides arcs, profile whom indirect calls reach, and common values and sizes (docs/values.md)
+    /// gcc-pgo: besides arcs, profile the targets of indirect calls, and common values and sizes (docs/values.md)
     #[arg(long)]
     pub values: bool,
 }
@@ -513,22 +513,21 @@ pub struct Tune {
     pub workload: Vec<String>,
     #[command(flatten)]
     pub build: Build,
-    /// How: gcc-pgo, clang-autofdo, clang-autofdo+thinlto, layout, one of these with +layout, one of Clang's
-    /// with +propeller, bolt, or auto,
-    /// which tries all of them and keeps the best [default: the best by the clock of what this machine's tools can do
-    /// (docs/recipes.md)]
+    /// The recipe: gcc-pgo, clang-autofdo, clang-autofdo+thinlto, layout, one of these with +layout, one of Clang's with
+    /// +propeller, bolt, or auto, which tries all of them and keeps the best [default: of the recipes that this machine's tools
+    /// can build, the best by measured times (docs/recipes.md)]
     #[arg(long, value_name = "RECIPE")]
     pub recipe: Option<String>,
-    /// With auto: workloads that the best kernel is tried on, for harm; may be repeated
+    /// With auto: a workload on which to check that the best kernel does no harm; may be repeated
     #[arg(long, value_name = "WORKLOAD")]
     pub held_out: Vec<String>,
-    /// With auto: try this recipe and none that is not named so; may be repeated
+    /// With auto: try only the recipes that are named by this option; may be repeated
     #[arg(long = "try", value_name = "RECIPE")]
     pub only: Vec<Recipe>,
     /// With auto: also make the upstream baselines, and compare the best kernel with them
     #[arg(long)]
     pub stock: bool,
-    /// With auto: begin no further recipe after so many minutes, for each workload
+    /// With auto: start no further recipe after this many minutes, for each workload
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(0..=MOST_MINUTES))]
     pub budget: Option<u64>,
     #[command(flatten)]
@@ -539,11 +538,11 @@ pub struct Tune {
     pub cpus: Cpus,
     #[command(flatten)]
     pub exclude: Exclude,
-    /// A flag for one object of the tuned kernel (net/ipv4/tcp.o=-O3) or all below a directory (net/=-O3); the base
-    /// kernel goes without; may be repeated
+    /// A flag for one object of the tuned kernel (net/ipv4/tcp.o=-O3) or all below a directory (net/=-O3); the base kernel does
+    /// not get it; may be repeated
     #[arg(long, value_name = "PATH=FLAG")]
     pub object_flags: Vec<ObjectFlags>,
-    /// Show the steps and which of them are done, and do nothing
+    /// Show the steps and which of them are done, without running any
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]

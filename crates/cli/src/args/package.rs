@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub struct Package {
     /// The kernel: label, beginning of an id, or directory
     pub kernel: String,
-    /// Put a copy of the package here, too
+    /// Also put a copy of the package into this directory
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     #[command(flatten)]

@@ -9,22 +9,22 @@ use std::path::PathBuf;
 pub struct Prove {
     /// The base kernel: label, beginning of an id, or directory
     pub base: String,
-    /// The kernel to hold against it
+    /// The kernel to compare with it
     pub tuned: String,
     /// The workload: a name or a .toml file
     #[arg(long)]
     pub workload: String,
-    /// Where: by the clock in a virtual machine (kvm) or as a process (uml), or in the emulator alone, which counts exactly and has
-    /// no clock
+    /// The machine: timed in a virtual machine (kvm) or as a process (uml), or in the emulator alone, which counts exactly and
+    /// has no clock
     #[arg(long, value_enum, default_value_t = On::Auto)]
     pub machine: On,
-    /// By the clock: boot until every row's interval is so narrow, from end to end and relative to its estimate
+    /// On kvm and uml: boot until every row's interval is this narrow, from end to end and relative to its estimate
     #[arg(long, value_parser = positive_percent, default_value = "2%", value_name = "PERCENT")]
     pub until_width: f64,
-    /// By the clock: begin no round after so many minutes
+    /// On kvm and uml: start no further round of boots after this many minutes
     #[arg(long, default_value_t = 30, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=MOST_MINUTES))]
     pub budget: u64,
-    /// In the emulator: runs of each kernel, begun at as many moments
+    /// On the emulator: runs of each kernel, each begun at another moment
     #[arg(long, default_value_t = 4, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]
     pub runs: u32,
@@ -40,7 +40,7 @@ pub struct Prove {
 /// Where it is proved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum On {
-    /// The best that is here: the clock where there is one.
+    /// The best machine available: one with a clock if there is one.
     Auto,
     Kvm,
     Uml,

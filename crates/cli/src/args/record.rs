@@ -9,16 +9,16 @@ const MOST_INSTRUCTIONS: u64 = 1_000_000_000;
 /// Options of `record` that choose what is traced.
 #[derive(Debug, Clone, Args)]
 pub struct RecordDetail {
-    /// Trace only these functions; may be repeated. A name (tcp_*), a source directory or path
-    /// (net/, net/ipv4/tcp.c), a file's name (tcp.c), or a file with such lines (@FILE). Time of others
-    /// is their callers'; interrupts, system calls and switches are always seen
+    /// Trace only these functions; may be repeated. A name (tcp_*), a source directory or path (net/, net/ipv4/tcp.c), a file's
+    /// name (tcp.c), or a file with such lines (@FILE). The time of all other functions counts for their callers; interrupts,
+    /// system calls and switches are always recorded
     #[arg(long, value_name = "PATTERN")]
     pub only: Vec<String>,
-    /// Do not trace these functions; as --only
+    /// Do not trace these functions, written as for --only
     #[arg(long, value_name = "PATTERN")]
     pub skip: Vec<String>,
-    /// Note each passage of an instruction inside a function: SYMBOL, SYMBOL+0x1f, or FILE:LINE of a
-    /// kernel with debug information; may be repeated
+    /// Record each execution of an instruction inside a function: SYMBOL, SYMBOL+0x1f, or FILE:LINE of a kernel with debug
+    /// information; may be repeated
     #[arg(long, value_name = "PLACE")]
     pub point: Vec<String>,
     /// Trace the user functions of this program or library, too: a name in the guest (rr, redis-server,
@@ -32,19 +32,19 @@ pub struct RecordDetail {
     /// CPUs write (docs/data.md); takes longer
     #[arg(long)]
     pub data: bool,
-    /// Write the first N instructions of all regions down one by one, with the memory that they read and write, for `kerntune
-    /// export champsim`; one CPU only, and takes longer
+    /// Record the first N instructions of all regions one by one, with the memory that they read and write, for
+    /// `kerntune export champsim`; needs a guest with one CPU, and takes longer
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_INSTRUCTIONS))]
     pub instructions: Option<u64>,
     /// With --instructions: only those in regions of this name
     #[arg(long, value_name = "REGION", requires = "instructions")]
     pub instructions_of: Option<String>,
-    /// Read what the guest's kernel counts of itself in /proc, right before and after each step: `kerntune characterise` holds the
-    /// profile against it
+    /// Read the guest kernel's own counters in /proc right before and after each step; `kerntune characterise` compares the
+    /// profile with them
     #[arg(long)]
     pub proc: bool,
-    /// Write event tags of McRae's profiler that the guest puts to this port or memory window, or that the compiler placed
-    /// in the kernel, for `kerntune import mcrae`
+    /// Record event tags of McRae's profiler that the guest writes to this port or memory window, or that the compiler placed in
+    /// the kernel, for `kerntune import mcrae`
     #[arg(long, value_name = "port:0x80|memory:0xADDRESS|kernel", value_parser = tags)]
     pub tags: Option<TagPlace>,
 }

@@ -11,13 +11,13 @@ pub struct Check {
 
 #[derive(Debug, Args)]
 pub struct Gc {
-    /// Delete what can go; without it nothing is touched
+    /// Delete what can go; without this option nothing is deleted
     #[arg(long)]
     pub remove: bool,
-    /// Interrupted work can go after so many days without a change
+    /// Let interrupted work go after this many days without a change
     #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(u64).range(..=36_500))]
     pub older_than: u64,
-    /// Look at every file, so that damaged results can go, too
+    /// Check every file, so that damaged results can go, too
     #[arg(long)]
     pub thorough: bool,
     #[command(flatten)]

@@ -6,18 +6,18 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct Tags {
-    /// The names file; made if it is not there
+    /// The names file; created if it does not exist
     pub file: PathBuf,
-    /// Functions that are to have tags; with --from-symbols, patterns (`tcp_*`)
+    /// Functions to tag; with --from-symbols, patterns (`tcp_*`)
     pub names: Vec<String>,
-    /// Take the functions of this ELF file that a NAME matches
+    /// Tag the functions of this ELF file that a NAME matches
     #[arg(long, value_name = "VMLINUX")]
     pub from_symbols: Option<PathBuf>,
-    /// Write the names of all functions of this kernel, whose triggers the compiler placed: their tags are those that the
-    /// linker gave them
+    /// Write the names of all functions of this kernel, in which the compiler placed triggers, with the tags that the linker gave
+    /// them
     #[arg(long, value_name = "VMLINUX", conflicts_with_all = ["names", "from_symbols", "inline", "context_switch", "first"])]
     pub from_triggers: Option<PathBuf>,
-    /// A point inside of a function; may be repeated
+    /// A point inside a function; may be repeated
     #[arg(long, value_name = "NAME")]
     pub inline: Vec<String>,
     /// A function that switches between processes; may be repeated

@@ -12,28 +12,28 @@ pub struct Try {
     /// The changes, a .toml file (docs/try.md)
     #[arg(value_name = "CHANGES")]
     pub changes: PathBuf,
-    /// What runs: a name or a .toml file
+    /// The workload: a name or a .toml file
     #[arg(long)]
     pub workload: String,
     #[command(flatten)]
     pub build: Build,
-    /// By which figure changes are judged: path-length, taken-branches, l1i-misses, itlb-misses or model-cycles
+    /// The figure by which changes are judged: path-length, taken-branches, l1i-misses, itlb-misses or model-cycles
     #[arg(long, default_value = "path-length", value_name = "METRIC", value_parser = metric)]
     pub by: Metric,
-    /// Of which operation of the workload [default: all together]
+    /// The operation of the workload whose figure counts [default: all together]
     #[arg(long, default_value = TOTAL, hide_default_value = true, value_name = "OPERATION")]
     pub operation: String,
-    /// Runs of each set where the figure depends on when a run begins; where it does not, one
+    /// Runs of each set of changes, if the figure depends on when a run begins; otherwise there is one run
     #[arg(long, default_value_t = 8, value_name = "N",
           value_parser = clap::value_parser!(u32).range(i64::from(LOOKS)..=i64::from(MOST_RUNS)))]
     pub runs: u32,
-    /// Try each change alone, and those that bring something together: not all at once, nor all but one
+    /// Try each change alone, and then together those that bring something; leave out all together and all but one
     #[arg(long)]
     pub alone: bool,
-    /// Begin nothing new after so many minutes
+    /// Start nothing new after this many minutes
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(0..=MOST_MINUTES))]
     pub budget: Option<u64>,
-    /// Write what is kept into this directory: config fragment, command line, sysctl.conf, patches
+    /// Write the changes that are kept into this directory: config fragment, command line, sysctl.conf, patches
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
@@ -50,7 +50,7 @@ fn metric(name: &str) -> Result<Metric, String> {
     Metric::all().iter().find(named).copied().ok_or_else(|| {
         let known: Vec<_> =
             Metric::all().iter().map(|metric| metric.title().to_lowercase().replace(' ', "-")).collect();
-        format!("there is no such metric; there are {}", known.join(", "))
+        format!("not a metric; give one of {}", known.join(", "))
     })
 }
 

@@ -14,10 +14,10 @@ pub struct View {
     /// Only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
-    /// A second profile beside it: both, side by side, and their difference
+    /// A second profile to show beside it, with the difference between both
     #[arg(long, value_name = "PROFILE")]
     pub against: Option<String>,
-    /// Port of 127.0.0.1; 0 for one that is free
+    /// Port on 127.0.0.1; 0 for a free one
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "tui")]
     pub port: u16,
 }

@@ -33,9 +33,11 @@ pub fn run(global: &Global, options: &Advise, output: &Output) -> Result<Exit, F
             Some(changes) => {
                 file.write(changes.as_bytes())?;
                 let (path, workload) = (file.path().display(), &profile.manifest.workload);
-                output.note(&format!("wrote {path}; go on with: kerntune try {path} --workload {workload}"));
+                output.note(&format!("wrote {path}; next: kerntune try {path} --workload {workload}"));
             }
-            None => output.note(&format!("no change is proposed: {} is not written", file.path().display())),
+            None => {
+                output.note(&format!("no change is proposed, so {} was not written", file.path().display()))
+            }
         }
     }
     Ok(Exit::Ok)
@@ -50,7 +52,10 @@ fn rules(directory: Option<&Path>) -> Result<Vec<Rule>, Failure> {
         listed.at("list", directory)?.iter().map(fs::DirEntry::path).filter(|path| is_rule(path)).collect();
     files.sort();
     if files.is_empty() {
-        return Err(Failure::usage(format!("--rules {}: there is no .toml file in it", directory.display())));
+        return Err(Failure::usage(format!(
+            "--rules {}: the directory has no .toml file",
+            directory.display()
+        )));
     }
     for file in &files {
         let name = file.file_stem().unwrap_or_default().to_string_lossy();

@@ -20,7 +20,9 @@ pub fn run(
     let session = Session::on(bad.manifest.arch, work, output.progress())?;
     let good = good.or(bad.manifest.base_id.as_deref());
     let good = good.ok_or_else(|| {
-        Failure::usage(format!("kernel {kernel} has no base kernel: say with --good what it is held against"))
+        Failure::usage(format!(
+            "kernel {kernel} has no base kernel: name the kernel to compare it with by --good"
+        ))
     })?;
     let good = kerntune_kernel::find(work, good)?;
     let failure = judge(&session, &bad, &good)?;
@@ -53,7 +55,7 @@ pub fn run(
         Some(found) => output.print(&table(&bad, &good, found, &entries)),
         None => {
             let (bad, good) = (&bad.manifest.label, &good.manifest.label);
-            output.print(&format!("kernel {bad} does all that {good} does: nobody is to blame"));
+            output.print(&format!("kernel {bad} does all that {good} does: there is nothing to find"));
         }
     }
     Ok(())
@@ -76,12 +78,12 @@ fn with_objects(session: &Session, kernel: &Kernel) -> Result<Kernel, Failure> {
 
 fn table(bad: &Kernel, good: &Kernel, found: &Bisected, entries: &[Exclusion]) -> String {
     let mut text = format!(
-        "{} and {} differ in {} objects; {} mixes of them were tried\n",
+        "{} and {} differ in {} objects; kerntune tried {} mixes of them\n",
         bad.manifest.label, good.manifest.label, found.objects, found.mixes
     );
     for culprit in &found.culprits {
         text.push_str(&format!(
-            "to blame: {}: the kernel {}\n",
+            "culprit: {}: the kernel {}\n",
             culprit.objects.join(" with "),
             culprit.failure
         ));

@@ -25,8 +25,8 @@ pub fn run(global: &Global, options: &Compare, output: &Output) -> Result<Exit, 
     let effort = Effort { runs: options.runs, seeds: options.seeds, layouts: options.layouts.unwrap_or(0) };
     if options.seeds > 1 && !workload.takes_seed("measured") {
         output.note(&format!(
-            "note: no command of workload {} takes {{seed}}: what differs between seeds is what the guest's kernel draws at random, \
-             and programs that ask it",
+            "note: no command of workload {} takes {{seed}}: seeds change only the random numbers of the \
+             guest's kernel, and of programs that get them from it",
             workload.name
         ));
     }

@@ -196,7 +196,7 @@ fn verified(kernel: &Kernel, rebuilt: &Rebuilt, json: bool, output: &Output) -> 
             }),
         );
         if let Some(kept) = &rebuilt.kept {
-            output.note(&format!("what came of it is in {}", kept.display()));
+            output.note(&format!("the new build is kept in {}", kept.display()));
         }
     }
     match same {

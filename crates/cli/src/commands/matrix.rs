@@ -124,7 +124,7 @@ pub fn worker(global: &Global, options: &WorkerOptions, output: &Output) -> Resu
     match worker.turn(task)? {
         Turn::Made => output.note("made"),
         Turn::Found => output.note("found"),
-        Turn::Discarded => output.note("found: another machine was faster, with the same result"),
+        Turn::Discarded => output.note("found: another machine finished first, with the same result"),
         Turn::Failed(why) => {
             say(&format!("failed: {why}"));
             return Ok(Exit::Findings);
@@ -263,7 +263,7 @@ fn ended(plan: &Plan, summary: &Summary) -> Exit {
     }
     for id in &summary.blocked {
         let title = plan.task(id).map_or(id, |task| &task.title);
-        say(&format!("not begun, as something that it needs is missing: {title}"));
+        say(&format!("not started, because a result that it needs is missing: {title}"));
     }
     Exit::Findings
 }

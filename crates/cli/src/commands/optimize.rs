@@ -58,7 +58,8 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
     }
     if options.model.is_asked() && !recipe.uses_model() {
         return Err(Failure::usage(format!(
-            "--model is for --cross and for recipes that order functions, which recipe {recipe} does not; leave it out"
+            "leave out --model: it is for --cross and for recipes that order functions, and recipe {recipe} \
+             does not"
         )));
     }
     let given = match (&options.gcda, &options.profile) {

@@ -37,8 +37,8 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
     let config = fs::read_to_string(kernel.config()).at("read", kernel.config())?;
     if !config.lines().any(|line| line == "CONFIG_ACPI=y") {
         output.progress().note(
-            "warning: this kernel has no ACPI: `poweroff` stops the machine and does not switch it off. If it has to, build with \
-             `--set CONFIG_ACPI=y`.",
+            "warning: this kernel has no ACPI: `poweroff` halts the machine without switching it off. To \
+             switch it off, build with `--set CONFIG_ACPI=y`.",
         );
     }
     if options.format.json {

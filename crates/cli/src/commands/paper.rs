@@ -69,7 +69,7 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
         output.note(&format!("{workload} [{number}/{}] {name}{found}", names.len()));
     })?;
     for row in outcome.time(&clock) {
-        output.note(&format!("--timed: {row} is no row of the tables that were made"));
+        output.note(&format!("--timed: {row} is not a row of the tables that were made"));
     }
     outcome.conclude(&of.findings);
     write(page.as_ref(), &outcome, markdown::paper, html::paper::page)?;

@@ -144,10 +144,12 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
         Command::Check { profile, kernel, recipe, against, format } => {
             let quality = if quality::is_counters(profile) {
                 let Some(kernel) = kernel else {
-                    return Err(Failure::usage("counters do not say their kernel: name it with --kernel"));
+                    return Err(Failure::usage(
+                        "a directory of .gcda files does not name its kernel: give it with --kernel",
+                    ));
                 };
                 if let Some(other) = recipe.filter(|recipe| recipe.name() != "gcc-pgo") {
-                    return Err(Failure::usage(format!("--recipe {other}: counters are for gcc-pgo")));
+                    return Err(Failure::usage(format!("--recipe {other}: .gcda files are for gcc-pgo")));
                 }
                 let runs = [Some(profile), against.as_ref()];
                 let runs: Vec<PathBuf> = runs.into_iter().flatten().map(PathBuf::from).collect();

@@ -29,18 +29,21 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
     let edges = edges(options);
     if options.model.is_asked() && !edges {
         return Err(Failure::usage(
-            "--model: no edges are recorded, and so no misses; leave --no-edges out, or give --edges with --only and --skip",
+            "--model computes misses from recorded edges: leave out --no-edges, or give --edges with --only \
+             and --skip",
         ));
     }
     let model = match edges {
         true => Some(options.model.find(options.detail.data)?),
         false if options.detail.data => {
-            return Err(Failure::usage("--data needs a model, and with it edges: leave --no-edges out"));
+            return Err(Failure::usage(
+                "--data needs the front-end model, and the model needs edges: leave out --no-edges",
+            ));
         }
         false => None,
     };
     if options.detail.instructions.is_some() && workload.cpus > 1 {
-        return Err(Failure::usage("--instructions is for one CPU: give --cpus 1"));
+        return Err(Failure::usage("--instructions needs a guest with one CPU: give --cpus 1"));
     }
     let run = if options.command.is_empty() { &options.run } else { "measured" };
     let session = Session::new(&work, output.progress())?;
@@ -103,7 +106,8 @@ fn what_runs(options: &Record, output: &Output) -> Result<Workload, Failure> {
     let Some(name) = &options.workload else {
         if options.command.is_empty() {
             return Err(Failure::usage(
-                "say what is to run: `kerntune record -- COMMAND`, or --workload NAME (`kerntune workload list`)",
+                "name what to run: `kerntune record -- COMMAND`, or --workload NAME (`kerntune workload \
+                 list`)",
             ));
         }
         let AdHoc { mut workload, notes } = Workload::of_command(&options.command)?;

@@ -27,14 +27,19 @@ pub fn check(global: &Global, options: &Check, output: &Output) -> Result<Exit, 
             output.print(&format!("{}/{}: {}", found.kind, found.name, why(found)));
         }
         output.print(&match damaged.len() {
-            0 => format!("{count} results, {}: every file is as it was written", bytes(size)),
-            n => format!("{n} damaged, {count} results ({}) as they were written", bytes(size)),
+            0 => format!("{count} results, {}: every file is unchanged", bytes(size)),
+            n => format!("{n} damaged, {count} results ({}) unchanged", bytes(size)),
         });
         let rest = seen.found.iter().filter(|found| found.reason.is_some()).count() - damaged.len();
         if rest + damaged.len() > 0 {
             output.note(&format!(
-                "{} can go: `kerntune gc --thorough` shows it; what is damaged is made again when it is needed",
-                if rest == 0 { "what is damaged".into() } else { format!("{} entries", rest + damaged.len()) }
+                "{} can go: `kerntune gc --thorough` shows them; a damaged result is made again when it is \
+                 needed",
+                if rest == 0 {
+                    "damaged results".into()
+                } else {
+                    format!("{} entries", rest + damaged.len())
+                }
             ));
         }
     }
@@ -93,10 +98,10 @@ fn why(found: &Found) -> String {
         Some(Reason::HalfDeleted) => "a deletion that was interrupted".to_string(),
         Some(Reason::HalfWritten) => "a file that was being written when its process ended".into(),
         Some(Reason::Unfinished) => "interrupted work; the same command resumes it".into(),
-        Some(Reason::NoResult) => "made by an older version of kerntune, which this one does not read".into(),
+        Some(Reason::NoResult) => "made by an older version of kerntune; this version cannot read it".into(),
         Some(Reason::Damaged(what)) => what.clone(),
         None => match found.kept_by.as_slice() {
-            [] => "a result that nothing else was made of".into(),
+            [] => "a result from which no other result was made".into(),
             [first] => format!("kept by {first}"),
             [first, rest @ ..] => format!("kept by {first} and {} more", rest.len()),
         },

@@ -67,7 +67,7 @@ fn placed(vmlinux: &Path, file: &str, there: &str) -> Result<String, Failure> {
     let text = triggers_as_names(&triggers);
     if !there.is_empty() && there != text {
         return Err(Failure::usage(format!(
-            "{file} is there already with other names: the tags of a kernel are its own, give another file"
+            "{file} exists and has other names: each kernel has tags of its own, so give another file"
         )));
     }
     Ok(text)

@@ -21,9 +21,7 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
         return Err(Failure::usage(format!("--scale is above 0 and up to 1e6, not {scale}")));
     }
     if let Some(cpu) = options.cpu.filter(|cpu| !is_allowed(*cpu)) {
-        return Err(Failure::usage(format!(
-            "--cpu: there is no CPU {cpu} here, or none that kerntune may run on"
-        )));
+        return Err(Failure::usage(format!("--cpu: there is no CPU {cpu} here on which kerntune may run")));
     }
     let work = work(global)?;
     let workload = workload(&options.workload, &Cpus::default())?;
@@ -43,7 +41,7 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
         KVM => options.counters.chosen(),
         _ if options.counters.are_asked() => {
             return Err(Failure::usage(
-                "--counters: User-Mode Linux has no counters; kernels for PCs have, on kvm",
+                "--counters: User-Mode Linux has no counters; kernels for PCs have them on kvm",
             ))
         }
         _ => &[],
@@ -82,10 +80,10 @@ pub(super) fn seen(decision: Decision) -> String {
         format!("after {units} boots the widest interval is {:.2} % from end to end", 100.0 * width)
     };
     match decision {
-        Decision::GoOn(look) => format!("{}; about {} boots will do", widest(look), look.needed),
+        Decision::GoOn(look) => format!("{}; about {} boots are needed", widest(look), look.needed),
         Decision::Narrow(look) => format!("{}: narrow enough", widest(look)),
         Decision::OutOfBudget(look) => {
-            format!("{}; the time is up, about {} boots would have done", widest(look), look.needed)
+            format!("{}; the time is up, about {} boots would be needed", widest(look), look.needed)
         }
     }
 }
@@ -125,8 +123,10 @@ fn cpu_time(times: &[Results], output: &Output) {
     if lines.is_empty() {
         return;
     }
-    let entry =
-        times.iter().find_map(|results| results.entry.as_deref()).unwrap_or("a way that it did not say");
+    let entry = times
+        .iter()
+        .find_map(|results| results.entry.as_deref())
+        .unwrap_or("a method that it did not report");
     output.note(&format!(
         "\nCPU time while a row ran, all boots together (sampled by the host's tick); the guest's programs enter the kernel by {entry}:"
     ));

@@ -186,10 +186,11 @@ fn print(found: &Trial, options: &Try, output: &Output) {
         }
     }
     output.print(match options.alone {
-        true => "\nalone  against the base kernel. Path length and taken branches are exact; what says model is computed by one.",
+        true => "\nalone  against the base kernel. Path length and taken branches are exact; a model \
+                 computes columns marked (MODEL).",
         false => {
-            "\nalone  against the base kernel; last: with all changes against all others; interplay: last less alone, where that is\n       \
-             more than the noise. Path length and taken branches are exact; what says model is computed by one."
+            "\nalone  against the base kernel; last: with all changes against all others; interplay: last minus alone, where that is\n       \
+             more than the noise. Path length and taken branches are exact; a model computes columns marked (MODEL)."
         }
     });
     if let Some(directory) = &options.output {

@@ -55,7 +55,7 @@ pub fn run(global: &Global, options: &Trim, output: &Output) -> Result<Exit, Fai
     }
     if let Some(file) = file.filter(|_| !options.format.json) {
         let path = file.path().display();
-        output.print(&format!("\nwritten to {path}; kerntune kernel build --fragment {path} takes it"));
+        output.print(&format!("\nwritten to {path}; build it with: kerntune kernel build --fragment {path}"));
     }
     Ok(Exit::Ok)
 }
@@ -77,7 +77,8 @@ fn keep(given: &[String]) -> Result<Vec<String>, Failure> {
     let is_pattern = |c: char| c.is_ascii_alphanumeric() || "_*".contains(c);
     match patterns.iter().find(|pattern| pattern.is_empty() || !pattern.chars().all(is_pattern)) {
         Some(bad) => Err(Failure::usage(format!(
-            "--keep: `{bad}` is no name of an option; write CONFIG_NAME or NAME, with * for any part of it"
+            "--keep: `{bad}` is not the name of an option; write CONFIG_NAME or NAME, with * for any part of \
+             it"
         ))),
         None => Ok(patterns),
     }
@@ -100,7 +101,8 @@ fn print(found: &Found, all: bool, output: &Output) {
     let change = |before: u64, after: u64| format!("{:+.1} %", 100.0 * (after as f64 / before as f64 - 1.0));
     match &found.trimmed {
         Some(trimmed) => output.print(&format!(
-            "{off} options off that {workloads} and the functional checks do not use: text {}, image {}.\n",
+            "Switched off {off} options that {workloads} and the functional checks do not use: text {}, \
+             image {}.\n",
             change(found.base.text_bytes, trimmed.text_bytes),
             change(found.base.image_bytes, trimmed.image_bytes)
         )),
@@ -108,7 +110,8 @@ fn print(found: &Found, all: bool, output: &Output) {
         None => {
             let gone: u64 = found.gone.iter().map(|gone| gone.gone_bytes).sum();
             output.print(&format!(
-                "{off} options could go that {workloads} and the functional checks do not use: {} of functions. Nothing was built.\n",
+                "{off} options that {workloads} and the functional checks do not use could go: {} of \
+                 functions. Nothing was built.\n",
                 bytes(gone)
             ));
         }
@@ -167,7 +170,7 @@ fn print(found: &Found, all: bool, output: &Output) {
         rows.map(|stays| vec![stays.option.clone(), kib(stays.text_bytes), because(&stays.because)]),
     );
     if !all {
-        output.print("those of which code ran are left out here; --all lists everything");
+        output.print("options whose code ran are not listed here; --all lists everything");
     }
     if found.modules_off > 0 {
         output.print(&format!("\n{} modules, and support for them, are not built", found.modules_off));
@@ -182,7 +185,7 @@ fn print(found: &Found, all: bool, output: &Output) {
         output.print(&format!("on instead: {}", found.on_instead.join(", ")));
     }
     if found.time_was_up {
-        output.print("the time was up before all was tried: more could go");
+        output.print("the time was up before every option was tried: more could go");
     }
     output.print(
         "\nWhat did not run here may run elsewhere: other hardware, an error, another program. Name it with --keep, or name its workload.",
@@ -200,6 +203,6 @@ fn because(because: &Because) -> String {
         Because::Needed { by } => format!("{by} needs it"),
         Because::Selected => "something that stays selects it".into(),
         Because::Untried => "the time was up before it was tried by itself".into(),
-        Because::Fails => "without it the kernel is not usable".into(),
+        Because::Fails => "the kernel is not usable without it".into(),
     }
 }

@@ -72,7 +72,7 @@ fn new(path: &Path, command: &[String], output: &Output) -> Result<Exit, Failure
         return Err(Failure::usage("the COMMAND after -- is empty"));
     }
     if path.exists() {
-        return Err(Failure::usage(format!("--output: {} is there already", path.display())));
+        return Err(Failure::usage(format!("--output: {} exists already", path.display())));
     }
     let file = OutputFile::new("--output", path)?;
     let AdHoc { workload, notes } = Workload::of_command(command)?;
@@ -94,9 +94,9 @@ fn new(path: &Path, command: &[String], output: &Output) -> Result<Exit, Failure
          # A server that the commands talk to is started first:\n\
          # [[service]]\n# name = \"server\"\n# command = [\"server\", \"--port\", \"8080\"]\n\
          # ready = {{ tcp = 8080, within_seconds = 10 }}\n\n\
-         # The kernel is compiled for what runs here: let it be like what is measured, and not the same.\n\
+         # The kernel is compiled for what runs here. Make it similar to the measured work, but not identical.\n\
          [[training.step]]\nregion = \"command\"\ncommand = {command}\n\n\
-         # And compared by what runs here; figures are divided by the operations.\n\
+         # Kernels are compared by what runs here. Figures are divided by the operations.\n\
          [[measured.step]]\nregion = \"command\"\noperations = 1\ncommand = {command}\n"
     );
     file.write(text.as_bytes())?;

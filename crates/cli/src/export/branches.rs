@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 pub const ENTRY: Entry = entry::<_, Options>("branches", 1);
 
-/// The same as branch records, as perf prints a CPU's last branches (llvm-profgen --perfscript)
+/// Taken branches as branch records, in the form in which perf prints a CPU's last branches (llvm-profgen --perfscript)
 #[derive(Debug, Args)]
 pub struct Options {
     /// Beginning of an id, directory, `latest`, or `latest:workload=rr,kernel=base`

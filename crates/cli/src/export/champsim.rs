@@ -33,7 +33,7 @@ pub struct Options {
     /// The file to write; compressed if its name ends in .gz
     #[arg(long, short, default_value = "profile.champsim.gz", value_name = "FILE")]
     output: PathBuf,
-    /// Only instructions of the kernel, or of programs
+    /// Export only instructions of the kernel, or of programs
     #[arg(long, value_enum, default_value_t = Of::All, value_name = "MODE")]
     mode: Of,
 }
@@ -54,7 +54,7 @@ impl Run<Global> for Options {
         let stream = match File::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(Failure::usage(format!(
-                    "{} has no instructions one by one: record it with `kerntune record --instructions N`",
+                    "{} has no instruction trace: record it with `kerntune record --instructions N`",
                     subject.directory.display()
                 )))
             }
@@ -108,7 +108,8 @@ impl Options {
             (left_out, "accesses had no room in a record, which has 4 reads and 2 writes"),
             (
                 guessed,
-                "conditional branches were followed by an interrupt: that they were not taken is a guess",
+                "conditional branches were followed by an interrupt: kerntune guesses that they were not \
+                 taken",
             ),
             (undecoded, "instructions could not be decoded, and have no registers"),
         ] {

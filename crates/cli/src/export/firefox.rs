@@ -34,7 +34,7 @@ pub struct Options {
     output: PathBuf,
     #[command(flatten)]
     part: PartOptions,
-    /// At most so many events of the trace: the viewer holds all of them in memory
+    /// Export at most N events of the trace: the viewer holds all of them in memory
     #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1..))]
     events: u64,
 }

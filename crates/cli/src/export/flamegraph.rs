@@ -28,10 +28,10 @@ pub struct Options {
     /// Only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
-    /// Colour the boxes by the difference to this profile: red where a path takes more than there
+    /// Colour the boxes by the difference to this profile: red where a path takes more time than in it
     #[arg(long, value_name = "PROFILE")]
     base: Option<String>,
-    /// Leave out boxes of less than so many percent of the whole
+    /// Leave out boxes of less than this percentage of the whole
     #[arg(long, value_name = "PERCENT", default_value_t = 0.01, value_parser = percent)]
     smallest: f64,
     /// Pixels from left to right
@@ -47,7 +47,7 @@ impl Run<Global> for Options {
         let base = base.map(|base| Stacked::open(global, base, self.region.as_deref())).transpose()?;
         if let Some(base) = base.as_ref().filter(|base| base.stacks.unit.name() != of.stacks.unit.name()) {
             return Err(Failure::usage(format!(
-                "--base: {} are not to be held against {}: compare two profiles of the same kind",
+                "--base: {} cannot be compared with {}: give two profiles of the same kind",
                 of.stacks.unit.name(),
                 base.stacks.unit.name()
             )));
@@ -66,7 +66,7 @@ impl Run<Global> for Options {
         of.done(&self.output, &format!("{} boxes", flames.boxes()), &command, output);
         if flames.small > 0 {
             output.print(&format!(
-                "{} paths of less than {} % have no box; they are in the box of their caller (--smallest)",
+                "{} paths of less than {} % have no box; the box of their caller includes them (--smallest)",
                 grouped(flames.small as u64),
                 self.smallest
             ));
@@ -78,5 +78,5 @@ impl Run<Global> for Options {
 /// A share of the whole.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| (0.0..=100.0).contains(number));
-    number.ok_or_else(|| format!("`{text}` is no percentage: write a number from 0 to 100"))
+    number.ok_or_else(|| format!("`{text}` is not a percentage: write a number from 0 to 100"))
 }

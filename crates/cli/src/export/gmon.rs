@@ -86,7 +86,7 @@ impl Files {
         let [gmon, symbols] = self.named.each_ref().map(|path| path.display());
         let flat = match without_arcs {
             Some(_) => {
-                output.note("no calls were counted: gprof has a flat profile of it, and no call graph");
+                output.note("no calls were counted: gprof can print a flat profile, but no call graph");
                 " -p"
             }
             None => "",

@@ -77,7 +77,7 @@ const CREATOR: &str = concat!("kerntune ", env!("CARGO_PKG_VERSION"));
 fn without_trace(error: kerntune_tune::Error) -> Failure {
     match error {
         kerntune_tune::Error::NoTrace { profile } => Failure::usage(format!(
-            "{} has no trace, so nobody knows what happened when: --paths writes its call paths",
+            "{} has no trace, and so no order in time: --paths writes its call paths",
             profile.display()
         )),
         other => other.into(),

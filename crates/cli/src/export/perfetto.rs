@@ -32,7 +32,7 @@ pub struct Options {
     output: PathBuf,
     #[command(flatten)]
     part: PartOptions,
-    /// At most so many events of the trace, about 20 bytes each
+    /// Export at most N events of the trace, about 20 bytes each
     #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     events: u64,
 }

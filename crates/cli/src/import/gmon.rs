@@ -86,7 +86,7 @@ fn target(image: &Path) -> Result<Target, Failure> {
             wide: class == 2,
         }),
         _ => Err(Failure::usage(format!(
-            "{} is no ELF file; give the vmlinux or program that wrote the gmon.out",
+            "{} is not an ELF file; give the vmlinux or program that wrote the gmon.out",
             image.display()
         ))),
     }

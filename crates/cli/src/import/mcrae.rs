@@ -21,10 +21,10 @@ pub struct Options {
     /// TAG TIME. Without names, those of the triggers that the compiler placed in --kernel
     #[arg(value_name = "NAMES… DUMP", required = true, num_args = 1.., value_parser = clap::value_parser!(PathBuf))]
     files: Vec<PathBuf>,
-    /// The most significant byte of tags and times comes first
+    /// Tags and times have their most significant byte first
     #[arg(long)]
     big_endian: bool,
-    /// Only the first N records: a memory that was not full ends with those of an earlier capture
+    /// Import only the first N records: a memory that was not full ends with records of an earlier capture
     #[arg(long, value_name = "N")]
     records: Option<usize>,
     /// The kernel that ran, for the functions' source files: label, beginning of an id, or directory
@@ -34,8 +34,8 @@ pub struct Options {
     /// from this machine), ADDRESS:PORT, a named pipe, or a serial line
     #[arg(long, value_name = "PORT|FIFO|SERIAL")]
     follow: Option<Source>,
-    /// How a stream says tags: records of 5 bytes, lines of text, or pairs of bytes as KT_TAGS_UART sends them, whose
-    /// time is that of arrival
+    /// Format of the stream: records of 5 bytes, lines of text, or pairs of bytes as KT_TAGS_UART sends them, which are timed on
+    /// arrival
     #[arg(long, value_name = "FORM", default_value = "records", value_parser = ["records", "text", "uart"], requires = "follow")]
     form: String,
     /// Speed of a serial line
@@ -57,7 +57,8 @@ impl Run<Global> for Options {
         };
         if names.is_empty() && kernel.is_none() {
             return Err(Failure::usage(
-                "give a names file and a dump, kerntune import mcrae NAMES… DUMP, or --kernel of one with triggers by the compiler",
+                "give a names file and a dump (kerntune import mcrae NAMES… DUMP), or with --kernel a kernel \
+                 in which the compiler placed triggers",
             ));
         }
         let order = if self.big_endian { Order::Big } else { Order::Little };
@@ -94,7 +95,7 @@ impl Options {
         let why = if followed.interrupted { ", ended by a signal" } else { "" };
         output.note(&format!("{} records in {}{why}", followed.records, dump.display()));
         if followed.passed_over > 0 {
-            output.note(&format!("note: {} bytes of no whole record were passed over", followed.passed_over));
+            output.note(&format!("note: {} bytes that are not a whole record were skipped", followed.passed_over));
         }
         Ok(Form::Records(Order::Little))
     }

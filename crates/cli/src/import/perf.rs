@@ -21,10 +21,10 @@ pub struct Options {
     /// The kernel that ran: label, beginning of an id, or directory
     #[arg(long)]
     kernel: String,
-    /// What it was busy with
+    /// Name of the workload that the machine ran
     #[arg(long, value_name = "NAME", default_value = "perf")]
     workload: String,
-    /// CPUs without a sample were idle: nothing is missing
+    /// Take CPUs without a sample as idle, not as missing
     #[arg(long)]
     idle_cpus: bool,
     #[command(flatten)]
@@ -45,7 +45,8 @@ impl Run<Global> for Options {
         let recorded = &import.recorded;
         if let Some((line, text)) = &import.strange.first {
             output.note(&format!(
-                "kerntune: {}: {} lines were not understood, and left out; the first is line {line}: {text}",
+                "kerntune: {}: {} lines were skipped, because kerntune cannot read them; the first is line \
+                 {line}: {text}",
                 self.file.display(),
                 import.strange.lines
             ));

@@ -18,19 +18,20 @@ pub const ENTRY: Entry = entry::<_, Options>("diff", 12);
 pub struct Options {
     /// The profile to compare with: beginning of an id, directory, or `latest`
     other: String,
-    /// By call path instead of function
+    /// Compare by call path instead of function
     #[arg(long)]
     paths: bool,
-    /// Times and calls per operation; in JSON they are whole all the same
+    /// Show times and calls per operation; JSON has the totals in either case
     #[arg(long)]
     per_operation: bool,
-    /// At most so many rows; 40 in text, all in JSON if not given
+    /// Show at most N rows [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// Only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
-    /// Leave each function where its kernel has it: one that is inlined in the other kernel is then a row that is gone
+    /// Keep the functions of each kernel as compiled: a function that only one kernel inlines then has a row for the other kernel
+    /// alone
     #[arg(long)]
     as_compiled: bool,
     #[command(flatten)]

@@ -17,13 +17,13 @@ use std::path::{Path, PathBuf};
 
 pub const ENTRY: Entry = entry::<_, Options>("graph", 3);
 
-/// Callers and callees of each function and cycle, with the time they hand up (gprof's call graph)
+/// Callers and callees of each function and cycle, with the time that goes to each caller (gprof's call graph)
 #[derive(Debug, Clone, Args)]
 pub struct Options {
     #[command(flatten)]
     graph: graph::Options,
-    /// Also show calls that the kernel's code has and that were never made, as 0/5, and how many places call through
-    /// a pointer; `cycles` lets these calls bind cycles, as gprof's -c does
+    /// Also show calls that are in the kernel's code and were never made, as 0/5, and how many places call through a pointer;
+    /// with `cycles` these calls can form cycles, as with gprof's -c
     #[arg(long = "static", num_args = 0..=1, default_missing_value = "shown", value_name = "HOW", value_parser = how())]
     code: Option<bool>,
     /// The image whose code is read, if it is not in the work directory: the vmlinux or program that ran
@@ -105,7 +105,8 @@ fn rows(image: &Symbols, table: &[Symbol], path: &Path) -> Result<Vec<Option<usi
     // A table may lack some; code of another build has nearly nothing in its place.
     if known * 10 < all * 9 || known == 0 {
         return Err(Failure::usage(format!(
-            "{}: only {known} of the profile's {all} functions are in it where they ran: it is another build; give the image that ran",
+            "{}: only {known} of the profile's {all} functions are in it at the address where they ran: it \
+             is another build; give the image that ran",
             path.display()
         )));
     }

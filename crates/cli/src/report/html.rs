@@ -18,16 +18,17 @@ pub const ENTRY: Entry = entry::<_, Options>("html", 13);
 /// One page with pictures: timeline down to single calls, call tree, callers and callees, histograms
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// File to write; it needs nothing else to be read
+    /// The file to write, which is self-contained
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
     /// Only what happened in the regions of this name
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
-    /// A second profile beside it: both, side by side, and their difference
+    /// A second profile to show beside it, with the difference between both
     #[arg(long, value_name = "PROFILE")]
     against: Option<String>,
-    /// Most MiB of the trace that go on the page, and an eighth of that of functions' code; `kerntune view` has all
+    /// Put at most this many MiB of the trace on the page, and an eighth of that of functions' code; `kerntune view` shows
+    /// everything
     #[arg(long, value_name = "MIB", default_value_t = 16)]
     size_limit: u64,
 }

@@ -42,7 +42,8 @@ impl Options {
         }
         if self.kind.is_none() && self.format.json && of_table {
             return Err(Failure::usage(
-                "--json shows the summary, for which its table's options (--top, --sort, --function, --region, --thread …) mean nothing: kerntune report PROFILE functions --json",
+                "--json without a report prints the summary, which takes none of the table's options (--top, \
+                 --sort, --function, --region, --thread …): use kerntune report PROFILE functions --json",
             ));
         }
         let of = Subject::open(global, &self.profile)?;

@@ -30,7 +30,7 @@ pub struct Options {
     /// A call of this function that took as long as the median
     #[arg(long, value_name = "FUNCTION", group = "call")]
     typical: Option<String>,
-    /// A call of this function: the first, or with --nth or --at another
+    /// A call of this function: the first, or the one that --nth or --at chooses
     #[arg(long, value_name = "FUNCTION", group = "call")]
     function: Option<String>,
     /// Which call of --function, or which operation of the region
@@ -40,7 +40,7 @@ pub struct Options {
     /// Only this thread, or those of this name
     #[arg(long, value_name = "PID|COMM", conflicts_with_all = ["worst", "typical"])]
     thread: Option<String>,
-    /// Only in the regions of this name; without a call, one of its operations
+    /// Only in the regions of this name; if no call is chosen, one of their operations
     #[arg(long, value_name = "NAME", conflicts_with_all = ["from", "at"])]
     region: Option<String>,
     /// Everything from this time on (virtual: `5123456789`, `5.12s`, `5120ms`, `5120000us`)
@@ -49,19 +49,19 @@ pub struct Options {
     /// … until this time
     #[arg(long, value_name = "TIME", requires = "from", value_parser = time)]
     to: Option<u64>,
-    /// The call (of --function) that began at this time; without a function the first after it
+    /// The call (of --function) that began at this time; without --function, the first call from this time on
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["from", "worst", "typical"])]
     at: Option<u64>,
-    /// At most so many levels of calls
+    /// Show at most N levels of calls
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
-    /// At most so many entries, before folding
+    /// Show at most N entries, counted before folding
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     top: usize,
-    /// What other threads did while the call was off the CPU
+    /// Also show what other threads did while the call was off the CPU
     #[arg(long)]
     all: bool,
-    /// Every repeat of what repeats
+    /// Show every repetition instead of folding repetitions into one line
     #[arg(long)]
     no_fold: bool,
     #[command(flatten)]
@@ -175,7 +175,7 @@ fn of_operation(operation: Operation, recording: &Recording, nth: u64) -> String
     match (operation.marked, same) {
         (true, _) => format!("operation {} in region {region}", grouped(nth)),
         (false, _) if nth > 1 => {
-            format!("region {region}: all of the one after {} marked operations", grouped(nth - 1))
+            format!("region {region}: all of it, the one after {} marked operations", grouped(nth - 1))
         }
         (false, 1) => format!("region {region}: all of it, as it marks no operations"),
         (false, same) => {

@@ -12,15 +12,16 @@ use kerntune_report::path_length;
 
 pub const ENTRY: Entry = entry::<_, Options>("path-length", 12);
 
-/// What makes an operation's path longer or shorter in another profile (B), by call path, where kernels differ by a frame
+/// What makes an operation's path longer or shorter in another profile (B), by call path, even if a frame is missing in one
+/// kernel
 #[derive(Debug, Clone, Args)]
 pub struct Options {
     /// The profile to compare with: beginning of an id, directory, or `latest`
     other: String,
-    /// Least change, in per cent of this profile's path length, of what has a line of its own in the tree
+    /// Least change that gets a line of its own in the tree, in per cent of this profile's path length
     #[arg(long, value_name = "PERCENT", default_value_t = 0.5, value_parser = percent)]
     min: f64,
-    /// At most so many single paths; 40 in text if not given
+    /// Show at most N single paths [default: 40 in text]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// Only what happened in the regions of this name
@@ -33,7 +34,7 @@ pub struct Options {
 fn percent(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-        _ => Err(format!("`{text}` is no share: write a number from 0 to 100")),
+        _ => Err(format!("`{text}` is not a share: write a number from 0 to 100")),
     }
 }
 

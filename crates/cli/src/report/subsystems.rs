@@ -20,14 +20,14 @@ pub struct Options {
     /// (`tcp_*`) or, with a slash, a directory or file of the source (`net/ipv4/`); the first match counts
     #[arg(long, value_name = "FILE", conflicts_with = "depth")]
     groups: Option<PathBuf>,
-    /// How many directories deep; if not given two in arch, drivers, fs, kernel, net, security and sound,
-    /// and one elsewhere
+    /// How many levels of directories make a part [default: two in arch, drivers, fs, kernel, net, security and sound, one
+    /// elsewhere]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     depth: Option<u8>,
-    /// Also who calls into whom
+    /// Also show who calls into whom
     #[arg(long)]
     matrix: bool,
-    /// At most so many rows; 40 in text, all in JSON if not given
+    /// Show at most N rows [default: 40 in text, all in JSON]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// Only what happened in the regions of this name

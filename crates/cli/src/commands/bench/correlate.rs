@@ -24,9 +24,7 @@ pub fn run(global: &Global, asked: &BenchCorrelate, output: &Output) -> Result<E
     let timed = timed_pairs(&asked.timed)?;
     let options = Options { confidence: asked.confidence, ..Options::default() };
     if asked.kernels.is_empty() && !asked.models.is_empty() {
-        return Err(Failure::usage(
-            "--models is for --kernels; with --exact the files say which models they are of",
-        ));
+        return Err(Failure::usage("--models is for --kernels; with --exact the files name their models"));
     }
     let prediction = match asked.kernels.is_empty() {
         true => of_files(&timed, &asked.exact, &asked.skip, &options)?,
@@ -98,7 +96,7 @@ fn of_kernels(
     let free = models.iter().find(|model| model.costs.is_none());
     if let Some(model) = free {
         return Err(Failure::usage(format!(
-            "--models {}: it does not say what its events cost, so it has no model cycles",
+            "--models {}: the model has no costs of events, so there are no model cycles",
             model.name
         )));
     }

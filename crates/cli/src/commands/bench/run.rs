@@ -46,7 +46,10 @@ fn suite(name: &str, cpus: &Cpus) -> Result<Suite, Failure> {
     let workload = workload(name, cpus)?;
     let name = workload.name.clone();
     Suite::of(workload).ok_or_else(|| {
-        Failure::usage(format!("workload {name} has no rows: its programs mark regions of their own that nobody knows before they run; `kerntune bench list` shows those that have"))
+        Failure::usage(format!(
+            "workload {name} has no rows: its programs mark regions that are not known before they run; \
+             `kerntune bench list` shows the workloads with rows"
+        ))
     })
 }
 
@@ -57,9 +60,7 @@ fn kernel(
     output: &Output,
 ) -> Result<Kernel, Failure> {
     if options.kernel.is_none() && options.machine == Machine::Uml {
-        return Err(Failure::usage(
-            "which kernel? `--kernel NAME`, of those that `kerntune kernel list` shows",
-        ));
+        return Err(Failure::usage("name a kernel with --kernel; `kerntune kernel list` shows them"));
     }
     let workloads = selection.iter().map(|selected| &selected.suite.workload);
     kernel_for(work, options.kernel.as_deref(), workloads, output)
@@ -122,7 +123,7 @@ fn on_emulator(
     let (boots, runs, scale) =
         (options.boots.unwrap_or(1), options.runs.unwrap_or(1), options.scale.unwrap_or(1.0));
     if runs > MOST_RUNS {
-        return Err(Failure::usage(format!("--runs: on the emulator {MOST_RUNS} at most")));
+        return Err(Failure::usage(format!("--runs: at most {MOST_RUNS} on the emulator")));
     }
     let request = emulator::Request { kernel: &kernel, model: &model, boots, runs, scale };
     Ok(emulator::run(&session, checked, &request)?)
@@ -140,7 +141,9 @@ fn in_guest(
     if is_um != (options.machine == Machine::Uml) {
         let name = &kernel.manifest.label;
         let machine = if is_um { timed::UML } else { timed::KVM };
-        return Err(Failure::usage(format!("kernel {name} is timed on {machine}: `--machine {machine}`")));
+        return Err(Failure::usage(format!(
+            "kernel {name} is timed on {machine}: give `--machine {machine}`"
+        )));
     }
     let machine = timed::machine(std::slice::from_ref(&kernel), None)?;
     let checked = timed::check(&kernel, selection)?;
@@ -209,9 +212,9 @@ fn exact(results: &Results, output: &Output) {
     output.table(&heads, lines);
     let model = results.model.as_deref().unwrap_or_default();
     output.note(&format!(
-        "\nper operation, of kernel code, but for user (user code) and whole (both); path length, taken branches and user \
-         instructions are exact, the others are those of front-end model {model}; differs: path length, between boots and \
-         runs"
+        "\nper operation, of kernel code, except user (user code) and whole (both); path length, taken \
+         branches and user instructions are exact, the others are those of front-end model {model}; differs: \
+         path length, between boots and runs"
     ));
 }
 

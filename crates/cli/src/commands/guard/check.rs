@@ -25,7 +25,7 @@ pub fn run(global: &Global, options: &GuardCheck, output: &Output) -> Result<Exi
     let against = match (&baseline, &base) {
         (_, Some((subject, measured))) => Against::Measured(subject, measured),
         (Some(baseline), None) => Against::File(baseline, &path),
-        (None, None) => return Err(Failure::usage("name what to hold it against: --baseline or --against")),
+        (None, None) => return Err(Failure::usage("name what to compare it with: --baseline or --against")),
     };
     let found = check(&session, &project, &against, (&subject, &measured), options.all)?;
     if let Some(file) = junit_file {

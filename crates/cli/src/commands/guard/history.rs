@@ -16,7 +16,7 @@ pub fn run(global: &Global, options: &GuardHistory, output: &Output) -> Result<E
     let project = project(&options.of)?.with_tree(options.git.as_deref())?;
     let page = options.html.as_deref().map(|path| OutputFile::new("--html", path)).transpose()?;
     if options.kernel.is_empty() && options.commits.is_none() {
-        return Err(Failure::usage("of what? Name kernels with --kernel, or commits with --commits A..B"));
+        return Err(Failure::usage("name kernels with --kernel, or commits with --commits A..B"));
     }
     let work = work(global)?;
     let session = Session::new(&work, output.progress())?;

@@ -125,6 +125,6 @@ fn record(global: &Global, options: &GuardRecord, output: &Output) -> Result<Exi
             })
         }),
     );
-    output.print(&format!("\npath: kernel instructions of an operation that are its own; put off: of an operation what the kernel did\nmeanwhile for others (docs/guard.md). Both are exact.\n\nwritten to {}", path.display()));
+    output.print(&format!("\npath: an operation's own kernel instructions; put off: kernel work per operation that is not the operation's,\nsuch as timers and kernel threads (docs/guard.md). Both are exact.\n\nwritten to {}", path.display()));
     Ok(Exit::Ok)
 }

@@ -38,8 +38,9 @@ pub fn check(found: &Check, output: &Output) {
         findings => format!("\n{findings} of {rows} rows and sums are findings."),
     });
     output.print(
-        "\nbefore, now: kernel instructions of an operation that are its own, exact. made up: instructions/op by which a part of the\n\
-         path grew while others beside it shrank. put off: what the kernel did meanwhile for others (docs/guard.md).",
+        "\nbefore, now: an operation's own kernel instructions, exact. made up: instructions/op by which a part of the path grew\n\
+         while other parts beside it shrank. put off: kernel work that is not the operation's, such as timers and kernel\n\
+         threads (docs/guard.md).",
     );
 }
 

@@ -29,7 +29,7 @@ fn gone(work: &WorkDir, found: State) -> Failure {
     match found {
         State::Died(process) => died(process),
         _ => Failure::usage(format!(
-            "no collector runs for {}: `kerntune live start` begins",
+            "no collector runs for {}: start one with `kerntune live start`",
             work.root().display()
         )),
     }
@@ -37,7 +37,8 @@ fn gone(work: &WorkDir, found: State) -> Failure {
 
 pub(super) fn died(process: u32) -> Failure {
     let message = format!(
-        "the collector (process {process}) was killed, and what it had seen is lost: `kerntune live start` begins anew"
+        "the collector (process {process}) was killed, and what it had collected is lost: start another with \
+         `kerntune live start`"
     );
     Failure { exit: Exit::Recording, message }
 }
@@ -45,6 +46,7 @@ pub(super) fn died(process: u32) -> Failure {
 /// An answer to another question: never of this version.
 pub(super) fn strange() -> Failure {
     Failure::usage(
-        "the collector is of another version of kerntune: `kerntune live stop` it, and start it again",
+        "the collector is of another version of kerntune: stop it with `kerntune live stop`, and start it \
+         again",
     )
 }

@@ -28,7 +28,9 @@ pub fn run(global: &Global, command: &Live, output: &Output) -> Result<Exit, Fai
         Live::Start { watch, foreground: false } => start(&work, watch, output),
         Live::Status { format } => status(&work, format.json, output),
         Live::Dump(options) => dump::run(&work, options, output),
-        Live::Reset => done(&work, &Request::Reset, "what was seen is forgotten; collecting goes on", output),
+        Live::Reset => {
+            done(&work, &Request::Reset, "what was collected is discarded; the collector continues", output)
+        }
         Live::Stop => stop(&work, output),
         Live::Top { watch, every } => super::top::run(&work, watch, Duration::from_secs(*every), output),
     }
@@ -56,7 +58,8 @@ fn start(work: &WorkDir, watch: &Watch, output: &Output) -> Result<Exit, Failure
     }
     if line.trim() == READY {
         output.note(&format!(
-            "collecting (process {}): `kerntune live dump` keeps what was seen, `kerntune live stop` ends it",
+            "collecting (process {}): `kerntune live dump` keeps what was collected, `kerntune live stop` \
+             stops it",
             child.id()
         ));
         return Ok(Exit::Ok);
@@ -72,7 +75,7 @@ fn start(work: &WorkDir, watch: &Watch, output: &Output) -> Result<Exit, Failure
 }
 
 fn runs_already(process: u32) -> Failure {
-    Failure::usage(format!("a collector runs already (process {process}): `kerntune live stop` ends it"))
+    Failure::usage(format!("a collector runs already (process {process}): `kerntune live stop` stops it"))
 }
 
 /// Collects until it is told to stop.

@@ -80,10 +80,9 @@ impl Bundle<'_> {
             "# {tuned_label} against {base_label}, running {name}\n\n{paragraph}\n\n```text\n{tables}\n```\n\n\
              | | base | tuned |\n|---|---|---|\n| kernel | {base_label} ({base_id}) | {tuned_label} ({tuned_id}) |\n\
              | version | {} | {} |\n| compiler | {} | {} |\n| recipe | none | {recipe} |\n| guest | {image} | {image} |\n\n\
-             `./repeat.sh DIR` does it again and writes DIR, a directory like this one. It needs kerntune {version} and the packages \
-             whose programs the workload runs. Figures of the emulator are then the same to the instruction if the guest is, which \
-             `results/guest.json` tells; times are joined with these and judged together. `profile/` is what the tuned kernel was made \
-             from.\n",
+             `./repeat.sh DIR` repeats the proof and writes DIR, a directory like this one. It needs kerntune {version} and the packages \
+             whose programs the workload runs. If the guest is the same (`results/guest.json`), figures of the emulator are the same to the \
+             instruction. Times are pooled with those here and judged together. The tuned kernel was made from `profile/`.\n",
             base.version,
             tuned.version,
             base.compiler.version,

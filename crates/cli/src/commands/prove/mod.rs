@@ -44,11 +44,15 @@ pub fn run(global: &Global, options: &Prove, output: &Output) -> Result<Exit, Fa
     let [base, tuned] = [&options.base, &options.tuned].map(|name| kerntune_kernel::find(&work, name));
     let (base, tuned) = (base?, tuned?);
     if base.manifest.id == tuned.manifest.id {
-        return Err(Failure::usage(format!("{} is both kernels: there is nothing to prove", options.base)));
+        return Err(Failure::usage(format!(
+            "{} was given as both kernels: there is nothing to prove",
+            options.base
+        )));
     }
     if options.model.is_file() {
         return Err(Failure::usage(
-            "--model: by name here: whoever repeats the proof has no such file (`machines/NAME.toml` is a name)",
+            "--model: give the model by name: whoever repeats the proof does not have your file \
+             (`machines/NAME.toml` counts as a name)",
         ));
     }
     output_directory("--output", &options.output)?;
@@ -56,7 +60,7 @@ pub fn run(global: &Global, options: &Prove, output: &Output) -> Result<Exit, Fa
         && !Bundle::is_one(&options.output)
     {
         return Err(Failure::usage(format!(
-            "--output: {} is not empty, and nothing that `kerntune prove` made; name a new directory",
+            "--output: {} is not empty, and `kerntune prove` did not make it; name a new directory",
             options.output.display()
         )));
     }
@@ -78,7 +82,7 @@ pub fn run(global: &Global, options: &Prove, output: &Output) -> Result<Exit, Fa
     paragraph.extend(exact.as_ref().map(words::exact));
     paragraph.push(words::not_said(machine).into());
     if !why.is_empty() {
-        paragraph.push(format!("It is not by the clock here: {why}."));
+        paragraph.push(format!("No times were measured here: {why}."));
     }
     let paragraph = paragraph.join(" ");
     let tables = |style: Style| {
@@ -138,10 +142,10 @@ fn choose(
     match (asked, arch) {
         (On::Emulator, Arch::X86_64) => return Ok((EMULATOR, String::new())),
         (On::Emulator | On::Kvm, Arch::Um) => {
-            return Err(no("these kernels were built for User-Mode Linux, and run on uml alone"));
+            return Err(no("these kernels were built for User-Mode Linux, and run only on uml"));
         }
         (On::Uml, Arch::X86_64) => {
-            return Err(no("these kernels are for a PC; uml runs those that are built with --arch um"));
+            return Err(no("these kernels are for a PC; uml runs kernels that are built with --arch um"));
         }
         _ => {}
     }

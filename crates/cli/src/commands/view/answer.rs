@@ -140,7 +140,7 @@ impl Answering for Answerer<'_> {
             "chunk" => self.chunk(question),
             "code" => self.code(question),
             "select" => self.select(question),
-            _ => Ok(Answer::text(404, "there is no such thing here")),
+            _ => Ok(Answer::text(404, "there is no such page here")),
         };
         answer.unwrap_or_else(|error| Answer::text(500, &error.to_string()))
     }

@@ -92,7 +92,7 @@ pub fn run(work: &WorkDir, watch: &Watch, every: Duration, output: &Output) -> R
     let mut feed = if runs {
         if watch.is_given() {
             return Err(Failure::usage(
-                "a collector runs already, and what it watches was said when it was started",
+                "a collector runs already, and what it watches was chosen when it was started",
             ));
         }
         Feed::Asked(work)

@@ -15,7 +15,7 @@ pub enum Error {
         origin: String,
     },
     /// A list without code.
-    #[error("{origin} lists no symbols of code: it is not a list of a kernel's symbols")]
+    #[error("{origin} lists no symbols of code: it is no list of a kernel's symbols")]
     NoSymbols {
         /// The list.
         origin: String,

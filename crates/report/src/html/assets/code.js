@@ -37,7 +37,7 @@ kt.code = () => {
     const fn = kt.state.fn;
     let self = 0;
     for (const group of kt.data.groups) { const at = group.functions.f.indexOf(fn); if (at >= 0) self += group.functions.net[at]; }
-    const apart = self === code.executed ? "" : ` Its self count is ${kt.grouped(self)}: that goes by calls and returns, these by addresses.`;
+    const apart = self === code.executed ? "" : ` Its self count is ${kt.grouped(self)}: there an instruction that returns counts for the caller.`;
     const whole = kt.data.other ? " All of it is of the first profile." : "";
     note.textContent = `${kt.grouped(code.executed)} instructions ran at its addresses in the whole recording.${apart}${whole} ${code.note}`.trim();
     const mostLine = Math.max(1, ...code.lines.map((line) => line[2] || 0));

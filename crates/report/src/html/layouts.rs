@@ -9,7 +9,8 @@ use maud::{html, Markup};
 /// Coordinates of a picture, in its own units (pixels when shown at full size).
 const WIDTH: f64 = 960.0;
 const NAMES: f64 = 230.0;
-const VALUES: f64 = 190.0;
+/// A digit of a total, which is bold.
+const DIGIT: f64 = 7.7;
 const LINE: f64 = 26.0;
 const HEAD: f64 = 24.0;
 /// Dots lie on so many levels of a line, so that those of one figure can be told.
@@ -64,6 +65,8 @@ fn drawing(layouts: &Layouts) -> Markup {
             (metric, rows, top)
         })
         .collect();
+    let digits = rows(layouts).map(|row| range(row).chars().count()).max().unwrap_or(0);
+    let right = WIDTH - 20.0 - DIGIT * digits as f64;
     let label =
         "Random layouts of the base kernel, and where the base kernel and the tuned one are among them";
     html! {
@@ -75,7 +78,7 @@ fn drawing(layouts: &Layouts) -> Markup {
                     (capitalised(metric.title())) @if metric.is_model() && !metric.title().contains("model") { " (model)" }
                     ", " (metric.unit_per_operation())
                 }
-                @for (at, row) in rows.iter().enumerate() { (line(row, top + HEAD + LINE * at as f64)) }
+                @for (at, row) in rows.iter().enumerate() { (line(row, top + HEAD + LINE * at as f64, right)) }
             }
         }
     }
@@ -93,10 +96,20 @@ fn key(layouts: &Layouts) -> Markup {
     }
 }
 
-fn line(row: &LayoutRow, top: f64) -> Markup {
-    let [least, low, _, high, most] = row.quartiles;
-    let ends = [least.min(row.base).min(row.tuned), most.max(row.base).max(row.tuned)];
-    let (left, right) = (NAMES, WIDTH - VALUES);
+/// The least and the most of all that is on a line.
+fn ends(row: &LayoutRow) -> [f64; 2] {
+    let [least, .., most] = row.quartiles;
+    [least.min(row.base).min(row.tuned), most.max(row.base).max(row.tuned)]
+}
+
+/// The same in words, which stand at the right.
+fn range(row: &LayoutRow) -> String {
+    ends(row).map(number::figure).join(" … ")
+}
+
+fn line(row: &LayoutRow, top: f64, right: f64) -> Markup {
+    let ([_, low, _, high, _], ends) = (row.quartiles, ends(row));
+    let left = NAMES;
     let x = |value: f64| match ends[1] - ends[0] {
         width if width > 0.0 => left + (value - ends[0]) / width * (right - left),
         _ => (left + right) / 2.0,
@@ -116,7 +129,7 @@ fn line(row: &LayoutRow, top: f64) -> Markup {
         }
         (mark("base", row.base)) (mark("tuned", row.tuned))
         text class={ "ends" (total) } x=(px(right + 12.0)) y=(px(middle)) {
-            (number::figure(ends[0])) " … " (number::figure(ends[1]))
+            (range(row))
         }
     }
 }

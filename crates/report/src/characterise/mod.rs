@@ -19,7 +19,7 @@
 //! let manifest = Manifest::new("p1", KernelId::default(), "rr", "emulator");
 //! let profile = Profile { manifest, tables: Tables::default() };
 //! let found = characterise(&Wanted { profile: &profile, region: None, costs: None }, &[])?;
-//! assert!(found.text(Style::PLAIN).contains("Nothing can be said"));
+//! assert!(found.text(Style::PLAIN).contains("No description"));
 //! # Ok::<(), kerntune_report::Error>(())
 //! ```
 

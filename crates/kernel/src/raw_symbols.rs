@@ -72,8 +72,11 @@ pub(crate) fn read<'data, R: ReadRef<'data>>(data: R) -> Result<Read, object::re
         else {
             continue;
         };
+        // A linker makes a hidden symbol local (ThinLTO hides nearly all). In its object it was global: it stands behind the
+        // symbols of the last file, and is not of it.
+        let is_hidden = matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL);
         let binding = match symbol.st_bind() {
-            elf::STB_LOCAL => 2,
+            elf::STB_LOCAL if !is_hidden => 2,
             elf::STB_WEAK => 1,
             _ => 0,
         };

@@ -228,3 +228,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_hidden_function_that_the_linker_made_local_is_of_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |command: &str| {
+        let done = std::process::Command::new("sh").args(["-ec", command]).current_dir(dir.path()).status();
+        assert!(done.unwrap().success(), "{command}");
+    };
+    let of = |name: &str, hidden: &str| {
+        format!(
+            "static __attribute__((noinline, used)) int only_{name}(void) {{ return {}; }}\n\
+             __attribute__((visibility(\"hidden\"))) int {hidden}(void) {{ return only_{name}(); }}\n",
+            name.len()
+        )
+    };
+    fs::write(dir.path().join("a.c"), of("a", "first")).unwrap();
+    fs::write(dir.path().join("b.c"), of("bb", "second")).unwrap();
+    // As the kernel is linked: all objects into one, and that once more.
+    run("gcc -O1 -c a.c b.c; ld.lld-19 -r a.o b.o -o all.o; ld.lld-19 -e first all.o -o x");
+    let symbols = Symbols::load(&dir.path().join("x")).unwrap();
+    let file = |name: &str| {
+        let function = symbols.functions().iter().find(|function| function.name == name).unwrap();
+        function.file.clone()
+    };
+    let files = ["only_a", "only_bb", "first", "second"].map(file);
+    assert_eq!(files, [Some("a.c".into()), Some("b.c".into()), None, None]);
+}

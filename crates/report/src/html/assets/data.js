@@ -31,14 +31,42 @@ kt.name = (f) => {
 kt.file = (f) => (f >= 0 && kt.data.file[f] >= 0 ? kt.data.files[kt.data.file[f]] : "");
 kt.module = (f) => (f >= 0 && kt.data.module[f] >= 0 ? kt.data.modules[kt.data.module[f]] : "");
 
-// A second profile's functions get the numbers that they have in the first: same name, source and module.
+// A function's name in the source, without what compilers add: kerntune_profile::source_name.
+kt.sourceName = (symbol) => {
+  for (let name = symbol; ; ) {
+    const dot = name.lastIndexOf("."), tail = name.slice(dot + 1);
+    if (dot <= 0 || !(/^[0-9]+$/.test(tail) || ["isra", "constprop", "part", "cold", "llvm", "lto_priv", "__uniq", "localalias"].includes(tail))) return name;
+    name = name.slice(0, dot);
+  }
+};
+// A second profile's functions get the numbers that they have in the first: same name, source and module. Where the kernels do
+// not say the same of where a function is from, or one has a copy or a piece of it, it is the one of that name in the source, if
+// only one is.
 kt.adopt = (data, other) => {
   const text = (d, list, all, f) => (list[f] >= 0 ? all[list[f]] : "");
-  const key = (d, f) => d.names[f] + "\n" + text(d, d.file, d.files, f) + "\n" + text(d, d.module, d.modules, f);
+  const module = (d, f) => text(d, d.module, d.modules, f), file = (d, f) => text(d, d.file, d.files, f);
+  const key = (d, f) => d.names[f] + "\n" + file(d, f) + "\n" + module(d, f);
+  const loose = [(d, f) => d.names[f] + "\n\n" + module(d, f), (d, f) => kt.sourceName(d.names[f]) + "\n" + file(d, f).replace(/.*\//, "") + "\n" + module(d, f), (d, f) => kt.sourceName(d.names[f]) + "\n\n" + module(d, f)];
   const known = new Map(data.names.map((_, f) => [key(data, f), f]));
+  // By what is looser, only those of which there is one; a name of the source is first that of the function itself.
+  const alone = loose.map((of) => {
+    const found = new Map();
+    data.names.forEach((name, f) => {
+      const word = of(data, f), there = found.get(word), whole = kt.sourceName(name) === name;
+      if (there === undefined || (whole && !there.whole)) found.set(word, { f, whole });
+      else if (whole === there.whole) there.f = -1;
+    });
+    return found;
+  });
+  const many = new Set(), once = new Set();
+  other.names.forEach((name, f) => { const word = loose[0](other, f); (once.has(word) ? many : once).add(word); });
+  const near = (f) => {
+    const found = (many.has(loose[0](other, f)) ? [] : loose).map((of, i) => alone[i].get(of(other, f))).find((one) => one && one.f >= 0);
+    return found && found.f;
+  };
   const place = (all, word) => { const at = all.indexOf(word); return at >= 0 ? at : all.push(word) - 1; };
   const functions = other.names.map((name, f) => {
-    let at = known.get(key(other, f));
+    let at = known.get(key(other, f)) ?? near(f);
     if (at === undefined) {
       at = data.names.push(name) - 1;
       known.set(key(other, f), at);

@@ -62,7 +62,7 @@ const controls = () => {
     if (note.hidden) return;
     const [a, b] = kt.sides.map((side) => side.about.busy);
     const operations = kt.data.operations === kt.data.other.operations ? "" : ` The first did ${kt.grouped(kt.data.operations)} operations, the second ${kt.grouped(kt.data.other.operations)}: nothing is scaled.`;
-    note.replaceChildren(`Busy ${kt.unit()}: ${kt.amount(a)} → ${kt.amount(b)}, `, kt.make("b", { class: kt.verdict(b - a) }, `${kt.change(a, b)} ${kt.verdict(b - a)}`), `.${which === "diff" ? " Width: both together. Blue: less in the second (better); orange: more (worse)." : ""}${operations}`);
+    note.replaceChildren(`Busy ${kt.unit()}: ${kt.amount(a)} → ${kt.amount(b)}, `, kt.make("b", { class: kt.verdict(b - a) }, `${kt.change(a, b)} ${kt.verdict(b - a)}`), `.${which === "diff" ? " Width: both together. Blue: less in the second (better); orange: more (worse). Each function is as its kernel was compiled; kerntune report diff shows what only one has inlined as its caller." : ""}${operations}`);
   };
   kt.on(["view"], pair);
   pair();

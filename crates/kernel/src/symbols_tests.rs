@@ -233,7 +233,7 @@ proptest! {
 fn a_hidden_function_that_the_linker_made_local_is_of_no_file() {
     let dir = tempfile::tempdir().unwrap();
     let run = |command: &str| {
-        let done = std::process::Command::new("sh").args(["-ec", command]).current_dir(dir.path()).status();
+        let done = Command::new("sh").args(["-ec", command]).current_dir(dir.path()).status();
         assert!(done.unwrap().success(), "{command}");
     };
     let of = |name: &str, hidden: &str| {

@@ -95,7 +95,10 @@ impl Options {
         let why = if followed.interrupted { ", ended by a signal" } else { "" };
         output.note(&format!("{} records in {}{why}", followed.records, dump.display()));
         if followed.passed_over > 0 {
-            output.note(&format!("note: {} bytes that are not a whole record were skipped", followed.passed_over));
+            output.note(&format!(
+                "note: {} bytes that are not a whole record were skipped",
+                followed.passed_over
+            ));
         }
         Ok(Form::Records(Order::Little))
     }

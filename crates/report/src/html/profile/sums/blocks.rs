@@ -41,11 +41,11 @@ impl Blocks {
         found
     }
 
-    /// Makes the blocks that end with chunk `last`; `chunk` has the records of it and of all before.
+    /// Makes the blocks that end with chunk `last`; `chunk` has the records of it and of all before, `merge` is [`merge`] with names.
     pub fn extend<'r>(
         &self,
         last: usize,
-        names: &mut dyn FnMut(&[Arc<Record>]) -> Option<Record>,
+        merge: impl Fn(&[Arc<Record>]) -> Option<Record>,
         chunk: impl Fn(usize) -> Option<&'r Arc<Record>>,
     ) {
         let mut size = 1;
@@ -62,7 +62,7 @@ impl Blocks {
                 None => chunk(part).cloned(),
             };
             let parts: Option<Vec<_>> = (number * FAN..(number + 1) * FAN).map(part).collect();
-            let block = parts.and_then(|parts| names(&parts));
+            let block = parts.and_then(|parts| merge(&parts));
             let _ = place.set(block.map(Arc::new));
         }
     }

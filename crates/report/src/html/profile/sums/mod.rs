@@ -96,7 +96,7 @@ impl<'a> Sums<'a> {
                 let record = self.count(&mut reader, (number, 0, u64::MAX, true))?;
                 let _ = self.records[number].set(Arc::new(record));
             }
-            let merge = &mut |parts: &[Arc<Record>]| blocks::merge(parts, &mut lock(&self.names));
+            let merge = |parts: &[Arc<Record>]| blocks::merge(parts, &mut lock(&self.names));
             self.blocks.extend(number, merge, |chunk| self.records.get(chunk)?.get());
             if each(number + 1).is_break() {
                 break;

@@ -75,3 +75,44 @@ fn no_library_is_there_twice_without_a_reason() {
     let found: BTreeSet<&str> = versions.keys().map(String::as_str).collect();
     assert_eq!(found, known, "{versions:?}");
 }
+
+/// Features of every library, with what `edges` reach.
+fn features(edges: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "tree",
+            "--locked",
+            "--offline",
+            "--workspace",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}|{f}",
+            "--edges",
+            edges,
+        ])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut features: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in String::from_utf8(output.stdout).unwrap().lines().filter(|line| !line.is_empty()) {
+        let (package, list) = line.split_once('|').unwrap();
+        let name = package.split(" (").next().unwrap().to_string();
+        let list = list.trim_end_matches(" (*)").split(',').filter(|feature| !feature.is_empty());
+        features.entry(name).or_default().extend(list.map(str::to_string));
+    }
+    features
+}
+
+/// A library that tests use with another feature is compiled again for them, and all of ours that stand on it.
+#[test]
+fn tests_compile_no_library_again() {
+    let (program, with_tests) = (features("normal,build"), features("normal,build,dev"));
+    assert!(program.len() > 50 && with_tests.len() > program.len());
+    let again: Vec<_> = with_tests
+        .iter()
+        .filter(|(name, with)| program.get(*name).is_some_and(|without| without != *with))
+        .collect();
+    assert!(again.is_empty(), "name these features among the ordinary dependencies of a crate: {again:?}");
+}

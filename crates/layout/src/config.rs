@@ -164,12 +164,20 @@ pub struct L2Config {
     pub ways: u64,
 }
 
-/// What the L1I fetches ahead of time. It is there when it is asked for: what a prefetcher saves at best.
+/// More than any queue of a front end holds.
+const MOST_RUN_AHEAD_LINES: u64 = 1024;
+
+/// What the L1I fetches ahead of time, one of the two. It is there when it is asked for: what fetching ahead saves at best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrefetchConfig {
     /// Lines after one that the L1I misses, as far as they are in the same 4-KiB page.
-    pub next_lines: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_lines: Option<u64>,
+    /// Lines that the program goes on to after one that the front end waits for: it asks for them meanwhile, up to the
+    /// next branch that is predicted wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_ahead_lines: Option<u64>,
 }
 
 /// What predicts where taken branches lead.
@@ -316,12 +324,7 @@ impl FrontEndConfig {
             )?;
         }
         self.check_data()?;
-        if let Some(PrefetchConfig { next_lines }) = self.prefetch {
-            let most = SMALL_PAGE_BYTES / line_bytes;
-            self.check("prefetch.next_lines", next_lines, (1..most.max(2)).contains(&next_lines), || {
-                format!("must be 1 to {}: lines of the same page", most.max(2) - 1)
-            })?;
-        }
+        self.check_prefetch()?;
         self.check_branch()?;
         if let Some((key, value, rule)) = self.direction.and_then(|direction| direction.fault()) {
             return Err(Error::Value { model: self.name.clone(), key, value, rule });
@@ -338,6 +341,24 @@ impl FrontEndConfig {
             return Err(Error::NoLargeTlb { model: self.name.clone() });
         }
         self.check_costs()
+    }
+
+    fn check_prefetch(&self) -> Result<()> {
+        let Some(PrefetchConfig { next_lines, run_ahead_lines }) = self.prefetch else { return Ok(()) };
+        let among = |key, lines: u64, most: u64, what: &str| {
+            self.check(key, lines, (1..=most).contains(&lines), || format!("must be 1 to {most}{what}"))
+        };
+        match (next_lines, run_ahead_lines) {
+            (Some(lines), None) => {
+                let most = (SMALL_PAGE_BYTES / self.l1i.line_bytes).max(2) - 1;
+                among("prefetch.next_lines", lines, most, ": lines of the same page")
+            }
+            (None, Some(lines)) => among("prefetch.run_ahead_lines", lines, MOST_RUN_AHEAD_LINES, ""),
+            (both, _) => {
+                let lines = both.unwrap_or(0);
+                self.check("prefetch", lines, false, || "has either next_lines or run_ahead_lines".into())
+            }
+        }
     }
 
     fn check_data(&self) -> Result<()> {
@@ -634,10 +655,30 @@ mod tests {
             let text = format!("{}\n[prefetch]\nnext_lines = {lines}\n", BUILT_IN[0].1);
             FrontEndConfig::parse(&text).map_err(|error| error.to_string())
         };
-        assert_eq!(with("63").unwrap().prefetch, Some(PrefetchConfig { next_lines: 63 }));
+        let prefetch = PrefetchConfig { next_lines: Some(63), run_ahead_lines: None };
+        assert_eq!(with("63").unwrap().prefetch, Some(prefetch));
         for lines in ["0", "64"] {
             let error = with(lines).unwrap_err();
             assert!(error.contains("prefetch.next_lines") && error.contains("1 to 63"), "{error}");
+        }
+    }
+
+    #[test]
+    fn lines_are_fetched_ahead_in_one_way() {
+        let with = |keys: &str| {
+            let text = format!("{}\n[prefetch]\n{keys}\n", BUILT_IN[0].1);
+            FrontEndConfig::parse(&text).map_err(|error| error.to_string())
+        };
+        let prefetch = PrefetchConfig { next_lines: None, run_ahead_lines: Some(1024) };
+        assert_eq!(with("run_ahead_lines = 1024").unwrap().prefetch, Some(prefetch));
+        for (keys, words) in [
+            ("run_ahead_lines = 0", "must be 1 to 1024"),
+            ("run_ahead_lines = 1025", "must be 1 to 1024"),
+            ("next_lines = 1\nrun_ahead_lines = 12", "either"),
+            ("", "next_lines or run_ahead_lines"),
+        ] {
+            let error = with(keys).unwrap_err();
+            assert!(error.contains("prefetch") && error.contains(words), "{error}");
         }
     }
 

@@ -73,10 +73,40 @@ pub struct FrontEnd {
     /// For kernel text; absent where that shares the 4-KiB entries.
     itlb_large: Option<LruSets>,
     counts: Counts,
-    /// Lines that a missed one brings along.
-    ahead: u64,
+    ahead: Ahead,
     /// Apart, so that models without such parts pay for none of them.
     second_level: Option<Box<SecondLevel>>,
+}
+
+/// What is fetched ahead of time.
+#[derive(Debug, Clone, Copy)]
+enum Ahead {
+    Nothing,
+    /// As many lines as this, after one that is missed.
+    NextLines(u64),
+    /// As many lines of the path after one that is waited for, of which so many are left.
+    Path {
+        lines: u64,
+        asked: u64,
+    },
+}
+
+impl Ahead {
+    fn new(config: &FrontEndConfig) -> Self {
+        let prefetch = config.prefetch.map(|prefetch| (prefetch.next_lines, prefetch.run_ahead_lines));
+        match prefetch {
+            Some((Some(lines), _)) => Self::NextLines(lines),
+            Some((None, Some(lines))) => Self::Path { lines, asked: 0 },
+            _ => Self::Nothing,
+        }
+    }
+
+    /// What was asked for is of another path.
+    fn lose_the_path(&mut self) {
+        if let Self::Path { asked, .. } = self {
+            *asked = 0;
+        }
+    }
 }
 
 impl FrontEnd {
@@ -93,7 +123,7 @@ impl FrontEnd {
             itlb: LruSets::new(config.itlb.entries, config.itlb.ways, SMALL_PAGE_BYTES),
             itlb_large: large.map(|t| LruSets::new(t.entries, t.ways.unwrap_or(t.entries), LARGE_PAGE_BYTES)),
             counts: Counts::default(),
-            ahead: config.prefetch.map_or(0, |prefetch| prefetch.next_lines),
+            ahead: Ahead::new(config),
             second_level: SecondLevel::new(config).map(Box::new),
         })
     }
@@ -127,22 +157,21 @@ impl FrontEnd {
             (Mode::Kernel, Some(large)) => (&mut self.counts.kernel, large),
         };
         counts.itlb_misses += itlb.walk(start, end, salt, |_| ());
-        counts.l1i_misses += match (&mut self.second_level, self.ahead) {
-            (None, 0) => self.l1i.walk(start, end, salt, |line| missed(line, salt)),
-            (Some(second_level), 0) => self.l1i.walk(start, end, salt, |line| {
-                second_level.line(line, salt, mode);
-                missed(line, salt);
-            }),
-            (None, ahead) => self.l1i.walk_ahead((start, end), salt, ahead, |line, _| missed(line, salt)),
-            (Some(second_level), ahead) => {
-                let l1i = &mut self.l1i;
-                l1i.walk_ahead((start, end), salt, ahead, |line, awaited| {
-                    match awaited {
-                        true => second_level.line(line, salt, mode),
-                        false => second_level.line_ahead(line, salt),
-                    }
-                    missed(line, salt);
-                })
+        let second_level = &mut self.second_level;
+        let mut missed_or_ahead = |line, awaited| {
+            match (second_level.as_mut(), awaited) {
+                (Some(second_level), true) => second_level.line(line, salt, mode),
+                (Some(second_level), false) => second_level.line_ahead(line, salt),
+                (None, _) => {}
+            }
+            missed(line, salt);
+        };
+        let range = (start, end);
+        counts.l1i_misses += match &mut self.ahead {
+            Ahead::Nothing => self.l1i.walk(start, end, salt, |line| missed_or_ahead(line, true)),
+            Ahead::NextLines(lines) => self.l1i.walk_ahead(range, salt, *lines, missed_or_ahead),
+            Ahead::Path { lines, asked } => {
+                self.l1i.walk_running_ahead(range, salt, (*lines, asked), missed_or_ahead)
             }
         };
         counts.lines += self.l1i.blocks(start, end);
@@ -152,7 +181,9 @@ impl FrontEnd {
     #[inline]
     pub fn branch(&mut self, branch: &TakenBranch, mode: Mode, space: u64) {
         if let Some(second_level) = &mut self.second_level {
-            second_level.branch(branch, salt(space), mode);
+            if !second_level.branch(branch, salt(space), mode) {
+                self.ahead.lose_the_path();
+            }
         }
     }
 
@@ -166,7 +197,9 @@ impl FrontEnd {
     #[inline]
     pub fn not_taken(&mut self, source: u64, target: u64, mode: Mode, space: u64) {
         if let Some(second_level) = &mut self.second_level {
-            second_level.not_taken(source, target, salt(space), mode);
+            if !second_level.not_taken(source, target, salt(space), mode) {
+                self.ahead.lose_the_path();
+            }
         }
     }
 
@@ -246,6 +279,37 @@ mod tests {
         fe.fetch(TEXT + 4096 + 64, TEXT + 4096 + 64, Mode::Kernel, 0);
         fe.fetch(TEXT + 4096 + 128, TEXT + 4096 + 128, Mode::Kernel, 0);
         assert_eq!(misses(&fe), 7);
+    }
+
+    #[test]
+    fn while_a_line_is_waited_for_the_next_of_the_path_are_asked_for() {
+        let text = FrontEndConfig::named_text("generic").unwrap();
+        let config = format!("{text}\n[prefetch]\nrun_ahead_lines = 3\n[direction]\nkind = \"static\"\n");
+        let config = config.replace("[cycles]", "[cycles]\nmisprediction = 14");
+        let mut fe = FrontEnd::new(&FrontEndConfig::parse(&config).unwrap()).unwrap();
+        let misses = |fe: &FrontEnd| fe.counts().kernel.l1i_misses;
+        let line =
+            |fe: &mut FrontEnd, at: u64| fe.fetch(TEXT + at * 64, TEXT + at * 64 + 63, Mode::Kernel, 0);
+        // One is waited for, and three of the path come with it, wherever they are.
+        for at in [0, 100, 101, 500] {
+            line(&mut fe, at);
+        }
+        assert_eq!(misses(&fe), 1);
+        // The same line again is no other line; one that is there takes a place.
+        for at in [1000, 1000, 0, 1001, 1002] {
+            line(&mut fe, at);
+        }
+        assert_eq!(misses(&fe), 2);
+        line(&mut fe, 1003);
+        assert_eq!(misses(&fe), 3);
+        // Backward is taken, by the static rule: what was asked for is of another path.
+        fe.not_taken(TEXT + 1003 * 64, TEXT, Mode::Kernel, 0);
+        line(&mut fe, 1004);
+        assert_eq!(misses(&fe), 4);
+        // A branch that was predicted right is on the path.
+        fe.not_taken(TEXT, TEXT + 64, Mode::Kernel, 0);
+        line(&mut fe, 1005);
+        assert_eq!(misses(&fe), 4);
     }
 
     #[test]

@@ -97,6 +97,35 @@ impl LruSets {
         misses
     }
 
+    /// As [`Self::walk`], for who runs ahead: of the next `lines` blocks after one that was waited for, those that are not there
+    /// were asked for meanwhile, and are handed over with `false`. `asked` is how many of them are left.
+    pub(crate) fn walk_running_ahead(
+        &mut self,
+        (start, end): (u64, u64),
+        salt: u64,
+        (lines, asked): (u64, &mut u64),
+        mut missed: impl FnMut(u64, bool),
+    ) -> u64 {
+        let mut misses = 0;
+        for block in start >> self.shift..=end >> self.shift {
+            let tag = tag(block, salt);
+            if tag == self.last {
+                continue;
+            }
+            self.last = tag;
+            let is_awaited = *asked == 0;
+            *asked = asked.saturating_sub(1);
+            if self.touch(block, tag) {
+                if is_awaited {
+                    misses += 1;
+                    *asked = lines;
+                }
+                missed(block, is_awaited);
+            }
+        }
+        misses
+    }
+
     fn holds(&self, block: u64, tag: u64) -> bool {
         let first = (block & self.set_mask) as usize * self.ways;
         self.tags[first..first + self.ways].contains(&tag)

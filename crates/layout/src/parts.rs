@@ -1,7 +1,8 @@
 //! Parts that are put into a model by name, `zen4+tage+next-line`: files of `machines/parts/`.
 //!
 //! What a part states takes the place of what the model has; what it states below `[otherwise]` is for a model that has
-//! none. Costs are single: a cost below `[otherwise.cycles]` goes into a model that has costs, but not this one.
+//! none. Costs are single, and none goes into a model without costs: one below `[cycles]` takes the place of the model's, one
+//! below `[otherwise.cycles]` is for a model that has others, but not this one.
 
 use crate::{Error, Result};
 use toml::{Table, Value};
@@ -32,6 +33,11 @@ pub(crate) fn put_in<'a>(text: &str, parts: impl Iterator<Item = &'a str>) -> Re
         append(&mut model, "name", &format!("+{name}"));
         append(&mut model, "description", &format!("; {}", description.unwrap_or_default()));
         let otherwise = part.remove("otherwise");
+        if let (Some(Value::Table(replaced)), Some(Value::Table(costs))) =
+            (part.remove("cycles"), model.get_mut("cycles"))
+        {
+            costs.extend(replaced);
+        }
         model.extend(part);
         if let Some(Value::Table(otherwise)) = otherwise {
             fill_in(&mut model, otherwise);
@@ -90,6 +96,12 @@ mod tests {
         assert_eq!((cost("zen2"), cost("zen2+tage")), (Some(17.0), Some(17.0)));
         assert_eq!((cost("generic"), cost("generic+tage")), (None, Some(14.0)));
         assert_eq!((named("pa-risc-720").cycles, named("pa-risc-720+static").cycles), (None, None));
+        let instruction = |name| named(name).cycles.map(|cycles| cycles.instruction);
+        assert_eq!((instruction("zen4+back-end"), instruction("pa-risc-720+back-end")), (Some(0.5), None));
+        assert_eq!(
+            named("zen4+back-end").cycles.map(|c| c.l1i_miss),
+            named("zen4").cycles.map(|c| c.l1i_miss)
+        );
         assert_eq!(named("skylake+large-pages").itlb_large, named("skylake").itlb_large);
         assert_eq!(named("generic+large-pages").itlb_large.map(|tlb| tlb.entries), Some(64));
         let generic = named("generic");

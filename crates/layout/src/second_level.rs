@@ -183,8 +183,8 @@ impl SecondLevel {
         }
     }
 
-    /// A branch is taken.
-    pub(crate) fn branch(&mut self, branch: &TakenBranch, salt: u64, mode: Mode) {
+    /// A branch is taken. True if what it leads to was fetched behind it at once.
+    pub(crate) fn branch(&mut self, branch: &TakenBranch, salt: u64, mode: Mode) -> bool {
         let wrong_way = branch.kind == BranchKind::Conditional
             && self
                 .direction
@@ -200,6 +200,7 @@ impl SecondLevel {
             Outcome::Decoded => counts.btb_misses += 1,
             Outcome::Wrong => counts.mispredictions += 1,
         }
+        !wrong_way && matches!(outcome, Outcome::InTime | Outcome::Late)
     }
 
     pub(crate) fn guesses_directions(&self) -> bool {
@@ -207,12 +208,13 @@ impl SecondLevel {
     }
 
     /// A conditional branch is not taken. If it was guessed to be, its target was fetched; but not where branch target
-    /// buffers are all that tells where branches are, and none knows it.
-    pub(crate) fn not_taken(&mut self, source: u64, target: u64, salt: u64, mode: Mode) {
-        let Some(direction) = &mut self.direction else { return };
+    /// buffers are all that tells where branches are, and none knows it. True if what follows was fetched.
+    pub(crate) fn not_taken(&mut self, source: u64, target: u64, salt: u64, mode: Mode) -> bool {
+        let Some(direction) = &mut self.direction else { return true };
         let wrong = direction.guess(source, target, false, salt)
             && self.targets.as_ref().is_none_or(|targets| targets.knows(source, salt));
         self.counts.mode(mode).direction_mispredictions += u64::from(wrong);
+        !wrong
     }
 
     pub(crate) fn counts(&self) -> SecondLevelCounts {

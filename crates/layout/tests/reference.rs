@@ -58,12 +58,52 @@ impl Reference {
     }
 }
 
+/// The lines that a fetch goes to, told apart from the line before; how many there were, and the last that was waited for.
+#[derive(Default)]
+struct Path {
+    last: Option<(u64, u64)>,
+    lines: u64,
+    awaited: Option<u64>,
+}
+
+impl Path {
+    /// As [`Reference::missed`]: a line that is no further than `reach` lines behind one that was waited for is not.
+    fn missed(
+        &mut self,
+        l1i: &mut Reference,
+        start: u64,
+        end: u64,
+        space: u64,
+        reach: u64,
+    ) -> Vec<(u64, bool)> {
+        let mut missed = Vec::new();
+        for block in start / l1i.block_bytes..=end / l1i.block_bytes {
+            if self.last == Some((block, space)) {
+                continue;
+            }
+            self.last = Some((block, space));
+            self.lines += 1;
+            if l1i.use_one(block, space) {
+                let awaited = self.awaited.is_none_or(|line| self.lines - line > reach);
+                if awaited {
+                    self.awaited = Some(self.lines);
+                }
+                missed.push((block, awaited));
+            }
+        }
+        missed
+    }
+}
+
 fn config() -> impl Strategy<Value = FrontEndConfig> {
     let ways = prop_oneof![Just(1u64), Just(2), Just(3), Just(8)];
     let sets = || (0u32..4).prop_map(|n| 1u64 << n);
     let l2 = prop::option::of((ways.clone(), (2u32..6).prop_map(|n| 1u64 << n)));
     let large = prop::option::of((ways.clone(), sets()));
-    let prefetch = prop::option::of((1u64..5).prop_map(|next_lines| PrefetchConfig { next_lines }));
+    let prefetch = prop::option::of((1u64..5, any::<bool>()).prop_map(|(lines, path)| PrefetchConfig {
+        next_lines: (!path).then_some(lines),
+        run_ahead_lines: path.then_some(lines),
+    }));
     (ways.clone(), sets(), 4u32..8, ways, sets(), large, l2, prefetch).prop_map(
         |(ways, sets, line_log, tlb_ways, tlb_sets, large, l2, prefetch)| FrontEndConfig {
             name: "test".into(),
@@ -105,14 +145,17 @@ proptest! {
         let mut large = config.itlb_large.map(|t| Reference::new(t.entries, t.ways.unwrap(), LARGE_PAGE_BYTES));
         let mut l2 = config.l2.map(|c| Reference::new(c.size_bytes / config.l1i.line_bytes, c.ways, config.l1i.line_bytes));
         let mut expected = Counts::default();
-        let mut l2_misses = 0;
+        let (mut l2_misses, mut path) = (0, Path::default());
         for (start, end, mode, space) in fetches {
             fe.fetch(start, end, mode, space);
             let itlb = match mode {
                 Mode::Kernel => large.as_mut().unwrap_or(&mut small),
                 Mode::User => &mut small,
             };
-            let missed = l1i.missed(start, end, space, config.prefetch.map_or(0, |prefetch| prefetch.next_lines));
+            let missed = match config.prefetch.and_then(|prefetch| prefetch.run_ahead_lines) {
+                Some(reach) => path.missed(&mut l1i, start, end, space, reach),
+                None => l1i.missed(start, end, space, config.prefetch.and_then(|prefetch| prefetch.next_lines).unwrap_or(0)),
+            };
             if let Some(l2) = &mut l2 {
                 for &(line, awaited) in &missed {
                     l2_misses += u64::from(l2.use_one(line, space) && awaited);

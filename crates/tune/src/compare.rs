@@ -60,18 +60,19 @@ fn labels([base, tuned]: [&Kernel; 2], workload: &Workload, model: &Model) -> La
     }
 }
 
-/// The models that [`across_models`] takes if nobody names others: those of CPUs, each without and with what fetches ahead.
+/// The models that [`across_models`] takes if nobody names others. Each CPU's twice: a front end that waits for one line after
+/// the other in a core that waits for nothing else, and one that runs ahead in a core that waits for data, too.
 pub const MODELS: [&str; 10] = [
     "generic",
-    "generic+next-line",
+    "generic+run-ahead+back-end",
     "skylake",
-    "skylake+next-line",
+    "skylake+run-ahead+back-end",
     "icelake",
-    "icelake+next-line",
+    "icelake+run-ahead+back-end",
     "zen2",
-    "zen2+next-line",
+    "zen2+run-ahead+back-end",
     "zen4",
-    "zen4+next-line",
+    "zen4+run-ahead+back-end",
 ];
 
 /// The same comparison under several front-end models, with a run of each kernel under each.

@@ -127,8 +127,8 @@ pub struct BenchCorrelate {
     /// --timed, in the same order
     #[arg(long, num_args = 2, value_names = ["BASE", "TUNED"])]
     pub kernels: Vec<String>,
-    /// With --kernels: the front-end models of the range [default: those of several CPUs, each without and with prefetching
-    /// (docs/models.md)]
+    /// With --kernels: the front-end models of the range [default: those of several CPUs, each with a front end that waits
+    /// and with one that runs ahead (docs/models.md)]
     #[arg(long, value_name = "MODEL,…", value_delimiter = ',')]
     pub models: Vec<String>,
     /// Leave out this row (ROW or SUITE/ROW), for example because the machines do not run the same code (docs/models.md); may be

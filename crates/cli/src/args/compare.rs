@@ -34,8 +34,8 @@ pub struct Compare {
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(LEAST_LAYOUTS..=i64::from(MOST_LAYOUTS)))]
     pub layouts: Option<u32>,
-    /// Also compute the change under the models of several CPUs, each without and with prefetching, as a range (docs/models.md);
-    /// or under the named models
+    /// Also compute the change, as a range, under the models of several CPUs, each with a front end that waits and with one
+    /// that runs ahead (docs/models.md); or under the named models
     #[arg(long, value_name = "MODEL,…", num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = "")]
     pub models: Option<Vec<String>>,
     /// Also write a picture of the layouts as SVG

@@ -43,6 +43,7 @@ pub fn table(comparison: &Comparison, style: Style) -> String {
         ]
     });
     out.push_str(&table.render(style));
+    out.push_str(&together(comparison));
     out.push_str(&remarks(comparison));
     out.push('\n');
     out.push_str(&legend(comparison, style));
@@ -170,6 +171,21 @@ fn units(row: &Row) -> String {
         [base, tuned] if base == tuned => row.level.count(base),
         [base, tuned] => format!("{base} + {}", row.level.count(tuned)),
     }
+}
+
+/// How much faster all rows are together.
+fn together(comparison: &Comparison) -> String {
+    let Some(all) = &comparison.together else { return String::new() };
+    let change = |percent| number::change(percent, 2);
+    let aa = all.aa_percent.map_or(String::new(), |aa| format!(", A/A {} %", change(aa)));
+    format!(
+        "\nspeed of all {} rows, geometric mean: {} %, {} interval {}, p {}{aa}\n",
+        all.rows,
+        change(all.gain_percent),
+        percent(comparison.options.confidence),
+        range(all.low_percent, Some(all.high_percent)),
+        probability(all.p)
+    )
 }
 
 /// What is to be known of some rows, each remark once with the rows that it is of.

@@ -3,6 +3,7 @@
 use crate::paper::Improvement;
 use crate::sample::{common_level, mean, median, std_dev};
 use crate::set::{Set, SetRow};
+use crate::together::{Together, Units};
 use crate::verdict::{Because, Evidence, Verdict};
 use crate::warmup::{self, State, WarmUp};
 use crate::{
@@ -61,6 +62,9 @@ pub struct Comparison {
     pub again: Option<SetOf>,
     /// In the order of the base kernel's files.
     pub rows: Vec<Row>,
+    /// All rows together, where they can be.
+    #[serde(default)]
+    pub together: Option<Together>,
     /// What could not be compared.
     pub left_out: Vec<LeftOut>,
 }
@@ -202,7 +206,7 @@ impl Comparison {
             base.check_same_machine(again)?;
             again.check_same_kernel(base)?;
         }
-        let (mut rows, mut left_out) = (Vec::new(), Vec::new());
+        let (mut rows, mut units, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
         for row in &base.rows {
             let Some(other) = tuned.row(&row.suite, &row.row) else {
                 left_out.push(LeftOut::new(row, "only the base kernel has it"));
@@ -214,7 +218,10 @@ impl Comparison {
                 row.check_same_as(again)?;
             }
             match compare(row, other, again, options) {
-                Ok(row) => rows.push(row),
+                Ok((row, of_row)) => {
+                    rows.push(row);
+                    units.push(of_row);
+                }
                 Err(error) => left_out.push(LeftOut::new(row, &error.to_string())),
             }
         }
@@ -234,6 +241,7 @@ impl Comparison {
             base: SetOf::new(base),
             tuned: SetOf::new(tuned),
             again: again.map(SetOf::new),
+            together: Together::new(&units, options.confidence),
             rows,
             left_out,
         })
@@ -286,7 +294,12 @@ fn names(set: &Set) -> String {
 }
 
 /// One row; its verdict is still that of the row alone. `again`: of the second measurement, which may lack the row.
-fn compare(base: &SetRow, tuned: &SetRow, again: Option<Option<&SetRow>>, options: &Options) -> Result<Row> {
+fn compare(
+    base: &SetRow,
+    tuned: &SetRow,
+    again: Option<Option<&SetRow>>,
+    options: &Options,
+) -> Result<(Row, Units)> {
     let mut runs = base.sample.runs();
     runs.extend(tuned.sample.runs());
     let warm_up = warmup::judge(&runs, base.better, options.min_effect / 2.0);
@@ -301,7 +314,7 @@ fn compare(base: &SetRow, tuned: &SetRow, again: Option<Option<&SetRow>>, option
         Some(again) => again.and_then(|again| aa_again(&a, &steady(again), options)),
         None => aa_split(&a, level, options),
     };
-    Ok(Row {
+    let row = Row {
         suite: base.suite.clone(),
         row: base.row.clone(),
         unit: base.unit.clone(),
@@ -326,7 +339,16 @@ fn compare(base: &SetRow, tuned: &SetRow, again: Option<Option<&SetRow>>, option
         aa,
         paper: Improvement::new(&base_units, &tuned_units, base.better),
         notes: notes(&a, &b, level, &ratio, warm_up),
-    })
+    };
+    let units = Units {
+        suite: base.suite.clone(),
+        better: base.better,
+        level,
+        base: base_units,
+        tuned: tuned_units,
+        again: again.flatten().map(|again| steady(again).means(level)),
+    };
+    Ok((row, units))
 }
 
 /// A ratio as a change, per cent.

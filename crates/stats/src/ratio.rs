@@ -267,6 +267,11 @@ pub fn student_quantile(probability: f64, degrees: f64) -> f64 {
     student(degrees).inverse_cdf(probability)
 }
 
+/// The probability of more than `value`.
+pub(crate) fn student_tail(value: f64, degrees: f64) -> f64 {
+    student(degrees).sf(value)
+}
+
 fn student(degrees: f64) -> StudentsT {
     StudentsT::new(0.0, 1.0, degrees).expect("degrees of freedom are positive and finite")
 }

@@ -120,16 +120,23 @@ static void deadly_signals(void)
 
 static void stop_and_continue(void)
 {
-	int status;
+	int status, number;
+	sigset_t told;
 	pid_t child = fork();
 
 	if (child == 0) {
+		/* It goes on until its parent has seen that: one that had exited by then would have no other status. */
+		sigemptyset(&told);
+		sigaddset(&told, SIGUSR1);
+		sigprocmask(SIG_BLOCK, &told, NULL);
 		raise(SIGSTOP);
+		sigwait(&told, &number);
 		_exit(3);
 	}
 	MUST(waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status));
 	MUST(kill(child, SIGCONT) == 0);
 	MUST(waitpid(child, &status, WCONTINUED) == child && WIFCONTINUED(status));
+	MUST(kill(child, SIGUSR1) == 0);
 	await(child, 3 << 8);
 }
 

@@ -91,11 +91,9 @@ impl Objects {
         }
         for (output, _) in of.arch.outputs().iter().filter(|(_, to)| *to != "config") {
             // The published kernels have these files too, under other names: no linker may write into them.
-            let path = self.build.join(output);
-            if path.is_file() {
-                fs::remove_file(&path).at("remove", &path)?;
-            }
+            discard(&self.build.join(output))?;
         }
+        discard(&self.build.join(UNSTRIPPED))?;
         // What the compilers said stands there, and a proof may read it.
         fs::copy(kernel.build_log(), log).at("copy", kernel.build_log())?;
         let compiler: Compiler = of.cc.parse()?;
@@ -128,6 +126,16 @@ impl Drop for Objects {
         }
         let _ = fs::remove_dir(self.staged.path());
     }
+}
+
+/// What Linux 6.16 and later link, with System.map beside it, and copy to vmlinux: while it is there nothing is linked again.
+const UNSTRIPPED: &str = "vmlinux.unstripped";
+
+fn discard(path: &Path) -> Result<()> {
+    if path.is_file() {
+        fs::remove_file(path).at("remove", path)?;
+    }
+    Ok(())
 }
 
 pub(crate) fn no_objects(kernel: &Kernel) -> Error {

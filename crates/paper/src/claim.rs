@@ -55,8 +55,6 @@ pub enum Gain {
     WholeCycles,
     /// By a clock.
     Timed,
-    /// The lower end of the clock's interval.
-    TimedLow,
     /// Of a study: how much more than in the first kernel.
     Change,
     /// Of a study: our figure itself.
@@ -75,7 +73,7 @@ impl Gain {
     /// Why a row may have no such figure.
     pub(crate) fn missing(self) -> &'static str {
         match self {
-            Self::Timed | Self::TimedLow => "it was not timed",
+            Self::Timed => "it was not timed",
             Self::Cycles | Self::WholeCycles => {
                 "the model does not say what events cost, or user code was not counted"
             }
@@ -88,8 +86,40 @@ impl Gain {
     }
 }
 
+/// A figure and its interval, which of an exact one is the figure itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Span {
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Span {
+    pub(crate) fn exact(value: f64) -> Self {
+        Self { value, low: value, high: value }
+    }
+
+    /// As wide as both together: the two may be of the same boots.
+    fn less(self, other: Self) -> Self {
+        Self { value: self.value - other.value, low: self.low - other.high, high: self.high - other.low }
+    }
+
+    /// The verdict on what is at least and at most so much. An interval that reaches over a bound shows nothing.
+    fn within(&self, at_least: Option<f64>, at_most: Option<f64>) -> Seen {
+        let holds =
+            at_least.is_none_or(|least| self.low >= least) && at_most.is_none_or(|most| self.high <= most);
+        let fails =
+            at_least.is_some_and(|least| self.high < least) || at_most.is_some_and(|most| self.low > most);
+        match (holds, fails) {
+            (true, _) => Seen::Reproduced,
+            (_, true) => Seen::Contradicted,
+            _ => Seen::NotShown,
+        }
+    }
+}
+
 /// What says how large a figure is, or why there is none.
-pub(crate) type Find<'a> = dyn Fn(&Evidence) -> Result<f64, String> + 'a;
+pub(crate) type Find<'a> = dyn Fn(&Evidence) -> Result<Span, String> + 'a;
 
 impl Claim {
     /// What is wrong with it; `has` says whether there is a row of this table and name.
@@ -116,6 +146,7 @@ impl Claim {
             says: self.says.clone(),
             seen: Seen::CannotBeSeen,
             value: None,
+            interval: None,
             unit: String::new(),
             bounds: [self.at_least, self.at_most],
             here: if self.cannot.is_empty() { self.here.clone() } else { self.cannot.clone() },
@@ -123,16 +154,15 @@ impl Claim {
         };
         let Some(of) = &self.of else { return found };
         let value = find(of).and_then(|one| match &self.than {
-            Some(than) => Ok(one - find(than)?),
+            Some(than) => Ok(one.less(find(than)?)),
             None => Ok(one),
         });
         match value {
             Err(because) => (found.seen, found.here) = (Seen::NotMade, because),
-            Ok(value) => {
-                let holds = self.at_least.is_none_or(|least| value >= least)
-                    && self.at_most.is_none_or(|most| value <= most);
-                found.seen = if holds { Seen::Reproduced } else { Seen::Contradicted };
-                found.value = Some(value);
+            Ok(span) => {
+                found.seen = span.within(self.at_least, self.at_most);
+                found.value = Some(span.value);
+                found.interval = (span.low < span.high).then_some([span.low, span.high]);
                 found.unit = match (of.figure, &self.than) {
                     (Gain::Figure, _) => "",
                     (_, Some(_)) => "points",
@@ -168,15 +198,26 @@ mod tests {
     fn claims_are_held_against_figures() {
         let judged = |finding: &str, find: &Find| judge(&parse(finding).unwrap().findings, find).remove(0);
         let timed = |of: &Evidence| match (of.figure, of.row.as_deref()) {
-            (Gain::Timed, Some("tcp")) => Ok(12.0),
-            (Gain::TimedLow, None) => Ok(-1.0),
-            (Gain::Cycles, _) => Ok(40.0),
+            (Gain::Timed, Some("tcp")) => Ok(Span { value: 12.0, low: 11.0, high: 12.5 }),
+            (Gain::Timed, None) => Ok(Span { value: 2.0, low: -1.0, high: 5.0 }),
+            (Gain::Cycles, _) => Ok(Span::exact(40.0)),
             _ => Err("it was not timed".to_string()),
         };
         let found = judged("of={workload='rr',row='tcp',figure='timed'}\nat_least=10\nat_most=13\n", &timed);
         assert_eq!((found.seen, found.value, found.unit.as_str()), (Seen::Reproduced, Some(12.0), "%"));
-        let least = judged("of={figure='timed-low'}\nat_least=0\n", &timed);
-        assert_eq!(least.seen, Seen::Contradicted);
+        assert_eq!(found.interval, Some([11.0, 12.5]));
+        // A clock that shows no difference contradicts neither a gain nor a loss.
+        for (bound, seen) in [
+            ("at_least=0", Seen::NotShown),
+            ("at_most=0", Seen::NotShown),
+            ("at_least=6", Seen::Contradicted),
+            ("at_most=-2", Seen::Contradicted),
+            ("at_least=-1", Seen::Reproduced),
+            ("at_least=-2\nat_most=5", Seen::Reproduced),
+            ("at_least=-2\nat_most=4", Seen::NotShown),
+        ] {
+            assert_eq!(judged(&format!("of={{figure='timed'}}\n{bound}\n"), &timed).seen, seen, "{bound}");
+        }
         let both = "of={row='tcp',figure='cycles'}\nthan={row='tcp',figure='timed'}\nat_most=5\n";
         let found = judged(both, &timed);
         assert_eq!(

@@ -11,6 +11,8 @@ pub enum Seen {
     Reproduced,
     /// Here it is otherwise.
     Contradicted,
+    /// The figure's interval reaches over what it has to be: more boots, or more runs, would tell.
+    NotShown,
     /// It cannot be seen here.
     CannotBeSeen,
     /// What it is to be seen in could not be run.
@@ -26,6 +28,9 @@ pub struct SurveyFinding {
     pub seen: Seen,
     /// The figure that says so.
     pub value: Option<f64>,
+    /// Its interval, if it is not exact; infinite where nothing bounds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
     /// Its unit.
     pub unit: String,
     /// What the figure has to be at least, at most.

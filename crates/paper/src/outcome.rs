@@ -1,6 +1,6 @@
 //! A paper's tables with our figures beside them.
 
-use crate::claim::{judge, Claim, Evidence, Gain};
+use crate::claim::{judge, Claim, Evidence, Gain, Span};
 use crate::paper::improvement;
 use crate::{Better, Calls, Experiment, Paper, Row, Source, SurveyFinding, Timed};
 use kerntune_compare::{Comparison, KernelRef, Metric};
@@ -138,15 +138,23 @@ pub struct Figure {
 }
 
 impl Ours {
-    fn gain(&self, figure: Gain) -> Option<f64> {
-        let of = |figure: &Figure| figure.improvement_percent;
+    fn gain(&self, figure: Gain) -> Option<Span> {
+        let of = |figure: &Figure| {
+            let value = figure.improvement_percent;
+            let [low, high] = figure.interval_percent.unwrap_or([value; 2]);
+            Span { value, low, high }
+        };
+        let by_clock = |timed: &Timed| Span {
+            value: timed.improvement_percent,
+            low: timed.low_percent,
+            high: timed.high_percent.unwrap_or(f64::INFINITY),
+        };
         match figure {
             Gain::Exact => Some(of(&self.exact)),
             Gain::Cycles => self.model_cycles.as_ref().map(of),
             Gain::Whole => self.whole_instructions.as_ref().map(of),
             Gain::WholeCycles => self.whole_cycles.as_ref().map(of),
-            Gain::Timed => self.timed.as_ref().map(|timed| timed.improvement_percent),
-            Gain::TimedLow => self.timed.as_ref().map(|timed| timed.low_percent),
+            Gain::Timed => self.timed.as_ref().map(by_clock),
             Gain::Change | Gain::Figure => None,
         }
     }
@@ -238,7 +246,7 @@ impl Outcome {
     }
 
     /// How much a row improved, per cent; without a row the least of all.
-    fn gain(&self, of: &Evidence) -> Result<f64, String> {
+    fn gain(&self, of: &Evidence) -> Result<Span, String> {
         let mut gains = Vec::new();
         let parts = self.experiments.iter().filter(|part| of.is_of(&part.workload, &part.title));
         for part in parts {
@@ -255,7 +263,7 @@ impl Outcome {
                 );
             }
         }
-        let least = gains.into_iter().min_by(f64::total_cmp);
+        let least = gains.into_iter().min_by(|a: &Span, b: &Span| a.value.total_cmp(&b.value));
         least.ok_or_else(|| "there is no figure of ours in this table".into())
     }
 

@@ -1,6 +1,6 @@
 //! The paper's tables with ours beside them.
 
-use crate::claim::{judge, Evidence, Gain};
+use crate::claim::{judge, Evidence, Gain, Span};
 use crate::study::{change_percent, Cost, Quantity, Study, StudyRow, Table, Variant};
 use crate::{Paper, SurveyFinding};
 use kerntune_compare::KernelRef;
@@ -132,14 +132,14 @@ impl StudyOutcome {
         outcome
     }
 
-    fn figure(&self, of: &Evidence) -> Result<f64, String> {
+    fn figure(&self, of: &Evidence) -> Result<Span, String> {
         let tables = self.tables.iter().filter(|table| of.is_of(&table.region, &table.title));
         let mut rows = tables.flat_map(|table| &table.rows);
         let row = rows.find(|row| of.row.as_ref() == Some(&row.name)).ok_or("there is no such row")?;
         let figures = if of.figure == Gain::Figure { &row.ours } else { &row.change_percent };
         let at = of.kernel.unwrap_or(figures.len()).checked_sub(1);
         let figure = at.and_then(|at| figures.get(at).copied().flatten());
-        figure.ok_or_else(|| format!("{}: there is no figure of this kernel", row.name))
+        figure.map(Span::exact).ok_or_else(|| format!("{}: there is no figure of this kernel", row.name))
     }
 }
 

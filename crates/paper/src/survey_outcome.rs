@@ -150,6 +150,7 @@ fn finding(of: &Finding, figure: &mut Figures) -> SurveyFinding {
         says: of.says.clone(),
         seen: Seen::CannotBeSeen,
         value: None,
+        interval: None,
         unit: String::new(),
         bounds: [of.at_least, of.at_most],
         here: if of.cannot.is_empty() { of.here.clone() } else { of.cannot.clone() },

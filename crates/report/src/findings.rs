@@ -19,12 +19,16 @@ pub(crate) struct SurveyRows {
 /// How many findings became of it so.
 pub(crate) fn counted(findings: &[SurveyFinding]) -> String {
     let count = |seen| findings.iter().filter(|finding| finding.seen == seen).count();
+    let not_shown = match count(Seen::NotShown) {
+        0 => String::new(),
+        some => format!(", {some} not shown"),
+    };
     let not_made = match count(Seen::NotMade) {
         0 => String::new(),
         some => format!(", {some} not made"),
     };
     format!(
-        "Of {} findings {} are reproduced, {} contradicted, {} cannot be seen here{not_made}.",
+        "Of {} findings {} are reproduced, {} contradicted, {} cannot be seen here{not_shown}{not_made}.",
         findings.len(),
         count(Seen::Reproduced),
         count(Seen::Contradicted),
@@ -36,6 +40,7 @@ fn word(seen: Seen) -> &'static str {
     match seen {
         Seen::Reproduced => "reproduced",
         Seen::Contradicted => "contradicted",
+        Seen::NotShown => "not shown",
         Seen::CannotBeSeen => "cannot be seen here",
         Seen::NotMade => "not made",
     }
@@ -56,7 +61,11 @@ fn evidence(finding: &SurveyFinding) -> String {
     let [least, most] = finding.bounds.map(|bound| bound.map(figure));
     let least = least.map_or(String::new(), |bound| format!(", at least {bound}"));
     let most = most.map_or(String::new(), |bound| format!(", at most {bound}"));
-    format!("{} {}{least}{most}", figure(value), finding.unit)
+    let interval = finding.interval.map_or(String::new(), |[low, high]| {
+        let high = if high.is_finite() { figure(high) } else { "∞".into() };
+        format!(" ({} … {high})", figure(low))
+    });
+    format!("{} {}{interval}{least}{most}", figure(value), finding.unit)
 }
 
 fn finding(of: &SurveyFinding) -> [String; 5] {

@@ -128,10 +128,10 @@ mod tests {
     fn what_was_asked_for_decides_first() {
         let none = Exclusions::default();
         let (recipe, why) = best(&asked(Some("gcc"), false, &none)).unwrap();
-        assert_eq!(recipe.name(), "gcc-pgo");
+        assert_eq!(recipe.name(), "gcc-pgo+layout");
         assert!(why.contains("rows faster") && why.contains("choose another with --recipe"), "{why}");
         // Only GCC counts values.
-        assert_eq!(best(&asked(None, true, &none)).unwrap().0.name(), "gcc-pgo");
+        assert_eq!(best(&asked(None, true, &none)).unwrap().0.name(), "gcc-pgo+layout");
         // No such compiler: its recipe says so.
         let (recipe, why) = best(&asked(Some("gcc-1"), false, &none)).unwrap();
         assert_eq!(recipe.name(), OTHERWISE);

@@ -82,7 +82,6 @@ fn features(edges: &str) -> BTreeMap<String, BTreeSet<String>> {
         .args([
             "tree",
             "--locked",
-            "--offline",
             "--workspace",
             "--prefix",
             "none",

@@ -341,7 +341,7 @@ fn compare(
         notes: notes(&a, &b, level, &ratio, warm_up),
     };
     let units = Units {
-        suite: base.suite.clone(),
+        files: [base.origin.clone(), tuned.origin.clone()],
         better: base.better,
         level,
         base: base_units,

@@ -4,12 +4,12 @@ use crate::ratio::{student_quantile, student_tail};
 use crate::sample::mean;
 use crate::{Better, Level};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The geometric mean of the speeds of all rows, tuned against base: of rates the values, of times their inverses.
 ///
-/// Rows of one suite share their boots, and a boot that was slow was so for all of them. So what is averaged first are the
-/// logarithms of a boot's rows; the means of boots have the error. Suites were measured by themselves: their variances add
+/// Rows of one file share their boots, and a boot that was slow was so for all of them. So what is averaged first are the
+/// logarithms of a boot's rows; the means of boots have the error. Files have boots of their own: their variances add
 /// up, with degrees of freedom after Welch and Satterthwaite.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Together {
@@ -30,7 +30,8 @@ pub struct Together {
 /// The units of a row that are compared, in the order of their places.
 #[derive(Debug, Clone)]
 pub(crate) struct Units {
-    pub suite: String,
+    /// The files of base and tuned that have it.
+    pub files: [String; 2],
     pub better: Better,
     pub level: Level,
     pub base: Vec<f64>,
@@ -40,26 +41,31 @@ pub(crate) struct Units {
 }
 
 impl Together {
-    /// None of fewer than two rows, of rows of one suite with different units, and where a value is 0.
+    /// None of fewer than two rows, of rows that share boots on one side only, of rows of one file with different units, and
+    /// where a value is 0.
     pub(crate) fn new(rows: &[Units], confidence: f64) -> Option<Self> {
         if rows.len() < 2 {
             return None;
         }
-        let mut suites: BTreeMap<&str, Vec<&Units>> = BTreeMap::new();
+        let mut files: BTreeMap<&[String; 2], Vec<&Units>> = BTreeMap::new();
         for row in rows {
-            suites.entry(&row.suite).or_default().push(row);
+            files.entry(&row.files).or_default().push(row);
+        }
+        let of_side = |side: usize| files.keys().map(|both| &both[side]).collect::<BTreeSet<_>>().len();
+        if of_side(0) != files.len() || of_side(1) != files.len() {
+            return None;
         }
         let (mut log, mut parts, mut again) = (0.0, Vec::new(), Some(0.0));
-        for of_suite in suites.values() {
-            let weight = of_suite.len() as f64 / rows.len() as f64;
-            let base = speeds(of_suite, |row| Some(&row.base))?;
-            let tuned = speeds(of_suite, |row| Some(&row.tuned))?;
+        for of_file in files.values() {
+            let weight = of_file.len() as f64 / rows.len() as f64;
+            let base = speeds(of_file, |row| Some(&row.base))?;
+            let tuned = speeds(of_file, |row| Some(&row.tuned))?;
             log += weight * (mean(&tuned) - mean(&base));
             parts.extend([&base, &tuned].map(|units| {
                 let own = units.len() as f64 - 1.0;
                 (weight.powi(2) * variance_of_mean(units), own)
             }));
-            let same = speeds(of_suite, |row| row.again.as_ref());
+            let same = speeds(of_file, |row| row.again.as_ref());
             again = again.zip(same).map(|(sum, same)| sum + weight * (mean(&same) - mean(&base)));
         }
         let variance: f64 = parts.iter().map(|(variance, _)| variance).sum();
@@ -115,9 +121,9 @@ mod tests {
     use super::*;
     use crate::{Ratio, Rng};
 
-    fn row(suite: &str, better: Better, base: &[f64], tuned: &[f64]) -> Units {
+    fn row(file: &str, better: Better, base: &[f64], tuned: &[f64]) -> Units {
         let (base, tuned) = (base.to_vec(), tuned.to_vec());
-        Units { suite: suite.into(), better, level: Level::Boot, base, tuned, again: None }
+        Units { files: [file, file].map(String::from), better, level: Level::Boot, base, tuned, again: None }
     }
 
     #[test]
@@ -144,7 +150,7 @@ mod tests {
         assert!((all.gain_percent - 100.0 * (once.estimate() - 1.0)).abs() < 0.05, "{all:?}");
         assert!((all.low_percent - 100.0 * (interval.low - 1.0)).abs() < 0.3, "{all:?} {interval:?}");
         assert!((all.high_percent - 100.0 * (interval.high - 1.0)).abs() < 0.3, "{all:?} {interval:?}");
-        // In suites of their own they are two measurements.
+        // In files of their own they are two measurements.
         let apart = [row("a", Better::Lower, &base, &tuned), row("b", Better::Lower, &base, &tuned)];
         let apart = Together::new(&apart, 0.95).unwrap();
         assert!(apart.high_percent - apart.low_percent < 0.75 * (all.high_percent - all.low_percent));
@@ -152,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_base_kernel_again_stands_beside_it_if_it_has_all_rows() {
-        let mut rows = ["a", "b"].map(|suite| row(suite, Better::Higher, &[10.0, 10.0], &[11.0, 12.0]));
+        let mut rows = ["a", "b"].map(|file| row(file, Better::Higher, &[10.0, 10.0], &[11.0, 12.0]));
         rows[0].again = Some(vec![10.1, 10.1]);
         assert_eq!(Together::new(&rows, 0.95).unwrap().aa_percent, None);
         rows[1].again = Some(vec![10.1, 10.1]);
@@ -167,6 +173,8 @@ mod tests {
             row("a", Better::Lower, &[1.0, 2.0, 3.0], &[1.0, 2.0]),
             row("b", Better::Lower, &[1.0, 0.0], &[1.0, 2.0]),
             row("b", Better::Lower, &[1.0], &[1.0, 2.0]),
+            // The base kernel's boots are the same, and the tuned kernel's are not.
+            Units { files: ["a", "b"].map(String::from), ..one.clone() },
         ] {
             assert_eq!(Together::new(&[one.clone(), other], 0.95), None);
         }
@@ -182,7 +190,7 @@ mod tests {
         for _ in 0..ROUNDS {
             let rows: Vec<Units> = ["a", "b", "c"]
                 .into_iter()
-                .flat_map(|suite| {
+                .flat_map(|file| {
                     let boots: [Vec<f64>; 2] = [(); 2].map(|()| (0..6).map(|_| 0.03 * normal()).collect());
                     let side = |side: usize, gain: f64, normal: &mut dyn FnMut() -> f64| -> Vec<f64> {
                         boots[side].iter().map(|boot| gain * (boot + 0.02 * normal()).exp()).collect()
@@ -190,7 +198,7 @@ mod tests {
                     [(); 2].map(|()| {
                         let base = side(0, 1.0, &mut normal);
                         let tuned = side(1, 1.03, &mut normal);
-                        row(suite, Better::Higher, &base, &tuned)
+                        row(file, Better::Higher, &base, &tuned)
                     })
                 })
                 .collect();

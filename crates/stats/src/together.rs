@@ -41,8 +41,8 @@ pub(crate) struct Units {
 }
 
 impl Together {
-    /// None of fewer than two rows, of rows that share boots on one side only, of rows of one file with different units, and
-    /// where a value is 0.
+    /// None of fewer than two rows, of rows that share boots on one side only, of rows of one file with different units,
+    /// where a value is 0, and where boots are so far apart that an `f64` cannot hold a limit of the interval.
     pub(crate) fn new(rows: &[Units], confidence: f64) -> Option<Self> {
         if rows.len() < 2 {
             return None;
@@ -79,14 +79,16 @@ impl Together {
             false => (0.0, if log == 0.0 { 1.0 } else { 0.0 }),
         };
         let percent = |log: f64| 100.0 * log.exp_m1();
-        Some(Self {
+        let together = Self {
             rows: rows.len(),
             gain_percent: percent(log),
             low_percent: percent(log - reach),
             high_percent: percent(log + reach),
             p,
             aa_percent: again.map(percent),
-        })
+        };
+        let figures = [together.gain_percent, together.low_percent, together.high_percent, p];
+        figures.iter().chain(&together.aa_percent).all(|figure| figure.is_finite()).then_some(together)
     }
 }
 
@@ -173,6 +175,8 @@ mod tests {
             row("a", Better::Lower, &[1.0, 2.0, 3.0], &[1.0, 2.0]),
             row("b", Better::Lower, &[1.0, 0.0], &[1.0, 2.0]),
             row("b", Better::Lower, &[1.0], &[1.0, 2.0]),
+            // Two boots that differ by a factor of 10^200: the interval reaches beyond all numbers.
+            row("b", Better::Lower, &[1.0, 2.0], &[1e-100, 1e100]),
             // The base kernel's boots are the same, and the tuned kernel's are not.
             Units { files: ["a", "b"].map(String::from), ..one.clone() },
         ] {

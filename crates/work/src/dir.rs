@@ -2,7 +2,9 @@
 
 use crate::seal::{Seal, RESULT_FILE, SUMS_FILE};
 use crate::{fault, Error, IoContext, Key, Lock, Result};
-use rustix::fs::{renameat_with, RenameFlags, CWD};
+use rustix::fs::{
+    renameat_with, utimensat, AtFlags, RenameFlags, Timespec, Timestamps, CWD, UTIME_NOW, UTIME_OMIT,
+};
 use rustix::io::Errno;
 use std::fmt;
 use std::fs::{self, File};
@@ -101,7 +103,10 @@ impl WorkDir {
     pub fn sound(&self, kind: &str, id: &str) -> Option<PathBuf> {
         let path = self.find(kind, id)?;
         match Seal::read(&path).and_then(|seal| seal.check(&path)) {
-            Ok(()) => Some(path),
+            Ok(()) => {
+                note_use(&path);
+                Some(path)
+            }
             Err(error) => {
                 self.note(&format!("{error}: it is made again"));
                 None
@@ -238,17 +243,30 @@ impl WorkDir {
 }
 
 /// The directory of a result wherever it is, with some of its files as they were written; a path that ends with `/`
-/// stands for all below it. No names stand for all files.
+/// stands for all below it. No names stand for all files, and are a use of the result ([`note_use`]).
 ///
 /// # Errors
 /// What [`Seal::read`] and [`Seal::check_files`] say.
 pub fn checked(dir: &Path, files: &[&str]) -> Result<Seal> {
     let seal = Seal::read(dir)?;
     match files {
-        [] => seal.check(dir)?,
+        [] => {
+            seal.check(dir)?;
+            note_use(dir);
+        }
         files => seal.check_files(dir, files)?,
     }
     Ok(seal)
+}
+
+/// Notes that the result in `dir` is used now: [`Found::age`](crate::Found::age) begins anew. The note is the time of its
+/// `result.json`; a store that cannot be written to has none.
+pub fn note_use(dir: &Path) {
+    let times = Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        last_modification: Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+    };
+    let _ = utimensat(CWD, dir.join(RESULT_FILE), &times, AtFlags::empty());
 }
 
 /// Whether this can be the name of a result: one plain part of a path.

@@ -31,7 +31,7 @@ mod progress;
 mod seal;
 mod survey;
 
-pub use dir::{checked, is_of_the_store, Notes, Staged, WorkDir};
+pub use dir::{checked, is_of_the_store, note_use, Notes, Staged, WorkDir};
 pub use files::{parse_sealed, read_sealed, read_versioned, write_atomic, write_json, write_sealed};
 pub use job::{Job, JobEnd};
 pub use key::{ContentHash, Key};

@@ -40,7 +40,7 @@ pub struct Found {
     pub path: PathBuf,
     /// Bytes on the disk.
     pub bytes: u64,
-    /// Since it was last written to.
+    /// Since it was last written to or used ([`crate::note_use`]).
     pub age: Duration,
     /// Why it can go; None for a result that this version of kerntune reads.
     pub reason: Option<Reason>,
@@ -110,6 +110,33 @@ pub fn survey(work: &WorkDir, thorough: bool, on_progress: &mut dyn FnMut(&Path)
 }
 
 impl Survey {
+    /// The places in [`found`](Self::found) of whole results that were not used for so long, and of which nothing was
+    /// made that was used since.
+    pub fn unused(&self, patience: Duration) -> BTreeSet<usize> {
+        let at: BTreeMap<String, usize> = (0..)
+            .zip(&self.found)
+            .map(|(at, entry)| (format!("{}/{}", entry.kind, entry.name), at))
+            .collect();
+        let makers = self.found.iter().enumerate().flat_map(|(made_of, entry)| {
+            let users = entry.kept_by.iter().filter_map(|user| at.get(user));
+            users.map(move |user| (*user, made_of))
+        });
+        let mut made_of: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (user, used) in makers {
+            made_of.entry(user).or_default().push(used);
+        }
+        let mut open: Vec<usize> = (0..self.found.len())
+            .filter(|at| self.found[*at].in_use || self.found[*at].age < patience)
+            .collect();
+        let mut needed = BTreeSet::new();
+        while let Some(at) = open.pop() {
+            if needed.insert(at) {
+                open.extend(made_of.get(&at).into_iter().flatten());
+            }
+        }
+        (0..self.found.len()).filter(|at| self.found[*at].reason.is_none() && !needed.contains(at)).collect()
+    }
+
     /// Deletes an entry. One that a process works in stays.
     ///
     /// # Errors
@@ -285,5 +312,45 @@ mod tests {
         let left = survey(&work, true, &mut |_| {}).unwrap();
         assert_eq!(left.found.len(), 1);
         assert_eq!(left.found[0].path, kernel_path);
+    }
+
+    /// Makes everything below look as old as that.
+    fn age(path: &Path, age: Duration) {
+        for entry in fs::read_dir(path).unwrap().flatten() {
+            let time = SystemTime::now() - age;
+            fs::File::open(entry.path()).unwrap().set_modified(time).unwrap();
+            fs::File::open(path).unwrap().set_modified(time).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_was_not_used_and_nothing_made_of_it_can_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let key = |name: &str, of: &Key| Key::new("made/1", "").field("name", name).field("of", of.id());
+        let source = Key::new("source/1", "");
+        let [kernel, other] = ["kernel", "other"].map(|name| key(name, &source));
+        let [old, new] = ["old", "new"].map(|name| key(name, &kernel));
+        let paths = [&source, &kernel, &other, &old, &new].map(|key| put(&work, "made", key));
+        const DAY: Duration = Duration::from_secs(86_400);
+        let unused = |patience: Duration| -> BTreeSet<String> {
+            let seen = survey(&work, false, &mut |_| {}).unwrap();
+            seen.unused(patience).into_iter().map(|at| seen.found[at].name.clone()).collect()
+        };
+        let ids = |keys: &[&Key]| keys.iter().map(|key| key.id()).collect::<BTreeSet<_>>();
+        assert_eq!(unused(DAY), ids(&[]));
+        for path in &paths {
+            age(path, 3 * DAY);
+        }
+        assert_eq!(unused(DAY), ids(&[&source, &kernel, &other, &old, &new]));
+        assert_eq!(unused(4 * DAY), ids(&[]));
+        // A use is that all files were checked; to be listed is none.
+        assert_eq!(work.list("made").unwrap().len(), 5);
+        crate::checked(&paths[3], &["file"]).unwrap();
+        assert_eq!(unused(DAY), ids(&[&source, &kernel, &other, &old, &new]));
+        crate::checked(&paths[4], &[]).unwrap();
+        assert_eq!(unused(DAY), ids(&[&other, &old]));
+        work.sound("made", &other.id()).unwrap();
+        assert_eq!(unused(DAY), ids(&[&old]));
     }
 }

@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_work::{survey, Found, Reason, Survey, WorkDir};
 use serde_json::{json, Value};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -51,15 +52,16 @@ pub fn gc(global: &Global, options: &Gc, output: &Output) -> Result<Exit, Failur
     let work = work(global)?;
     let seen = look(&work, options.thorough, output)?;
     let patience = DAY * u32::try_from(options.older_than).unwrap_or(u32::MAX);
-    let can_go = |found: &&Found| match &found.reason {
-        None => false,
+    let unused = options.unused_for.map(|patience| seen.unused(patience)).unwrap_or_default();
+    let can_go = |(at, found): &(usize, &Found)| match &found.reason {
+        None => unused.contains(at),
         Some(Reason::Unfinished) => !found.in_use && found.age >= patience,
         Some(_) => !found.in_use,
     };
-    let going: Vec<&Found> = seen.found.iter().filter(can_go).collect();
+    let going: BTreeMap<usize, &Found> = seen.found.iter().enumerate().filter(can_go).collect();
     let mut freed = 0;
     if options.remove {
-        for found in &going {
+        for found in going.values() {
             if Survey::delete(&work, found)? {
                 freed += found.bytes;
             }
@@ -73,14 +75,18 @@ pub fn gc(global: &Global, options: &Gc, output: &Output) -> Result<Exit, Failur
     }
     output.table(
         &["KIND", "NAME", "#SIZE", "#AGE", "WHY IT CAN GO, OR WHAT KEEPS IT"],
-        seen.found.iter().map(|found| {
-            vec![found.kind.clone(), found.name.clone(), bytes(found.bytes), age(found.age), why(found)]
+        seen.found.iter().enumerate().map(|(at, found)| {
+            let why = match unused.contains(&at) {
+                true => "not used for so long, nor anything made of it".into(),
+                false => why(found),
+            };
+            vec![found.kind.clone(), found.name.clone(), bytes(found.bytes), age(found.age), why]
         }),
     );
-    let sum: u64 = going.iter().map(|found| found.bytes).sum();
+    let sum: u64 = going.values().map(|found| found.bytes).sum();
     match (going.len(), options.remove) {
         (0, _) => output.note("nothing can go"),
-        (n, false) => output.note(&format!("{n} entries can go, {}: `kerntune gc --remove`", bytes(sum))),
+        (n, false) => output.note(&format!("{n} entries can go, {}: add `--remove`", bytes(sum))),
         (n, true) => output.note(&format!("removed {n} entries, {}", bytes(freed))),
     }
     Ok(Exit::Ok)

@@ -198,6 +198,9 @@ pub struct Planner {
     pub has_model: bool,
     /// Whether accesses to data are followed.
     pub data: bool,
+    /// Until the kernel's image runs. Models begin with it: what boots the machine and unpacks the kernel is most jumps of a boot, and
+    /// leaves nothing in caches and TLBs that the kernel's own boot does not replace.
+    pub unpacking: bool,
     /// Whether conditional branches that are not taken are told of, too.
     pub directions: bool,
     /// Whether the stack pointer says what is called and what returns.
@@ -259,6 +262,7 @@ impl Planner {
             capture,
             has_model,
             data: false,
+            unpacking: false,
             directions: false,
             stack_pointer: false,
             points: HashMap::new(),
@@ -376,6 +380,7 @@ impl Planner {
         match entry.map(|function| self.functions.kind(function)) {
             Some(FunctionKind::Interrupt) => out.block(Callback::Interrupt, block.id),
             Some(FunctionKind::Exception) => out.block(Callback::Exception, block.id),
+            _ if self.unpacking => {}
             _ if self.has_model || (self.capture.edges && !user) => {
                 out.block_unless(offset_of!(Board, next), start, Callback::Jump, block.id);
             }

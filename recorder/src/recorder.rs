@@ -100,6 +100,7 @@ impl Recorder {
         let data = data(spec, cpus)?;
         let mut planner = Planner::new(functions, binaries, capture, own.model.is_some());
         planner.data = data.is_some();
+        planner.unpacking = true;
         planner.stack_pointer = spec.stack_pointer;
         planner.directions = own.model.as_ref().is_some_and(FrontEnd::guesses_directions);
         planner.points = spec.points.iter().copied().zip(0..).collect();
@@ -152,6 +153,7 @@ impl Recorder {
         };
         let (Some(first), Some(last)) = (insns.first(), insns.last()) else { return };
         let user = !Guest::is_kernel(first.address);
+        self.planner.unpacking &= user && !self.is_below_its_address(first);
         // Not by its address: what boots the machine runs at low ones, too.
         let function = self.planner.functions.starting(first.address);
         self.programs |= function.map(|of| self.planner.functions.kind(of)) == Some(FunctionKind::Syscall);
@@ -209,11 +211,14 @@ impl Recorder {
     /// depend on where they are, and it uses them for the same code at the kernel's addresses later on: thunks, which all
     /// code shares.
     fn runs_below_its_address(&self, insns: &[Insn]) -> bool {
-        let covered = |insn: &Insn| {
-            let up = insn.address.checked_add(Guest::IMAGE_OFFSET);
-            up.is_some_and(|address| self.planner.functions.covers(address))
-        };
+        let covered = |insn| self.is_below_its_address(insn);
         self.booting && self.planner.functions.has_thunks() && insns.first().is_some_and(covered)
+    }
+
+    /// Whether the address is where the kernel's image lies in physical memory.
+    fn is_below_its_address(&self, insn: &Insn) -> bool {
+        let up = insn.address.checked_add(Guest::IMAGE_OFFSET);
+        up.is_some_and(|address| self.planner.functions.covers(address))
     }
 
     /// Appends an event that happens before the instruction with `rest` instructions to the end of

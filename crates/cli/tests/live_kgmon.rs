@@ -17,7 +17,7 @@ mod truth;
 use bench::{Bench, RR};
 use kerntune_kgmon::Dump;
 use kerntune_machine::CaptureRequest;
-use smp::{calls, places, Smp};
+use smp::{calls, places};
 use std::collections::{BTreeMap, BTreeSet};
 
 const ROWS: &str = "tcp_rr,udp_rr,pipe_rr,socketpair_rr,fork_exit,fork_exec,creat_close,stat,read_cached,write_cached,getpid";
@@ -237,7 +237,7 @@ fn four_cpus_with_hotplug_nmis_and_modules_lose_nothing() {
          unload kgmon",
         writer.repeat(WRITERS as usize)
     );
-    let run = Smp::run(&bench, &steps);
+    let run = bench.run_on_four_cpus(&steps);
     let dumps: Vec<Dump> = (1..=7).map(|at| run.dump(&format!("d{at}"))).collect();
     for dump in &dumps {
         assert!(!dump.stalled && !dump.modules_missed && dump.lost_calls == 0 && dump.lost_samples == 0);

@@ -18,8 +18,9 @@ const CPU: &str = "max,-rdrand,-rdseed";
 /// Without the features for which the kernel copies with `rep movsb` and sets memory with `rep stosb`: icount charges
 /// each byte of it as one instruction, which no CPU with these features does.
 const NO_FAST_STRINGS: &str = ",-erms,-fsrm,-fsrs,-fsrc,-fzrm";
-/// What the guest kernel is told besides: the TSC as the clock (under icount it is exact).
-const COMMAND_LINE: &str = "tsc=reliable clocksource=tsc";
+/// What the guest kernel is told besides: the TSC as the clock (under icount it is exact), and that timers interrupt, which it
+/// would wait four ticks to see, in a loop that leaves QEMU's translated code. Hypervisors tell both.
+const COMMAND_LINE: &str = "tsc=reliable clocksource=tsc no_timer_check";
 /// The emulated CPU needs none, unless it is to pass for one that does.
 const NO_MITIGATIONS: &str = " mitigations=off";
 /// A network card that repeats; 10 µs is about what a packet takes to leave a real one.
@@ -87,7 +88,7 @@ impl Machine for Emulator {
 
     /// QEMU's version, the recorder's code, the options.
     fn identity(&self) -> Result<String> {
-        Ok(kerntune_work::ContentHash::new("emulator/5")
+        Ok(kerntune_work::ContentHash::new("emulator/6")
             .field("qemu", qemu::version()?)
             .field("cpu", format!("{CPU}{NO_FAST_STRINGS}"))
             .field("network card", CARD)

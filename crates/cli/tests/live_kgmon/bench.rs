@@ -4,7 +4,7 @@ use crate::support;
 use kerntune_guest::{GuestImage, Workload};
 use kerntune_kernel::{Kernel, ModuleSource, Symbols};
 use kerntune_kgmon::Dump;
-use kerntune_machine::{CaptureRequest, Emulator, Machine, Outcome, RunRequest};
+use kerntune_machine::{CaptureRequest, Demands, Emulator, Machine, Outcome, RunRequest};
 use kerntune_work::{NoProgress, WorkDir};
 use std::path::{Path, PathBuf};
 
@@ -94,12 +94,30 @@ impl Bench {
         steps: &str,
         capture: CaptureRequest,
     ) -> Result<Run, kerntune_machine::Error> {
+        self.boot(workload, steps, Some(capture), Demands::default())
+    }
+
+    /// Runs these steps on four CPUs, without a recorder.
+    pub fn run_on_four_cpus(&self, steps: &str) -> Run {
+        let run = self.boot(RR, steps, None, Demands { cpus: 4, ..Demands::default() }).unwrap();
+        let said = std::fs::read_to_string(run.outcome.directory.join("console.log")).unwrap();
+        for bad in ["WARNING:", "BUG:", "Oops", "Call Trace"] {
+            assert!(!said.contains(bad), "{said}");
+        }
+        run
+    }
+
+    fn boot(
+        &self,
+        workload: &str,
+        steps: &str,
+        capture: Option<CaptureRequest>,
+        demands: Demands,
+    ) -> Result<Run, kerntune_machine::Error> {
         let image = self.image(workload, steps);
         let directory = tempfile::tempdir().unwrap();
-        let request = RunRequest {
-            capture: Some(capture),
-            ..RunRequest::new(&self.kernel, &image.initramfs, "measured")
-        };
+        let new = RunRequest::new(&self.kernel, &image.initramfs, "measured");
+        let request = RunRequest { capture, demands, ..new };
         let outcome = Emulator::find().unwrap().run(&request, directory.path(), &NoProgress)?;
         Ok(Run { _directory: directory, outcome })
     }

@@ -224,7 +224,7 @@ impl FrontEndConfig {
     /// Reads the text of a `machines/*.toml`.
     ///
     /// # Errors
-    /// [`Error::Syntax`] with line and key; [`Error::Value`] or [`Error::NoLargeTlb`] if the sizes
+    /// [`Error::Syntax`] with line and key; [`Error::Value`], [`Error::FetchedAhead`] or [`Error::NoLargeTlb`] if the sizes
     /// make no machine.
     pub fn parse(text: &str) -> Result<Self> {
         let config: Self = toml::from_str(text)?;
@@ -289,7 +289,7 @@ impl FrontEndConfig {
     /// values that were put together in code.
     ///
     /// # Errors
-    /// [`Error::Value`] with key and value, [`Error::NoLargeTlb`].
+    /// [`Error::Value`] with key and value, [`Error::FetchedAhead`], [`Error::NoLargeTlb`].
     pub fn validate(&self) -> Result<()> {
         let CacheConfig { size_bytes, ways, line_bytes } = self.l1i;
         self.check("l1i.line_bytes", line_bytes, line_bytes.is_power_of_two(), || {
@@ -354,10 +354,7 @@ impl FrontEndConfig {
                 among("prefetch.next_lines", lines, most, ": lines of the same page")
             }
             (None, Some(lines)) => among("prefetch.run_ahead_lines", lines, MOST_RUN_AHEAD_LINES, ""),
-            (both, _) => {
-                let lines = both.unwrap_or(0);
-                self.check("prefetch", lines, false, || "has either next_lines or run_ahead_lines".into())
-            }
+            _ => Err(Error::FetchedAhead { model: self.name.clone() }),
         }
     }
 

@@ -99,6 +99,12 @@ pub enum Error {
         /// The key that is too many, `cycles.l2_miss`.
         key: &'static str,
     },
+    /// Lines are fetched ahead in two ways, or in none.
+    #[error("front-end model \"{model}\": a [prefetch] table has either next_lines or run_ahead_lines")]
+    FetchedAhead {
+        /// The model's `name`.
+        model: String,
+    },
     /// Large kernel pages without a TLB to hold them.
     #[error(
         "front-end model \"{model}\": kernel_text_page_bytes = {LARGE_PAGE_BYTES} needs an [itlb_large] table with \

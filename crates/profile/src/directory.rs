@@ -4,7 +4,7 @@ use crate::manifest::{Manifest, TableFile, SCHEMA_NAME};
 use crate::tables::{is_rare, Tables, SCHEMA};
 use crate::{Error, Profile, Result};
 use bytes::Bytes;
-use kerntune_work::{checked, note_use, seal, write_atomic, write_json, IoContext};
+use kerntune_work::{checked, note_use, seal, write_atomic, write_json, IoContext, RESULT_FILE};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
@@ -52,7 +52,7 @@ impl Profile {
         if let Some((table, what)) = tables.broken_reference() {
             return Err(Error::Damaged { path: table_path(dir, table), what });
         }
-        note_use(dir);
+        note_use(&dir.join(RESULT_FILE));
         Ok(Self { manifest, tables })
     }
 }

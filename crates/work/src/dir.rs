@@ -104,7 +104,7 @@ impl WorkDir {
         let path = self.find(kind, id)?;
         match Seal::read(&path).and_then(|seal| seal.check(&path)) {
             Ok(()) => {
-                note_use(&path);
+                note_use(&path.join(RESULT_FILE));
                 Some(path)
             }
             Err(error) => {
@@ -252,21 +252,21 @@ pub fn checked(dir: &Path, files: &[&str]) -> Result<Seal> {
     match files {
         [] => {
             seal.check(dir)?;
-            note_use(dir);
+            note_use(&dir.join(RESULT_FILE));
         }
         files => seal.check_files(dir, files)?,
     }
     Ok(seal)
 }
 
-/// Notes that the result in `dir` is used now: [`Found::age`](crate::Found::age) begins anew. The note is the time of its
-/// `result.json`; a store that cannot be written to has none.
-pub fn note_use(dir: &Path) {
+/// Notes that a result, or a plan, is used now: [`Found::age`](crate::Found::age) begins anew. The note is the time of the file that
+/// vouches for it; a store that cannot be written to has none.
+pub fn note_use(file: &Path) {
     let times = Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
         last_modification: Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
     };
-    let _ = utimensat(CWD, dir.join(RESULT_FILE), &times, AtFlags::empty());
+    let _ = utimensat(CWD, file, &times, AtFlags::empty());
 }
 
 /// Whether this can be the name of a result: one plain part of a path.

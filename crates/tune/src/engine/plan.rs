@@ -2,7 +2,7 @@
 
 use super::StepName;
 use crate::Result;
-use kerntune_work::{read_sealed, write_sealed, IoContext, WorkDir};
+use kerntune_work::{note_use, read_sealed, write_sealed, IoContext, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -127,7 +127,11 @@ impl Plan {
         let path = self.result(name)?;
         let (kind, id) = kind_and_id(self.ledger.results.get(name.as_str())?)?;
         let same = self.ledger.keys.get(name.as_str()).is_some_and(|made_from| made_from == key);
-        (same && self.work.sound(&kind, &id).is_some()).then_some(path)
+        let sound = same && self.work.sound(&kind, &id).is_some();
+        sound.then(|| {
+            note_use(&self.directory.join(FILE));
+            path
+        })
     }
 
     /// A step begins to be made.

@@ -5,6 +5,7 @@
 //! would count, store and call back happens here.
 
 use crate::board::Board;
+use crate::counters::Counters;
 use crate::plan::{Action, Callback, Hook};
 use crate::recorder::Recorder;
 use crate::Failure;
@@ -73,8 +74,7 @@ impl Driver {
         let mut hooks = Vec::new();
         self.recorder.translate(insns, page, cpu, &mut hooks);
         if self.recorder.awaits_programs() {
-            let mut counts: Vec<&mut [u64]> = self.counts.iter_mut().map(Vec::as_mut_slice).collect();
-            self.recorder.programs_begin(&mut counts);
+            self.recorder.programs_begin(&mut all(&mut self.counts));
         }
         // Those of one place stay in their order.
         hooks.sort_by_key(|hook| hook.at);
@@ -114,8 +114,7 @@ impl Driver {
     /// # Errors
     /// Files that cannot be written.
     pub fn finish(&mut self) -> Result<(), Failure> {
-        let counts: Vec<&mut [u64]> = self.counts.iter_mut().map(Vec::as_mut_slice).collect();
-        self.recorder.finish(&counts)
+        self.recorder.finish(&mut all(&mut self.counts))
     }
 
     fn act(&mut self, block: &Block, hooks: Range<usize>, cpu: &mut dyn Cpu) -> Result<(), Failure> {
@@ -130,7 +129,7 @@ impl Driver {
                 Action::Store { field, value } => *self.field(field) = value,
                 Action::Add { field, value } => *self.field(field) += value,
                 Action::Count { block } => {
-                    if let Some(count) = self.counts[self.cpu].get_mut(block as usize) {
+                    if let Some(count) = self.counts[self.cpu].of(block) {
                         *count += 1;
                     }
                 }
@@ -185,8 +184,7 @@ impl Driver {
             Callback::Mark => {
                 let mark = [Mark::Begin, Mark::End, Mark::Operation, Mark::Note][number as usize & 3];
                 boards[*number_of_cpu] = *board;
-                let mut counts: Vec<&mut [u64]> = all_counts.iter_mut().map(Vec::as_mut_slice).collect();
-                recorder.on_mark(boards, &mut counts, mark, rest, cpu)?;
+                recorder.on_mark(boards, &mut all(all_counts), mark, rest, cpu)?;
             }
             Callback::Point => recorder.on_point(board, number, rest)?,
             Callback::Tag => recorder.on_tag(board, number as u16, rest)?,
@@ -195,6 +193,11 @@ impl Driver {
         }
         Ok(())
     }
+}
+
+/// The counters of all CPUs.
+fn all(counts: &mut [Vec<u64>]) -> Vec<&mut dyn Counters> {
+    counts.iter_mut().map(|counts| counts as &mut dyn Counters).collect()
 }
 
 impl Block {

@@ -1,6 +1,7 @@
 //! What is written when the run is over.
 
 use crate::blocks::BlockInfo;
+use crate::counters::Counters;
 use crate::recorder::Recorder;
 use crate::Failure;
 use kerntune_isa::Flow;
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 
 impl Recorder {
     /// The run is over: writes everything. The counts are those of all CPUs.
-    pub fn finish(&mut self, counts: &[&mut [u64]]) -> Result<(), Failure> {
+    pub fn finish(&mut self, counts: &mut [&mut dyn Counters]) -> Result<(), Failure> {
         if self.recording {
             // The guest ended inside a region; what there is is kept, the region stays open.
             self.notes.push("the guest ended inside a region".into());
@@ -30,7 +31,7 @@ impl Recorder {
         self.health.lost_jumps += self.planner.unguarded_jumps;
         self.health.uncounted_edges = self.edges.uncounted;
         if self.planner.capture.edges {
-            let counters = counts.first().map_or(0, |counts| counts.len());
+            let counters = counts.first().map_or(0, |counts| counts.room());
             self.health.uncounted_blocks = self.blocks.len().saturating_sub(counters) as u64;
             write(&self.output.join(files::COUNTS), &self.counts().to_bytes())?;
         }
@@ -74,12 +75,12 @@ impl Recorder {
     }
 
     /// The same of blocks that ran since the first program began, as far as blocks are counted.
-    fn ran_since_boot(&mut self, counts: &[&mut [u64]]) -> Vec<u32> {
+    fn ran_since_boot(&mut self, counts: &mut [&mut dyn Counters]) -> Vec<u32> {
         if !self.planner.capture.edges {
             return Vec::new();
         }
         self.note_used(counts);
-        let counters = counts.first().map_or(0, |counts| counts.len());
+        let counters = counts.first().map_or(0, |counts| counts.room());
         let used = self.used.as_deref().unwrap_or_default();
         // One for which there was no counter may have run.
         self.ran(|id| id >= counters || used.get(id).copied().unwrap_or(false))

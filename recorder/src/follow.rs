@@ -1,6 +1,7 @@
 //! Following control from block to block: taken branches, the front-end model, blocks cut short.
 
 use crate::board::Board;
+use crate::counters::Counters;
 use crate::cpus::Own;
 use crate::data::Data;
 use crate::plan::not_taken;
@@ -94,7 +95,7 @@ impl Recorder {
     pub fn on_interrupt(
         &mut self,
         board: &mut Board,
-        counts: &mut [u64],
+        counts: &mut dyn Counters,
         id: u32,
         exception: bool,
         cpu: &mut dyn Cpu,
@@ -144,7 +145,7 @@ impl Recorder {
     ///
     /// If the instruction is one of the block that ran, and writes to that block's code, QEMU left that
     /// block before the instruction and executes it alone, so that what follows is translated anew.
-    pub fn on_rewrite(&mut self, board: &mut Board, counts: &mut [u64], id: u32, cpu: &mut dyn Cpu) {
+    pub fn on_rewrite(&mut self, board: &mut Board, counts: &mut dyn Counters, id: u32, cpu: &mut dyn Cpu) {
         let Some(alone) = self.blocks.get(id) else { return };
         let start = alone.start;
         let Some(running) = self.running(board, start) else { return };
@@ -167,7 +168,7 @@ impl Recorder {
 
     /// The only instruction of block `id` reads or writes memory: if it is one in the middle of the
     /// block that runs, that block ends with it.
-    pub fn on_access(&mut self, board: &mut Board, counts: &mut [u64], id: u32) {
+    pub fn on_access(&mut self, board: &mut Board, counts: &mut dyn Counters, id: u32) {
         let Some(access) = self.blocks.get(id) else { return };
         let Some(running) = self.running(board, access.start) else { return };
         let Some(block) = self.blocks.get(running) else { return };
@@ -184,7 +185,7 @@ impl Recorder {
     }
 
     /// Block `id` was executed only up to its `done`-th instruction: puts the counts right.
-    fn cut(&mut self, board: &mut Board, counts: &mut [u64], id: u32, done: u64) {
+    fn cut(&mut self, board: &mut Board, counts: &mut dyn Counters, id: u32, done: u64) {
         let Some(block) = self.blocks.get(id) else { return };
         let rest = block.instructions() - done;
         self.own.announced = None;
@@ -197,11 +198,11 @@ impl Recorder {
             self.health.cut_blocks += 1;
         }
         if !block.user && self.planner.capture.edges {
-            if let Some(count) = counts.get_mut(id as usize) {
+            if let Some(count) = counts.of(id) {
                 *count = count.saturating_sub(1);
             }
             if let Some(part) = self.blocks.prefix(id, done) {
-                if let Some(count) = counts.get_mut(part as usize) {
+                if let Some(count) = counts.of(part) {
                     *count += 1;
                 }
             }

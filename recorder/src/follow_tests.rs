@@ -80,7 +80,9 @@ impl Machine {
         let mut cpu = Registers::default();
         cpu.registers.insert(register("rsp"), STACK);
         cpu.code = vec![USER & !0xfff, MOVED];
-        let recorder = Recorder::new(&spec, 1).unwrap();
+        let mut recorder = Recorder::new(&spec, 1).unwrap();
+        // The kernel runs already.
+        recorder.planner.unpacking = false;
         Self { recorder, board: Board::default(), counts: vec![0; 64], cpu, _directory: directory }
     }
 
@@ -212,6 +214,24 @@ fn one_instruction_that_writes_elsewhere_is_a_block_like_others() {
     // The jump back to the store, and the timer is due after one instruction.
     machine.run(USER + 2, &code[2..5], 99);
     assert_eq!(machine.board.user, 5 + 1);
+}
+
+/// What boots the machine and unpacks the kernel lies at low addresses, as programs do.
+#[test]
+fn models_begin_with_the_kernel() {
+    let config = kerntune_layout::FrontEndConfig::named("generic").unwrap();
+    for kernel in [KERNEL, KERNEL + 0x10_0000 - Guest::IMAGE_OFFSET] {
+        let mut machine = Machine::with_model(true, Some(config.to_toml()));
+        machine.recorder.planner.unpacking = true;
+        let jumps = |machine: &mut Machine| {
+            machine.run(USER, &[0xeb, 0xfe], 99);
+            machine.run(USER, &[0xeb, 0xfe], 99);
+            machine.recorder.own.taken[1]
+        };
+        assert_eq!((jumps(&mut machine), machine.board.user), (0, 2));
+        machine.run(kernel, &[0xc3], 99);
+        assert!(jumps(&mut machine) > 0);
+    }
 }
 
 #[test]

@@ -108,11 +108,11 @@ impl Machine {
         self.memory.write(MARKS + name.len() as u64, &[0; 256]);
         self.memory.registers.insert(Guest::ARGUMENTS[0], MARKS);
         let boards = [self.board];
-        self.recorder.on_mark(&boards, &mut [&mut [0; 8]], mark, 0, &mut self.memory).unwrap();
+        self.recorder.on_mark(&boards, &mut [&mut vec![0; 8]], mark, 0, &mut self.memory).unwrap();
     }
 
     fn finish(mut self) -> IoFile {
-        self.recorder.finish(&[&mut [0; 8]]).unwrap();
+        self.recorder.finish(&mut [&mut vec![0; 8]]).unwrap();
         let bytes = std::fs::read(self.directory.path().join(kerntune_trace::files::IO)).unwrap();
         serde_json::from_slice(&bytes).unwrap()
     }

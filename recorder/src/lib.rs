@@ -30,6 +30,7 @@ mod blocks;
 mod board;
 mod calls;
 mod clock;
+mod counters;
 mod cpus;
 mod data;
 mod drive;

@@ -2,6 +2,7 @@
 
 use crate::board::Board;
 use crate::clock::Check;
+use crate::counters::Counters;
 use crate::recorder::Recorder;
 use crate::regions::Snapshot;
 use crate::Failure;
@@ -72,7 +73,7 @@ impl Recorder {
     pub fn on_mark(
         &mut self,
         boards: &[Board],
-        counts: &mut [&mut [u64]],
+        counts: &mut [&mut dyn Counters],
         mark: Mark,
         rest: u64,
         cpu: &mut dyn Cpu,
@@ -92,8 +93,7 @@ impl Recorder {
                     self.recording = true;
                     self.note_used(counts);
                     for counts in counts.iter_mut() {
-                        let used = self.blocks.len().min(counts.len());
-                        counts[..used].fill(0);
+                        counts.clear(self.blocks.len());
                     }
                     // A mark is user code.
                     self.own.user = true;
@@ -126,14 +126,16 @@ impl Recorder {
         Ok(())
     }
 
-    pub(crate) fn stop(&mut self, counts: &[&mut [u64]]) -> Result<(), Failure> {
+    pub(crate) fn stop(&mut self, counts: &mut [&mut dyn Counters]) -> Result<(), Failure> {
         self.recording = false;
         for counts in counts {
-            let used = self.blocks.len().min(counts.len());
-            self.block_totals.resize(used.max(self.block_totals.len()), 0);
-            for (total, count) in self.block_totals.iter_mut().zip(counts.iter()) {
-                *total += count;
-            }
+            let (blocks, totals) = (self.blocks.len(), &mut self.block_totals);
+            totals.resize(blocks.max(totals.len()), 0);
+            counts.each(blocks, &mut |block, count| {
+                if let Some(total) = totals.get_mut(block) {
+                    *total += count;
+                }
+            });
         }
         match &mut self.trace {
             Some(trace) => trace.close(),

@@ -3,6 +3,7 @@
 use crate::blocks::{BlockInfo, Blocks};
 use crate::board::Board;
 use crate::clock::{Clock, Differences};
+use crate::counters::Counters;
 use crate::cpus::{Cpus, Own};
 use crate::data::Data;
 use crate::edges::Edges;
@@ -189,21 +190,23 @@ impl Recorder {
     }
 
     /// The first program runs: what counts say from here on is not the boot's.
-    pub fn programs_begin(&mut self, counts: &mut [&mut [u64]]) {
+    pub fn programs_begin(&mut self, counts: &mut [&mut dyn Counters]) {
         self.used = Some(Vec::new());
         for counts in counts {
-            counts.fill(0);
+            counts.clear(self.blocks.len());
         }
     }
 
     /// Notes which blocks ran since counts were cleared.
-    pub(crate) fn note_used(&mut self, counts: &[&mut [u64]]) {
+    pub(crate) fn note_used(&mut self, counts: &mut [&mut dyn Counters]) {
         let Some(used) = &mut self.used else { return };
         used.resize(self.blocks.len(), false);
         for counts in counts {
-            for (used, count) in used.iter_mut().zip(counts.iter()) {
-                *used |= *count > 0;
-            }
+            counts.each(self.blocks.len(), &mut |block, _| {
+                if let Some(used) = used.get_mut(block) {
+                    *used = true;
+                }
+            });
         }
     }
 

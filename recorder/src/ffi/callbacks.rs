@@ -1,6 +1,6 @@
 //! What QEMU calls when translated code runs.
 
-use super::{data, halt, is_store, with, Live, Plugin};
+use super::{data, halt, is_store, with, Live, Pieces, Plugin};
 use crate::board::Board;
 use crate::plan::Callback;
 use crate::recorder::Recorder;
@@ -11,7 +11,7 @@ use std::ffi::{c_uint, c_void};
 /// What a callback is called with.
 struct Now<'a> {
     board: &'a mut Board,
-    counts: &'a mut [u64],
+    counts: &'a mut Pieces,
     recorder: &'a mut Recorder,
     cpu: Live<'a>,
     /// The hook's.

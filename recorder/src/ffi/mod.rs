@@ -11,6 +11,7 @@ mod halt;
 mod several;
 
 use crate::board::Board;
+use crate::counters::{Counters, PIECE};
 use crate::data::Access;
 use crate::plan::{Action, Hook, MAX_BLOCKS};
 use crate::recorder::Recorder;
@@ -38,11 +39,9 @@ struct Plugin {
     api: Api,
     recorder: Recorder,
     board_score: *mut c_void,
-    count_score: *mut c_void,
     board: *mut Board,
-    counts: *mut u64,
-    /// How many counters there are.
-    blocks: usize,
+    vcpu: c_uint,
+    counts: Pieces,
     registers: [*mut c_void; REGISTERS.len()],
     bytes: *mut GByteArray,
     /// The instructions of the block that is being translated, and what they get.
@@ -75,13 +74,55 @@ fn fail(failure: &Failure) -> ! {
 impl Plugin {
     /// The board, the block counters, the recorder, and the CPU, which are independent parts.
     #[inline]
-    fn parts(&mut self) -> (&mut Board, &mut [u64], &mut Recorder, Live<'_>) {
+    fn parts(&mut self) -> (&mut Board, &mut Pieces, &mut Recorder, Live<'_>) {
         // SAFETY: set by `on_vcpu_init` before any translated code can run; QEMU keeps a
         // scoreboard's memory in place as long as no virtual CPU is added, and we allow one.
-        let (board, counts) =
-            unsafe { (&mut *self.board, std::slice::from_raw_parts_mut(self.counts, self.blocks)) };
+        let board = unsafe { &mut *self.board };
         let cpu = Live { api: &self.api, registers: &self.registers, bytes: self.bytes };
-        (board, counts, &mut self.recorder, cpu)
+        (board, &mut self.counts, &mut self.recorder, cpu)
+    }
+}
+
+/// Block counters in scoreboards of [`PIECE`] each, made when the first of their blocks is translated: QEMU makes room for 16 CPUs at
+/// once, and clears it.
+#[derive(Default)]
+struct Pieces(Vec<Option<Piece>>);
+
+#[derive(Clone, Copy)]
+struct Piece {
+    score: *mut c_void,
+    counters: *mut u64,
+}
+
+impl Counters for Pieces {
+    #[inline]
+    fn piece(&mut self, piece: usize) -> Option<&mut [u64]> {
+        let Piece { counters, .. } = (*self.0.get(piece)?)?;
+        // SAFETY: a scoreboard's memory of so many counters for the one virtual CPU, which stays in place as long as none is
+        // added; generated code adds to it only while no callback runs.
+        Some(unsafe { std::slice::from_raw_parts_mut(counters, PIECE) })
+    }
+
+    fn room(&self) -> usize {
+        MAX_BLOCKS
+    }
+}
+
+impl Pieces {
+    /// Where a block is counted. The virtual CPU is there.
+    fn field(&mut self, api: &Api, vcpu: c_uint, block: u32) -> Field {
+        let (piece, offset) = (block as usize / PIECE, block as usize % PIECE * size_of::<u64>());
+        if self.0.len() <= piece {
+            self.0.resize(piece + 1, None);
+        }
+        let found = self.0[piece].get_or_insert_with(|| {
+            // SAFETY: plain calls of the API; the scoreboard is QEMU's and valid for its lifetime.
+            unsafe {
+                let score = (api.qemu_plugin_scoreboard_new)(PIECE * size_of::<u64>());
+                Piece { score, counters: (api.qemu_plugin_scoreboard_find)(score, vcpu).cast() }
+            }
+        });
+        Field { score: found.score, offset }
     }
 }
 
@@ -156,8 +197,9 @@ fn pack(number: u32, rest: usize) -> *mut c_void {
 
 impl Plugin {
     /// Tells QEMU of one thing that is to happen when a block runs.
-    fn register(&self, tb: *mut c_void, Hook { at, action }: Hook) {
-        let (api, board) = (&self.api, |offset| Field { score: self.board_score, offset });
+    fn register(&mut self, tb: *mut c_void, Hook { at, action }: Hook) {
+        let Self { api, counts, vcpu, board_score, .. } = self;
+        let board = |offset| Field { score: *board_score, offset };
         // SAFETY: called during the translation of `tb`, with places that are below its number of
         // instructions; arguments are numbers, not pointers; fields lie within our scoreboards.
         unsafe {
@@ -197,7 +239,7 @@ impl Plugin {
                 Action::Store { field, value } => inline(STORE, board(field), value),
                 Action::Add { field, value } => inline(ADD, board(field), value),
                 Action::Count { block } => {
-                    inline(ADD, Field { score: self.count_score, offset: block as usize * 8 }, 1);
+                    inline(ADD, counts.field(api, *vcpu, block), 1);
                 }
                 Action::Data { code } => {
                     if let Some(insn) = insn {
@@ -240,8 +282,8 @@ extern "C" fn on_vcpu_init(_: u64, vcpu: c_uint) {
         unsafe {
             plugin.board = (api.qemu_plugin_scoreboard_find)(plugin.board_score, vcpu).cast();
             (*plugin.board).call = plugin.recorder.first_call();
-            plugin.counts = (api.qemu_plugin_scoreboard_find)(plugin.count_score, vcpu).cast();
         }
+        plugin.vcpu = vcpu;
         plugin.registers = registers(api)?;
         Ok(())
     });
@@ -273,7 +315,7 @@ extern "C" fn on_exit(_: u64, _: *mut c_void) {
             return Ok(());
         }
         let (_, counts, recorder, _) = plugin.parts();
-        recorder.finish(&[counts])
+        recorder.finish(&mut [counts])
     });
 }
 
@@ -375,17 +417,14 @@ fn install(id: u64, info: &Info, arguments: &[String]) -> Result<(), Failure> {
         return several::install(id, api, &spec, cpus);
     }
     let recorder = Recorder::new(&spec, 1)?;
-    // QEMU makes room for 16 CPUs at once, and clears it: half a gigabyte.
-    let blocks = if spec.capture.edges { MAX_BLOCKS } else { 1 };
     // SAFETY: plain calls of the API; all callbacks are `extern "C"` functions of this file.
     unsafe {
         let plugin = Box::new(Plugin {
             board_score: (api.qemu_plugin_scoreboard_new)(size_of::<Board>()),
-            count_score: (api.qemu_plugin_scoreboard_new)(blocks * 8),
             bytes: (api.g_byte_array_new)(),
             board: null_mut(),
-            counts: null_mut(),
-            blocks,
+            vcpu: 0,
+            counts: Pieces::default(),
             registers: [null_mut(); REGISTERS.len()],
             insns: Vec::new(),
             hooks: Vec::new(),

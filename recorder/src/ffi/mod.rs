@@ -83,12 +83,10 @@ impl Plugin {
     }
 }
 
-/// Block counters in scoreboards of [`PIECE`] each, made when the first of their blocks is translated: QEMU makes room for 16 CPUs at
-/// once, and clears it.
+/// Block counters in scoreboards of [`PIECE`] each, made as blocks are translated: QEMU makes room for 16 CPUs at once, and clears it.
 #[derive(Default)]
-struct Pieces(Vec<Option<Piece>>);
+struct Pieces(Vec<Piece>);
 
-#[derive(Clone, Copy)]
 struct Piece {
     score: *mut c_void,
     counters: *mut u64,
@@ -97,32 +95,34 @@ struct Piece {
 impl Counters for Pieces {
     #[inline]
     fn piece(&mut self, piece: usize) -> Option<&mut [u64]> {
-        let Piece { counters, .. } = (*self.0.get(piece)?)?;
+        let counters = self.0.get(piece)?.counters;
         // SAFETY: a scoreboard's memory of so many counters for the one virtual CPU, which stays in place as long as none is
         // added; generated code adds to it only while no callback runs.
         Some(unsafe { std::slice::from_raw_parts_mut(counters, PIECE) })
     }
 
     fn room(&self) -> usize {
-        MAX_BLOCKS
+        self.0.len() * PIECE
     }
 }
 
 impl Pieces {
-    /// Where a block is counted. The virtual CPU is there.
-    fn field(&mut self, api: &Api, vcpu: c_uint, block: u32) -> Field {
-        let (piece, offset) = (block as usize / PIECE, block as usize % PIECE * size_of::<u64>());
-        if self.0.len() <= piece {
-            self.0.resize(piece + 1, None);
-        }
-        let found = self.0[piece].get_or_insert_with(|| {
+    /// Makes room for so many blocks, and a piece more: blocks that are cut short have numbers of their own, which they get between
+    /// two translations. The virtual CPU is there.
+    fn reserve(&mut self, api: &Api, vcpu: c_uint, blocks: usize) {
+        while self.room() < (blocks + PIECE).min(MAX_BLOCKS) {
             // SAFETY: plain calls of the API; the scoreboard is QEMU's and valid for its lifetime.
-            unsafe {
+            self.0.push(unsafe {
                 let score = (api.qemu_plugin_scoreboard_new)(PIECE * size_of::<u64>());
                 Piece { score, counters: (api.qemu_plugin_scoreboard_find)(score, vcpu).cast() }
-            }
-        });
-        Field { score: found.score, offset }
+            });
+        }
+    }
+
+    /// Where a block is counted.
+    fn field(&self, block: u32) -> Option<Field> {
+        let (piece, offset) = (block as usize / PIECE, block as usize % PIECE * size_of::<u64>());
+        self.0.get(piece).map(|piece| Field { score: piece.score, offset })
     }
 }
 
@@ -197,9 +197,8 @@ fn pack(number: u32, rest: usize) -> *mut c_void {
 
 impl Plugin {
     /// Tells QEMU of one thing that is to happen when a block runs.
-    fn register(&mut self, tb: *mut c_void, Hook { at, action }: Hook) {
-        let Self { api, counts, vcpu, board_score, .. } = self;
-        let board = |offset| Field { score: *board_score, offset };
+    fn register(&self, tb: *mut c_void, Hook { at, action }: Hook) {
+        let (api, board) = (&self.api, |offset| Field { score: self.board_score, offset });
         // SAFETY: called during the translation of `tb`, with places that are below its number of
         // instructions; arguments are numbers, not pointers; fields lie within our scoreboards.
         unsafe {
@@ -239,7 +238,9 @@ impl Plugin {
                 Action::Store { field, value } => inline(STORE, board(field), value),
                 Action::Add { field, value } => inline(ADD, board(field), value),
                 Action::Count { block } => {
-                    inline(ADD, counts.field(api, *vcpu, block), 1);
+                    if let Some(field) = self.counts.field(block) {
+                        inline(ADD, field, 1);
+                    }
                 }
                 Action::Data { code } => {
                     if let Some(insn) = insn {
@@ -326,6 +327,9 @@ extern "C" fn on_translation(_: u64, tb: *mut c_void) {
         let mut hooks = std::mem::take(&mut plugin.hooks);
         let mut cpu = Live { api: &plugin.api, registers: &plugin.registers, bytes: plugin.bytes };
         plugin.recorder.translate(&insns, host_page, &mut cpu, &mut hooks);
+        if plugin.recorder.planner.capture.edges {
+            plugin.counts.reserve(&plugin.api, plugin.vcpu, plugin.recorder.blocks.len());
+        }
         for hook in hooks.drain(..) {
             plugin.register(tb, hook);
         }

@@ -3,6 +3,7 @@
 use crate::aside::restore;
 use crate::build_tree::BuildTree;
 use crate::kbuild::{make_args, Kbuild};
+use crate::object_cache::ObjectCache;
 use crate::object_flags::make_flags;
 use crate::store::KIND;
 use crate::{foreign, kept, link_script, Arch, Compiler, Error, FunctionOrder, Kernel, Result};
@@ -35,6 +36,8 @@ pub(crate) struct Objects {
     build: PathBuf,
     /// The directory of the kernel's build, and its lock.
     staged: Staged,
+    /// What its tools were compiled through.
+    cache: Option<ObjectCache>,
 }
 
 impl Objects {
@@ -49,7 +52,8 @@ impl Objects {
             tree.take(&home)?;
         }
         let build = tree.build();
-        let objects = Self { home, tree, build, staged };
+        let cache = ObjectCache::of_host_tools(work);
+        let objects = Self { home, tree, build, staged, cache };
         if !objects.build.is_dir() {
             return Err(no_objects(kernel));
         }
@@ -63,7 +67,7 @@ impl Objects {
     /// What was compiled in a partial directory; it stays there.
     pub(crate) fn compiled_in(tree: BuildTree, staged: Staged) -> Self {
         let build = tree.build();
-        Self { home: build.clone(), tree, build, staged }
+        Self { home: build.clone(), tree, build, staged, cache: None }
     }
 
     /// The build directory.
@@ -97,9 +101,14 @@ impl Objects {
         // What the compilers said stands there, and a proof may read it.
         fs::copy(kernel.build_log(), log).at("copy", kernel.build_log())?;
         let compiler: Compiler = of.cc.parse()?;
-        let (make_vars, log) = (&of.make_vars[..], log.to_owned());
-        let kbuild =
-            Kbuild { tree: &self.tree, arch: of.arch, compiler: &compiler, make_vars, log, cache: None };
+        let kbuild = Kbuild {
+            tree: &self.tree,
+            arch: of.arch,
+            compiler: &compiler,
+            make_vars: &of.make_vars,
+            log: log.to_owned(),
+            cache: self.cache.as_ref(),
+        };
         let args = make_args(None, &make_flags(&of.flags(), &of.object_flags), of.arch.targets());
         kbuild.make(&format!("link {label} {}", of.version), &args, None, progress)?;
         let path = self.build.join(of.arch.link_script());

@@ -198,7 +198,8 @@ impl<'a> Attempt<'a> {
         let log = partial.join("build.log");
         let spent = Spent::begin(&partial, &log)?;
         self.source.check(self.work)?;
-        let cache = ObjectCache::find(self.work).filter(|_| self.is_plain());
+        let cache = ObjectCache::of_host_tools(self.work);
+        let cache = cache.map(|cache| if self.is_plain() { cache.of_kernel() } else { cache });
         // Objects that are kept stay where they are.
         let pool = self.request.pool.as_deref().filter(|_| self.is_plain() && !keeps_objects(self.request));
         let pool = pool.map(|directory| ObjectPool::open(directory, progress)).transpose()?;

@@ -90,6 +90,14 @@ impl Compiler {
         }
     }
 
+    /// What tells Kbuild to run the compiler of its own tools `through` a program (see `make_args`): the compiler that it would take.
+    pub(crate) fn host_arg(&self, through: &str) -> String {
+        match self {
+            Compiler::Gcc { .. } => format!("HOSTCC={through}gcc"),
+            Compiler::Clang { .. } => format!("HOSTCC={through}{}", self.program()),
+        }
+    }
+
     /// Finds the compiler and asks its version.
     ///
     /// # Errors
@@ -137,6 +145,8 @@ mod tests {
         assert_eq!(parse("clang-19").make_args(""), ["LLVM=-19", "CC=env PWD=/proc/self/cwd clang-19"]);
         assert_eq!(parse("clang").make_args("")[0], "LLVM=1");
         assert_eq!(parse("gcc").make_args("ccache "), ["CC=env PWD=/proc/self/cwd ccache gcc"]);
+        assert_eq!(parse("gcc-13").host_arg("ccache "), "HOSTCC=ccache gcc");
+        assert_eq!(parse("clang-19").host_arg("ccache "), "HOSTCC=ccache clang-19");
         assert_eq!(parse("clang-19").to_string(), "clang-19");
         for bad in ["", "gcc -m32", "/opt/bin/clang-19", "clang++", "gcc;id"] {
             assert!(bad.parse::<Compiler>().is_err(), "{bad}");

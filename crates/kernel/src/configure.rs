@@ -3,6 +3,7 @@
 use crate::build_tree::BuildTree;
 use crate::config::{self, Origin, Wanted};
 use crate::kbuild::Kbuild;
+use crate::object_cache::ObjectCache;
 use crate::{BaseConfig, BuildRequest, CompilerIdentity, ImportedSource, Kernel, Result};
 use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, Key, Progress, WorkDir};
 use std::fs;
@@ -103,13 +104,14 @@ pub(crate) fn configure(
     staged.clear()?;
     let tree = BuildTree::of(staged.path());
     tree.link(work, source.dir())?;
+    let cache = ObjectCache::of_host_tools(work);
     let kbuild = Kbuild {
         tree: &tree,
         arch: request.arch,
         compiler: &request.compiler,
         make_vars: &request.make_vars,
         log: staged.path().join("config.log"),
-        cache: None,
+        cache: cache.as_ref(),
     };
     let dot_config = tree.build().join(".config");
     if base.is_none() {

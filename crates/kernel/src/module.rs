@@ -5,6 +5,7 @@ use crate::borrowed::Objects;
 use crate::build_tree::BuildTree;
 use crate::diagnose::diagnose;
 use crate::kbuild::{make_args, Kbuild};
+use crate::object_cache::ObjectCache;
 use crate::object_flags::make_flags;
 use crate::{tools, Compiler, Error, Kernel, Result};
 use kerntune_work::{hash_file, IoContext, Job, JobEnd, Key, Progress, WorkDir};
@@ -127,13 +128,14 @@ pub fn module(
     let tree = BuildTree::of(objects.partial());
     let compiler: Compiler = of.cc.parse()?;
     let log = staged.path().join("build.log");
+    let cache = ObjectCache::of_host_tools(work);
     let kbuild = Kbuild {
         tree: &tree,
         arch: of.arch,
         compiler: &compiler,
         make_vars: &of.make_vars,
         log: log.clone(),
-        cache: None,
+        cache: cache.as_ref(),
     };
     let flags = make_flags(&of.flags(), &of.object_flags);
     let what = format!("build {} for {} {}", source.file(), of.label, of.version);

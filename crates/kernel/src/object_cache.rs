@@ -3,7 +3,7 @@
 use kerntune_work::{find_program, write_atomic, WorkDir};
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What ccache may take of the disk. A small kernel takes some 20 MB.
 const LIMIT: &str = "2G";
@@ -27,13 +27,16 @@ exec ccache "$@"
 /// headers, the flags and the compiler, each by content, and checks what it kept when it is used.
 pub(crate) struct ObjectCache {
     dir: PathBuf,
+    /// Whether it keeps objects of the kernel, too.
+    kernel: bool,
 }
 
 impl ObjectCache {
-    /// The cache, if ccache is installed and the work directory can be written to.
-    pub fn find(work: &WorkDir) -> Option<Self> {
+    /// The cache for the programs that Kbuild makes for itself (kconfig, objtool), if ccache is installed and the work directory can
+    /// be written to.
+    pub fn of_host_tools(work: &WorkDir) -> Option<Self> {
         find_program("ccache", &[])?;
-        let cache = Self { dir: work.root().join(DIRECTORY) };
+        let cache = Self { dir: work.root().join(DIRECTORY), kernel: false };
         let script = cache.script();
         if !fs::read_to_string(&script).is_ok_and(|text| text == THROUGH) {
             fs::create_dir_all(&cache.dir).ok()?;
@@ -42,13 +45,34 @@ impl ObjectCache {
         Some(cache)
     }
 
+    /// The cache for the kernel's objects as well.
+    pub fn of_kernel(self) -> Self {
+        Self { kernel: true, ..self }
+    }
+
     fn script(&self) -> PathBuf {
         self.dir.join("through.sh")
     }
 
-    /// What runs the compiler, with a space behind.
-    pub fn program(&self) -> String {
+    /// Whether the host's tools of a build directory are to be compiled through it: as they were, if they are there. Kbuild makes them
+    /// anew when their command changes, and all objects after them.
+    pub fn is_of_tools_in(&self, build: &Path) -> bool {
+        let command = fs::read(build.join("scripts/basic/.fixdep.cmd"));
+        command.map_or(true, |text| String::from_utf8_lossy(&text).contains(&self.for_host()))
+    }
+
+    /// What runs the compiler of the host's tools, with a space behind.
+    pub fn for_host(&self) -> String {
         format!("sh {} ", self.script().display())
+    }
+
+    /// What runs the kernel's compiler, with a space behind; or nothing.
+    pub fn for_kernel(&self) -> String {
+        if self.kernel {
+            self.for_host()
+        } else {
+            String::new()
+        }
     }
 
     /// What ccache is told, unless the user tells it otherwise.
@@ -75,11 +99,11 @@ mod tests {
     fn what_a_file_takes_in_is_not_taken_from_the_cache() {
         let directory = tempfile::tempdir().unwrap();
         let work = WorkDir::open(directory.path().join("work")).unwrap();
-        let Some(cache) = ObjectCache::find(&work) else { return };
+        let Some(cache) = ObjectCache::of_host_tools(&work) else { return };
         let object = |source: &str, text: &str, image: &str| {
             fs::write(directory.path().join(source), text).unwrap();
             fs::write(directory.path().join("image"), image).unwrap();
-            let program = cache.program();
+            let program = cache.for_host();
             let mut words = program.split_whitespace();
             let made = Command::new(words.next().unwrap())
                 .args(words)

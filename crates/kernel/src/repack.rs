@@ -8,6 +8,7 @@
 use crate::build_tree::BuildTree;
 use crate::image::checked_bytes;
 use crate::kbuild::{make_args, Kbuild};
+use crate::object_cache::ObjectCache;
 use crate::object_flags::make_flags;
 use crate::store::{known_as, DOOMED, KIND, MANIFEST};
 use crate::{moved_sources, BuildRequest, Error, ImportedSource, Kernel, KernelManifest, Result, Symbols};
@@ -100,13 +101,14 @@ fn pack(
     tree.link(work, source.dir())?;
     let build = tree.build();
     fs::copy(kernel.config(), build.join(".config")).at("copy", kernel.config())?;
+    let cache = ObjectCache::of_host_tools(work);
     let kbuild = Kbuild {
         tree,
         arch: of.arch,
         compiler: &asked.compiler,
         make_vars: &of.make_vars,
         log: tree.top().with_file_name("build.log"),
-        cache: None,
+        cache: cache.as_ref(),
     };
     let flags = make_flags(&of.flags(), &of.object_flags);
     kbuild.make("prepare the boot code", &make_args(None, &flags, &KBUILD.prepared), None, progress)?;

@@ -2,6 +2,7 @@
 
 use crate::build_tree::BuildTree;
 use crate::kbuild::{make_args, Kbuild};
+use crate::object_cache::ObjectCache;
 use crate::object_flags::make_flags;
 use crate::offsets::{in_build, QUESTION};
 use crate::{BuildRequest, Error, ImportedSource, Kernel, Result, Structures};
@@ -50,13 +51,14 @@ pub fn structures(work: &WorkDir, kernel: &Kernel, progress: &dyn Progress) -> R
     tree.link(work, source.dir())?;
     let build = tree.build();
     fs::copy(kernel.config(), build.join(".config")).at("copy", kernel.config())?;
+    let cache = ObjectCache::of_host_tools(work);
     let kbuild = Kbuild {
         tree: &tree,
         arch: of.arch,
         compiler: &asked.compiler,
         make_vars: &of.make_vars,
         log: staged.path().join("build.log"),
-        cache: None,
+        cache: cache.as_ref(),
     };
     let flags = make_flags(&of.flags(), &of.object_flags);
     let what = format!("find structures of {} {}", of.label, of.version);

@@ -199,7 +199,7 @@ impl<'a> Attempt<'a> {
         let spent = Spent::begin(&partial, &log)?;
         self.source.check(self.work)?;
         let cache = ObjectCache::of_host_tools(self.work);
-        let cache = cache.map(|cache| if self.is_plain() { cache.of_kernel() } else { cache });
+        let cache = cache.map(|cache| if self.shares_objects() { cache.of_kernel() } else { cache });
         // Objects that are kept stay where they are.
         let pool = self.request.pool.as_deref().filter(|_| self.is_plain() && !keeps_objects(self.request));
         let pool = pool.map(|directory| ObjectPool::open(directory, progress)).transpose()?;
@@ -232,8 +232,14 @@ impl<'a> Attempt<'a> {
     /// Whether compilers read and write nothing but sources and objects: profiles and counters lie beside those.
     fn is_plain(&self) -> bool {
         let BuildRequest { profile_dir, movable, .. } = self.request;
-        // `relink` runs make without the cache, which would compile every object again: its command is another one.
         profile_dir.is_none() && !movable && !self.config.has("CONFIG_GCOV_KERNEL=y")
+    }
+
+    /// Whether objects may be those of other kernels: all, or those that the profile was left out of. The cache's path is part of
+    /// each command, and objects that are linked in another order may have come from another work directory.
+    fn shares_objects(&self) -> bool {
+        let BuildRequest { object_flags, movable, .. } = self.request;
+        self.is_plain() || !movable && object_flags.iter().any(|flags| !flags.leave_out.is_empty())
     }
 
     /// The lock on the partial directory, if the source is still what was imported.

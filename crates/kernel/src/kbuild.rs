@@ -48,12 +48,12 @@ impl Kbuild<'_> {
         command.arg("-C").arg(self.tree.top()).arg(format!("O={}", build.display()));
         // Set and empty: no `+` in the version for a git tree with changes.
         command.args(["V=0", "LOCALVERSION="]).args(self.arch.make_args());
-        let through = self.cache.map(ObjectCache::for_kernel).unwrap_or_default();
-        command.args(self.compiler.make_args(&through));
-        command.envs(self.cache.into_iter().flat_map(ObjectCache::environment));
+        let objects = self.cache.filter(|cache| cache.is_of_objects_in(&build));
+        command.args(self.compiler.make_args(&objects.map(ObjectCache::program).unwrap_or_default()));
         if let Some(cache) = self.cache.filter(|cache| cache.is_of_tools_in(&build)) {
-            command.arg(self.compiler.host_arg(&cache.for_host()));
+            command.arg(self.compiler.host_arg(&cache.program()));
         }
+        command.envs(self.cache.into_iter().flat_map(ObjectCache::environment));
         let config = fs::read_to_string(build.join(".config")).unwrap_or_default();
         let unused = UNUSED.iter().filter(|(_, option)| !config.lines().any(|line| line == *option));
         command.args(unused.map(|(program, _)| format!("{program}=unseen-by-kerntune")));

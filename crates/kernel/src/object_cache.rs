@@ -11,12 +11,13 @@ const LIMIT: &str = "2G";
 /// Below the work directory. What `.ccache` had was found without a look for `.incbin`.
 const DIRECTORY: &str = ".ccache2";
 
-/// Runs the compiler through ccache, unless the source takes in another file (`.incbin`): of that ccache knows nothing when it goes
-/// by the headers that the compiler lists, and would give one kernel's image, packed into the boot code, to another.
+/// Runs the compiler through ccache, unless it reads or writes more than source and object: counters or a profile beside them, or
+/// another file that the source takes in (`.incbin`). Of that ccache knows nothing when it goes by the headers that the compiler
+/// lists, and would give one kernel's image, packed into the boot code, to another.
 const THROUGH: &str = r#"#!/bin/sh
 for word; do
     case $word in
-    *.S) exec "$@" ;;
+    *.S | -fprofile-* | -fauto-profile* | -ftest-coverage | --coverage) exec "$@" ;;
     *.c) ! grep -qs incbin "$word" || exec "$@" ;;
     esac
 done
@@ -54,25 +55,26 @@ impl ObjectCache {
         self.dir.join("through.sh")
     }
 
-    /// Whether the host's tools of a build directory are to be compiled through it: as they were, if they are there. Kbuild makes them
-    /// anew when their command changes, and all objects after them.
-    pub fn is_of_tools_in(&self, build: &Path) -> bool {
-        let command = fs::read(build.join("scripts/basic/.fixdep.cmd"));
-        command.map_or(true, |text| String::from_utf8_lossy(&text).contains(&self.for_host()))
-    }
-
-    /// What runs the compiler of the host's tools, with a space behind.
-    pub fn for_host(&self) -> String {
+    /// What runs the compiler, with a space behind.
+    pub fn program(&self) -> String {
         format!("sh {} ", self.script().display())
     }
 
-    /// What runs the kernel's compiler, with a space behind; or nothing.
-    pub fn for_kernel(&self) -> String {
-        if self.kernel {
-            self.for_host()
-        } else {
-            String::new()
-        }
+    /// Whether the host's tools of a build directory are to be compiled through it: as they were, if they are there. Kbuild makes them
+    /// anew when their command changes, and all objects after them.
+    pub fn is_of_tools_in(&self, build: &Path) -> bool {
+        self.made(&build.join("scripts/basic/.fixdep.cmd")).unwrap_or(true)
+    }
+
+    /// Whether the kernel's objects are; as those that are there, likewise.
+    pub fn is_of_objects_in(&self, build: &Path) -> bool {
+        self.made(&build.join("init/.main.o.cmd")).unwrap_or(self.kernel)
+    }
+
+    /// Whether the command that Kbuild noted has it; None if there is no note.
+    fn made(&self, command: &Path) -> Option<bool> {
+        let text = fs::read(command).ok()?;
+        Some(String::from_utf8_lossy(&text).contains(&self.program()))
     }
 
     /// What ccache is told, unless the user tells it otherwise.
@@ -103,7 +105,7 @@ mod tests {
         let object = |source: &str, text: &str, image: &str| {
             fs::write(directory.path().join(source), text).unwrap();
             fs::write(directory.path().join("image"), image).unwrap();
-            let program = cache.for_host();
+            let program = cache.program();
             let mut words = program.split_whitespace();
             let made = Command::new(words.next().unwrap())
                 .args(words)
@@ -123,6 +125,18 @@ mod tests {
             let (one, two) = (object(source, text, "first image"), object(source, text, "other image"));
             assert!(has(&one, "first image") && has(&two, "other image"), "{source}");
         }
+        // Nor is what a profile or counters lie beside.
+        let counted = |flag: &str| {
+            fs::write(directory.path().join("counted.c"), "int counted(int n) { return n ? n : 1; }\n")
+                .unwrap();
+            let program = cache.program();
+            let mut command = Command::new("sh");
+            command.args(program.split_whitespace().skip(1)).args(["gcc", flag, "-Wp,-MMD,made.d"]);
+            command.args(["-c", "counted.c", "-o", "counted.o"]).current_dir(directory.path());
+            assert!(command.envs(cache.environment()).status().unwrap().success());
+        };
+        counted("-fprofile-use");
+        counted("-fprofile-use");
         // What takes in nothing is found again.
         let statistics = || {
             let printed =
@@ -132,5 +146,27 @@ mod tests {
         object("plain.c", "int plain;\n", "");
         object("plain.c", "int plain;\n", "");
         assert!(statistics().contains("direct_cache_hit\t1\n"), "{}", statistics());
+    }
+
+    #[test]
+    fn a_build_goes_on_as_it_began() {
+        let directory = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(directory.path().join("work")).unwrap();
+        let find = || ObjectCache::of_host_tools(&work);
+        let (Some(of_tools), Some(of_all)) = (find(), find().map(ObjectCache::of_kernel)) else { return };
+        let build = directory.path().join("build");
+        let is = |cache: &ObjectCache| (cache.is_of_tools_in(&build), cache.is_of_objects_in(&build));
+        assert_eq!((is(&of_tools), is(&of_all)), ((true, false), (true, true)), "nothing is there");
+        let note = |name: &str, through: &str| {
+            let path = build.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("savedcmd_x := env {through}gcc -c -o x x.c\n\n")).unwrap();
+        };
+        note("scripts/basic/.fixdep.cmd", "");
+        note("init/.main.o.cmd", &of_all.program());
+        assert_eq!((is(&of_tools), is(&of_all)), ((false, true), (false, true)));
+        note("scripts/basic/.fixdep.cmd", &of_all.program());
+        note("init/.main.o.cmd", "");
+        assert_eq!((is(&of_tools), is(&of_all)), ((true, false), (true, false)));
     }
 }

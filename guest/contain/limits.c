@@ -59,19 +59,45 @@ static const struct hierarchy {
 static char joined[HIERARCHIES][PATH_MAX]; /* empty if not */
 static bool bounded;
 
+/* Whether dumps are files, and of no program's business. */
+static bool dumps_are_files(void)
+{
+	FILE *pattern = fopen("/proc/sys/kernel/core_pattern", "re");
+	int first = pattern ? fgetc(pattern) : '|';
+
+	if (pattern)
+		fclose(pattern);
+	return first != '|' && first != '@';
+}
+
+static bool no_dumps(void)
+{
+	struct rlimit dumps = { 1, 1 };
+
+	/* No byte of a dump fits in 1; 0 would still start the program that core_pattern names. */
+	if (setrlimit(RLIMIT_CORE, &dumps) == 0)
+		return true;
+	/* A hard limit of 0 cannot be raised (`ulimit -c 0`). */
+	if (getrlimit(RLIMIT_CORE, &dumps) < 0 || dumps.rlim_max != 0)
+		return refuse("cannot switch core dumps off: %s", strerror(errno));
+	if (!dumps_are_files())
+		return refuse("the hard limit of core dumps is 0 (ulimit -Hc), with which the program in "
+			      "/proc/sys/kernel/core_pattern would be started: it has to be 1 or more");
+	return true;
+}
+
 bool limits_of_processes(void)
 {
-	struct rlimit processes, dumps = { 1, 1 };
+	struct rlimit processes;
 
 	if (getrlimit(RLIMIT_NPROC, &processes) < 0)
 		return refuse("cannot read the limit of processes: %s", strerror(errno));
 	if (processes.rlim_max > PROCESSES)
 		processes.rlim_max = PROCESSES;
 	processes.rlim_cur = processes.rlim_max;
-	/* No byte of a dump fits in 1; 0 would still start the program that core_pattern names. */
-	if (setrlimit(RLIMIT_NPROC, &processes) < 0 || setrlimit(RLIMIT_CORE, &dumps) < 0)
-		return refuse("cannot limit processes and core dumps: %s", strerror(errno));
-	return true;
+	if (setrlimit(RLIMIT_NPROC, &processes) < 0)
+		return refuse("cannot limit processes: %s", strerror(errno));
+	return no_dumps();
 }
 
 /* The cgroup that we are in, from /proc/self/cgroup: ID:CONTROLLERS:PATH. */

@@ -234,8 +234,11 @@ fn what_a_hostile_workload_takes_is_bounded() {
 /// The run, and its workload's process that ignores all signals and has left its session.
 fn running(directory: &TempDir, mark: &str) -> Child {
     let file = workload(directory, 256, &[(&format!("stay {mark} && sleep 10000"), "rate")]);
-    let run = on_host(&file).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    until("the workload runs", || !processes(mark).is_empty());
+    let mut run = on_host(&file).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the workload runs", || {
+        assert_eq!(run.try_wait().unwrap(), None, "it ended before the workload ran");
+        !processes(mark).is_empty()
+    });
     run
 }
 
@@ -286,6 +289,16 @@ fn a_host_that_cannot_contain_says_why_and_runs_nothing() {
         outer.current_dir(support::checkout()).env("KERNTUNE_DIR", support::work_dir());
         outer
     };
+    // A hard limit of 0 (`ulimit -c 0`), under which a program that takes dumps would still be started.
+    let takes_dumps = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap().starts_with(['|', '@']);
+    let mut limited = within(&["setpriv", "--bounding-set", "-sys_resource", "prlimit", "--core=0:0"]);
+    match takes_dumps {
+        true => drop(fails(&mut limited, 3, &["does not let a workload be contained", "ulimit -Hc"])),
+        false => {
+            let output = limited.output().unwrap();
+            assert!(output.status.success(), "{}", said(&output));
+        }
+    }
     // Root without a right, and a container, whose /proc is not seen whole.
     let mut powerless = within(&["setpriv", "--bounding-set", "-setuid"]);
     fails(&mut powerless, 3, &["does not let a workload be contained", "CAP_SETUID"]);

@@ -67,13 +67,16 @@ pub struct Survey {
 pub fn survey(work: &WorkDir, thorough: bool, on_progress: &mut dyn FnMut(&Path)) -> Result<Survey> {
     let mut found = Vec::new();
     let mut seals: BTreeMap<(String, String), Seal> = BTreeMap::new();
-    for kind in work.kinds()? {
+    for kind in rooms(work)? {
         let room = work.root().join(&kind);
         for entry in fs::read_dir(&room).at("list", &room)? {
             crate::interrupt::check()?;
             let path = entry.at("list", &room)?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let Some(kept) = Kept::of(&kind, &name, &path) else { continue };
+            if kind.starts_with('.') && kept.reason != Some(Reason::HalfWritten) {
+                continue;
+            }
             on_progress(&path);
             let mut reason = kept.reason(&kind, &name);
             if let (None, Some(seal), true) = (&reason, &kept.seal, thorough) {
@@ -107,6 +110,19 @@ pub fn survey(work: &WorkDir, thorough: bool, on_progress: &mut dyn FnMut(&Path)
     }
     found.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
     Ok(Survey { found })
+}
+
+/// Directories of results, and those of other things (ccache's), in which files may be half written, too.
+fn rooms(work: &WorkDir) -> Result<Vec<String>> {
+    let mut rooms = work.kinds()?;
+    for entry in fs::read_dir(work.root()).at("list", work.root())? {
+        let entry = entry.at("list", work.root())?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') && entry.path().is_dir() {
+            rooms.push(name);
+        }
+    }
+    Ok(rooms)
 }
 
 impl Survey {
@@ -287,6 +303,8 @@ mod tests {
         let gone = dir.path().join("profiles/.removed-aa.1-0");
         fs::create_dir(&gone).unwrap();
         fs::write(dir.path().join("profiles/.notes.json.4194305"), "").unwrap();
+        fs::create_dir_all(dir.path().join(".ccache2/0")).unwrap();
+        fs::write(dir.path().join(".ccache2/.through.sh.4194305"), "").unwrap();
 
         let of = |survey: &Survey, name: &str| {
             survey.found.iter().find(|found| found.name.contains(name)).unwrap().clone()
@@ -298,6 +316,8 @@ mod tests {
         assert_eq!(of(&seen, "0123456789abcdef").reason, Some(Reason::NoResult));
         assert_eq!(of(&seen, ".removed-aa").reason, Some(Reason::HalfDeleted));
         assert_eq!(of(&seen, ".notes.json").reason, Some(Reason::HalfWritten));
+        assert_eq!(of(&seen, ".through.sh").reason, Some(Reason::HalfWritten));
+        assert!(seen.found.iter().all(|found| found.kind != ".ccache2" || found.name.starts_with('.')));
         let unfinished = of(&seen, ".partial");
         assert!(unfinished.reason == Some(Reason::Unfinished) && unfinished.in_use);
         assert!(!Survey::delete(&work, &unfinished).unwrap());

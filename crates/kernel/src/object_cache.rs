@@ -11,13 +11,13 @@ const LIMIT: &str = "2G";
 /// Below the work directory. What `.ccache` had was found without a look for `.incbin`.
 const DIRECTORY: &str = ".ccache2";
 
-/// Runs the compiler through ccache, unless it reads or writes more than source and object: counters or a profile beside them, or
-/// another file that the source takes in (`.incbin`). Of that ccache knows nothing when it goes by the headers that the compiler
+/// Runs the compiler through ccache, unless it reads or writes more than source and object: counters, a profile or a list of blocks
+/// beside them, or another file that the source takes in (`.incbin`). Of that ccache knows nothing when it goes by the headers that the compiler
 /// lists, and would give one kernel's image, packed into the boot code, to another.
 const THROUGH: &str = r#"#!/bin/sh
 for word; do
     case $word in
-    *.S | -fprofile-* | -fauto-profile* | -ftest-coverage | --coverage) exec "$@" ;;
+    *.S | -fprofile-* | -fauto-profile* | -ftest-coverage | --coverage | -fbasic-block-sections=*) exec "$@" ;;
     *.c) ! grep -qs incbin "$word" || exec "$@" ;;
     esac
 done
@@ -102,20 +102,24 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let work = WorkDir::open(directory.path().join("work")).unwrap();
         let Some(cache) = ObjectCache::of_host_tools(&work) else { return };
-        let object = |source: &str, text: &str, image: &str| {
+        let compiled = |source: &str, text: &str, flags: &[&str]| {
             fs::write(directory.path().join(source), text).unwrap();
-            fs::write(directory.path().join("image"), image).unwrap();
             let program = cache.program();
             let mut words = program.split_whitespace();
             let made = Command::new(words.next().unwrap())
                 .args(words)
                 .args(["gcc", "-Wp,-MMD,made.d", "-c", source, "-o", "made.o"])
+                .args(flags)
                 .current_dir(directory.path())
                 .envs(cache.environment())
                 .status()
                 .unwrap();
             assert!(made.success());
             fs::read(directory.path().join("made.o")).unwrap()
+        };
+        let object = |source: &str, text: &str, image: &str| {
+            fs::write(directory.path().join("image"), image).unwrap();
+            compiled(source, text, &[])
         };
         let has =
             |object: &[u8], image: &str| object.windows(image.len()).any(|part| part == image.as_bytes());
@@ -126,17 +130,9 @@ mod tests {
             assert!(has(&one, "first image") && has(&two, "other image"), "{source}");
         }
         // Nor is what a profile or counters lie beside.
-        let counted = |flag: &str| {
-            fs::write(directory.path().join("counted.c"), "int counted(int n) { return n ? n : 1; }\n")
-                .unwrap();
-            let program = cache.program();
-            let mut command = Command::new("sh");
-            command.args(program.split_whitespace().skip(1)).args(["gcc", flag, "-Wp,-MMD,made.d"]);
-            command.args(["-c", "counted.c", "-o", "counted.o"]).current_dir(directory.path());
-            assert!(command.envs(cache.environment()).status().unwrap().success());
-        };
-        counted("-fprofile-use");
-        counted("-fprofile-use");
+        for _ in 0..2 {
+            compiled("counted.c", "int counted(int n) { return n ? n : 1; }\n", &["-fprofile-use"]);
+        }
         // What takes in nothing is found again.
         let statistics = || {
             let printed =

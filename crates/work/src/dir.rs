@@ -78,16 +78,21 @@ impl WorkDir {
     /// # Errors
     /// A work directory that cannot be listed.
     pub fn kinds(&self) -> Result<Vec<String>> {
-        let mut kinds = Vec::new();
+        let rooms = self.rooms()?.into_iter();
+        Ok(rooms.filter(|name| !name.starts_with('.')).collect())
+    }
+
+    /// The kinds, and the directories of what is no result (ccache's), whose names begin with a dot; sorted.
+    pub(crate) fn rooms(&self) -> Result<Vec<String>> {
+        let mut rooms = Vec::new();
         for entry in fs::read_dir(&self.root).at("list", &self.root)? {
             let entry = entry.at("list", &self.root)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if entry.path().is_dir() && !name.starts_with('.') {
-                kinds.push(name);
+            if entry.path().is_dir() {
+                rooms.push(entry.file_name().to_string_lossy().into_owned());
             }
         }
-        kinds.sort();
-        Ok(kinds)
+        rooms.sort();
+        Ok(rooms)
     }
 
     /// Where the result `id` of `kind` is, if it was ever finished. What it says of itself is checked, its files are

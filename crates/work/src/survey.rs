@@ -67,16 +67,13 @@ pub struct Survey {
 pub fn survey(work: &WorkDir, thorough: bool, on_progress: &mut dyn FnMut(&Path)) -> Result<Survey> {
     let mut found = Vec::new();
     let mut seals: BTreeMap<(String, String), Seal> = BTreeMap::new();
-    for kind in rooms(work)? {
+    for kind in work.rooms()? {
         let room = work.root().join(&kind);
         for entry in fs::read_dir(&room).at("list", &room)? {
             crate::interrupt::check()?;
             let path = entry.at("list", &room)?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let Some(kept) = Kept::of(&kind, &name, &path) else { continue };
-            if kind.starts_with('.') && kept.reason != Some(Reason::HalfWritten) {
-                continue;
-            }
             on_progress(&path);
             let mut reason = kept.reason(&kind, &name);
             if let (None, Some(seal), true) = (&reason, &kept.seal, thorough) {
@@ -110,19 +107,6 @@ pub fn survey(work: &WorkDir, thorough: bool, on_progress: &mut dyn FnMut(&Path)
     }
     found.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
     Ok(Survey { found })
-}
-
-/// Directories of results, and those of other things (ccache's), in which files may be half written, too.
-fn rooms(work: &WorkDir) -> Result<Vec<String>> {
-    let mut rooms = work.kinds()?;
-    for entry in fs::read_dir(work.root()).at("list", work.root())? {
-        let entry = entry.at("list", work.root())?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with('.') && entry.path().is_dir() {
-            rooms.push(name);
-        }
-    }
-    Ok(rooms)
 }
 
 impl Survey {
@@ -184,14 +168,14 @@ struct Kept {
 }
 
 impl Kept {
-    /// None for what is neither a result nor left over: locks that may be taken, notes of a kind.
+    /// None for what is neither a result nor left over: locks that may be taken, notes of a kind, what ccache keeps.
     fn of(kind: &str, name: &str, path: &Path) -> Option<Self> {
         let because = |reason| Some(Self { seal: None, error: None, reason: Some(reason) });
         if is_removed(name) {
             because(Reason::HalfDeleted)
         } else if is_half_written(name) {
             because(Reason::HalfWritten)
-        } else if name.starts_with('.') || !path.is_dir() {
+        } else if kind.starts_with('.') || name.starts_with('.') || !path.is_dir() {
             None
         } else if partial_of(name).is_some() || kind == RUNS {
             because(Reason::Unfinished)

@@ -5,19 +5,27 @@ use crate::build::{Attempt, Inputs};
 use crate::build_tree::{BuildTree, CWD};
 use crate::configure::FinalConfig;
 use crate::kbuild::{make_args, Kbuild};
+use crate::object_cache::ObjectCache;
 use crate::object_flags::make_flags;
 use crate::relink::ORDER;
 use crate::store::KIND;
-use crate::{find, Arch, BuildRequest, Error, FunctionOrder, Kernel, Result};
-use kerntune_work::{write_atomic, IoContext, Progress, Staged, WorkDir};
+use crate::{find, kept, Arch, BuildRequest, Error, FunctionOrder, Kernel, Result};
+use kerntune_work::{write_atomic, IoContext, Job, Progress, Staged, WorkDir};
 use serde::Serialize;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
-/// In a partial directory: what is there is of a rebuild, which may be gone on with.
+/// In a partial directory: what is there is of a rebuild, which may be gone on with. It holds what the rebuild began with.
 const MARK: &str = "rebuild";
+/// Nothing: every object is compiled.
+const NOTHING: &str = "";
+/// A copy of the objects that the kernel was linked from.
+const KEPT_OBJECTS: &str = "kept objects";
+/// In a partial directory: the objects while they are copied.
+const COPY: &str = "objects";
 /// In a partial directory: the outputs of a rebuild that came out differently.
 const KEPT: &str = "rebuilt";
 
@@ -30,6 +38,8 @@ pub struct RebuildRequest<'a> {
     pub profile_dir: Option<PathBuf>,
     /// Build its modules too and install them below this directory, if it comes out the same.
     pub modules_to: Option<PathBuf>,
+    /// Link the objects that it was linked from, if they were kept and are as they were, in place of compiling them again.
+    pub from_kept: bool,
     /// Jobs of make; None for one per processor.
     pub jobs: Option<NonZeroUsize>,
 }
@@ -82,13 +92,17 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
     }
     let started = Instant::now();
     let staged = work.stage(KIND, &inputs.key)?;
-    let tree = begin(&staged, &compiled)?;
+    let (tree, is_of_kept) = begin(work, &staged, &compiled, request.from_kept)?;
     let build = tree.build();
     let attempt = Attempt::new(work, &asked, staged, inputs);
     let partial = attempt.partial().to_owned();
     let log = partial.join("rebuild.log");
-    // Every object from its source: what a cache hands out proves nothing.
-    attempt.compile(&tree, log.clone(), None, progress)?;
+    // Every object from its source: what a cache hands out proves nothing. Objects that are there need the tools that made them.
+    let cache = if is_of_kept { ObjectCache::of_host_tools(work) } else { None };
+    if is_of_kept && !log.is_file() {
+        fs::copy(compiled.build_log(), &log).at("copy", compiled.build_log())?;
+    }
+    attempt.compile(&tree, log.clone(), cache.as_ref(), progress)?;
     let staged = attempt.into_staged()?;
     let objects = Objects::compiled_in(tree.clone(), staged);
     if let Some(order) = &order {
@@ -110,7 +124,7 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
                 compiler: &asked.compiler,
                 make_vars: &asked.make_vars,
                 log,
-                cache: None,
+                cache: cache.as_ref(),
             };
             install_modules(&kbuild, &asked, to, progress)?;
         }
@@ -180,19 +194,54 @@ fn other_inputs(kernel: &Kernel, inputs: &Inputs) -> Error {
     Error::OtherInputs { kernel: of.label.clone(), differences }
 }
 
-/// Where to build: nothing is there, or a rebuild that was interrupted.
-fn begin(staged: &Staged, kernel: &Kernel) -> Result<BuildTree> {
+/// Where to build, and whether a copy of the kept objects is there. Else nothing is, or what an interrupted rebuild of this kind
+/// made.
+fn begin(work: &WorkDir, staged: &Staged, kernel: &Kernel, from_kept: bool) -> Result<(BuildTree, bool)> {
     let (partial, home) = (staged.path(), kernel.dir.join("build"));
     let tree = BuildTree::of(partial);
-    if !partial.join(MARK).is_file() {
-        if tree.build().is_dir() && !home.is_dir() {
-            // Whoever borrowed the kernel's objects was killed, and has left them there.
-            tree.release(&home)?;
-        }
-        staged.clear()?;
-        write_atomic(&partial.join(MARK), b"")?;
+    if !partial.join(MARK).is_file() && tree.build().is_dir() && !home.is_dir() {
+        // Whoever borrowed the kernel's objects was killed, and has left them there.
+        tree.release(&home)?;
     }
-    Ok(tree)
+    if from_kept && home.is_dir() {
+        go_on_or_clear(staged, KEPT_OBJECTS)?;
+        if !tree.build().is_dir() {
+            // The links of a relink write into them, and Kbuild writes modules between them.
+            let copied = partial.join(COPY);
+            copy_tree(&home, &copied)?;
+            tree.take(&copied)?;
+        }
+        match kept::check(&kernel.dir, &tree.build()) {
+            Ok(()) => return Ok((tree, true)),
+            Err(error) => work.note(&format!("{error}: all objects are compiled again")),
+        }
+    }
+    go_on_or_clear(staged, NOTHING)?;
+    Ok((tree, false))
+}
+
+/// Leaves what an interrupted rebuild that began with the same made, and removes anything else.
+fn go_on_or_clear(staged: &Staged, began_with: &str) -> Result<()> {
+    let mark = staged.path().join(MARK);
+    if !fs::read_to_string(&mark).is_ok_and(|text| text == began_with) {
+        staged.clear()?;
+        write_atomic(&mark, began_with.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Copies a directory with its times, by which make goes. A copy that an interruption left is made anew.
+fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    if to.is_dir() {
+        fs::remove_dir_all(to).at("remove", to)?;
+    }
+    let mut command = Command::new("cp");
+    command.args(["--archive", "--reflink=auto", "--"]).args([from, to]);
+    let (end, said) = Job::new(command).output()?;
+    if end.success() {
+        return Ok(());
+    }
+    Err(std::io::Error::other(said.trim().to_string())).at("copy", from)?
 }
 
 fn compare(name: &str, ours: &Path, again: &Path) -> Result<FileAgain> {
@@ -259,10 +308,10 @@ mod tests {
         let build = BuildTree::of(staged.path()).build();
         fs::create_dir_all(&build).unwrap();
         fs::write(build.join("fork.o"), "x").unwrap();
-        assert_eq!(begin(&staged, &kernel).unwrap().build(), build);
+        assert_eq!(begin(&work, &staged, &kernel, false).unwrap().0.build(), build);
         assert!(!build.exists() && kernel.dir.join("build/fork.o").is_file());
         // And an interrupted rebuild is gone on with.
         fs::create_dir_all(&build).unwrap();
-        assert!(begin(&staged, &kernel).unwrap().build().is_dir());
+        assert!(begin(&work, &staged, &kernel, false).unwrap().0.build().is_dir());
     }
 }

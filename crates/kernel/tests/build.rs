@@ -61,7 +61,7 @@ impl Bench {
     }
 
     fn rebuild(&self, kernel: &Kernel, profile_dir: Option<PathBuf>) -> Result<Rebuilt, Error> {
-        let request = RebuildRequest { kernel, profile_dir, modules_to: None, jobs: None };
+        let request = RebuildRequest { kernel, profile_dir, modules_to: None, from_kept: false, jobs: None };
         rebuild(&self.work, &request, &NoProgress)
     }
 
@@ -69,6 +69,12 @@ impl Bench {
     fn runs(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path("gate/runs")).unwrap_or_default();
         text.lines().map(str::to_string).collect()
+    }
+
+    /// How often it compiled the object.
+    fn compiled(&self, object: &str) -> usize {
+        let run = format!("compiled {object}");
+        self.runs().iter().filter(|line| **line == run).count()
     }
 }
 
@@ -267,8 +273,7 @@ fn a_kernel_built_again_is_the_same_and_nothing_is_left_over() {
     assert!(again.is_same() && again.kept.is_none(), "{again:?}");
     let names: Vec<_> = again.files.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(names, ["vmlinux", "bzImage", "System.map", "config"]);
-    let compiled = bench.runs().iter().filter(|run| *run == "compiled fork").count();
-    assert_eq!(compiled, 2, "once for the kernel, once for the rebuild over both attempts");
+    assert_eq!(bench.compiled("fork"), 2, "once for the kernel, once for the rebuild over both attempts");
     assert!(!tuned.dir.with_extension("partial").exists());
     assert_eq!(Kernel::load(&tuned.dir).unwrap(), tuned);
 
@@ -295,14 +300,19 @@ fn what_comes_out_differently_is_found_and_kept() {
     assert_eq!(fs::read_to_string(kernel.bzimage()).unwrap(), "one image\n");
 }
 
-#[test]
-fn modules_come_from_a_build_of_the_same_image_or_not_at_all() {
-    let bench = Bench::new();
-    // A boot header that names release 6.12.117-m.
+/// A boot header that names release 6.12.117-m.
+fn image_of_a_kernel_with_modules() -> Vec<u8> {
     let mut image = vec![0; 0x400];
     image[0x202..0x206].copy_from_slice(b"HdrS");
     image[0x20e..0x210].copy_from_slice(&0x100u16.to_le_bytes());
     image[0x300..0x30a].copy_from_slice(b"6.12.117-m");
+    image
+}
+
+#[test]
+fn modules_come_from_a_build_of_the_same_image_or_not_at_all() {
+    let bench = Bench::new();
+    let image = image_of_a_kernel_with_modules();
     fs::write(bench.path("gate/image"), &image).unwrap();
     let mut request = bench.request("with-modules");
     request.extra = vec!["CONFIG_MODULES=y".into()];
@@ -325,4 +335,51 @@ fn modules_come_from_a_build_of_the_same_image_or_not_at_all() {
     bench.write("gate/image", "another");
     let error = package(&bench.work, &wanted, &NoProgress).unwrap_err();
     assert!(matches!(&error, Error::NotReproduced { what, .. } if what.contains("bzImage")), "{error}");
+}
+
+/// A kernel with modules whose objects were kept.
+fn kernel_with_modules_and_objects(bench: &Bench) -> Kernel {
+    fs::write(bench.path("gate/image"), image_of_a_kernel_with_modules()).unwrap();
+    let mut request = bench.request("with-modules");
+    request.extra = vec!["CONFIG_MODULES=y".into()];
+    request.keep_objects = true;
+    bench.build(&request).unwrap()
+}
+
+#[test]
+fn modules_of_a_kernel_that_kept_its_objects_are_made_beside_a_copy_of_them() {
+    let bench = Bench::new();
+    let kernel = kernel_with_modules_and_objects(&bench);
+    let wanted = PackageRequest { kernel: &kernel, profile: None, extras: Vec::new() };
+    let packed = || {
+        let packed = package(&bench.work, &wanted, &NoProgress).unwrap();
+        fs::remove_dir_all(&packed.dir).unwrap();
+        assert!(!kernel.dir.with_extension("partial").exists());
+        packed.manifest
+    };
+    let first = packed();
+    assert_eq!((first.modules, bench.compiled("fork")), (1, 1));
+    let kept = kernel.kept_objects().unwrap().unwrap();
+    assert!(!kept.join("crc16.ko").exists(), "the kernel's own objects are left alone");
+
+    // The proof that a kernel comes out the same compiles all of it, and so does a package after a fault.
+    assert!(bench.rebuild(&kernel, None).unwrap().is_same());
+    assert_eq!(bench.compiled("fork"), 2);
+    fs::write(kept.join("kernel/fork.o"), "another").unwrap();
+    assert_eq!((packed(), bench.compiled("fork")), (first, 3));
+}
+
+#[test]
+fn an_interrupted_package_is_not_gone_on_with_for_a_proof() {
+    let bench = Bench::new();
+    let kernel = kernel_with_modules_and_objects(&bench);
+    let wanted = PackageRequest { kernel: &kernel, profile: None, extras: Vec::new() };
+    fs::remove_file(bench.path("gate/open")).unwrap();
+    package(&bench.work, &wanted, &NoProgress).unwrap_err();
+    assert!(kernel.dir.with_extension("partial").join("linux/build/kernel/fork.o").is_file());
+    bench.write("gate/open", "");
+    assert!(bench.rebuild(&kernel, None).unwrap().is_same());
+    assert_eq!(bench.compiled("fork"), 2, "the copy of kept objects proves nothing");
+    assert_eq!(package(&bench.work, &wanted, &NoProgress).unwrap().manifest.modules, 1);
+    assert_eq!(bench.compiled("fork"), 2);
 }

@@ -24,7 +24,7 @@ pub fn verify(
     progress: &dyn Progress,
 ) -> Result<Rebuilt> {
     let profile_dir = profile_of(work, kernel)?.map(|profile| profile.tree);
-    let request = RebuildRequest { kernel, profile_dir, modules_to: None, jobs };
+    let request = RebuildRequest { kernel, profile_dir, modules_to: None, from_kept: false, jobs };
     Ok(kerntune_kernel::rebuild(work, &request, progress)?)
 }
 

@@ -125,8 +125,9 @@ fn release(image: &Path) -> Result<String> {
 
 /// Makes the package, or hands over the one that is there.
 ///
-/// If the configuration has modules, the kernel is [built again](rebuild) first, and they are made by the same flags
-/// and the same profile: only if the image comes out byte by byte as it was measured do they belong to it.
+/// If the configuration has modules, the kernel is [built again](rebuild) first, from the objects that it was linked from if they
+/// were kept, and they are made by the same flags and the same profile: only if the image comes out byte by byte as it was
+/// measured do they belong to it.
 ///
 /// # Errors
 /// Missing tools; [`Error::NotOfArch`] for a kernel that no computer boots; [`Error::NotReproduced`], and the others
@@ -156,7 +157,8 @@ pub fn package(work: &WorkDir, request: &PackageRequest, progress: &dyn Progress
     if names.has_modules {
         let modules_to = Some(tree.top().to_owned());
         let profile_dir = request.profile.as_ref().map(|profile| profile.tree.clone());
-        let again = rebuild(work, &RebuildRequest { kernel, profile_dir, modules_to, jobs: None }, progress)?;
+        let request = RebuildRequest { kernel, profile_dir, modules_to, from_kept: true, jobs: None };
+        let again = rebuild(work, &request, progress)?;
         if let Some(kept) = again.kept {
             let differ = again.files.iter().filter(|file| file.first_difference.is_some());
             let what: Vec<&str> = differ.map(|file| file.name.as_str()).collect();

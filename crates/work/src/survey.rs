@@ -4,7 +4,7 @@ use crate::dir::{discard, is_removed, partial_of};
 use crate::{read_sealed, IoContext, Lock, Result, Seal, WorkDir};
 use rustix::io::Errno;
 use rustix::process::{test_kill_process, Pid};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -244,14 +244,17 @@ fn users(work: &WorkDir, seals: &BTreeMap<(String, String), Seal>) -> BTreeMap<S
     users
 }
 
-/// Bytes on the disk below a path, and how long ago the newest of it was written.
+/// Bytes on the disk below a path, and how long ago the newest of it was written. A file that has two names there is one.
 fn size(path: &Path) -> (u64, Duration) {
     use std::os::unix::fs::MetadataExt;
     let (mut bytes, mut newest) = (0, SystemTime::UNIX_EPOCH);
+    let mut linked = HashSet::new();
     let mut open = vec![path.to_owned()];
     while let Some(path) = open.pop() {
         let Ok(meta) = path.symlink_metadata() else { continue };
-        bytes += meta.blocks() * 512;
+        if meta.is_dir() || meta.nlink() == 1 || linked.insert((meta.dev(), meta.ino())) {
+            bytes += meta.blocks() * 512;
+        }
         newest = newest.max(meta.modified().unwrap_or(SystemTime::UNIX_EPOCH));
         if meta.is_dir() {
             open.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
@@ -316,6 +319,17 @@ mod tests {
         let left = survey(&work, true, &mut |_| {}).unwrap();
         assert_eq!(left.found.len(), 1);
         assert_eq!(left.found[0].path, kernel_path);
+    }
+
+    #[test]
+    fn a_file_of_two_names_takes_its_room_once() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("vmlinux"), vec![1; 1 << 20]).unwrap();
+        let (once, _) = size(dir.path());
+        fs::create_dir(dir.path().join("build")).unwrap();
+        fs::hard_link(dir.path().join("vmlinux"), dir.path().join("build/vmlinux")).unwrap();
+        let (twice, _) = size(dir.path());
+        assert!(once >= 1 << 20 && twice - once < 1 << 16, "{once} {twice}");
     }
 
     /// Makes everything below look as old as that.

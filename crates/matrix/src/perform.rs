@@ -66,6 +66,7 @@ impl<'a> Place<'a> {
                     model: &model,
                     given: None,
                     exclusions: &Exclusions::default(),
+                    jobs: None,
                 };
                 let optimized = optimize(&session, kernel, &request)?;
                 // No kernel is measured that was not proved.

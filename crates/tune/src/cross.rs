@@ -10,6 +10,7 @@ use kerntune_guest::Workload;
 use kerntune_kernel::Kernel;
 use kerntune_optimize::gcc_pgo::Exclusions;
 use serde::Serialize;
+use std::num::NonZeroUsize;
 
 /// What a kernel is called that is tuned for all workloads together.
 pub const TOGETHER: &str = "all together";
@@ -63,6 +64,8 @@ pub struct CrossRequest<'a> {
     pub exclusions: &'a Exclusions,
     /// Whether one more kernel is tuned for all workloads together, each training as often as the others.
     pub together: bool,
+    /// Jobs of make; None for one per processor.
+    pub jobs: Option<NonZeroUsize>,
 }
 
 /// Tunes `kernel` for each workload and runs all on all. Nothing that is there already is made again.
@@ -75,10 +78,11 @@ pub fn cross(
     workloads: &[Workload],
     request: &CrossRequest,
 ) -> Result<Cross> {
-    let CrossRequest { recipe, options, model, exclusions, together } = *request;
+    let CrossRequest { recipe, options, model, exclusions, together, jobs } = *request;
     let mut tuned = Vec::new();
     let mut make = |workload, also: &[(Workload, u32)], name: String| -> Result<()> {
-        let request = OptimizeRequest { workload, recipe, options, model, given: None, also, exclusions };
+        let request =
+            OptimizeRequest { workload, recipe, options, model, given: None, also, exclusions, jobs };
         let optimized = optimize(session, kernel.clone(), &request)?;
         optimized.proof.verdict()?;
         tuned.push((name, optimized));

@@ -12,6 +12,7 @@ use kerntune_kernel::{BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{Exclusion, Exclusions};
 use kerntune_optimize::Proof;
 use kerntune_work::{Key, WorkDir};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// What to make of a kernel.
@@ -31,6 +32,8 @@ pub struct OptimizeRequest<'a> {
     pub also: &'a [(Workload, u32)],
     /// What the recipe leaves out.
     pub exclusions: &'a Exclusions,
+    /// Jobs of make; None for one per processor.
+    pub jobs: Option<NonZeroUsize>,
 }
 
 /// What came of it.
@@ -68,11 +71,11 @@ pub fn request_of(work: &WorkDir, kernel: &Kernel) -> Result<BuildRequest> {
 /// What does not fit together is found before anything is built.
 pub fn optimize(session: &Session, kernel: Kernel, request: &OptimizeRequest) -> Result<Optimized> {
     // Every field is named here, so that a new one is not forgotten.
-    let OptimizeRequest { workload, recipe, options, model, given, also, exclusions } = *request;
+    let OptimizeRequest { workload, recipe, options, model, given, also, exclusions, jobs } = *request;
     if given.is_none() {
         workload.require_run("training")?;
     }
-    let asked = request_of(session.work, &kernel)?;
+    let asked = BuildRequest { jobs, ..request_of(session.work, &kernel)? };
     recipe.check_arch(asked.arch)?;
     recipe.check_compiler(&asked.compiler)?;
     recipe.check_options(options, &[], exclusions)?;

@@ -456,6 +456,9 @@ pub struct Optimize {
     pub model: Model,
     #[command(flatten)]
     pub of_recipe: OfRecipe,
+    /// Parallel jobs; all CPUs if not given
+    #[arg(short, long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     pub format: Json,
 }

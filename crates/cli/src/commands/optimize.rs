@@ -48,6 +48,7 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
             model: &model,
             exclusions: &exclusions,
             together: options.together,
+            jobs: options.jobs,
         };
         let matrix = cross(&session, &base, &workloads, &request)?;
         match options.format.json {
@@ -77,6 +78,7 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
         given: given.as_ref(),
         also: &also,
         exclusions: &exclusions,
+        jobs: options.jobs,
     };
     let optimized = optimize(&session, base, &request)?;
     if options.format.json {

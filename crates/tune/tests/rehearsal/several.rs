@@ -32,6 +32,7 @@ fn trainings_of_several_workloads_are_added_up() {
                 given: None,
                 also,
                 exclusions: &exclusions,
+                jobs: None,
             };
             let optimized = optimize(&session, kernel.clone(), &request).unwrap();
             optimized.proof.verdict().unwrap();
@@ -61,6 +62,7 @@ fn a_matrix_has_a_kernel_for_each_and_one_for_all() {
         model: &bench.model,
         exclusions: &Exclusions::default(),
         together: true,
+        jobs: None,
     };
     let matrix = cross(&session, &kernel, &[bench.workload.clone(), other()], &request).unwrap();
     let names: Vec<&str> = matrix.rows.iter().map(|row| row.tuned_for.as_str()).collect();

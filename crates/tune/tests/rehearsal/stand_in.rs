@@ -44,6 +44,7 @@ fn tuned(
         given,
         also: &[],
         exclusions: &exclusions,
+        jobs: None,
     };
     optimize(session, kernel.clone(), &request)
 }

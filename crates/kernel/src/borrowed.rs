@@ -64,10 +64,10 @@ impl Objects {
         Ok(objects)
     }
 
-    /// What was compiled in a partial directory; it stays there.
-    pub(crate) fn compiled_in(tree: BuildTree, staged: Staged) -> Self {
+    /// What was compiled in a partial directory, its tools through `cache`; it stays there.
+    pub(crate) fn compiled_in(tree: BuildTree, staged: Staged, cache: Option<ObjectCache>) -> Self {
         let build = tree.build();
-        Self { home: build.clone(), tree, build, staged, cache: None }
+        Self { home: build.clone(), tree, build, staged, cache }
     }
 
     /// The build directory.

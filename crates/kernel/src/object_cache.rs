@@ -26,6 +26,7 @@ exec ccache "$@"
 
 /// ccache with a directory of its own in the work directory, or the user's (`CCACHE_DIR`). It keeps an object by its source, its
 /// headers, the flags and the compiler, each by content, and checks what it kept when it is used.
+#[derive(Debug, Clone)]
 pub(crate) struct ObjectCache {
     dir: PathBuf,
     /// Whether it keeps objects of the kernel, too.

@@ -92,6 +92,7 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
     }
     let started = Instant::now();
     let staged = work.stage(KIND, &inputs.key)?;
+    let source = inputs.source.dir().to_owned();
     let (tree, is_of_kept) = begin(work, &staged, &compiled, request.from_kept)?;
     let build = tree.build();
     let attempt = Attempt::new(work, &asked, staged, inputs);
@@ -102,9 +103,14 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
     if is_of_kept && !log.is_file() {
         fs::copy(compiled.build_log(), &log).at("copy", compiled.build_log())?;
     }
-    attempt.compile(&tree, log.clone(), cache.as_ref(), progress)?;
+    if is_of_kept && order.is_some() {
+        // In its own order they are linked below.
+        tree.link(work, &source)?;
+    } else {
+        attempt.compile(&tree, log.clone(), cache.as_ref(), progress)?;
+    }
     let staged = attempt.into_staged()?;
-    let objects = Objects::compiled_in(tree.clone(), staged);
+    let objects = Objects::compiled_in(tree.clone(), staged, cache.clone());
     if let Some(order) = &order {
         objects.link(&compiled, Some(order), &asked.label, &partial.join("link.log"), progress)?;
     }

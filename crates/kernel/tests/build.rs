@@ -73,8 +73,11 @@ impl Bench {
 
     /// How often it compiled the object.
     fn compiled(&self, object: &str) -> usize {
-        let run = format!("compiled {object}");
-        self.runs().iter().filter(|line| **line == run).count()
+        self.count(&format!("compiled {object}"))
+    }
+
+    fn count(&self, run: &str) -> usize {
+        self.runs().iter().filter(|line| *line == run).count()
     }
 }
 
@@ -359,6 +362,7 @@ fn modules_of_a_kernel_that_kept_its_objects_are_made_beside_a_copy_of_them() {
     };
     let first = packed();
     assert_eq!((first.modules, bench.compiled("fork")), (1, 1));
+    assert_eq!(bench.count("made tools"), 1, "Kbuild compiles all objects anew after its tools");
     let kept = kernel.kept_objects().unwrap().unwrap();
     assert!(!kept.join("crc16.ko").exists(), "the kernel's own objects are left alone");
 

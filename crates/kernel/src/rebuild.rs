@@ -269,13 +269,22 @@ fn keep(arch: Arch, partial: &Path, build: &Path) -> Result<PathBuf> {
     Ok(kept)
 }
 
+/// A line of a configuration that has no key to sign modules with.
+const NO_KEY: &str = "CONFIG_MODULE_SIG_KEY=\"\"";
+/// Kbuild then fails to sign them, unless it is told not to.
+const UNSIGNED: &str = "CONFIG_MODULE_SIG_ALL=";
+
 /// Makes the modules by the same flags and the same profile, and lays them out as Kbuild does.
 fn install_modules(kbuild: &Kbuild, asked: &BuildRequest, to: &Path, progress: &dyn Progress) -> Result<()> {
     let flags = make_flags(&asked.flags(), &asked.object_flags);
     let step = format!("build the modules of {}", asked.label.trim_end_matches(" again"));
     kbuild.make(&step, &make_args(asked.jobs, &flags, &["modules"]), None, progress)?;
     let path = format!("INSTALL_MOD_PATH={}", to.display());
-    let args = [path.as_str(), "INSTALL_MOD_STRIP=1", "modules_install"];
+    let mut args = vec![path.as_str(), "INSTALL_MOD_STRIP=1", "modules_install"];
+    let config = kbuild.tree.build().join(".config");
+    if fs::read_to_string(&config).at("read", &config)?.lines().any(|line| line == NO_KEY) {
+        args.push(UNSIGNED);
+    }
     kbuild.make("install the modules", &make_args(asked.jobs, &flags, &args), None, progress)?;
     Ok(())
 }

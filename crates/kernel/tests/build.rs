@@ -344,7 +344,7 @@ fn modules_come_from_a_build_of_the_same_image_or_not_at_all() {
 fn kernel_with_modules_and_objects(bench: &Bench) -> Kernel {
     fs::write(bench.path("gate/image"), image_of_a_kernel_with_modules()).unwrap();
     let mut request = bench.request("with-modules");
-    request.extra = vec!["CONFIG_MODULES=y".into()];
+    request.extra = vec!["CONFIG_MODULES=y".into(), "CONFIG_MODULE_SIG_KEY=\"\"".into()];
     request.keep_objects = true;
     bench.build(&request).unwrap()
 }

@@ -9,7 +9,7 @@ use crate::object_cache::ObjectCache;
 use crate::object_flags::make_flags;
 use crate::relink::ORDER;
 use crate::store::KIND;
-use crate::{find, kept, Arch, BuildRequest, Error, FunctionOrder, Kernel, Result};
+use crate::{find, foreign, kept, Arch, BuildRequest, Error, FunctionOrder, Kernel, Result};
 use kerntune_work::{write_atomic, IoContext, Job, Progress, Staged, WorkDir};
 use serde::Serialize;
 use std::fs;
@@ -209,7 +209,8 @@ fn begin(work: &WorkDir, staged: &Staged, kernel: &Kernel, from_kept: bool) -> R
         // Whoever borrowed the kernel's objects was killed, and has left them there.
         tree.release(&home)?;
     }
-    if from_kept && home.is_dir() {
+    // Beside objects lie the tools of their build, which make runs: those of somebody else's are not touched.
+    if from_kept && home.is_dir() && foreign::check_objects(work, kernel).is_ok() {
         go_on_or_clear(staged, KEPT_OBJECTS)?;
         if !tree.build().is_dir() {
             // The links of a relink write into them, and Kbuild writes modules between them.
@@ -309,6 +310,24 @@ mod tests {
         assert_eq!((shorter.first_difference, shorter.bytes), (Some(2), [7, 2]));
         let rebuilt = Rebuilt { files: vec![shorter], seconds: 0.0, kept: None };
         assert!(!rebuilt.is_same());
+    }
+
+    #[test]
+    fn kept_objects_are_copied_unless_they_came_with_somebody_elses_tools() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path().join("work")).unwrap();
+        for (home, is_ours) in [(work.root().join("kernels/aa11"), true), (dir.path().join("theirs"), false)]
+        {
+            let manifest = crate::store::tests::manifest("aa11", "base", "2025-01-01T00:00:00Z");
+            let kernel = Kernel { dir: home, manifest };
+            let build = kernel.dir.join("build");
+            fs::create_dir_all(build.join("kernel")).unwrap();
+            fs::write(build.join("kernel/fork.o"), "object").unwrap();
+            kept::write(&kernel.dir, &build).unwrap();
+            let staged = work.stage_as(KIND, "aa11", &Key::new("test/1", "")).unwrap();
+            let (tree, is_of_kept) = begin(&work, &staged, &kernel, true).unwrap();
+            assert_eq!((is_of_kept, tree.build().join("kernel/fork.o").is_file()), (is_ours, is_ours));
+        }
     }
 
     #[test]

@@ -100,19 +100,17 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
     let log = partial.join("rebuild.log");
     // Every object from its source: what a cache hands out proves nothing. Objects that are there need the tools that made them.
     let cache = if is_of_kept { ObjectCache::of_host_tools(work) } else { None };
-    if is_of_kept && !log.is_file() {
-        fs::copy(compiled.build_log(), &log).at("copy", compiled.build_log())?;
-    }
-    if is_of_kept && order.is_some() {
-        // In its own order they are linked below.
+    if is_of_kept {
         tree.link(work, &source)?;
     } else {
-        attempt.compile(&tree, log.clone(), cache.as_ref(), progress)?;
+        attempt.compile(&tree, log.clone(), None, progress)?;
     }
     let staged = attempt.into_staged()?;
     let objects = Objects::compiled_in(tree.clone(), staged, cache.clone());
-    if let Some(order) = &order {
-        objects.link(&compiled, Some(order), &asked.label, &partial.join("link.log"), progress)?;
+    // What was linked last from kept objects may have been in another order, or a mix.
+    let order = order.or_else(|| (is_of_kept && asked.movable).then(FunctionOrder::default));
+    if is_of_kept || order.is_some() {
+        objects.link(&compiled, order.as_ref(), &asked.label, &partial.join("link.log"), progress)?;
     }
     let mut files = Vec::new();
     for (from, name) in kernel.manifest.arch.outputs() {

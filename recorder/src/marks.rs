@@ -7,7 +7,6 @@ use crate::recorder::Recorder;
 use crate::regions::Snapshot;
 use crate::Failure;
 use kerntune_isa::{Cpu, Guest, Isa};
-use kerntune_layout::FrontEnd;
 use kerntune_trace::mark::{Mark, NAME_MAX};
 use kerntune_trace::{Event, TagWindow, Thread};
 
@@ -149,23 +148,15 @@ impl Recorder {
         self.settle(board, rest);
         let now = self.now(board, rest);
         snapshot.now_ns = self.clock.at(now);
-        snapshot.cpus = self.cpu_counters(boards, now, rest);
-        let sum = |of: fn(&Board) -> u64| boards.iter().map(of).sum::<u64>();
-        snapshot.kernel.instructions = sum(|board| board.kernel);
         // A mark is user code: the rest of its block is still to come.
-        snapshot.user.instructions = sum(|board| board.user).saturating_sub(rest);
-        for own in self.all() {
-            let misses = own.model.as_ref().map(FrontEnd::counts).unwrap_or_default();
-            for (sum, misses, taken) in [
-                (&mut snapshot.kernel, misses.kernel, own.taken[0]),
-                (&mut snapshot.user, misses.user, own.taken[1]),
-            ] {
-                sum.taken_branches += taken;
-                sum.l1i_misses += misses.l1i_misses;
-                sum.itlb_misses += misses.itlb_misses;
-            }
-            let second_level = own.model.as_ref().and_then(FrontEnd::second_level_counts);
-            snapshot.second_level = snapshot.second_level + second_level.unwrap_or_default();
+        let cpus: Vec<_> = self.cpu_snapshots(boards, now, rest).collect();
+        for cpu in &cpus {
+            snapshot.kernel = snapshot.kernel + cpu.kernel;
+            snapshot.user = snapshot.user + cpu.user;
+            snapshot.second_level = snapshot.second_level + cpu.second_level.unwrap_or_default();
+        }
+        if cpus.len() > 1 {
+            snapshot.cpus = cpus;
         }
         snapshot
     }

@@ -1,7 +1,7 @@
 //! Regions between begin and end marks.
 
 use kerntune_layout::{SecondLevelCounts, SecondLevelEvent};
-use kerntune_trace::{CpuCounters, ModeCounters, ModelEventCount, Region};
+use kerntune_trace::{CpuCounters, CpuFrontEnd, ModeCounters, ModelEventCount, Region};
 
 /// Where all counters stand at one moment.
 #[derive(Debug, Clone, Default)]
@@ -16,8 +16,21 @@ pub struct Snapshot {
     pub user: ModeCounters,
     /// What the model counted behind the first level.
     pub second_level: SecondLevelCounts,
-    /// What each of several CPUs did.
-    pub cpus: Vec<CpuCounters>,
+    /// What each of several CPUs did: the parts of the sums above.
+    pub cpus: Vec<CpuSnapshot>,
+}
+
+/// Where one CPU's counters stand.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CpuSnapshot {
+    /// In which it was halted so far, ns.
+    pub halted_ns: u64,
+    /// Of its kernel code so far.
+    pub kernel: ModeCounters,
+    /// Of its user code so far.
+    pub user: ModeCounters,
+    /// What its model counted behind the first level; none without a model.
+    pub second_level: Option<SecondLevelCounts>,
 }
 
 /// The regions seen so far and those that are open.
@@ -86,14 +99,29 @@ impl Regions {
         region.idle_ns = at.idle_ns - begin.idle_ns;
         region.kernel = at.kernel - begin.kernel;
         region.user = at.user - begin.user;
-        let second_level = at.second_level - begin.second_level;
-        let counted = |&event: &SecondLevelEvent| ModelEventCount {
-            event: event.name().into(),
-            kernel: second_level.kernel.of(event),
-            user: second_level.user.of(event),
+        let behind = |second_level: SecondLevelCounts| {
+            let counted = |&event: &SecondLevelEvent| ModelEventCount {
+                event: event.name().into(),
+                kernel: second_level.kernel.of(event),
+                user: second_level.user.of(event),
+            };
+            self.events.iter().map(counted).collect()
         };
-        region.cpus = at.cpus.iter().zip(begin.cpus).map(|(&now, then)| now - then).collect();
-        region.model_events = self.events.iter().map(counted).collect();
+        region.model_events = behind(at.second_level - begin.second_level);
+        let of_a_cpu = |(now, then): (&CpuSnapshot, CpuSnapshot)| {
+            let (kernel, user) = (now.kernel - then.kernel, now.user - then.user);
+            CpuCounters {
+                kernel: kernel.instructions,
+                user: user.instructions,
+                halted_ns: now.halted_ns - then.halted_ns,
+                front_end: now.second_level.zip(then.second_level).map(|(now, then)| CpuFrontEnd {
+                    kernel,
+                    user,
+                    model_events: behind(now - then),
+                }),
+            }
+        };
+        region.cpus = at.cpus.iter().zip(begin.cpus).map(of_a_cpu).collect();
         if operations != 0 {
             region.operations = operations;
         }
@@ -130,5 +158,38 @@ mod tests {
         let counted = |event: &str, kernel, user| ModelEventCount { event: event.into(), kernel, user };
         assert_eq!(regions.list[1].model_events, [counted("l2_miss", 30, 60), counted("btb_miss", 60, 120)]);
         assert_eq!((regions.list[0].elapsed_ns, regions.list[0].operations), (90, 7));
+        assert!(regions.list.iter().all(|region| region.cpus.is_empty()), "one CPU is all there is");
+    }
+
+    #[test]
+    fn each_of_several_cpus_has_its_part_of_what_the_model_counted() {
+        let at = |n: u64, modelled: bool| Snapshot {
+            cpus: vec![
+                CpuSnapshot {
+                    halted_ns: 2 * n,
+                    kernel: ModeCounters { instructions: n, l1i_misses: 3 * n, ..Default::default() },
+                    user: ModeCounters { instructions: 5 * n, taken_branches: n, ..Default::default() },
+                    second_level: modelled.then(|| SecondLevelCounts {
+                        kernel: SecondLevelModeCounts { l2_misses: n, ..Default::default() },
+                        user: SecondLevelModeCounts { l2_misses: 4 * n, ..Default::default() },
+                    }),
+                },
+                CpuSnapshot::default(),
+            ],
+            ..Default::default()
+        };
+        let region = |modelled| {
+            let mut regions = Regions::new(vec![SecondLevelEvent::L2Miss]);
+            regions.begin("rr".into(), at(10, modelled));
+            regions.end("rr", 1, at(17, modelled));
+            regions.list.remove(0)
+        };
+        let cpus = region(true).cpus;
+        assert_eq!((cpus[0].kernel, cpus[0].user, cpus[0].halted_ns), (7, 35, 14));
+        let front_end = cpus[0].front_end.as_ref().unwrap();
+        assert_eq!((front_end.kernel.l1i_misses, front_end.user.taken_branches), (21, 7));
+        let l2 = ModelEventCount { event: "l2_miss".into(), kernel: 7, user: 28 };
+        assert_eq!(front_end.model_events, [l2]);
+        assert!(region(false).cpus[0].front_end.is_none());
     }
 }

@@ -3,8 +3,10 @@
 use crate::board::Board;
 use crate::cpus::{Cpus, Own};
 use crate::recorder::Recorder;
+use crate::regions::CpuSnapshot;
 use crate::Failure;
-use kerntune_trace::{CpuCounters, Event};
+use kerntune_layout::{FrontEnd, ModeCounts};
+use kerntune_trace::{Event, ModeCounters};
 
 impl Recorder {
     /// Another CPU executes from here on. The boards are those of all CPUs, up to date.
@@ -61,28 +63,31 @@ impl Recorder {
         }
     }
 
-    /// What each of several CPUs has done, when all have executed `now` instructions; `rest` of those that the board of
-    /// the one that executes has are still to come.
-    pub(crate) fn cpu_counters(&self, boards: &[Board], now: u64, rest: u64) -> Vec<CpuCounters> {
-        if boards.len() < 2 {
-            return Vec::new();
-        }
-        let counters = boards.iter().enumerate().map(|(cpu, board)| {
+    /// What each CPU has done, when all have executed `now` instructions; `rest` of those that the board of the one that
+    /// executes has are still to come, of user code.
+    pub(crate) fn cpu_snapshots<'a>(
+        &'a self,
+        boards: &'a [Board],
+        now: u64,
+        rest: u64,
+    ) -> impl Iterator<Item = CpuSnapshot> + 'a {
+        boards.iter().enumerate().map(move |(cpu, board)| {
             let is_current = cpu == self.cpus.current;
             let own = if is_current { &self.own } else { &self.cpus.others[cpu] };
-            CpuCounters {
-                kernel: board.kernel,
-                user: board.user.saturating_sub(if is_current { rest } else { 0 }),
+            let misses = own.model.as_ref().map(FrontEnd::counts).unwrap_or_default();
+            let counters = |instructions, misses: ModeCounts, taken_branches| ModeCounters {
+                instructions,
+                taken_branches,
+                l1i_misses: misses.l1i_misses,
+                itlb_misses: misses.itlb_misses,
+            };
+            let user = board.user.saturating_sub(if is_current { rest } else { 0 });
+            CpuSnapshot {
                 halted_ns: own.halted_until(now) + self.clock.idle_ns,
+                kernel: counters(board.kernel, misses.kernel, own.taken[0]),
+                user: counters(user, misses.user, own.taken[1]),
+                second_level: own.model.as_ref().map(|model| model.second_level_counts().unwrap_or_default()),
             }
-        });
-        counters.collect()
-    }
-
-    /// The models of all CPUs, and their branches.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Own> {
-        let current = self.cpus.current;
-        let others = self.cpus.others.iter().enumerate().filter(move |(at, _)| *at != current);
-        std::iter::once(&self.own).chain(others.map(|(_, own)| own))
+        })
     }
 }

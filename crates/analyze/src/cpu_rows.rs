@@ -5,16 +5,17 @@ use crate::known::{Known, INTERRUPT};
 use crate::several::{CpuAccount, Several};
 use crate::Input;
 use kerntune_profile::{
-    Address, CpuInterruptStats, CpuStats, DelayStats, FunctionIndex, Instructions, LockStats, MigrationStats,
-    Nanoseconds, SignalStats, Tables,
+    Address, CpuFrontEndStats, CpuInterruptStats, CpuModelEventStats, CpuStats, DelayStats, FunctionIndex,
+    Instructions, LockStats, MigrationStats, ModelEvent, Nanoseconds, SignalStats, Tables,
 };
-use kerntune_trace::CpuCounters;
+use kerntune_trace::{CpuCounters, CpuFrontEnd};
 
 /// Adds the rows; none of a run with one CPU.
 pub(crate) fn add(tables: &mut Tables, several: &mut Several, input: &Input<'_>, known: &Known) {
     let inside = |region: u32| region < known.outside();
     let comm = |number: u32| known.comms.get(number as usize).cloned().unwrap_or_default();
     tables.cpus = cpus(tables, several, input);
+    front_ends(tables, input);
     let interrupts = sorted(&mut several.interrupts).into_iter().filter(|((region, ..), _)| inside(*region));
     tables.cpu_interrupts = interrupts
         .map(|((region, cpu, function), count)| CpuInterruptStats {
@@ -80,7 +81,7 @@ pub(crate) fn add(tables: &mut Tables, several: &mut Several, input: &Input<'_>,
 fn cpus(tables: &Tables, several: &Several, input: &Input<'_>) -> Vec<CpuStats> {
     let mut rows = Vec::new();
     for (region, number) in input.recording.regions.iter().zip(0u32..) {
-        for (&CpuCounters { kernel, user, halted_ns }, cpu) in region.cpus.iter().zip(0u32..) {
+        for (&CpuCounters { kernel, user, halted_ns, .. }, cpu) in region.cpus.iter().zip(0u32..) {
             let mut sum = CpuAccount::default();
             for within in tables.within(number) {
                 let CpuAccount { busy, interrupts, switches } =
@@ -102,6 +103,36 @@ fn cpus(tables: &Tables, several: &Several, input: &Input<'_>) -> Vec<CpuStats> 
         }
     }
     rows
+}
+
+/// What a recorder of another version counts, and this reader does not know, is left out.
+fn front_ends(tables: &mut Tables, input: &Input<'_>) {
+    for (region, number) in input.recording.regions.iter().zip(0u32..) {
+        let counted =
+            region.cpus.iter().zip(0u32..).filter_map(|(of, cpu)| Some((cpu, of.front_end.as_ref()?)));
+        for (cpu, CpuFrontEnd { kernel, user, model_events }) in counted {
+            tables.cpu_front_ends.push(CpuFrontEndStats {
+                region: number,
+                cpu,
+                kernel_taken_branches: kernel.taken_branches,
+                user_taken_branches: user.taken_branches,
+                kernel_l1i_misses: kernel.l1i_misses,
+                user_l1i_misses: user.l1i_misses,
+                kernel_itlb_misses: kernel.itlb_misses,
+                user_itlb_misses: user.itlb_misses,
+            });
+            tables.cpu_model_events.extend(model_events.iter().filter_map(|counted| {
+                let event = ModelEvent::from_word(&counted.event)?;
+                Some(CpuModelEventStats {
+                    region: number,
+                    cpu,
+                    event,
+                    kernel: counted.kernel,
+                    user: counted.user,
+                })
+            }));
+        }
+    }
 }
 
 /// The kernel's variable that an address is in, by the variable's name and the offset in it; of what each CPU has one of,

@@ -4,7 +4,7 @@
 mod lanes;
 mod support;
 
-use kerntune_profile::{Profile, SwitchKind};
+use kerntune_profile::{CpuFrontEndStats, Profile, SwitchKind};
 use serde_json::Value;
 use std::path::PathBuf;
 use support::{base_kernel, fails, json, kerntune, work_dir};
@@ -40,6 +40,24 @@ fn what_a_program_is_known_to_do_is_what_is_reported() {
     for row in &profile.tables.cpus {
         let executed = row.kernel_instructions.0 + row.user_instructions.0;
         assert_eq!(row.busy_ns.0, executed, "{row:?}");
+    }
+    // The front ends of the CPUs counted all that the region's did.
+    for region in &profile.tables.regions {
+        let of = |row: &&CpuFrontEndStats| row.region == region.region;
+        let sum = |of_cpu: fn(&CpuFrontEndStats) -> u64| {
+            profile.tables.cpu_front_ends.iter().filter(of).map(of_cpu).sum::<u64>()
+        };
+        let found = [
+            (sum(|row| row.kernel_taken_branches), sum(|row| row.user_taken_branches)),
+            (sum(|row| row.kernel_l1i_misses), sum(|row| row.user_l1i_misses)),
+            (sum(|row| row.kernel_itlb_misses), sum(|row| row.user_itlb_misses)),
+        ];
+        let expected = [
+            (region.kernel_taken_branches, region.user_taken_branches),
+            (region.kernel_l1i_misses, region.user_l1i_misses),
+            (region.kernel_itlb_misses, region.user_itlb_misses),
+        ];
+        assert_eq!(found, expected, "{}", region.name);
     }
     let run = work_dir().join("profiles").join(&id).join("run");
     let recording = serde_json::from_slice(&std::fs::read(run.join("recording.json")).unwrap()).unwrap();

@@ -43,6 +43,7 @@
 //! ```
 
 mod comparison;
+mod cpus;
 mod held;
 mod layouts;
 mod measurement;
@@ -93,6 +94,27 @@ pub enum Error {
     NoModel {
         /// The profile's id.
         profile: String,
+    },
+    /// A profile that does not say of each region what each CPU did in it.
+    #[error(
+        "profile {profile} does not say what each CPU did in region \"{region}\"; record it on several CPUs, with this \
+         kerntune"
+    )]
+    NoCpus {
+        /// The profile's id.
+        profile: String,
+        /// The first such region.
+        region: String,
+    },
+    /// Two halves of the same work that are not.
+    #[error("operation \"{operation}\" was done {here} times in one recording and {there} times in the other; record both with the same run of the workload")]
+    OtherHalf {
+        /// The operation.
+        operation: String,
+        /// How often in one.
+        here: u64,
+        /// How often in the other.
+        there: u64,
     },
     /// A region is called what the sum of all is called.
     #[error("a region is named \"{TOTAL}\", which is the name of the sum of all regions; rename it in the workload")]

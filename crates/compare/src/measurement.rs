@@ -2,7 +2,7 @@
 
 use crate::metric::{Metric, ModelEvents, OperationCounters};
 use crate::{Error, Result};
-use kerntune_profile::Profile;
+use kerntune_profile::{ModelEvent, Profile, RegionStats};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -30,12 +30,20 @@ pub struct RegionFigures<'a> {
 }
 
 impl OperationCounters {
-    /// Saturates: figures may come from a damaged file.
     fn add(&mut self, region: &RegionFigures) {
         self.operations = self.operations.saturating_add(region.operations);
-        self.events.add(&region.events);
-        self.whole_events.add(&region.whole_events);
-        for (&metric, &count) in &region.counts {
+        self.add_counts(&region.counts, [&region.events, &region.whole_events]);
+    }
+
+    /// Saturates: figures may come from a damaged file.
+    pub(crate) fn add_counts(
+        &mut self,
+        counts: &BTreeMap<Metric, u64>,
+        [events, whole_events]: [&ModelEvents; 2],
+    ) {
+        self.events.add(events);
+        self.whole_events.add(whole_events);
+        for (&metric, &count) in counts {
             let sum = self.counts.entry(metric).or_default();
             *sum = sum.saturating_add(count);
         }
@@ -84,36 +92,43 @@ impl Measurement {
     /// The regions of a profile. Refused if its figures are not whole: regions that never ended,
     /// or no front-end model.
     pub fn from_profile(profile: &Profile) -> Result<Self> {
+        Self::check(profile)?;
+        Self::from_regions(profile.tables.regions.iter().map(|region| {
+            let rows = profile.tables.model_events.iter().filter(|row| row.region == region.region);
+            figures(region, rows.map(|row| (row.event, row.kernel, row.user)))
+        }))
+    }
+
+    /// That a profile's figures are whole.
+    pub(crate) fn check(profile: &Profile) -> Result<()> {
         let manifest = &profile.manifest;
         match manifest.health.get("unclosed_regions") {
-            Some(&count) if count > 0 => {
-                return Err(Error::OpenRegions { profile: manifest.id.clone(), count })
-            }
-            _ => {}
+            Some(&count) if count > 0 => Err(Error::OpenRegions { profile: manifest.id.clone(), count }),
+            _ if !manifest.capture.model => Err(Error::NoModel { profile: manifest.id.clone() }),
+            _ => Ok(()),
         }
-        if !manifest.capture.model {
-            return Err(Error::NoModel { profile: manifest.id.clone() });
-        }
-        Self::from_regions(profile.tables.regions.iter().map(|region| {
-            let [events, whole_events] = ModelEvents::of(region.region, &profile.tables);
-            RegionFigures {
-                name: &region.name,
-                depth: region.depth,
-                closed: true,
-                operations: region.operations,
-                counts: Metric::all()
-                    .iter()
-                    .filter_map(|metric| Some((*metric, metric.of(region)?)))
-                    .collect(),
-                events,
-                whole_events,
-            }
-        }))
     }
 
     /// The counters of an operation.
     pub fn operation(&self, name: &str) -> Option<&OperationCounters> {
         self.operations.iter().find(|counters| counters.operation == name)
+    }
+}
+
+/// A profile's region, and what its model counted behind the first level in the kernel and in user mode.
+pub(crate) fn figures(
+    region: &RegionStats,
+    counted: impl Iterator<Item = (ModelEvent, u64, u64)>,
+) -> RegionFigures<'_> {
+    let [events, whole_events] = ModelEvents::of(counted);
+    RegionFigures {
+        name: &region.name,
+        depth: region.depth,
+        closed: true,
+        operations: region.operations,
+        counts: Metric::all().iter().filter_map(|metric| Some((*metric, metric.of(region)?))).collect(),
+        events,
+        whole_events,
     }
 }
 

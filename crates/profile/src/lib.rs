@@ -68,10 +68,11 @@ pub use sampled::{Counted, Sampled};
 pub use scope::{Scope, ScopeTotals};
 pub use store::{find, keep, list, remove, Entry, Listing};
 pub use tables::{
-    Block, CallArc, CpuInterruptStats, CpuStats, DataAccesses, DataPath, DataPlace, DataTlb, DelayStats,
-    Distribution, Edge, Footprint, FunctionStats, HistogramBucket, IdleStats, IoRequests, LockStats,
-    MigrationStats, ModelEventStats, PacketStats, PageAccesses, PathNode, PointStats, RegionStats,
-    SharedLine, SignalStats, SwitchStats, Symbol, TableSchema, Tables, ThreadStats, SCHEMA,
+    Block, CallArc, CpuFrontEndStats, CpuInterruptStats, CpuModelEventStats, CpuStats, DataAccesses,
+    DataPath, DataPlace, DataTlb, DelayStats, Distribution, Edge, Footprint, FunctionStats, HistogramBucket,
+    IdleStats, IoRequests, LockStats, MigrationStats, ModelEventStats, PacketStats, PageAccesses, PathNode,
+    PointStats, RegionStats, SharedLine, SignalStats, SwitchStats, Symbol, TableSchema, Tables, ThreadStats,
+    SCHEMA,
 };
 pub use totals::FunctionTotals;
 pub use units::{Address, FunctionIndex, Instructions, Nanoseconds};

@@ -1,8 +1,8 @@
 //! Adding up what several CPUs did.
 
 use crate::{
-    Address, CpuInterruptStats, CpuStats, DelayStats, FunctionIndex, Instructions, LockStats, MigrationStats,
-    Nanoseconds, SignalStats, Tables,
+    Address, CpuFrontEndStats, CpuInterruptStats, CpuModelEventStats, CpuStats, DelayStats, FunctionIndex,
+    Instructions, LockStats, MigrationStats, ModelEvent, Nanoseconds, SignalStats, Tables,
 };
 use std::collections::BTreeMap;
 
@@ -18,6 +18,8 @@ struct Waits {
 #[derive(Default)]
 pub(crate) struct CpuSum {
     cpus: BTreeMap<(u32, u32), CpuStats>,
+    front_ends: BTreeMap<(u32, u32), CpuFrontEndStats>,
+    model_events: BTreeMap<(u32, u32, ModelEvent), [u64; 2]>,
     interrupts: BTreeMap<(u32, u32, FunctionIndex), u64>,
     signals: BTreeMap<(u32, u32, u32, FunctionIndex, FunctionIndex), u64>,
     migrations: BTreeMap<(u32, String, u32, u32, FunctionIndex), u64>,
@@ -60,6 +62,32 @@ impl CpuSum {
             add(&mut sum.interrupts, row.interrupts);
             add(&mut sum.switches, row.switches);
         }
+        for row in &part.cpu_front_ends {
+            let region = region(row.region);
+            let none = CpuFrontEndStats {
+                region,
+                cpu: row.cpu,
+                kernel_taken_branches: 0,
+                user_taken_branches: 0,
+                kernel_l1i_misses: 0,
+                user_l1i_misses: 0,
+                kernel_itlb_misses: 0,
+                user_itlb_misses: 0,
+            };
+            let sum = self.front_ends.entry((region, row.cpu)).or_insert(none);
+            add(&mut sum.kernel_taken_branches, row.kernel_taken_branches);
+            add(&mut sum.user_taken_branches, row.user_taken_branches);
+            add(&mut sum.kernel_l1i_misses, row.kernel_l1i_misses);
+            add(&mut sum.user_l1i_misses, row.user_l1i_misses);
+            add(&mut sum.kernel_itlb_misses, row.kernel_itlb_misses);
+            add(&mut sum.user_itlb_misses, row.user_itlb_misses);
+        }
+        for row in &part.cpu_model_events {
+            let key = (region(row.region), row.cpu, row.event);
+            let [kernel, user] = self.model_events.entry(key).or_default();
+            add(kernel, row.kernel);
+            add(user, row.user);
+        }
         for row in &part.cpu_interrupts {
             let key = (region(row.region), row.cpu, function(row.function));
             add(self.interrupts.entry(key).or_default(), row.count);
@@ -88,6 +116,17 @@ impl CpuSum {
     /// Puts the sums into the tables.
     pub fn finish(self, tables: &mut Tables) {
         tables.cpus = self.cpus.into_values().collect();
+        tables.cpu_front_ends = self.front_ends.into_values().collect();
+        let events = self.model_events.into_iter();
+        tables.cpu_model_events = events
+            .map(|((region, cpu, event), [kernel, user])| CpuModelEventStats {
+                region,
+                cpu,
+                event,
+                kernel,
+                user,
+            })
+            .collect();
         let interrupts = self.interrupts.into_iter();
         tables.cpu_interrupts = interrupts
             .map(|((region, cpu, function), count)| CpuInterruptStats { region, cpu, function, count })

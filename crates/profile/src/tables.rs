@@ -22,6 +22,8 @@ pub struct TableSchema {
 const RARE: &[&str] = &[
     "model_events",
     "cpus",
+    "cpu_front_ends",
+    "cpu_model_events",
     "cpu_interrupts",
     "signals",
     "migrations",
@@ -389,6 +391,41 @@ tables! {
         switches: u64,
     }
 
+    /// What the front end of each of several CPUs did in a region, those within it included: its part of the same columns
+    /// of [`Tables::regions`]. Only where a front-end model counted.
+    cpu_front_ends: CpuFrontEndStats {
+        /// Row of [`Tables::regions`].
+        region: u32,
+        /// The CPU's number.
+        cpu: u32,
+        /// Branches taken in kernel code.
+        kernel_taken_branches: u64,
+        /// Branches taken in user code.
+        user_taken_branches: u64,
+        /// Model: misses of the L1I by kernel code.
+        kernel_l1i_misses: u64,
+        /// Model: misses of the L1I by user code.
+        user_l1i_misses: u64,
+        /// Model: misses of the iTLB by kernel code.
+        kernel_itlb_misses: u64,
+        /// Model: misses of the iTLB by user code.
+        user_itlb_misses: u64,
+    }
+
+    /// The part of each of several CPUs of [`Tables::model_events`].
+    cpu_model_events: CpuModelEventStats {
+        /// Row of [`Tables::regions`].
+        region: u32,
+        /// The CPU's number.
+        cpu: u32,
+        /// What kind of event.
+        event: ModelEvent,
+        /// Of kernel code.
+        kernel: u64,
+        /// Of user code.
+        user: u64,
+    }
+
     /// Interrupts of each of several CPUs.
     cpu_interrupts: CpuInterruptStats {
         /// Row of [`Tables::regions`].
@@ -745,6 +782,12 @@ impl Tables {
         }
         if let Some(row) = self.cpus.iter().find(|r| no_region(r.region)) {
             return Some(("cpus", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.cpu_front_ends.iter().find(|r| no_region(r.region)) {
+            return Some(("cpu_front_ends", format!("{row:?} refers to nothing")));
+        }
+        if let Some(row) = self.cpu_model_events.iter().find(|r| no_region(r.region)) {
+            return Some(("cpu_model_events", format!("{row:?} refers to nothing")));
         }
         if let Some(row) = self.cpu_interrupts.iter().find(|r| no_function(r.function) || no_region(r.region))
         {

@@ -43,7 +43,7 @@ pub use chunk::{
 pub use event::{Decoder, Event, How, Waker, Weights};
 pub use file::TraceFileWriter;
 pub use recording::{
-    ChunkIndex, CpuCounters, Health, ModeCounters, ModelEventCount, Recording, Region, Thread,
+    ChunkIndex, CpuCounters, CpuFrontEnd, Health, ModeCounters, ModelEventCount, Recording, Region, Thread,
 };
 pub use spec::{
     page_hash, BinarySpec, Capture, FunctionKind, FunctionSpec, PageSpec, Probe, RecorderSpec, TagWindow,

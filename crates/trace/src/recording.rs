@@ -79,7 +79,7 @@ pub struct Region {
 }
 
 /// What one of several CPUs did in a region. What is left of the region's time it was another CPU's turn.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuCounters {
     /// Instructions in the kernel.
     pub kernel: u64,
@@ -87,17 +87,21 @@ pub struct CpuCounters {
     pub user: u64,
     /// Virtual ns in which it was halted, those included in which all were.
     pub halted_ns: u64,
+    /// Its part of the region's branches and of what the model counted; none without a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub front_end: Option<CpuFrontEnd>,
 }
 
-impl std::ops::Sub for CpuCounters {
-    type Output = Self;
-    fn sub(self, before: Self) -> Self {
-        Self {
-            kernel: self.kernel - before.kernel,
-            user: self.user - before.user,
-            halted_ns: self.halted_ns - before.halted_ns,
-        }
-    }
+/// What the front end of one of several CPUs did in a region.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuFrontEnd {
+    /// As of [`Region::kernel`].
+    pub kernel: ModeCounters,
+    /// As of [`Region::user`].
+    pub user: ModeCounters,
+    /// As [`Region::model_events`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub model_events: Vec<ModelEventCount>,
 }
 
 /// Events of one kind in a region.

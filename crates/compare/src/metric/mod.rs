@@ -2,7 +2,7 @@
 //!
 //! A file in this folder is a metric; nothing else names it. `path_length.rs` is [`Metric::PathLength`], `path_length` in JSON.
 
-use kerntune_profile::{ModelEvent, RegionStats, Tables};
+use kerntune_profile::{ModelEvent, RegionStats};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -189,12 +189,13 @@ impl ModelEvents {
         *self == Self::default()
     }
 
-    /// Those of a region of a profile: of kernel code, and of kernel and user code.
-    pub(crate) fn of(region: u32, tables: &Tables) -> [Self; 2] {
+    /// Sums of what was counted of each kind in the kernel and in user mode: of kernel code, and of kernel and user code.
+    pub(crate) fn of(counted: impl Iterator<Item = (ModelEvent, u64, u64)>) -> [Self; 2] {
         let mut events = [Self::default(); 2];
-        for row in tables.model_events.iter().filter(|row| row.region == region) {
-            *events[0].of_kind(row.event) = row.kernel;
-            *events[1].of_kind(row.event) = row.kernel.saturating_add(row.user);
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        for (event, kernel, user) in counted {
+            add(events[0].of_kind(event), kernel);
+            add(events[1].of_kind(event), kernel.saturating_add(user));
         }
         events
     }

@@ -277,6 +277,23 @@ pub fn sample(id: &str) -> Profile {
             interrupts: 3,
             switches: 4,
         }],
+        cpu_front_ends: vec![CpuFrontEndStats {
+            region: 0,
+            cpu: 1,
+            kernel_taken_branches: 9,
+            user_taken_branches: 2,
+            kernel_l1i_misses: 4,
+            user_l1i_misses: 1,
+            kernel_itlb_misses: 3,
+            user_itlb_misses: 0,
+        }],
+        cpu_model_events: vec![CpuModelEventStats {
+            region: 0,
+            cpu: 1,
+            event: ModelEvent::L2Miss,
+            kernel: 5,
+            user: 6,
+        }],
         cpu_interrupts: vec![CpuInterruptStats { region: 0, cpu: 1, function: f(0), count: 3 }],
         signals: vec![SignalStats {
             region: 0,

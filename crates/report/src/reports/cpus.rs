@@ -43,6 +43,17 @@ struct Cpu {
     waited_ns: u64,
     interrupts: u64,
     switches: u64,
+    /// Only where a model counted.
+    #[serde(flatten)]
+    front_end: Option<FrontEnd>,
+}
+
+/// Of the CPU's kernel code.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+struct FrontEnd {
+    kernel_taken_branches: u64,
+    kernel_l1i_misses: u64,
+    kernel_itlb_misses: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -88,6 +99,17 @@ fn find(profile: &Profile, options: &Options) -> Result<Found> {
             *sum = sum.saturating_add(more);
         }
     }
+    for row in tables.cpu_front_ends.iter().filter(|row| scope.outermost().contains(&row.region)) {
+        let Some(cpu) = cpus.get_mut(&row.cpu) else { continue };
+        let sum = cpu.front_end.get_or_insert_default();
+        for (sum, more) in [
+            (&mut sum.kernel_taken_branches, row.kernel_taken_branches),
+            (&mut sum.kernel_l1i_misses, row.kernel_l1i_misses),
+            (&mut sum.kernel_itlb_misses, row.kernel_itlb_misses),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
     for cpu in cpus.values_mut() {
         cpu.waited_ns = totals.elapsed_ns.get().saturating_sub(cpu.busy_ns).saturating_sub(cpu.halted_ns);
     }
@@ -123,20 +145,29 @@ fn find(profile: &Profile, options: &Options) -> Result<Found> {
 fn cpus(found: &Found) -> Columns {
     let elapsed = found.totals.elapsed_ns.get();
     let unit = TimeUnit::for_largest(elapsed);
-    let per = |name: &str| format!("{name}\n{}", unit.name());
-    let mut table = Columns::new([
+    let halted = format!("halted\n{}", unit.name());
+    let mut columns = vec![
         ("CPU", Side::Right),
         ("kernel\ninstr.", Side::Right),
         ("user\ninstr.", Side::Right),
         ("executed\n%", Side::Right),
-        (per("halted").as_str(), Side::Right),
+        (halted.as_str(), Side::Right),
         ("halted\n%", Side::Right),
         ("others' turn\n%", Side::Right),
         ("interrupts", Side::Right),
         ("switches", Side::Right),
-    ]);
+    ];
+    let modelled = found.cpus.iter().any(|row| row.front_end.is_some());
+    if modelled {
+        columns.extend([
+            ("taken\nbranches", Side::Right),
+            ("L1I misses\n(model)", Side::Right),
+            ("iTLB misses\n(model)", Side::Right),
+        ]);
+    }
+    let mut table = Columns::with(columns);
     for row in &found.cpus {
-        table.row([
+        let mut cells = vec![
             row.cpu.to_string().into(),
             grouped(row.kernel_instructions).into(),
             grouped(row.user_instructions).into(),
@@ -146,7 +177,14 @@ fn cpus(found: &Found) -> Columns {
             fixed(share(row.waited_ns, elapsed), 2).into(),
             grouped(row.interrupts).into(),
             grouped(row.switches).into(),
-        ]);
+        ];
+        if modelled {
+            let FrontEnd { kernel_taken_branches, kernel_l1i_misses, kernel_itlb_misses } =
+                row.front_end.unwrap_or_default();
+            let counted = [kernel_taken_branches, kernel_l1i_misses, kernel_itlb_misses];
+            cells.extend(counted.map(|count| grouped(count).into()));
+        }
+        table.row_of(cells);
     }
     table
 }

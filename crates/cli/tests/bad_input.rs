@@ -135,7 +135,7 @@ fn counters_of_another_build_are_refused() {
 fn wrong_words_are_usage_errors() {
     fails(&mut kerntune(["report", "latest", "--sort", "colour"]), 2, &["colour", "net"]);
     fails(&mut kerntune(["tune", "--workload", "rr", "--recipe", "magic"]), 2, &["magic", "gcc-pgo"]);
-    fails(&mut kerntune(["tune", "--workload", "nobody"]), 2, &["nobody", "redis, rr"]);
+    fails(&mut kerntune(["tune", "--workload", "nobody"]), 2, &["nobody", "redis, remote, rr"]);
     let autofdo = ["tune", "--workload", "rr", "--recipe", "clang-autofdo", "--values"];
     fails(&mut kerntune(autofdo), 2, &["--values", "clang-autofdo"]);
     fails(&mut kerntune(["tune", "--workload", "rr", "--stock"]), 2, &["--stock", "--recipe auto"]);

@@ -75,6 +75,6 @@ mod tests {
     #[test]
     fn an_unknown_name_says_where_it_looked() {
         let error = Workload::find("rrr", &["/nowhere".into()]).unwrap_err().to_string();
-        assert!(error.contains("/nowhere") && error.contains("redis, rr"), "{error}");
+        assert!(error.contains("/nowhere") && error.contains("redis, remote, rr"), "{error}");
     }
 }

@@ -115,7 +115,7 @@ const SELFTEST: Program = Program {
 };
 
 /// What workloads may run.
-const PROGRAMS: [Program; 15] = [
+const PROGRAMS: [Program; 16] = [
     suite!("rr", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "rr.c"),
     suite!("paths", &[], "paths.c"),
     SELFTEST,
@@ -131,7 +131,8 @@ const PROGRAMS: [Program; 15] = [
     },
     suite!("kbx", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "kbx.c"),
     suite!("mckusick", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "mckusick.c"),
-    suite!("netperf", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "netperf.c"),
+    suite!("netperf", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "kt_rr.h", "netperf.c"),
+    suite!("remote", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "kt_rr.h", "remote.c"),
     suite!("osbench", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "osbench.c"),
     suite!("ipc", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "ipc.c"),
     suite!("operations", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "operations.c"),

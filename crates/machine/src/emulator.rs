@@ -25,6 +25,8 @@ const COMMAND_LINE: &str = "tsc=reliable clocksource=tsc no_timer_check";
 const NO_MITIGATIONS: &str = " mitigations=off";
 /// A network card that repeats; 10 µs is about what a packet takes to leave a real one.
 const CARD: &str = "ioeventfd=off,tx=timer,x-txtimer=10000";
+/// The PCI slot that QEMU gives the first card by itself.
+const FIRST_CARD_SLOT: u32 = 3;
 
 /// The exact machine.
 #[derive(Debug, Clone)]
@@ -54,7 +56,13 @@ impl Emulator {
             // Packets leave by a timer of virtual time: otherwise another thread sends them whenever the
             // host schedules it.
             command.args(["-netdev", &format!("hubport,id=wire{card},hubid=0")]);
-            command.args(["-device", &format!("virtio-net-pci,netdev=wire{card},{CARD}")]);
+            // Of several CPUs one can have the interrupts of each card: the first two cards' lines differ, as every
+            // other slot's do.
+            let slot = match request.demands.cpus {
+                1 => String::new(),
+                _ => format!(",addr={:#x}", FIRST_CARD_SLOT + 2 * card),
+            };
+            command.args(["-device", &format!("virtio-net-pci,netdev=wire{card},{CARD}{slot}")]);
         }
         if request.capture.is_some() {
             let spec = directory.join(files::SPEC);

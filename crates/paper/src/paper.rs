@@ -54,6 +54,8 @@ pub struct Experiment {
     /// What is different here.
     #[serde(default)]
     pub about: String,
+    /// The CPU that stands for a host of its own with the base kernel, while the other CPUs' kernel is tuned.
+    pub untuned_cpu: Option<u32>,
     /// The table's rows, in its order.
     #[serde(rename = "row")]
     pub rows: Vec<Row>,

@@ -49,7 +49,7 @@ pub fn from_recordings(
     Ok(Comparison::new(&base?, &again?, &tuned?, labels(kernels, workload, model))?)
 }
 
-fn labels([base, tuned]: [&Kernel; 2], workload: &Workload, model: &Model) -> Labels {
+pub(crate) fn labels([base, tuned]: [&Kernel; 2], workload: &Workload, model: &Model) -> Labels {
     Labels {
         workload: workload.name.clone(),
         machine: crate::record::MACHINE.into(),

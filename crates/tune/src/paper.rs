@@ -1,12 +1,14 @@
 //! The experiments of a paper, carried out: a kernel tuned for each of its workloads, measured against its base.
 
 use crate::base::with_needs;
-use crate::compare::{compare, measure, Effort};
+use crate::compare::{compare, labels, measure, Effort};
 use crate::engine::{State as StepState, StepName};
 use crate::model::Model;
+use crate::moment::later;
 use crate::part::RecipeOptions;
 use crate::tune::{tune, TuneRequest, Tuned};
 use crate::{Recipe, Result, Session};
+use kerntune_compare::{Comparison, Measurement};
 use kerntune_guest::Workload;
 use kerntune_kernel::BuildRequest;
 use kerntune_optimize::gcc_pgo::Exclusions;
@@ -93,6 +95,10 @@ fn carry_out(
         let [base, again, tuned] = runs.as_ref()?.each_ref().map(|run| Calls::of(run, function));
         Some([base?, again?, tuned?])
     };
+    if let Some(cpu) = experiment.untuned_cpu {
+        let comparison = beside_untuned(session, &tuned, &workload, model, of_each, cpu)?;
+        return Ok(State::Measured(Box::new(Measured::new(experiment, &comparison, &calls))));
+    }
     if of_each <= 1 {
         return Ok(State::Measured(Box::new(Measured::new(experiment, &tuned.comparison, &calls))));
     }
@@ -105,4 +111,28 @@ fn carry_out(
 fn profiles(session: &Session, tuned: &Tuned, workload: &Workload, model: &Model) -> Result<[Profile; 3]> {
     let again = measure(session, &tuned.base, workload, model, 1)?;
     Ok([Profile::load(&tuned.before.path)?, Profile::load(&again.path)?, Profile::load(&tuned.after.path)?])
+}
+
+/// The base kernel on both of two hosts, and the tuned kernel on one of them: on all CPUs but that one.
+fn beside_untuned(
+    session: &Session,
+    tuned: &Tuned,
+    workload: &Workload,
+    model: &Model,
+    runs: u32,
+    cpu: u32,
+) -> Result<Comparison> {
+    let load = |kernel, workload: &Workload, repeat| -> Result<Profile> {
+        Ok(Profile::load(&measure(session, kernel, workload, model, repeat)?.path)?)
+    };
+    let (mut of_base, mut of_tuned) = (Vec::new(), Vec::new());
+    for moment in 0..runs.max(1) {
+        let workload = later(workload, moment);
+        let base = load(&tuned.base, &workload, 0)?;
+        of_base.push(Measurement::from_profile(&base)?);
+        of_tuned.push(Measurement::of_two_hosts(&load(&tuned.tuned, &workload, 0)?, &base, cpu)?);
+    }
+    let again = Measurement::from_profile(&load(&tuned.base, workload, 1)?)?;
+    let labels = labels([&tuned.base, &tuned.tuned], workload, model);
+    Ok(Comparison::of_runs(&[of_base], &again, &[of_tuned], labels)?)
 }

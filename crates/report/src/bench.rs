@@ -4,7 +4,7 @@ use crate::columns::{Cell, Columns, Side};
 use crate::style::{printable, Role};
 use crate::Style;
 use kerntune_compare::number;
-use kerntune_stats::{Because, Better, Comparison, Correction, Kernel, Level, Row, SetOf, Verdict};
+use kerntune_stats::{Because, Better, Comparison, Correction, Kernel, Level, Method, Row, SetOf, Verdict};
 
 /// Counts of verdicts, both kernels, one line per row, what else is to be known, legend.
 pub fn table(comparison: &Comparison, style: Style) -> String {
@@ -28,11 +28,15 @@ pub fn table(comparison: &Comparison, style: Style) -> String {
         ("of", Side::Left),
     ]);
     grouped(comparison, &mut table, |row, suite| {
+        let [base, tuned] = match row.method {
+            Method::HodgesLehmann => row.medians,
+            Method::Student | Method::Bootstrap => [row.base, row.tuned],
+        };
         [
             suite,
             printable(&row.row).into(),
-            number::figure(row.base).into(),
-            number::figure(row.tuned).into(),
+            number::figure(base).into(),
+            number::figure(tuned).into(),
             Cell(printable(&row.unit), Role::Faint),
             Cell(number::change(row.change_percent, 2), role(row)),
             range(row.low_percent, row.high_percent).into(),
@@ -241,6 +245,11 @@ fn legend(comparison: &Comparison, style: Style) -> String {
         ),
         "inconclusive    neither was shown; more of the units in the last column narrow the interval".into(),
     ];
+    if comparison.rows.iter().any(|row| row.method == Method::HodgesLehmann) {
+        lines.push(
+            "base, tuned     medians; the change is the median of the ratios of all pairs (Hodges and Lehmann)".into(),
+        );
+    }
     if comparison.rows.iter().any(|row| row.aa.is_some()) {
         let what = match &comparison.again {
             Some(_) => "the base kernel measured again",

@@ -3,6 +3,7 @@
 use crate::paper::Improvement;
 use crate::sample::{common_level, mean, median, std_dev};
 use crate::set::{Set, SetRow};
+use crate::shift::Shift;
 use crate::together::{Together, Units};
 use crate::verdict::{Because, Evidence, Verdict};
 use crate::warmup::{self, State, WarmUp};
@@ -187,11 +188,15 @@ impl Options {
         Ok(())
     }
 
-    /// The ratio of the means of the units of `level`, by the method that so many units allow.
+    /// The ratio of the units of `level`, by the method that so many units allow.
     pub fn ratio(&self, base: &Sample, tuned: &Sample, level: Level) -> Result<Ratio> {
         let of_use = |sample: &Sample| (Bootstrap::LEAST..=Bootstrap::MOST).contains(&sample.count(level));
         if self.method == Method::Bootstrap && of_use(base) && of_use(tuned) {
             return self.bootstrap.ratio(base, tuned, level);
+        }
+        let counts = [base, tuned].map(|sample| sample.count(level));
+        if self.method == Method::HodgesLehmann && Shift::is_of_use(counts) {
+            return Ratio::of_pairs(&base.means(level), &tuned.means(level));
         }
         Ratio::new(&base.means(level), &tuned.means(level))
     }
@@ -241,7 +246,7 @@ impl Comparison {
             base: SetOf::new(base),
             tuned: SetOf::new(tuned),
             again: again.map(SetOf::new),
-            together: Together::new(&units, options.confidence),
+            together: Together::new(&units, options),
             rows,
             left_out,
         })

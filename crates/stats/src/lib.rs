@@ -39,6 +39,7 @@ mod rng;
 mod sample;
 pub mod schedule;
 mod set;
+mod shift;
 mod stop;
 mod together;
 mod under_models;

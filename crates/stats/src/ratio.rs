@@ -12,6 +12,7 @@
 //! `docs/statistics.md` has the coverage of this one and of those that were not taken.
 
 use crate::sample::mean;
+use crate::shift::Shift;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -31,17 +32,22 @@ enum Reference {
     Student { degrees: f64 },
     /// As in these bootstrap replicates, sorted.
     Replicates(Vec<f64>),
+    /// Not asked: the ratios of all pairs say it.
+    Pairs(Shift),
 }
 
 /// How intervals and p-values are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Student's distribution.
     Student,
     /// Studentised hierarchical bootstrap; Student's if a kernel has fewer than [`Bootstrap::LEAST`](crate::Bootstrap::LEAST) units or more than
     /// [`Bootstrap::MOST`](crate::Bootstrap::MOST).
     Bootstrap,
+    /// The ratio of medians of Hodges and Lehmann, with the interval of Mann and Whitney's test; Student's if a kernel has fewer
+    /// than six units or more than a thousand.
+    HodgesLehmann,
 }
 
 /// Both ends. The upper one is infinite where the data bound nothing.
@@ -66,7 +72,7 @@ impl Interval {
 }
 
 /// No smaller mean is divided by, so that every ratio is finite: values are at most 1e100.
-const SMALLEST: f64 = 1e-100;
+pub(crate) const SMALLEST: f64 = 1e-100;
 
 /// The mean, and the square of its relative standard error.
 fn moments(units: &[f64]) -> Result<(f64, f64)> {
@@ -152,6 +158,13 @@ impl Ratio {
         })
     }
 
+    /// By what factor the values of the tuned kernel are those of the base kernel, of all pairs: values that are far off in
+    /// few of the units hardly move it.
+    pub(crate) fn of_pairs(base: &[f64], tuned: &[f64]) -> Result<Self> {
+        let shift = Shift::new(base, tuned)?;
+        Ok(Self { log: shift.estimate(), error: shift.error(), reference: Reference::Pairs(shift) })
+    }
+
     /// The same ratio, held against studentised bootstrap replicates.
     pub(crate) fn with_replicates(self, mut replicates: Vec<f64>) -> Self {
         replicates.sort_by(f64::total_cmp);
@@ -178,16 +191,15 @@ impl Ratio {
         match self.reference {
             Reference::Student { .. } => Method::Student,
             Reference::Replicates(_) => Method::Bootstrap,
+            Reference::Pairs(_) => Method::HodgesLehmann,
         }
     }
 
     /// The interval that contains the true ratio with this confidence, equal on both sides. `confidence` is
     /// above 0 and below 1.
     pub fn interval(&self, confidence: f64) -> Interval {
-        let tail = (1.0 - confidence) / 2.0;
-        let end = |quantile: f64| if self.error == 0.0 { self.log } else { self.log - quantile * self.error };
-        let (lower, upper) = self.reference.quantiles(tail);
-        Interval { low: end(upper).exp(), high: end(lower).exp() }
+        let Interval { low, high } = self.reference.interval(self.log, self.error, (1.0 - confidence) / 2.0);
+        Interval { low: low.exp(), high: high.exp() }
     }
 
     /// The probability of a ratio this far from 1 or farther, on either side, if there is no difference.
@@ -195,7 +207,7 @@ impl Ratio {
         if self.error == 0.0 {
             return if self.log == 0.0 { 1.0 } else { 0.0 };
         }
-        let (below, above) = self.reference.tails(self.log / self.error);
+        let (below, above) = self.reference.tails(self.log, self.error, 0.0);
         (2.0 * below.min(above)).min(1.0)
     }
 
@@ -208,29 +220,35 @@ impl Ratio {
         if self.error == 0.0 {
             return if self.log.abs() <= margin { 0.0 } else { 1.0 };
         }
-        let (_, above) = self.reference.tails((self.log + margin) / self.error);
-        let (below, _) = self.reference.tails((self.log - margin) / self.error);
+        let tails = |truth| self.reference.tails(self.log, self.error, truth);
+        let ((_, above), (below, _)) = (tails(-margin), tails(margin));
         above.max(below)
     }
 }
 
 impl Reference {
-    /// The quantiles of `tail` and of 1 − `tail`.
-    fn quantiles(&self, tail: f64) -> (f64, f64) {
+    /// Both ends of the interval of `log`'s error, with `tail` on each side.
+    fn interval(&self, log: f64, error: f64, tail: f64) -> Interval {
+        let end = |quantile: f64| if error == 0.0 { log } else { log - quantile * error };
         match self {
             Reference::Student { degrees } => {
                 let quantile = student(*degrees).inverse_cdf(1.0 - tail);
-                (-quantile, quantile)
+                Interval { low: end(quantile), high: end(-quantile) }
             }
-            Reference::Replicates(sorted) => (
-                order_statistic(sorted, tail).unwrap_or(f64::NEG_INFINITY),
-                order_statistic(sorted, 1.0 - tail).unwrap_or(f64::INFINITY),
-            ),
+            Reference::Replicates(sorted) => {
+                let upper = order_statistic(sorted, 1.0 - tail).unwrap_or(f64::INFINITY);
+                Interval {
+                    low: end(upper),
+                    high: end(order_statistic(sorted, tail).unwrap_or(f64::NEG_INFINITY)),
+                }
+            }
+            Reference::Pairs(shift) => shift.interval(tail),
         }
     }
 
-    /// The probabilities of `t` or less, and of `t` or more.
-    fn tails(&self, t: f64) -> (f64, f64) {
+    /// The probabilities of `log` or less, and of `log` or more, if it should be `truth`.
+    fn tails(&self, log: f64, error: f64, truth: f64) -> (f64, f64) {
+        let t = (log - truth) / error;
         match self {
             Reference::Student { degrees } => {
                 let student = student(*degrees);
@@ -242,6 +260,10 @@ impl Reference {
                 let less = sorted.partition_point(|replicate| *replicate < t);
                 let at_most = sorted.partition_point(|replicate| *replicate <= t);
                 (share(at_most), share(sorted.len() - less))
+            }
+            Reference::Pairs(shift) => {
+                let (few_below, few_above) = shift.tails(truth);
+                (few_above, few_below)
             }
         }
     }

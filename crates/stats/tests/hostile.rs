@@ -17,7 +17,7 @@ fn use_it(text: &str) {
         }
     };
     let Ok(set) = Set::join(&[("some.json".into(), results)]) else { return };
-    for method in [Method::Student, Method::Bootstrap] {
+    for method in [Method::Student, Method::Bootstrap, Method::HodgesLehmann] {
         let mut options = Options { method, ..Options::default() };
         options.bootstrap.replicates = 99;
         if let Ok(comparison) = Comparison::new(&set, &set, Some(&set), &options) {

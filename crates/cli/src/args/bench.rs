@@ -100,7 +100,8 @@ pub struct BenchCompare {
     /// Correction for many rows: holm (no false finding among all), benjamini-hochberg (few among those found), or none
     #[arg(long, value_enum, default_value_t = RowCorrection::Holm, value_name = "METHOD")]
     pub correction: RowCorrection,
-    /// How intervals are computed: student (of the units' means) or bootstrap (hierarchical and studentised)
+    /// How intervals are computed: student (of the units' means), bootstrap (hierarchical and studentised), or
+    /// hodges-lehmann (of the ratios of all pairs of units: for a machine that others slow down at times)
     #[arg(long, value_enum, default_value_t = IntervalMethod::Student, value_name = "METHOD")]
     pub interval: IntervalMethod,
     /// Also print the table in the papers' form: base, optimised, standard deviation, improvement
@@ -155,6 +156,7 @@ pub enum RowCorrection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum IntervalMethod {
     Bootstrap,
+    HodgesLehmann,
     Student,
 }
 

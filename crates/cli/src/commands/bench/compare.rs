@@ -19,6 +19,7 @@ pub fn run(asked: &BenchCompare, output: &Output) -> Result<Exit, Failure> {
         },
         method: match asked.interval {
             IntervalMethod::Bootstrap => Method::Bootstrap,
+            IntervalMethod::HodgesLehmann => Method::HodgesLehmann,
             IntervalMethod::Student => Method::Student,
         },
         ..Options::default()

@@ -415,6 +415,14 @@ fn notes(base: &Sample, tuned: &Sample, level: Level, ratio: &Ratio, warm_up: Wa
             break;
         }
     }
+    if ratio.method() != Method::HodgesLehmann
+        && [base, tuned].iter().all(|side| has_slow_units(&side.means(level)))
+    {
+        notes.push(format!(
+            "some {} are far from most, of both kernels, as if others had used the machine: `--interval hodges-lehmann` bears that",
+            level.plural()
+        ));
+    }
     if ratio.standard_error() == 0.0 {
         notes.push("no value differs from another of its kernel: exact, or the clock is too coarse".into());
     }
@@ -431,6 +439,19 @@ fn notes(base: &Sample, tuned: &Sample, level: Level, ratio: &Ratio, warm_up: Wa
         }
     }
     notes
+}
+
+/// Whether the spread is that of a few units: the standard deviation is several times what the middle of the units has. Of normal
+/// values it is the same.
+fn has_slow_units(units: &[f64]) -> bool {
+    const LEAST: usize = 12;
+    const TIMES: f64 = 3.0;
+    /// Of normal values, the standard deviation by the median of the distances from the median.
+    const NORMAL: f64 = 1.4826;
+    let middle = median(units);
+    let distances: Vec<f64> = units.iter().map(|unit| (unit - middle).abs()).collect();
+    let spread = NORMAL * median(&distances);
+    units.len() >= LEAST && spread > 0.0 && std_dev(units) > TIMES * spread
 }
 
 /// What all rows together do to each.

@@ -158,3 +158,27 @@ fn few_units_are_for_student_and_json_reads_back() {
     let back: Comparison = serde_json::from_str(&six.to_json()).unwrap();
     assert_eq!(back, six);
 }
+
+#[test]
+fn boots_that_others_slowed_down_are_told_and_borne() {
+    // Every fourth boot takes 1.7 times as long.
+    let side = |version: &str, by: f64, slow: f64| {
+        let boot = |at: u32| by * (100.0 + f64::from(at * 7 % 5)) * if at % 4 == 3 { slow } else { 1.0 };
+        set(&[boots(version, "getpid", &(0..16).map(boot).collect::<Vec<_>>())])
+    };
+    let compared = |slow: [f64; 2], method| {
+        let (base, tuned) = (side("#1", 1.0, slow[0]), side("#2", 0.9, slow[1]));
+        let options = Options { method, ..Options::default() };
+        Comparison::new(&base, &tuned, None, &options).unwrap().rows.remove(0)
+    };
+    let told = |row: &Row| row.notes.iter().any(|note| note.contains("some boots are far from most"));
+    let (student, pairs) = (compared([1.7; 2], Method::Student), compared([1.7; 2], Method::HodgesLehmann));
+    assert!(told(&student) && student.verdict == Verdict::Inconclusive, "{student:?}");
+    assert!(!told(&pairs) && pairs.verdict == Verdict::Faster, "{pairs:?}");
+    assert!((pairs.change_percent + 10.0).abs() < 0.5 && pairs.method == Method::HodgesLehmann);
+    // Of one kernel alone they may be that kernel's own, and of none there is nothing to tell.
+    assert!(!told(&compared([1.0, 1.7], Method::Student)) && !told(&compared([1.0; 2], Method::Student)));
+    let few = set(&[boots("#1", "getpid", &BASE[1..])]);
+    let options = Options { method: Method::HodgesLehmann, ..Options::default() };
+    assert_eq!(Comparison::new(&few, &few, None, &options).unwrap().rows[0].method, Method::Student);
+}

@@ -21,14 +21,16 @@ impl FunctionOrder {
     pub fn new(names: impl IntoIterator<Item = String>) -> Result<Self> {
         let mut seen = HashSet::new();
         let names: Vec<String> = names.into_iter().filter(|name| seen.insert(name.clone())).collect();
-        let usable = |name: &&String| {
-            !name.is_empty()
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.$".contains(&byte))
-        };
-        match names.iter().find(|name| !usable(name)) {
+        match names.iter().find(|name| !Self::takes(name)) {
             Some(name) => Err(Error::UnusableName { name: name.clone() }),
             None => Ok(Self { names, offsets: HashMap::new() }),
         }
+    }
+
+    /// Whether a linker script can name such a function. The stubs of interrupts (`asm_common_interrupt:0x23`) are parts of a
+    /// table, which stays where it is.
+    pub fn takes(name: &str) -> bool {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.$".contains(&byte))
     }
 
     /// The same order, with places for some of its functions. A function that does not fit before the next one's
@@ -85,6 +87,12 @@ impl FunctionOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_stub_of_an_interrupt_is_no_function_that_a_linker_can_place() {
+        assert!(FunctionOrder::takes("asm_common_interrupt") && FunctionOrder::takes("kfree.part.0"));
+        assert!(!FunctionOrder::takes("asm_common_interrupt:0x23") && !FunctionOrder::takes(""));
+    }
 
     #[test]
     fn an_order_is_read_back_and_bad_names_are_refused() {

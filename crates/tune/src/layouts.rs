@@ -62,7 +62,7 @@ fn functions(kernel: &Kernel) -> Result<Vec<String>> {
     let symbols = kernel.symbols()?;
     let names = symbols.functions().iter().map(|function| function.name.clone());
     // Cold parts go where the compiler wants them; `relink` takes a name once.
-    let names = names.filter(|name| !name.ends_with(".cold") && FunctionOrder::new([name.clone()]).is_ok());
+    let names = names.filter(|name| !name.ends_with(".cold") && FunctionOrder::takes(name));
     Ok(names.collect())
 }
 

@@ -147,16 +147,16 @@ pub fn prepare_order_like(
         return Ok(done);
     }
     let order = algorithm.order(&graph);
-    let names = order.as_slice().iter().filter(|&&at| graph.functions()[at].weight > 0).map(|&at| {
-        let name = &symbols.functions()[at].name;
-        name.clone()
-    });
-    let mut summary = summarise(&graph, &order, algorithm, ordered)?;
+    let used = order.as_slice().iter().filter(|&&at| graph.functions()[at].weight > 0);
+    let names =
+        used.map(|&at| symbols.functions()[at].name.clone()).filter(|name| FunctionOrder::takes(name));
+    let names: Vec<String> = names.collect();
+    let mut summary = summarise(&graph, &order, algorithm, names.len() as u64)?;
     let names = if is_another {
         let there = Symbols::load(&kernel.vmlinux())?;
         let there: HashSet<&str> = there.functions().iter().map(|function| function.name.as_str()).collect();
         let (here, absent): (Vec<String>, Vec<String>) =
-            names.partition(|name| there.contains(name.as_str()));
+            names.into_iter().partition(|name| there.contains(name.as_str()));
         (summary.ordered, summary.absent) = (here.len() as u64, Some(absent.len() as u64));
         FunctionOrder::new(here)?
     } else {

@@ -7,7 +7,8 @@
 //! standard error; it has no bounds to speak of with two or three units, and where iterations have a long tail it is too
 //! narrow, so that [`Ratio::new`] is what is used unless this is asked for. `docs/statistics.md` has the figures.
 
-use crate::ratio::{order_statistic, relative_variance, Interval};
+use crate::interval::Interval;
+use crate::ratio::{order_statistic, relative_variance};
 use crate::sample::{mean, Unit};
 use crate::{Level, Ratio, Result, Rng, Sample};
 use serde::{Deserialize, Serialize};

@@ -246,7 +246,7 @@ impl Comparison {
             base: SetOf::new(base),
             tuned: SetOf::new(tuned),
             again: again.map(SetOf::new),
-            together: Together::new(&units, options),
+            together: Together::new(&units, options.confidence, options.method),
             rows,
             left_out,
         })

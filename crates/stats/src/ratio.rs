@@ -11,6 +11,7 @@
 //! confidence intervals" (2012, arXiv:2007.10899), which do the same with Fieller's interval.
 //! `docs/statistics.md` has the coverage of this one and of those that were not taken.
 
+use crate::interval::{Interval, SMALLEST};
 use crate::sample::mean;
 use crate::shift::Shift;
 use crate::{Error, Result};
@@ -49,30 +50,6 @@ pub enum Method {
     /// than six units or more than a thousand.
     HodgesLehmann,
 }
-
-/// Both ends. The upper one is infinite where the data bound nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// The lower end.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
-}
-
-impl Interval {
-    /// Whether `value` is inside.
-    pub fn contains(&self, value: f64) -> bool {
-        self.low <= value && value <= self.high
-    }
-
-    /// From end to end.
-    pub fn width(&self) -> f64 {
-        self.high - self.low
-    }
-}
-
-/// No smaller mean is divided by, so that every ratio is finite: values are at most 1e100.
-pub(crate) const SMALLEST: f64 = 1e-100;
 
 /// The mean, and the square of its relative standard error.
 fn moments(units: &[f64]) -> Result<(f64, f64)> {

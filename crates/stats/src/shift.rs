@@ -6,8 +6,8 @@
 //! It assumes that both kernels' values are distributed alike but for the factor. Of a machine that something else slows down
 //! in some of the boots, whichever kernel they are of, that is true; and as long as these are few, they hardly move a median.
 
-use crate::ratio::SMALLEST;
-use crate::{Error, Interval, Result};
+use crate::interval::{Interval, SMALLEST};
+use crate::{Error, Result};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Up to so many values on each side the distribution is counted, and beyond it taken for normal.

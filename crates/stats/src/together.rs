@@ -3,7 +3,7 @@
 use crate::ratio::{student_quantile, student_tail};
 use crate::sample::mean;
 use crate::shift::Shift;
-use crate::{Better, Level, Method, Options};
+use crate::{Better, Level, Method};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ pub(crate) struct Units {
 impl Together {
     /// None of fewer than two rows, of rows that share boots on one side only, of rows of one file with different units,
     /// where a value is 0, and where boots are so far apart that an `f64` cannot hold a limit of the interval.
-    pub(crate) fn new(rows: &[Units], options: &Options) -> Option<Self> {
+    pub(crate) fn new(rows: &[Units], confidence: f64, method: Method) -> Option<Self> {
         if rows.len() < 2 {
             return None;
         }
@@ -64,19 +64,18 @@ impl Together {
             let weight = of_file.len() as f64 / rows.len() as f64;
             let base = speeds(of_file, |row| Some(&row.base))?;
             let tuned = speeds(of_file, |row| Some(&row.tuned))?;
-            let (gain, variances) = difference(&base, &tuned, options.method);
+            let (gain, variances) = difference(&base, &tuned, method);
             log += weight * gain;
             parts.extend(variances.into_iter().map(|(variance, own)| (weight.powi(2) * variance, own)));
             let same = speeds(of_file, |row| row.again.as_ref());
-            again =
-                again.zip(same).map(|(sum, same)| sum + weight * difference(&base, &same, options.method).0);
+            again = again.zip(same).map(|(sum, same)| sum + weight * difference(&base, &same, method).0);
         }
         let variance: f64 = parts.iter().map(|(variance, _)| variance).sum();
         let error = variance.sqrt();
         let degrees = variance.powi(2) / parts.iter().map(|(part, own)| part * part / own).sum::<f64>();
         let (reach, p) = match error > 0.0 {
             true => {
-                let quantile = student_quantile((1.0 + options.confidence) / 2.0, degrees);
+                let quantile = student_quantile((1.0 + confidence) / 2.0, degrees);
                 (quantile * error, (2.0 * student_tail((log / error).abs(), degrees)).min(1.0))
             }
             false => (0.0, if log == 0.0 { 1.0 } else { 0.0 }),
@@ -147,7 +146,7 @@ mod tests {
             row("a", Better::Lower, &[100.0, 100.0], &[80.0, 80.0]),
             row("b", Better::Higher, &[10.0, 10.0], &[20.0, 20.0]),
         ];
-        let all = Together::new(&rows, &Options::default()).unwrap();
+        let all = Together::new(&rows, 0.95, Method::Student).unwrap();
         // √(1.25 · 2), without any error.
         assert!((all.gain_percent - 100.0 * (2.5f64.sqrt() - 1.0)).abs() < 1e-9);
         assert_eq!((all.low_percent, all.high_percent, all.p), (all.gain_percent, all.gain_percent, 0.0));
@@ -158,7 +157,7 @@ mod tests {
     fn one_row_twice_is_no_more_certain_than_once() {
         let (base, tuned) = ([100.0, 103.0, 98.0, 101.0], [97.0, 95.0, 99.0, 96.0]);
         let rows = [(); 2].map(|()| row("a", Better::Lower, &base, &tuned));
-        let all = Together::new(&rows, &Options::default()).unwrap();
+        let all = Together::new(&rows, 0.95, Method::Student).unwrap();
         let once = Ratio::new(&tuned, &base).unwrap();
         let interval = once.interval(0.95);
         // Of logarithms here, of means there.
@@ -167,7 +166,7 @@ mod tests {
         assert!((all.high_percent - 100.0 * (interval.high - 1.0)).abs() < 0.3, "{all:?} {interval:?}");
         // In files of their own they are two measurements.
         let apart = [row("a", Better::Lower, &base, &tuned), row("b", Better::Lower, &base, &tuned)];
-        let apart = Together::new(&apart, &Options::default()).unwrap();
+        let apart = Together::new(&apart, 0.95, Method::Student).unwrap();
         assert!(apart.high_percent - apart.low_percent < 0.75 * (all.high_percent - all.low_percent));
     }
 
@@ -175,15 +174,17 @@ mod tests {
     fn the_base_kernel_again_stands_beside_it_if_it_has_all_rows() {
         let mut rows = ["a", "b"].map(|file| row(file, Better::Higher, &[10.0, 10.0], &[11.0, 12.0]));
         rows[0].again = Some(vec![10.1, 10.1]);
-        assert_eq!(Together::new(&rows, &Options::default()).unwrap().aa_percent, None);
+        assert_eq!(Together::new(&rows, 0.95, Method::Student).unwrap().aa_percent, None);
         rows[1].again = Some(vec![10.1, 10.1]);
-        assert!((Together::new(&rows, &Options::default()).unwrap().aa_percent.unwrap() - 1.0).abs() < 1e-9);
+        assert!(
+            (Together::new(&rows, 0.95, Method::Student).unwrap().aa_percent.unwrap() - 1.0).abs() < 1e-9
+        );
     }
 
     #[test]
     fn what_does_not_belong_together_has_no_mean() {
         let one = row("a", Better::Lower, &[1.0, 2.0], &[1.0, 2.0]);
-        assert_eq!(Together::new(std::slice::from_ref(&one), &Options::default()), None);
+        assert_eq!(Together::new(std::slice::from_ref(&one), 0.95, Method::Student), None);
         for other in [
             row("a", Better::Lower, &[1.0, 2.0, 3.0], &[1.0, 2.0]),
             row("b", Better::Lower, &[1.0, 0.0], &[1.0, 2.0]),
@@ -193,7 +194,7 @@ mod tests {
             // The base kernel's boots are the same, and the tuned kernel's are not.
             Units { files: ["a", "b"].map(String::from), ..one.clone() },
         ] {
-            assert_eq!(Together::new(&[one.clone(), other], &Options::default()), None);
+            assert_eq!(Together::new(&[one.clone(), other], 0.95, Method::Student), None);
         }
     }
 
@@ -219,7 +220,7 @@ mod tests {
                     })
                 })
                 .collect();
-            let all = Together::new(&rows, &Options::default()).unwrap();
+            let all = Together::new(&rows, 0.95, Method::Student).unwrap();
             covered += usize::from((all.low_percent..all.high_percent).contains(&3.0));
         }
         let share = covered as f64 / ROUNDS as f64;

@@ -115,7 +115,7 @@ const SELFTEST: Program = Program {
 };
 
 /// What workloads may run.
-const PROGRAMS: [Program; 16] = [
+const PROGRAMS: [Program; 17] = [
     suite!("rr", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "rr.c"),
     suite!("paths", &[], "paths.c"),
     SELFTEST,
@@ -135,6 +135,7 @@ const PROGRAMS: [Program; 16] = [
     suite!("remote", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "kt_rr.h", "remote.c"),
     suite!("osbench", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "osbench.c"),
     suite!("ipc", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "ipc.c"),
+    suite!("shuffle", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "shuffle.c"),
     suite!("operations", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "operations.c"),
     suite!(
         "batched",

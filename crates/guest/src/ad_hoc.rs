@@ -51,6 +51,7 @@ impl Workload {
             packages: Vec::new(),
             binaries: Vec::new(),
             files: packed.files,
+            texts: BTreeMap::new(),
             programs: Vec::new(),
             env: BTreeMap::new(),
             setup: Vec::new(),

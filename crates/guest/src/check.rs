@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// ```
 pub fn check(text: &str, path: &Path) -> Vec<Problem> {
     let (read, mut problems) = read_claims(text, path);
-    let mut packed: HashSet<PathBuf> = HashSet::new();
+    let mut packed: HashSet<PathBuf> = read.workload.texts.keys().cloned().collect();
     for claim in &read.claims {
         if let Claimed::Package(package) = &claim.what {
             let paths = match host::is_installed(package) {

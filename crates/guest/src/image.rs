@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::programs;
 use crate::reader::HIDDEN;
 use crate::tree::{too_large, Node, Tree};
-use crate::{shell, Error, Result, Workload, SEED};
+use crate::{shell, workload, Error, Result, Workload, SEED};
 use kerntune_work::{checked, read_versioned, write_json, IoContext, Key, Progress, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -145,7 +145,12 @@ fn archive_size(tree: &Tree) -> Result<u64> {
 /// Everything that goes into the image.
 fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Result<Tree> {
     let mut closure = Closure::new(progress);
-    // What is asked for by name comes first: nothing of ours replaces it.
+    // What the workload brings itself comes first: a package's file of that path is not packed.
+    for (path, text) in &workload.texts {
+        let mode = if workload::interpreter(text).is_some() { 0o755 } else { 0o644 };
+        closure.tree.put(path, Node::Own { bytes: text.as_bytes().to_vec(), mode })?;
+    }
+    // What is asked for by name is next: nothing of ours replaces it.
     for file in &workload.files {
         host_file(&mut closure, file, "`files` of the workload")?;
     }
@@ -161,25 +166,31 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
     add_shell(&mut closure)?;
     let from_list =
         workload.binaries.iter().map(|word| (word.as_str(), "`binaries` of the workload".to_owned()));
+    let from_scripts = workload.scripts().map(|(path, interpreter, _)| (interpreter, text_place(path)));
     let commands = workload.commands();
     let from_commands =
         commands.iter().filter_map(|(place, command)| Some((command.first()?.as_str(), place.clone())));
     let mut ours: Vec<&str> = workload.programs.iter().map(String::as_str).collect();
     ours.extend(workload.disk.iter().map(|_| disk::PROGRAM));
-    for (word, needed_by) in from_list.chain(from_commands) {
+    for (word, needed_by) in from_list.chain(from_scripts).chain(from_commands) {
         if programs::named(word).is_some() {
             ours.push(word);
         } else {
             host_program(&mut closure, word, &needed_by)?;
         }
     }
-    for (place, command) in &commands {
-        for word in shell::programs_of(command) {
-            match shell_word(&mut closure, &word, place)? {
+    let in_commands = commands.iter().map(|(place, command)| (place.clone(), shell::programs_of(command)));
+    let in_scripts = workload
+        .scripts()
+        .filter(|(_, interpreter, _)| shell::is_shell(interpreter))
+        .map(|(path, _, text)| (text_place(path), shell::commands(text)));
+    for (place, words) in in_commands.chain(in_scripts) {
+        for word in words {
+            match shell_word(&mut closure, &word, &place)? {
                 ShellWord::Ours => ours.extend(programs::names().find(|name| *name == word)),
                 ShellWord::There => {}
                 ShellWord::Unknown => {
-                    progress.note(&format!("warning: {}", unknown_in_shell(&word, place)));
+                    progress.note(&format!("warning: {}", unknown_in_shell(&word, &place)));
                 }
             }
         }
@@ -208,6 +219,11 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
     closure.tree.put(Path::new("/kt/plan"), Node::Own { bytes: plan, mode: 0o644 })?;
     skeleton(&mut closure.tree)?;
     Ok(closure.tree)
+}
+
+/// How messages name a text of the workload's.
+fn text_place(path: &Path) -> String {
+    format!("`texts` of the workload ({})", path.display())
 }
 
 /// A file or directory of the host's, with all that it needs.

@@ -2,7 +2,7 @@
 
 use crate::disk::Filesystem;
 use crate::fields::{Fields, Located, Source};
-use crate::workload::{vulnerable, Better, Command, Metric, Probe, Ready, Run, Service, Step};
+use crate::workload::{interpreter, vulnerable, Better, Command, Metric, Probe, Ready, Run, Service, Step};
 use crate::{Problem, Workload, MAX_CPUS};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -98,6 +98,7 @@ impl Reader<'_> {
         let packages = self.named(&mut top, "packages", Claimed::Package);
         let binaries = self.named(&mut top, "binaries", Claimed::Program);
         let files = self.files(&mut top);
+        let texts = self.texts(&mut top);
         let programs = self.programs(&mut top);
         let setup = self.commands(&mut top, "setup");
         let s = &mut self.source;
@@ -130,6 +131,7 @@ impl Reader<'_> {
             packages,
             binaries,
             files,
+            texts,
             programs,
             env,
             setup,
@@ -183,20 +185,53 @@ impl Reader<'_> {
     fn host_files(&mut self, key: &str, listed: &[Located<String>]) -> Vec<PathBuf> {
         let mut all = Vec::new();
         for item in listed {
-            let path = Path::new(&item.value);
-            if !path.is_absolute() || path.components().any(|c| c == std::path::Component::ParentDir) {
-                let message = format!("\"{}\" is not an absolute path", item.value);
-                self.source.problem(item.span.clone(), key, message).help("start with / and use no ..");
-            } else if let Some(dir) = HIDDEN.iter().find(|dir| path.starts_with(dir)) {
-                let message =
-                    format!("\"{}\" cannot be seen in the guest, where {dir} is its own", item.value);
-                self.source.problem(item.span.clone(), key, message).help("keep it in another directory");
-            } else {
-                self.claim(item.span.clone(), key, Claimed::File(path.to_owned()));
-                all.push(path.to_owned());
+            if self.guest_sees(key, item) {
+                let path = PathBuf::from(&item.value);
+                self.claim(item.span.clone(), key, Claimed::File(path.clone()));
+                all.push(path);
             }
         }
         all
+    }
+
+    /// Files whose text stands here.
+    fn texts(&mut self, top: &mut Fields) -> BTreeMap<PathBuf, String> {
+        let mut texts = BTreeMap::new();
+        let Some(mut fields) = top.table(&mut self.source, "texts") else { return texts };
+        for path in fields.keys() {
+            let Some(text) = fields.optional_string(&mut self.source, &path) else { continue };
+            let key = format!("texts.\"{path}\"");
+            let path = Located { value: path, span: text.span.clone() };
+            if !self.guest_sees(&key, &path) {
+                continue;
+            }
+            if let Some(interpreter) = interpreter(&text.value) {
+                self.claim(text.span.clone(), &key, Claimed::Program(interpreter.to_owned()));
+                if crate::shell::is_shell(interpreter) {
+                    for word in crate::shell::commands(&text.value) {
+                        self.claim(text.span.clone(), &key, Claimed::Shell(word));
+                    }
+                }
+            }
+            texts.insert(PathBuf::from(path.value), text.value);
+        }
+        fields.finish(&mut self.source);
+        texts
+    }
+
+    /// Whether a file can have this path in the guest; a problem if not.
+    fn guest_sees(&mut self, key: &str, item: &Located<String>) -> bool {
+        let path = Path::new(&item.value);
+        if !path.is_absolute() || path.components().any(|c| c == std::path::Component::ParentDir) {
+            let message = format!("\"{}\" is not an absolute path", item.value);
+            self.source.problem(item.span.clone(), key, message).help("start with / and use no ..");
+        } else if let Some(dir) = HIDDEN.iter().find(|dir| path.starts_with(dir)) {
+            let message = format!("\"{}\" cannot be seen in the guest, where {dir} is its own", item.value);
+            self.source.problem(item.span.clone(), key, message).help("keep it in another directory");
+        } else {
+            return true;
+        }
+        false
     }
 
     fn programs(&mut self, fields: &mut Fields) -> Vec<String> {
@@ -412,7 +447,7 @@ impl Reader<'_> {
                 let message = "holds a tab, a line end or a NUL, which init's plan cannot carry".into();
                 self.source
                     .problem(word.span.clone(), key, message)
-                    .help("put the script into a file and pack it with `files`");
+                    .help("put the script into a file of `texts`");
             }
         }
         match words.first() {

@@ -37,6 +37,11 @@ pub(crate) fn is_builtin(word: &str) -> bool {
         || matches!(word, "unalias" | "logout" | "suspend" | "caller" | "compgen" | "complete")
 }
 
+/// Whether a program takes a script: by its name or path.
+pub(crate) fn is_shell(program: &str) -> bool {
+    Path::new(program).file_name().is_some_and(|name| SHELLS.iter().any(|shell| name == *shell))
+}
+
 /// The programs that a command runs beside its own first word: those of a script after `-c`, and the one that a wrapper is
 /// to run.
 pub(crate) fn programs_of(command: &[String]) -> BTreeSet<String> {

@@ -131,6 +131,7 @@ impl Suite {
             && workload.setup.is_empty()
             && workload.packages.is_empty()
             && workload.files.is_empty()
+            && workload.texts.is_empty()
             && workload.measured.steps.iter().all(ours)
     }
 

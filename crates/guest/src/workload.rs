@@ -5,7 +5,7 @@ use crate::{Error, Result};
 use kerntune_isa::{Guest, Isa};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The runs that a workload may have, in the order in which `tune` uses them. The second each one has.
 pub const RUNS: [&str; 2] = ["training", "measured"];
@@ -27,6 +27,8 @@ pub struct Workload {
     pub binaries: Vec<String>,
     /// Host files or directories, absolute.
     pub files: Vec<PathBuf>,
+    /// Files whose text the workload brings itself, by their path in the guest.
+    pub texts: BTreeMap<PathBuf, String>,
     /// Programs of ours needed besides those that the commands name (`kt-mark` in a script).
     pub programs: Vec<String>,
     /// Environment variables of its programs, by name.
@@ -83,6 +85,11 @@ pub fn vulnerable(name: &str) -> Result<(), String> {
             Err(format!("\"{name}\" is no CPU that needs mitigations; there are {}", names.join(" and ")))
         }
     }
+}
+
+/// What a text is run by, if it begins with `#!`.
+pub(crate) fn interpreter(text: &str) -> Option<&str> {
+    text.lines().next()?.strip_prefix("#!")?.split_whitespace().next()
 }
 
 /// A program that stays in the background.
@@ -222,6 +229,11 @@ impl Workload {
         Err(Error::NoRun { workload: self.name.clone(), run: name.to_owned() })
     }
 
+    /// The texts that begin with `#!`: path, interpreter, text.
+    pub(crate) fn scripts(&self) -> impl Iterator<Item = (&Path, &str, &str)> {
+        self.texts.iter().filter_map(|(path, text)| Some((path.as_path(), interpreter(text)?, text.as_str())))
+    }
+
     /// Every command of the workload, with the key under which it stands.
     pub(crate) fn commands(&self) -> Vec<(String, &Command)> {
         let mut all: Vec<(String, &Command)> = Vec::new();
@@ -243,7 +255,6 @@ impl Workload {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn a_workload_without_training_says_so_to_who_needs_it() {

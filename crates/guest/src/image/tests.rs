@@ -50,6 +50,24 @@ fn an_image_holds_what_init_and_the_commands_need() {
 }
 
 #[test]
+fn texts_of_a_workload_are_packed_with_what_their_scripts_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let work = WorkDir::open(dir.path()).unwrap();
+    let build = |text: &str| GuestImage::build(&work, &workload(&format!("{SIMPLE}{text}")), &NoProgress);
+    let image = build(
+        "[texts]\n\"/etc/hostname\" = \"theirs\"\n\"/srv/a/run\" = \"\"\"\n#!/bin/bash\nfor i in 1 2; do /usr/bin/env true; done\n\"\"\"\n",
+    )
+    .unwrap();
+    let files = unpack(&image);
+    assert_eq!(files["etc/hostname"], (0o100644, b"theirs".to_vec()), "instead of the host's");
+    assert_eq!(files["srv/a/run"].0, 0o100755);
+    assert!(files["srv/a/run"].1.starts_with(b"#!/bin/bash\nfor"));
+    assert!(files.contains_key("usr/bin/env"), "a script names it");
+    let error = build("[texts]\n\"/srv/x\" = \"#!/no/such/interpreter\"\n").unwrap_err().to_string();
+    assert!(error.contains("/no/such/interpreter, needed by `texts` of the workload (/srv/x)"), "{error}");
+}
+
+#[test]
 fn the_same_inputs_give_the_same_bytes() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let build =

@@ -76,7 +76,7 @@ command = \"rr\"
             "20:14: measured.step[0].operations: a region without operations has no path length \
              (say how many the program does, or leave the key out if it marks each one)",
             "21:18: measured.step[0].command: holds a tab, a line end or a NUL, which init's plan cannot carry \
-             (put the script into a file and pack it with `files`)",
+             (put the script into a file of `texts`)",
             "22:34: measured.step[0].metrics[0].regex: has 2 groups; exactly one must hold the number \
              (use (?:…) for groups that hold nothing)",
             "22:65: measured.step[0].metrics[0].better: is \"higher\" or \"lower\", not \"more\"",
@@ -85,6 +85,17 @@ command = \"rr\"
             "25:11: measured.step[1].command: must be a list of strings, not a string",
         ]
     );
+}
+
+#[test]
+fn texts_have_paths_that_the_guest_sees() {
+    let text =
+        format!("{RUNS}[texts]\n\"srv/x\" = \"\"\n\"/run/x\" = \"\"\n\"/srv/x\" = 1\n\"/srv/y\" = \"y\"\n");
+    let found = problems(&text);
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found[0].contains("texts.\"srv/x\": \"srv/x\" is not an absolute path"), "{found:?}");
+    assert!(found[1].contains("texts.\"/run/x\": \"/run/x\" cannot be seen in the guest"), "{found:?}");
+    assert!(found[2].contains("must be a string, not an integer"), "{found:?}");
 }
 
 #[test]

@@ -23,8 +23,8 @@ fn described(directory: &TempDir, server: &str, load: &str) -> String {
         )
     };
     let text = format!(
-        "description = \"x\"\nbinaries = [\"busybox\"]\n\n[[service]]\nname = \"web\"\n\
-         command = [\"busybox\", \"sh\", \"-c\", '{server}']\nready = {{ file = \"/run/up\", within_seconds = 5 }}\n\n\
+        "description = \"x\"\nbinaries = [\"busybox\"]\n\n[texts]\n\"/srv/serve\" = '''\n#!/bin/sh\n{server}\n'''\n\n\
+         [[service]]\nname = \"web\"\ncommand = [\"/srv/serve\"]\nready = {{ file = \"/run/up\", within_seconds = 5 }}\n\n\
          [training]\n[[training.step]]\n{}\n[measured]\n[[measured.step]]\n{}",
         step("train"),
         step("get")

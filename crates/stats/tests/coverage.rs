@@ -163,6 +163,13 @@ fn intervals_of_95_percent_cover_93_to_97() {
     }
 }
 
+/// A share of the boots takes so many times as long.
+fn slowed(rng: &mut Rng, side: &Sample, share: f64, times: f64) -> Sample {
+    let slow: Vec<f64> = (0..64).map(|_| if rng.uniform() < share { times } else { 1.0 }).collect();
+    let slowed = |(place, value): &(Place, f64)| (*place, value * slow[place.boot as usize]);
+    Sample::new(side.values().iter().map(slowed).collect()).unwrap()
+}
+
 /// Others slow the machine down in some of the boots: the ratio of all pairs is as right as that of means, and its interval is
 /// narrower. Where the two kernels' spreads differ it is not: it has to be asked for.
 #[test]
@@ -181,12 +188,7 @@ fn boots_that_others_slow_down_hardly_move_the_ratio_of_all_pairs() {
         let mut rng = Rng::new(20_261_127);
         let (mut inside, mut found, mut widths) = ([0; 2], [0; 2], [(); 2].map(|()| Vec::new()));
         for _ in 0..TRIALS {
-            let drawn = case.draw(&mut rng, EFFECT).map(|side| {
-                let slow: Vec<f64> =
-                    (0..64).map(|_| if rng.uniform() < *share { *times } else { 1.0 }).collect();
-                let slowed = |(place, value): &(Place, f64)| (*place, value * slow[place.boot as usize]);
-                Sample::new(side.values().iter().map(slowed).collect()).unwrap()
-            });
+            let drawn = case.draw(&mut rng, EFFECT).map(|side| slowed(&mut rng, &side, *share, *times));
             for (at, method) in methods.into_iter().enumerate() {
                 let options = Options { method, ..Options::default() };
                 let ratio = options.ratio(&drawn[0], &drawn[1], Level::Boot).unwrap();
@@ -362,5 +364,41 @@ fn stopping_at_a_width_keeps_the_coverage() {
         for covered in [student, bootstrap] {
             assert!((93.0..=97.0).contains(&covered), "sd {sd}, width {width}: {covered} %");
         }
+    }
+}
+
+/// The same by the ratios of all pairs, also where others slow some of the boots down.
+#[test]
+fn stopping_at_a_width_keeps_the_coverage_of_all_pairs() {
+    const MOST: usize = 60;
+    const TRIALS: u64 = 1_000;
+    // The share of the boots that take 1.7 times as long, and the width asked for, per cent; other boots vary by 1 %.
+    let cases = [(0.0, 2.0), (0.0, 4.0), (30.0, 4.0), (30.0, 8.0)];
+    let options = Options { method: Method::HodgesLehmann, ..Options::default() };
+    let lines = parallel(&cases, |(share, width)| {
+        let plan = [1, MOST as u32, 1, 1];
+        let case = case("", plan, plan).levels([0.0, 0.01, 0.0, 0.0]);
+        let mut rng = Rng::new(7);
+        let (mut inside, mut units) = (0, Vec::new());
+        for _ in 0..TRIALS {
+            let drawn = case.draw(&mut rng, EFFECT).map(|side| slowed(&mut rng, &side, share / 100.0, 1.7));
+            let ratio = |n| {
+                let [base, tuned] =
+                    [&drawn[0], &drawn[1]].map(|side| side.only(Level::Boot, |at| at < n).unwrap());
+                options.ratio(&base, &tuned, Level::Boot).unwrap()
+            };
+            let mut stop = Stop::at_width(width / 100.0, 0.95);
+            let at = (2..=MOST)
+                .step_by(2)
+                .find(|&n| !matches!(stop.look(&[(ratio(n), n)], n < MOST), Decision::GoOn(_)));
+            let n = at.unwrap();
+            units.push(n as f64);
+            inside += u64::from(ratio(n).interval(0.95).contains(EFFECT));
+        }
+        (percent(inside, TRIALS), mean(&units))
+    });
+    for ((share, width), (inside, units)) in cases.iter().zip(lines) {
+        println!("{share} % slow, until {width} %: all pairs {inside:.1} %, {units:.0} boots");
+        assert!((92.5..=97.5).contains(&inside), "{share} % slow, width {width}: {inside} %");
     }
 }

@@ -1,6 +1,6 @@
 //! `kerntune bench`.
 
-use super::{Counters, Cpus, Json, Model};
+use super::{Counters, Cpus, Interval, Json, Model};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -100,10 +100,8 @@ pub struct BenchCompare {
     /// Correction for many rows: holm (no false finding among all), benjamini-hochberg (few among those found), or none
     #[arg(long, value_enum, default_value_t = RowCorrection::Holm, value_name = "METHOD")]
     pub correction: RowCorrection,
-    /// How intervals are computed: student (of the units' means), bootstrap (hierarchical and studentised), or
-    /// hodges-lehmann (of the ratios of all pairs of units: for a machine that others slow down at times)
-    #[arg(long, value_enum, default_value_t = IntervalMethod::Student, value_name = "METHOD")]
-    pub interval: IntervalMethod,
+    #[command(flatten)]
+    pub interval: Interval,
     /// Also print the table in the papers' form: base, optimised, standard deviation, improvement
     #[arg(long, conflicts_with = "json")]
     pub paper: bool,
@@ -151,13 +149,6 @@ pub enum RowCorrection {
     Holm,
     BenjaminiHochberg,
     None,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum IntervalMethod {
-    Bootstrap,
-    HodgesLehmann,
-    Student,
 }
 
 /// `1%`, `0.5 %` as a part of 1. A number without the sign might be meant either way.

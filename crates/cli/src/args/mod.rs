@@ -8,6 +8,7 @@ mod compare;
 mod counters;
 mod fleet;
 mod guard;
+mod interval;
 mod kernel;
 mod live;
 mod matrix;
@@ -26,7 +27,7 @@ pub use crate::global::{Global, Json};
 pub use advise::Advise;
 pub use anatomy::Anatomy;
 use bench::positive_percent;
-pub use bench::{Bench, BenchCompare, BenchCorrelate, BenchRun, IntervalMethod, Machine, RowCorrection};
+pub use bench::{Bench, BenchCompare, BenchCorrelate, BenchRun, Machine, RowCorrection};
 pub use characterise::Characterise;
 pub use compare::Compare;
 pub use counters::Counters;
@@ -34,6 +35,7 @@ pub use fleet::Fleet;
 pub use guard::{
     Guard, GuardBisect, GuardCheck, GuardHistory, GuardOf, GuardRecord, GuardSubject, GuardWatch,
 };
+pub use interval::Interval;
 pub use kernel::Kernel;
 pub use live::{Dump, Live, Watch};
 pub use matrix::{Engine, Matrix, MatrixRun, StoreAt, Worker};

@@ -1,6 +1,6 @@
 //! `kerntune paper`.
 
-use super::{Build, Exclude, Json, Model, OfRecipe, MOST_MINUTES};
+use super::{Build, Exclude, Interval, Json, Model, OfRecipe, MOST_MINUTES};
 use clap::{ArgGroup, Args};
 use kerntune_tune::{Recipe, MOST_RUNS};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("experiment").multiple(true).requires("name").args([
     "source", "patch", "config", "fragment", "set", "compiler", "kcflags", "jobs", "recipe", "only", "budget", "values",
-    "model", "exclude", "output", "runs", "timed",
+    "model", "exclude", "output", "runs", "timed", "interval",
 ]))]
 pub struct Paper {
     /// chen, hpux, mckusick, mcrae or yuan; without it: list them
@@ -32,6 +32,8 @@ pub struct Paper {
     /// `kerntune time` or `kerntune bench run` writes them. Separate several files of one kernel by commas; may be repeated
     #[arg(long, num_args = 2, value_names = ["BASE.json", "TUNED.json"])]
     pub timed: Vec<String>,
+    #[command(flatten)]
+    pub interval: Interval,
     #[command(flatten)]
     pub of_recipe: OfRecipe,
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! `kerntune prove`.
 
-use super::{positive_percent, Json, Model, MOST_MINUTES};
+use super::{positive_percent, Interval, Json, Model, MOST_MINUTES};
 use clap::{Args, ValueEnum};
 use kerntune_tune::MOST_RUNS;
 use std::path::PathBuf;
@@ -24,6 +24,8 @@ pub struct Prove {
     /// On kvm and uml: start no further round of boots after this many minutes
     #[arg(long, default_value_t = 30, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=MOST_MINUTES))]
     pub budget: u64,
+    #[command(flatten)]
+    pub interval: Interval,
     /// On the emulator: runs of each kernel, each begun at another moment
     #[arg(long, default_value_t = 4, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]

@@ -1,6 +1,6 @@
 //! `kerntune time`.
 
-use super::{positive_percent, Counters, Json, MOST_MINUTES};
+use super::{positive_percent, Counters, Interval, Json, MOST_MINUTES};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -24,6 +24,8 @@ pub struct Time {
     /// With --until-width: start no further round of boots after this many minutes
     #[arg(long, requires = "until_width", value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=MOST_MINUTES))]
     pub budget: Option<u64>,
+    #[command(flatten)]
+    pub interval: Interval,
     /// How often each row is timed in a boot; for servers, how often their load runs [default: 5 for batched suites, 1 for
     /// others; suites of kerntune's other programs allow only 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]

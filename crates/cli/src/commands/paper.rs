@@ -1,7 +1,7 @@
 //! `kerntune paper`.
 
 use super::{build_request, command_line, work};
-use crate::args::{Global, Paper as Options};
+use crate::args::{Global, Interval, Paper as Options};
 use crate::exit::{Exit, Failure};
 use crate::files::OutputFile;
 use crate::output::Output;
@@ -48,8 +48,14 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
     if recipe.check_options(as_paper, &[], &exclusions).is_ok() {
         of_recipe.values |= of.values;
     }
+    if options.interval.is_asked() && options.timed.is_empty() {
+        return Err(Failure::usage(
+            "--interval: give --timed as well: the intervals are those of measured times",
+        ));
+    }
     let timed = timed_pairs(&options.timed)?;
-    let clock: Vec<Comparison> = timed.iter().map(compared).collect::<Result<_, _>>()?;
+    let clock: Vec<Comparison> =
+        timed.iter().map(|files| compared(files, options.interval)).collect::<Result<_, _>>()?;
     let request = PaperRequest {
         paper: &of,
         only: &options.only,
@@ -81,8 +87,9 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
 }
 
 /// A base kernel's timed results against a tuned one's.
-fn compared([base, tuned]: &[Files; 2]) -> Result<Comparison, Failure> {
-    Ok(Comparison::new(&Set::join(base)?, &Set::join(tuned)?, None, &Default::default())?)
+fn compared([base, tuned]: &[Files; 2], interval: Interval) -> Result<Comparison, Failure> {
+    let options = kerntune_stats::Options { method: interval.method(), ..Default::default() };
+    Ok(Comparison::new(&Set::join(base)?, &Set::join(tuned)?, None, &options)?)
 }
 
 /// Writes what came of it, if it was asked for: as Markdown if its name says so, else as a page.
@@ -111,6 +118,7 @@ fn refuse_recipes(options: &Options, more: &[(&str, bool)], why: &str) -> Result
         ("--values", options.of_recipe.values),
         ("--runs", options.runs > 1),
         ("--timed", !options.timed.is_empty()),
+        ("--interval", options.interval.is_asked()),
     ];
     match of_recipes.iter().chain(more).find(|(_, given)| *given) {
         Some((option, _)) => {

@@ -23,6 +23,11 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
     if let Some(cpu) = options.cpu.filter(|cpu| !is_allowed(*cpu)) {
         return Err(Failure::usage(format!("--cpu: there is no CPU {cpu} here on which kerntune may run")));
     }
+    if options.interval.is_asked() && options.until_width.is_none() {
+        return Err(Failure::usage(
+            "--interval: give --until-width as well: `kerntune time` computes intervals only to see when they are narrow",
+        ));
+    }
     let work = work(global)?;
     let workload = workload(&options.workload, &Cpus::default())?;
     let names = std::iter::once(&options.base).chain(&options.others);
@@ -34,6 +39,7 @@ pub fn run(global: &Global, options: &Time, output: &Output) -> Result<Exit, Fai
     let until = options.until_width.map(|width| Until {
         width,
         budget: options.budget.map(|minutes| Duration::from_secs(60 * minutes)),
+        method: options.interval.method(),
     });
     let boots = options.boots.unwrap_or(if until.is_some() { MOST_BOOTS } else { BOOTS });
     let effort = Effort::of(&workload, boots, options.iterations, options.scale)?;

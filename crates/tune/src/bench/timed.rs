@@ -15,8 +15,8 @@ use kerntune_kernel::{Arch, Kernel};
 use kerntune_machine::{last_cpu, machine_that_times, Machine, Outcome, RunRequest};
 use kerntune_profile::rfc3339;
 use kerntune_stats::{
-    schedule, Counter, Decision, Kernel as KernelName, Level, Options, Results, ResultsRow, Set, Skipped,
-    Stop, Value, RESULTS_SCHEMA,
+    schedule, Counter, Decision, Kernel as KernelName, Level, Method, Options, Results, ResultsRow, Set,
+    Skipped, Stop, Value, RESULTS_SCHEMA,
 };
 use kerntune_work::{write_json, IoContext};
 use std::collections::BTreeSet;
@@ -95,6 +95,8 @@ pub struct Until {
     pub width: f64,
     /// No round is begun after this time.
     pub budget: Option<Duration>,
+    /// How intervals are computed.
+    pub method: Method,
 }
 
 /// What one kernel's rows came to, and where that is written.
@@ -273,7 +275,7 @@ pub fn timed(
             // Another one takes about as long as this one did; boots of before took no time.
             let left = until.budget.is_none_or(|budget| begun.elapsed() + block.elapsed() <= budget);
             block = Instant::now();
-            let decision = stop.look(&ratios(&sides)?, left);
+            let decision = stop.look(&ratios(&sides, until.method)?, left);
             look(decision);
             if !matches!(decision, Decision::GoOn(_)) {
                 break;
@@ -284,13 +286,14 @@ pub fn timed(
 }
 
 /// Each row of each kernel against the base kernel, its A/A partner left out, with the boots of the one that has fewer.
-fn ratios(sides: &[(&Kernel, Timed)]) -> Result<Vec<(kerntune_stats::Ratio, usize)>> {
+fn ratios(sides: &[(&Kernel, Timed)], method: Method) -> Result<Vec<(kerntune_stats::Ratio, usize)>> {
     let set = |(_, (path, results)): &(&Kernel, Timed)| -> Result<Set> {
         Ok(Set::join(&[(path.display().to_string(), results.clone())])?)
     };
     let [base, others @ .., again] = sides else { return Ok(Vec::new()) };
     let others = if others.is_empty() { std::slice::from_ref(again) } else { others };
     let base = set(base)?;
+    let options = Options { method, ..Options::default() };
     let mut ratios = Vec::new();
     for other in others {
         let other = set(other)?;
@@ -298,7 +301,7 @@ fn ratios(sides: &[(&Kernel, Timed)]) -> Result<Vec<(kerntune_stats::Ratio, usiz
             let Some(beside) = other.row(&row.suite, &row.row) else { continue };
             let units = row.sample.count(Level::Boot).min(beside.sample.count(Level::Boot));
             if units > 1 {
-                let ratio = Options::default().ratio(&row.sample, &beside.sample, Level::Boot)?;
+                let ratio = options.ratio(&row.sample, &beside.sample, Level::Boot)?;
                 ratios.push((ratio, units));
             }
         }

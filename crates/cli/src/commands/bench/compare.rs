@@ -1,11 +1,11 @@
 //! `kerntune bench compare`.
 
-use crate::args::{BenchCompare, IntervalMethod, RowCorrection};
+use crate::args::{BenchCompare, RowCorrection};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use kerntune_guest::read_text;
 use kerntune_report::bench;
-use kerntune_stats::{Comparison, Correction, Method, Options, Results, Set};
+use kerntune_stats::{Comparison, Correction, Options, Results, Set};
 use std::path::PathBuf;
 
 pub fn run(asked: &BenchCompare, output: &Output) -> Result<Exit, Failure> {
@@ -17,11 +17,7 @@ pub fn run(asked: &BenchCompare, output: &Output) -> Result<Exit, Failure> {
             RowCorrection::BenjaminiHochberg => Correction::BenjaminiHochberg,
             RowCorrection::None => Correction::None,
         },
-        method: match asked.interval {
-            IntervalMethod::Bootstrap => Method::Bootstrap,
-            IntervalMethod::HodgesLehmann => Method::HodgesLehmann,
-            IntervalMethod::Student => Method::Student,
-        },
+        method: asked.interval.method(),
         ..Options::default()
     };
     let base = joined(std::iter::once(&asked.base).chain(&asked.more_base))?;

@@ -99,7 +99,7 @@ impl Bundle<'_> {
 
     fn script(&self, timed: bool, exact: bool) -> String {
         let [base, tuned] = self.kernels.map(|kernel| &kernel.manifest.label);
-        let Prove { until_width, budget, runs, .. } = self.options;
+        let Prove { until_width, budget, runs, interval, .. } = self.options;
         let machine = self.machine;
         let mut text = format!(
             "#!/bin/bash\n\
@@ -111,9 +111,10 @@ impl Bundle<'_> {
              kerntune=${{KERNTUNE:-kerntune}}\n\
              status=0\n\
              \"$kerntune\" prove \"$here/base\" \"$here/tuned\" --workload \"$here/{name}.toml\" --machine {machine} \\\n    \
-             --until-width {width}% --budget {budget} --runs {runs}{model} --output \"$out\"\n",
+             --until-width {width}% --budget {budget} --runs {runs}{interval}{model} --output \"$out\"\n",
             name = self.name,
             width = until_width * 100.0,
+            interval = interval.words(),
             model = self.options.model.words(),
         );
         text += "guest() { sed -n 's/^  \"id\": \"\\(.*\\)\",$/\\1/p' \"$1/results/guest.json\"; }\n\
@@ -129,7 +130,8 @@ impl Bundle<'_> {
             text += &format!(
                 "echo 'repeat: both together:'\n\
                  \"$kerntune\" bench compare \"$here/results/times/{base}.json\" \"$here/results/times/{tuned}.json\" --aa \"$here/results/times/{base}-again.json\" \\\n    \
-                 --base \"$out/results/times/{base}.json\" --tuned \"$out/results/times/{tuned}.json\" --aa \"$out/results/times/{base}-again.json\"\n"
+                 --base \"$out/results/times/{base}.json\" --tuned \"$out/results/times/{tuned}.json\" --aa \"$out/results/times/{base}-again.json\"{interval}\n",
+                interval = interval.words(),
             );
         }
         text + "exit \"$status\"\n"

@@ -190,7 +190,11 @@ fn by_the_clock(
 ) -> Result<Comparison, Failure> {
     let kernels = kernels.map(Clone::clone);
     let machine = machine(&kernels, None)?;
-    let until = Until { width: options.until_width, budget: Some(Duration::from_secs(60 * options.budget)) };
+    let until = Until {
+        width: options.until_width,
+        budget: Some(Duration::from_secs(60 * options.budget)),
+        method: options.interval.method(),
+    };
     let effort = Effort::of(workload, MOST_BOOTS, None, None)?;
     let directory = &results.join(TIMES);
     let request = TimedRequest { kernels: &kernels, workload, effort, until: Some(until), directory };
@@ -206,7 +210,8 @@ fn by_the_clock(
     let [base, tuned, again] = &sets[..] else {
         return Err(Failure::usage("two kernels were to be timed, one of them twice"));
     };
-    let comparison = Comparison::new(base, tuned, Some(again), &Options::default())?;
+    let comparison =
+        Comparison::new(base, tuned, Some(again), &Options { method: until.method, ..Options::default() })?;
     write_json(&results.join("timed.json"), &comparison)?;
     Ok(comparison)
 }

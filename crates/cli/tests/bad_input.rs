@@ -158,6 +158,8 @@ fn wrong_words_are_usage_errors() {
         (&["kernel", "build", "--label", "\u{1b}[2J"], &["control character"]),
         (&["tune", "--workload", "rr", "--recipe", "auto", "--budget", "999999999999999999"], &["--budget"]),
         (&["time", "base", "-o", "x", "--until-width=-1%"], &["--until-width", "above 0"]),
+        (&["time", "base", "-o", "x", "--interval", "hodges-lehmann"], &["--interval", "--until-width"]),
+        (&["paper", "hpux", "--interval", "bootstrap"], &["--interval", "--timed"]),
         (&["time", "base", "-o", "x", "--cpu", "9999"], &["no CPU 9999"]),
         (&["record", "--kernel", "base", "--workload", "rr", "--", ""], &["COMMAND", "empty"]),
         (&["try", "/nowhere.toml", "--workload", "rr"], &["CHANGES", "/nowhere.toml"]),

@@ -189,6 +189,8 @@ fn a_proof_is_repeated_from_its_bundle() {
             "emulator",
             "--runs",
             "2",
+            "--interval",
+            "hodges-lehmann",
             "--json",
         ];
         [&asked[..], &["-o", &place]].concat().iter().map(|word| word.to_string()).collect::<Vec<_>>()
@@ -198,6 +200,10 @@ fn a_proof_is_repeated_from_its_bundle() {
     assert_eq!((&proof["timed"], &proof["exact"]["runs"]), (&Value::Null, &2.into()));
     let paragraph = proof["paragraph"].as_str().unwrap();
     assert!(paragraph.contains("Whole path") && paragraph.contains("not time"), "{paragraph}");
+    // What was asked for is asked for again.
+    assert!(fs::read_to_string(place("proof/repeat.sh"))
+        .unwrap()
+        .contains("--runs 2 --interval hodges-lehmann"));
     let repeat = || {
         Command::new(place("proof/repeat.sh"))
             .arg(place("again"))

@@ -152,7 +152,7 @@ fn booting_ends_when_the_intervals_are_narrow_or_the_time_is_up() {
         let time = ["time", &kernel, "--workload", &file, "--iterations", "1", "--scale", "0.2"];
         let mut command = kerntune(time);
         command
-            .args(["--until-width", width, "--boots", most, "--json", "-o"])
+            .args(["--until-width", width, "--interval", "hodges-lehmann", "--boots", most, "--json", "-o"])
             .arg(directory.path().join(out));
         let output = command.output().unwrap();
         let said = support::said(&output);

@@ -101,8 +101,8 @@ pub trait Isa {
     const SYSTEM_CALLS: &'static [&'static str];
     /// Whether a function of this name is what all device interrupts share, reached from a stub for each of them.
     fn is_common_interrupt(name: &str) -> bool;
-    /// Whether a label of this name stands for the stubs of device interrupts.
-    fn is_stub_label(name: &str) -> bool;
+    /// The labels that stand for the stubs of device interrupts.
+    const STUB_LABELS: &'static [&'static str];
     /// The stubs in code at `address`; none if it is something else.
     fn interrupt_stubs(code: &[u8], address: u64) -> Vec<InterruptStub>;
     /// What `uname -r` says in the kernel of this image to boot.

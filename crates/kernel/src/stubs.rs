@@ -16,7 +16,7 @@ pub(crate) fn split(groups: Vec<Group>, bytes: impl Fn(u64, u64) -> Option<Vec<u
     };
     let stubs = |group: &Group| {
         let label = group.first();
-        if !Guest::is_stub_label(&label.name) {
+        if !Guest::STUB_LABELS.contains(&label.name.as_str()) {
             return None;
         }
         let code = bytes(label.address, group.size)?;

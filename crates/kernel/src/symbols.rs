@@ -4,6 +4,7 @@ use crate::raw_symbols::{read, CodeSection, Raw};
 use crate::sources::Sources;
 use crate::symbol_groups::{group, Group};
 use crate::{stubs, Error, Result};
+use kerntune_isa::{Guest, Isa};
 use kerntune_work::IoContext;
 use object::{ReadCache, ReadRef};
 use std::collections::HashMap;
@@ -105,6 +106,11 @@ impl Symbols {
     /// linker script's marks. Of local symbols with one name the first is meant.
     pub fn address_of(&self, name: &str) -> Option<u64> {
         self.addresses.get(name).copied()
+    }
+
+    /// The names under which others know the stubs of interrupts, each of which is a function here.
+    pub fn stub_labels(&self) -> impl Iterator<Item = &'static str> + '_ {
+        Guest::STUB_LABELS.iter().copied().filter(|label| self.address_of(label).is_some())
     }
 
     /// The whole function that `index` is or is a part of.

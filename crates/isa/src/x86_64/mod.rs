@@ -116,9 +116,7 @@ impl Isa for X86_64 {
     fn is_common_interrupt(name: &str) -> bool {
         entry::COMMON_ENTRIES.contains(&name)
     }
-    fn is_stub_label(name: &str) -> bool {
-        stubs::LABELS.contains(&name)
-    }
+    const STUB_LABELS: &'static [&'static str] = &stubs::LABELS;
     fn interrupt_stubs(code: &[u8], address: u64) -> Vec<InterruptStub> {
         stubs::decode(code, address)
     }

@@ -267,7 +267,12 @@ fn executed(symbols: &Symbols, tables: &Tables) -> HashMap<usize, u64> {
 /// Sorted, so that the same functions make the same text.
 fn skip_list(symbols: &Symbols, held: &HashMap<usize, Withheld>) -> String {
     let functions = held.keys().map(|&index| &symbols.functions()[index]);
-    let names: BTreeSet<&String> = functions.flat_map(|f| f.aliases.iter().chain([&f.name])).collect();
+    let named = functions.flat_map(|f| f.aliases.iter().chain([&f.name]));
+    let mut names: BTreeSet<&str> = named.map(String::as_str).collect();
+    // BOLT knows the stubs of interrupts by their label, as one function, and would move them in their table.
+    for label in symbols.stub_labels() {
+        names.insert(label);
+    }
     names.into_iter().map(|name| pattern(name) + "\n").collect()
 }
 

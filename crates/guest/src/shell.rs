@@ -194,7 +194,7 @@ fn simple_command(words: &[Word], depth: u32, found: &mut BTreeSet<String>) {
         if name == "busybox" && after.first().is_some_and(|applet| SHELLS.contains(&applet.text.as_str())) {
             return script_after(&after[1..], depth, found);
         }
-        if SHELLS.contains(&name.as_str()) {
+        if is_shell(&word.text) {
             return script_after(after, depth, found);
         }
         if name == "eval" {

@@ -9,7 +9,7 @@ KERNTUNE := target/release/kerntune
 CARGO_HOME ?= $(HOME)/.cargo
 export PATH := $(CARGO_HOME)/bin:$(PATH)
 
-# Integration tests that need no kernel; no test of crates/cli has the name of one.
+# Integration tests that need no kernel; those of crates/cli do.
 FAST := $(basename $(notdir $(filter-out crates/cli/%,$(wildcard crates/*/tests/*.rs)))) \
     $(notdir $(patsubst %/main.rs,%,$(wildcard crates/*/tests/*/main.rs)))
 

@@ -88,10 +88,20 @@ fn lacking(typed: &Typed, targets: &[String]) -> Option<String> {
                 return Some(format!("no package {package}"));
             }
             let crates = root().join("crates");
+            let modules = rest.iter().filter_map(|word| word.strip_suffix("::"));
+            if let Some(module) =
+                modules.into_iter().find(|module| !crates.join(format!("cli/tests/{module}.rs")).exists())
+            {
+                return Some(format!("no end-to-end tests {module}"));
+            }
             after("--test").into_iter().find(|test| {
                 !fs::read_dir(&crates).unwrap().any(|found| {
-                    let tests = found.unwrap().path().join("tests");
-                    tests.join(format!("{test}.rs")).exists() || tests.join(test).join("main.rs").exists()
+                    let package = found.unwrap().path();
+                    let tests = package.join("tests");
+                    let named = format!("[[test]]\nname = \"{test}\"\n");
+                    tests.join(format!("{test}.rs")).exists()
+                        || tests.join(test).join("main.rs").exists()
+                        || fs::read_to_string(package.join("Cargo.toml")).unwrap().contains(&named)
                 })
             })
         }

@@ -1,10 +1,8 @@
 //! `kerntune anatomy` on a recording of the base kernel: its figures are those of the profile's tables and of single paths.
 
-mod support;
-
+use crate::support::{self, fails, json, kerntune, run};
 use serde_json::Value;
 use std::sync::OnceLock;
-use support::{fails, json, kerntune, run};
 
 /// A recording of `rr`.
 fn profile() -> &'static str {

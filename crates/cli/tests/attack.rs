@@ -5,15 +5,13 @@
 //! operations are those that need no emulator; they use the same store as all others. `make attack` does much more of
 //! the same: `KERNTUNE_ATTACK` says how many times as much.
 
-mod support;
-
+use crate::support::said;
 use kerntune_convert::mcrae::{Dump, Record};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
-use support::said;
 
 /// How many times as much as `make test` does.
 fn effort() -> u64 {

@@ -1,10 +1,8 @@
 //! Bad input: one clear message, the documented exit status (docs/exit-status.md), no panic.
 
-mod support;
-
+use crate::support::{self, fails, kerntune, workload};
 use std::fs;
 use std::process::Command;
-use support::{fails, kerntune, workload};
 use tempfile::TempDir;
 
 /// A workload file that is good but for `special`.

@@ -1,12 +1,10 @@
 //! The suites: every row on the emulator, quick ones on the host, and what a machine cannot do said up front.
 
-mod support;
-
+use crate::support::{self, base_kernel, fails, json, kerntune};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
-use support::{base_kernel, fails, json, kerntune};
 
 /// The rows of the tables of Speer, Kumar and Partridge, and the sum of McKusick's.
 const SUITES: [(&str, usize); 4] = [("kbx", 26), ("osbench", 19), ("netperf", 20), ("mckusick", 39)];

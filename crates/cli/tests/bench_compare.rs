@@ -1,9 +1,7 @@
 //! `kerntune bench compare` on files whose truth is known.
 
-mod support;
-
+use crate::support::{self, fails, kerntune, run};
 use serde_json::{json, Value};
-use support::{fails, kerntune, run};
 use tempfile::TempDir;
 
 /// Boots of one kernel: each row with its values by boot.

@@ -1,9 +1,7 @@
 //! `kerntune bench correlate` on files whose truth is known.
 
-mod support;
-
+use crate::support::{self, fails, kerntune, run};
 use serde_json::{json, Value};
-use support::{fails, kerntune, run};
 use tempfile::TempDir;
 
 const ROWS: [&str; 5] = ["a", "b", "c", "d", "odd"];

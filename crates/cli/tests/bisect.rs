@@ -1,7 +1,6 @@
 //! `kerntune kernel bisect`: a kernel in which one object was compiled wrongly.
 
-mod support;
-
+use crate::support::{self, json, work_dir};
 use kerntune_kernel::{find, Kernel, Mixer};
 use kerntune_work::{NoProgress, WorkDir};
 use serde_json::Value;
@@ -9,7 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use support::{json, work_dir};
 
 /// The other compiler flag: code that is right, and different.
 const DIFFERENT: &str = "-fno-tree-vrp";

@@ -1,12 +1,10 @@
 //! `record --instructions` and `export champsim`: every instruction of a region, held against what the recorder counts of it.
 
-mod support;
-
+use crate::support::{self, fails, json, kerntune, said};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use support::{fails, json, kerntune, said};
 
 /// ChampSim's record, by its header.
 struct Record {

@@ -1,14 +1,12 @@
 //! `kerntune characterise` of real recordings: its figures are those of the guest's own /proc, its parts sum to the whole, and what
 //! cannot be said of a profile is not said.
 
-mod support;
-
+use crate::support::{self, base_kernel, checkout, fails, json, kerntune, run, work_dir, workload};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 use std::sync::OnceLock;
-use support::{base_kernel, checkout, fails, json, kerntune, run, work_dir, workload};
 
 /// The id of a new profile.
 fn record(workload: &str, options: &[&str]) -> String {

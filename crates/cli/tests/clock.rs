@@ -1,7 +1,6 @@
 //! The count of instructions is the guest's clock: after exceptions and self-modifying code, before idle.
 
-mod support;
-
+use crate::support;
 use std::path::Path;
 use std::process::Command;
 

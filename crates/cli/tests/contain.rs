@@ -2,8 +2,7 @@
 //!
 //! `guest/hostile.c` is what runs, under the kernel that is booted. Who may not contain here gets a reason, and no run.
 
-mod support;
-
+use crate::support::{self, fails, said};
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
@@ -13,7 +12,6 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{fails, said};
 use tempfile::TempDir;
 
 /// Who is neither root nor anybody else here, and has no ids in /etc/subuid.

@@ -1,10 +1,8 @@
 //! `record --data`: what is known to be missed, and shared, is what is reported.
 
-mod support;
-
+use crate::support::{self, json, planted_kernel, work_dir};
 use kerntune_profile::{Profile, Tables};
 use serde_json::Value;
-use support::{json, planted_kernel, work_dir};
 
 /// A program of this source as a workload for so many CPUs.
 fn program(directory: &tempfile::TempDir, source: &str, cpus: u32, memory_mb: u32) -> String {

@@ -1,11 +1,9 @@
 //! A workload's disk: it repeats, its path is seen, and what it lacks is said.
 
-mod support;
-
+use crate::support::{self, checkout, fails, json, kerntune, workload};
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
 use std::process::Command;
-use support::{checkout, fails, json, kerntune, workload};
 use tempfile::TempDir;
 
 /// Reads of a page, each of which waits for the disk, and a write that is synchronised.

@@ -1,15 +1,13 @@
 //! The commands of the documents, run: those that need no kernel, and reports of a recording. `document_commands/how.tsv` says
 //! which these are, and which test runs commands like the others.
 
-mod support;
-
 #[path = "document_commands/extract.rs"]
 mod extract;
 
+use crate::support::{self, said};
 use extract::{all, row, table, Typed};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use support::said;
 
 fn kerntune(words: &[String], directory: &Path, work: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kerntune"));

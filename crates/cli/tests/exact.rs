@@ -1,7 +1,6 @@
 //! Exactness: recordings repeat, disturb nothing, and agree with the guest's own ftrace.
 
-mod support;
-
+use crate::support;
 use kerntune_analyze::events::{self, replay, Bounds, Visitor};
 use kerntune_analyze::TraceFile;
 use kerntune_guest::{Collect, GuestImage, Workload};

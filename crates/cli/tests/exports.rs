@@ -1,8 +1,7 @@
 //! Profiles in other tools' formats: whatever the format, what it sums to is what `kerntune report` prints. Whether the tools
 //! read them is asked by `scripts/check-exports`.
 
-mod support;
-
+use crate::support::{self, fails, json, kerntune, said};
 use kerntune_profile::{
     Address, FunctionIndex, How, KernelId, Manifest, Nanoseconds, PathKind, PathNode, Profile, Sampled,
     Symbol, Tables, ROOM,
@@ -12,7 +11,6 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{fails, json, kerntune, said};
 
 /// The profile of a small recording: a system call, and programs that are started.
 fn recorded() -> String {

@@ -2,11 +2,9 @@
 //! switch to its reader ("Hardware Profiling of Kernels"), and McKusick's entries of a cycle and of a function that calls
 //! itself ("Using gprof to Tune the 4.2BSD Kernel").
 
-mod support;
-
+use crate::support::{base_kernel, json, run, work_dir};
 use serde_json::Value;
 use std::path::Path;
-use support::{base_kernel, json, run, work_dir};
 
 /// An array of objects; empty if there is none.
 fn list(value: &Value) -> &[Value] {

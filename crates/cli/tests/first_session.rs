@@ -4,8 +4,7 @@
 //! A line `$ …` is typed. What follows is expected of both outputs, in order: `…` alone stands for any lines, within a line
 //! for any text, and runs of blanks are one. `PREFIX` is where kerntune was installed, and the work directory is that of all tests.
 
-mod support;
-
+use crate::support;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;

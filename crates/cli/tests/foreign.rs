@@ -1,10 +1,8 @@
 //! What others wrote: files that are no files, that are too large, that play with the terminal, or that cannot be understood.
 
-mod support;
-
+use crate::support::{self, fails, kerntune, said};
 use std::fs;
 use std::path::Path;
-use support::{fails, kerntune, said};
 
 #[test]
 fn devices_are_no_input() {

@@ -4,13 +4,12 @@
 //! same, in the same order and as deep, but for functions that the tracer has no hook in (available_filter_functions). The
 //! operations before it were recorded with no tracer in place; the typical one of them is what `anatomy` shows.
 //!
-//! `KERNTUNE_GRAPH_KERNEL=LABEL cargo test … --test function_graph -- --nocapture` does the same on another kernel, and prints
+//! `KERNTUNE_GRAPH_KERNEL=LABEL cargo test … --test cli function_graph:: -- --nocapture` does the same on another kernel, and prints
 //! the figures of docs/results/anatomy.md. The tracer returns to where a function was called from by a call and a return that do not
 //! belong together. The recorder follows that where it tells calls by the stack pointer, in kernels with mitigations: of others
 //! only the typical call is compared.
 
-mod support;
-
+use crate::support::{self, checkout, json};
 use kerntune_analyze::path::{collect, CallStart, EntryKind, Selection, Span};
 use kerntune_analyze::TraceFile;
 use kerntune_profile::{FunctionIndex, How, Profile};
@@ -18,7 +17,6 @@ use kerntune_tune::run_files::RunFiles;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use support::{checkout, json};
 
 /// A row of guest/operations.c, the function that is taken apart, its how manieth call in the traced operation that is (the
 /// system calls that switch the tracer are seen, too), and a boundary.

@@ -3,10 +3,10 @@
 
 #[path = "../../convert/tests/support/gprof.rs"]
 mod gprof;
-mod support;
 #[path = "gprof/unique.rs"]
 mod unique;
 
+use crate::support;
 use kerntune_analyze::graph::{AutoCut, CallGraph, Changes, Propagation};
 use kerntune_kernel::{CodeCalls, Symbols, Unknown};
 use kerntune_profile::Profile;

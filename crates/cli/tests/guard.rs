@@ -1,10 +1,8 @@
 //! `kerntune guard` on Linux: three planted regressions, a layout, files, and what is refused.
 
-mod support;
-
+use crate::support::{base_kernel, fails, json, kerntune, planted_kernel, run, said};
 use serde_json::Value;
 use std::fs;
-use support::{base_kernel, fails, json, kerntune, planted_kernel, run, said};
 
 const GUARD: &str = "[[workload]]\nname = \"osbench\"\nrows = [\"cwcor_64K\", \"select_15_15\", \"getpid\", \"open_close\"]\n\
     [[workload]]\nname = \"kbx\"\nrows = [\"ioctl_tcgeta\", \"umask\", \"pipe_20\"]\n";

@@ -1,11 +1,9 @@
 //! docs/store.md lists every key.
 
-mod support;
-
+use crate::support::checkout;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use support::checkout;
 
 /// The rules in the source, but for those of tests and examples.
 fn rules(directory: &Path, found: &mut BTreeSet<String>) {

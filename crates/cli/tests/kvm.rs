@@ -1,14 +1,12 @@
 //! The machine kvm: what it says where there is none, and what comes after it, tried on the same guest emulated.
 
-mod support;
-
+use crate::support::{base_kernel, fails, kerntune, work_dir};
 use kerntune_guest::{Suite, Workload};
 use kerntune_machine::Kvm;
 use kerntune_stats::Counter;
 use kerntune_tune::bench::{select, timed};
 use kerntune_tune::Session;
 use kerntune_work::{NoProgress, WorkDir};
-use support::{base_kernel, fails, kerntune, work_dir};
 
 /// KVM may be there, may be absent, and may be there and boot nothing: a figure or a reason, and nothing else.
 #[test]

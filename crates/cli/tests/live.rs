@@ -1,15 +1,13 @@
 //! The kernel of this machine, profiled while it works. Needs root and perf events; where the host does not allow them, the
 //! message that says so is what is tested, and the test says so. Needs redis, perf and binutils.
 
-mod support;
-
+use crate::support::{fails, said};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
-use support::{fails, said};
 
 /// `kerntune` with a work directory of its own.
 fn kerntune(work: &Path, arguments: &[&str]) -> Command {

@@ -6,10 +6,10 @@ mod arcs;
 mod gprof;
 #[path = "live_guest/seen.rs"]
 mod seen;
-mod support;
 #[path = "gprof/unique.rs"]
 mod unique;
 
+use crate::support;
 use arcs::Arcs;
 use kerntune_analyze::graph::{CallGraph, Propagation};
 use kerntune_guest::{GuestImage, Workload};

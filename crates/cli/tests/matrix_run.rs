@@ -1,12 +1,10 @@
 //! `kerntune matrix`, `worker` and `fleet` on the real emulator.
 
-mod support;
-
+use crate::support::{self, base_kernel, fails, json, kerntune, run};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use support::{base_kernel, fails, json, kerntune, run};
 
 const WORKLOAD: &str =
     "[[measured.step]]\nregion = \"files\"\noperations = 1\ncommand = [\"ls\", \"/usr\"]\n";

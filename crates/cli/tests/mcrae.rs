@@ -1,8 +1,7 @@
 //! McRae's profiler from end to end: names kept, dumps imported, and the emulator in the place of his
 //! box, whose figures have to be those that a recording of the same run has.
 
-mod support;
-
+use crate::support::{self, checkout, fails, kerntune};
 use kerntune_kernel::Triggers;
 use kerntune_profile::{How, PathKind};
 use serde_json::Value;
@@ -11,7 +10,6 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use support::{checkout, fails, kerntune};
 
 const PATCHES: &str = "kernel/patches/6.12/mcrae-tags";
 const COMPILER: &str = "kernel/patches/6.12/mcrae-compiler";

@@ -1,13 +1,9 @@
 //! `kerntune package`: acceptance point 8 of the optimiser's issue.
 
-#[path = "support/debian.rs"]
-mod debian;
-mod support;
-
+use crate::support::{self, debian, json, said};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{json, said};
 
 /// Runs a program of the host and expects success; standard output.
 fn host(program: &str, arguments: &[&str]) -> String {

@@ -1,7 +1,6 @@
 //! Papers that change or look at a kernel, on real kernels: what is not measured here is in docs/results.
 
-mod support;
-
+use crate::support;
 use serde_json::Value;
 
 /// The row of a table.

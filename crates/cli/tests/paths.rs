@@ -1,13 +1,11 @@
 //! Paths: what characters they may have, and whose programs they may lead to.
 
-mod support;
-
+use crate::support::{self, fails, kerntune, said};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{fails, kerntune, said};
 
 /// QEMU takes options apart at commas and `=`.
 #[test]

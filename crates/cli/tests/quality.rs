@@ -1,13 +1,11 @@
 //! The gate for profiles (docs/quality.md) with a recording of the base kernel, and with a kernel that is the base
 //! kernel but for one function.
 
-mod support;
-
+use crate::support::{self, fails, json, kerntune, workload};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{fails, json, kerntune, workload};
 use tempfile::TempDir;
 
 /// A hot one: each round of `pipe_rr` writes twice.

@@ -1,8 +1,7 @@
 //! What `record`'s options choose is what comes out, and no number of it differs from the recording
 //! of everything.
 
-mod support;
-
+use crate::support;
 use kerntune_isa::{Ending, Flow, Guest, Isa};
 use kerntune_profile::{EdgeKind, ModelEvent, PathKind, Profile};
 use object::{Object, ObjectSection};

@@ -1,7 +1,6 @@
 //! Every report of a live recording, and the equations that hold between them.
 
-mod support;
-
+use crate::support;
 use serde_json::Value;
 use std::sync::OnceLock;
 

@@ -1,8 +1,7 @@
 //! Stored files of every version: today's are read, others are refused by a message that names the file, the version that was
 //! found, and the one that is read. And docs/ lists every schema that there is.
 
-mod support;
-
+use crate::support::checkout;
 use kerntune_kernel::{KernelManifest, PackageManifest, PACKAGE_SCHEMA, SCHEMA as KERNEL_SCHEMA};
 use kerntune_optimize::{bolt::Rewrite, gcc_pgo::PreparedProfile, layout::PreparedOrder};
 use kerntune_stats::Results;
@@ -13,7 +12,6 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
-use support::checkout;
 
 /// A kind of file: its name, the version that is read, where it is in its result, and who reads it there.
 type Family = (&'static str, u32, &'static str, fn(&Path) -> Result<(), String>);

@@ -1,7 +1,6 @@
 //! `kerntune kernel selftest`: functional checks in the guest.
 
-mod support;
-
+use crate::support;
 use std::collections::BTreeSet;
 
 #[test]

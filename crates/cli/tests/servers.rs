@@ -3,12 +3,10 @@
 //! A shell script stands for each, so that nothing is needed that other tests do not need, and a run is a boot.
 //! What else is told from what a program printed is tested where it is judged (`crates/guest/src/output.rs`).
 
-mod support;
-
+use crate::support::{self, fails, kerntune, workload};
 use serde_json::json;
 use std::fs;
 use std::process::Command;
-use support::{fails, kerntune, workload};
 use tempfile::TempDir;
 
 const SERVES: &str = "echo one; echo listening on port 80; touch /run/up; exec sleep 1000";

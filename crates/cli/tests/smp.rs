@@ -2,12 +2,10 @@
 
 #[path = "../../analyze/tests/support/lanes.rs"]
 mod lanes;
-mod support;
-
+use crate::support::{self, base_kernel, fails, json, kerntune, work_dir};
 use kerntune_profile::{CpuFrontEndStats, Profile, SwitchKind};
 use serde_json::Value;
 use std::path::PathBuf;
-use support::{base_kernel, fails, json, kerntune, work_dir};
 
 /// Records a workload; the profile's id.
 fn record(workload: &str, cpus: u32) -> String {

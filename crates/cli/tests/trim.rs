@@ -1,10 +1,8 @@
 //! What Linux's own Makefiles, Kconfig and a run say of its options; the kernel without them is built in the rehearsal.
 
-mod support;
-
+use crate::support::{self, fails, json, kerntune};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use support::{fails, json, kerntune};
 
 #[test]
 fn options_go_of_which_nothing_ran_and_nothing_goes_that_did() {

@@ -1,12 +1,10 @@
 //! The main job, on real kernels: acceptance points 2 and 6 of the first issue.
 
-mod support;
-
+use crate::support::{self, json, kerntune, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
-use support::{json, kerntune, run};
 
 /// The longest way: a profile compiled in, and what came of it ordered.
 const RECIPE: &str = "gcc-pgo+layout";

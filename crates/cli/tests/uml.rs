@@ -1,10 +1,8 @@
 //! The machine `uml`: a kernel that is a process, how it is timed, and how it fails.
 
-mod support;
-
+use crate::support::{self, fails, json, kerntune, workload};
 use serde_json::Value;
 use std::path::Path;
-use support::{fails, json, kerntune, workload};
 
 fn uml_kernel() -> String {
     support::kernel(&["--arch", "um"], "uml")

@@ -3,7 +3,7 @@
 use crate::elf::{self, Needs};
 use crate::libraries::{handed_down, Libraries};
 use crate::tree::{unpackable, Tree};
-use crate::{host, Error, Result};
+use crate::{host, shell, Error, Result};
 use kerntune_work::{IoContext, Progress};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -190,21 +190,12 @@ impl<'p> Closure<'p> {
         Ok(())
     }
 
-    /// The interpreter of a script; with `/usr/bin/env NAME`, NAME too.
+    /// What a script is run by.
     fn script(&mut self, script: &Path, line: &str) -> Result<()> {
         let name = script.display().to_string();
-        let mut words = line.split_whitespace();
-        let Some(interpreter) = words.next() else { return Ok(()) };
-        if !Path::new(interpreter).exists() {
-            return Err(missing(interpreter, &name));
-        }
-        self.object(Path::new(interpreter), &name, &[])?;
-        if interpreter.ends_with("/env") {
-            let program = words.find(|word| !word.starts_with('-') && !word.contains('='));
-            if let Some(program) = program {
-                let path = host::find_program(program).ok_or_else(|| missing(program, &name))?;
-                self.object(&path, &name, &[])?;
-            }
+        for interpreter in shell::interpreters(line) {
+            let path = host::find_program(interpreter).ok_or_else(|| missing(interpreter, &name))?;
+            self.object(&path, &name, &[])?;
         }
         Ok(())
     }

@@ -147,7 +147,7 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
     let mut closure = Closure::new(progress);
     // What the workload brings itself comes first: a package's file of that path is not packed.
     for (path, text) in &workload.texts {
-        let mode = if workload::interpreter(text).is_some() { 0o755 } else { 0o644 };
+        let mode = if workload::interpreters(text).is_empty() { 0o644 } else { 0o755 };
         closure.tree.put(path, Node::Own { bytes: text.as_bytes().to_vec(), mode })?;
     }
     // What is asked for by name is next: nothing of ours replaces it.
@@ -166,7 +166,9 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
     add_shell(&mut closure)?;
     let from_list =
         workload.binaries.iter().map(|word| (word.as_str(), "`binaries` of the workload".to_owned()));
-    let from_scripts = workload.scripts().map(|(path, interpreter, _)| (interpreter, text_place(path)));
+    let from_scripts = workload.scripts().flat_map(|(path, interpreters, _)| {
+        interpreters.into_iter().map(move |interpreter| (interpreter, text_place(path)))
+    });
     let commands = workload.commands();
     let from_commands =
         commands.iter().filter_map(|(place, command)| Some((command.first()?.as_str(), place.clone())));
@@ -182,7 +184,7 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
     let in_commands = commands.iter().map(|(place, command)| (place.clone(), shell::programs_of(command)));
     let in_scripts = workload
         .scripts()
-        .filter(|(_, interpreter, _)| shell::is_shell(interpreter))
+        .filter(|(_, interpreters, _)| interpreters.iter().any(|interpreter| shell::is_shell(interpreter)))
         .map(|(path, _, text)| (text_place(path), shell::commands(text)));
     for (place, words) in in_commands.chain(in_scripts) {
         for word in words {
@@ -218,6 +220,7 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
     let plan = Plan::with_env(workload, &env).text().as_bytes().to_vec();
     closure.tree.put(Path::new("/kt/plan"), Node::Own { bytes: plan, mode: 0o644 })?;
     skeleton(&mut closure.tree)?;
+    closure.tree.check()?;
     Ok(closure.tree)
 }
 

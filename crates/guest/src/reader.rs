@@ -2,7 +2,7 @@
 
 use crate::disk::Filesystem;
 use crate::fields::{Fields, Located, Source};
-use crate::workload::{interpreter, vulnerable, Better, Command, Metric, Probe, Ready, Run, Service, Step};
+use crate::workload::{interpreters, vulnerable, Better, Command, Metric, Probe, Ready, Run, Service, Step};
 use crate::{Problem, Workload, MAX_CPUS};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -65,7 +65,7 @@ struct Reader<'t> {
 }
 
 /// Directories that init mounts over: what is packed there is not seen.
-pub(crate) const HIDDEN: [&str; 6] = ["/tmp", "/run", "/dev", "/proc", "/sys", "/kt"];
+pub(crate) const HIDDEN: [&str; 7] = ["/tmp", "/run", "/dev", "/proc", "/sys", "/kt", "/init"];
 
 const NAME_HELP: &str = "letters, digits, `-`, `_`, `.` and `:`, at most 63 bytes";
 
@@ -202,10 +202,10 @@ impl Reader<'_> {
             let Some(text) = fields.optional_string(&mut self.source, &path) else { continue };
             let key = format!("texts.\"{path}\"");
             let path = Located { value: path, span: text.span.clone() };
-            if !self.guest_sees(&key, &path) {
+            if !self.guest_sees(&key, &path) || !self.has_room(&key, &path, &texts) {
                 continue;
             }
-            if let Some(interpreter) = interpreter(&text.value) {
+            for interpreter in interpreters(&text.value) {
                 self.claim(text.span.clone(), &key, Claimed::Program(interpreter.to_owned()));
                 if crate::shell::is_shell(interpreter) {
                     for word in crate::shell::commands(&text.value) {
@@ -231,6 +231,23 @@ impl Reader<'_> {
         } else {
             return true;
         }
+        false
+    }
+
+    /// Whether a text can stand there beside the others; a problem if not.
+    fn has_room(&mut self, key: &str, item: &Located<String>, texts: &BTreeMap<PathBuf, String>) -> bool {
+        let path = Path::new(&item.value);
+        let other = texts.keys().find(|other| path.starts_with(other) || other.starts_with(path));
+        let message = match other {
+            Some(other) if other == path => format!("{} has a text already", other.display()),
+            Some(other) if path.starts_with(other) => {
+                format!("\"{}\" is below {}, which is a file here", item.value, other.display())
+            }
+            Some(other) => format!("\"{}\" is a file here, and {} is below it", item.value, other.display()),
+            None if path.file_name().is_none() => format!("\"{}\" is a directory of the guest", item.value),
+            None => return true,
+        };
+        self.source.problem(item.span.clone(), key, message);
         false
     }
 

@@ -42,6 +42,15 @@ pub(crate) fn is_shell(program: &str) -> bool {
     Path::new(program).file_name().is_some_and(|name| SHELLS.iter().any(|shell| name == *shell))
 }
 
+/// The programs that the rest of a line `#!…` names: the interpreter and, after `/usr/bin/env`, the program that it starts.
+pub(crate) fn interpreters(line: &str) -> Vec<&str> {
+    let mut words = line.split_whitespace();
+    let Some(first) = words.next() else { return Vec::new() };
+    let is_program = |word: &&str| !word.starts_with('-') && !word.contains('=');
+    let started = if first.ends_with("/env") { words.find(is_program) } else { None };
+    std::iter::once(first).chain(started).collect()
+}
+
 /// The programs that a command runs beside its own first word: those of a script after `-c`, and the one that a wrapper is
 /// to run.
 pub(crate) fn programs_of(command: &[String]) -> BTreeSet<String> {

@@ -126,6 +126,21 @@ impl Tree {
         Err(unpackable(&path, needed_by, "too many symbolic links"))
     }
 
+    /// That nothing stands below a file: the kernel leaves it out without a word.
+    ///
+    /// # Errors
+    /// [`Error::Unpackable`] with the first that does.
+    pub fn check(&self) -> Result<()> {
+        for path in self.nodes.keys() {
+            let above = path.parent().map(|parent| (parent, self.nodes.get(parent)));
+            if let Some((parent, Some(Node::Host { .. } | Node::Own { .. } | Node::Char { .. }))) = above {
+                let why = format!("{} is a file there", parent.display());
+                return Err(unpackable(path, "the guest", &why));
+            }
+        }
+        Ok(())
+    }
+
     /// Makes the directories above `path` and returns `path` with the links in them followed.
     fn directories_of(&mut self, path: &Path, needed_by: &str) -> Result<PathBuf> {
         let mut left: Vec<PathBuf> = parts(path);

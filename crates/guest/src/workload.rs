@@ -1,7 +1,7 @@
 //! The workload: what runs in the kernel.
 
 use crate::disk::Disk;
-use crate::{Error, Result};
+use crate::{shell, Error, Result};
 use kerntune_isa::{Guest, Isa};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -87,9 +87,10 @@ pub fn vulnerable(name: &str) -> Result<(), String> {
     }
 }
 
-/// What a text is run by, if it begins with `#!`.
-pub(crate) fn interpreter(text: &str) -> Option<&str> {
-    text.lines().next()?.strip_prefix("#!")?.split_whitespace().next()
+/// What a text is run by, if it begins with `#!` ([`shell::interpreters`]).
+pub(crate) fn interpreters(text: &str) -> Vec<&str> {
+    let line = text.lines().next().and_then(|line| line.strip_prefix("#!"));
+    line.map(shell::interpreters).unwrap_or_default()
 }
 
 /// A program that stays in the background.
@@ -229,9 +230,10 @@ impl Workload {
         Err(Error::NoRun { workload: self.name.clone(), run: name.to_owned() })
     }
 
-    /// The texts that begin with `#!`: path, interpreter, text.
-    pub(crate) fn scripts(&self) -> impl Iterator<Item = (&Path, &str, &str)> {
-        self.texts.iter().filter_map(|(path, text)| Some((path.as_path(), interpreter(text)?, text.as_str())))
+    /// The texts that begin with `#!`: path, interpreters, text.
+    pub(crate) fn scripts(&self) -> impl Iterator<Item = (&Path, Vec<&str>, &str)> {
+        let texts = self.texts.iter().map(|(path, text)| (path.as_path(), interpreters(text), text.as_str()));
+        texts.filter(|(_, interpreters, _)| !interpreters.is_empty())
     }
 
     /// Every command of the workload, with the key under which it stands.

@@ -63,8 +63,19 @@ fn texts_of_a_workload_are_packed_with_what_their_scripts_run() {
     assert_eq!(files["srv/a/run"].0, 0o100755);
     assert!(files["srv/a/run"].1.starts_with(b"#!/bin/bash\nfor"));
     assert!(files.contains_key("usr/bin/env"), "a script names it");
+    let image =
+        build("[texts]\n\"/srv/b\" = \"#!/usr/bin/env -S K=1 dash -e\\n/usr/bin/timeout 1 true\"\n").unwrap();
+    let files = unpack(&image);
+    for path in ["usr/bin/env", "usr/bin/dash", "usr/bin/timeout"] {
+        assert!(files.contains_key(path), "{path}, which a script started by env needs");
+    }
     let error = build("[texts]\n\"/srv/x\" = \"#!/no/such/interpreter\"\n").unwrap_err().to_string();
     assert!(error.contains("/no/such/interpreter, needed by `texts` of the workload (/srv/x)"), "{error}");
+    let error = build("[texts]\n\"/usr/lib\" = \"\"\n").unwrap_err().to_string();
+    assert!(
+        error.starts_with("/usr/lib/") && error.ends_with("cannot be packed: /usr/lib is a file there"),
+        "{error}"
+    );
 }
 
 #[test]

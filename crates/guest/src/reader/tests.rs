@@ -96,6 +96,19 @@ fn texts_have_paths_that_the_guest_sees() {
     assert!(found[0].contains("texts.\"srv/x\": \"srv/x\" is not an absolute path"), "{found:?}");
     assert!(found[1].contains("texts.\"/run/x\": \"/run/x\" cannot be seen in the guest"), "{found:?}");
     assert!(found[2].contains("must be a string, not an integer"), "{found:?}");
+    let (own, twice) = ("\"/\" = \"\"\n\"/init\" = \"\"\n", "\"/srv/x\" = \"\"\n\"/srv//x\" = \"\"\n");
+    let found = problems(&format!("{RUNS}[texts]\n{own}{twice}\"/srv/x/y\" = \"\"\n\"/srv\" = \"\"\n"));
+    let words = [
+        "\"/\" is a directory of the guest",
+        "where /init is its own",
+        "/srv/x has a text already",
+        "\"/srv/x/y\" is below /srv/x, which is a file here",
+        "\"/srv\" is a file here, and /srv/x is below it",
+    ];
+    assert_eq!(found.len(), words.len(), "{found:?}");
+    for word in words {
+        assert!(found.iter().any(|problem| problem.contains(word)), "{word}: {found:?}");
+    }
 }
 
 #[test]

@@ -17,7 +17,10 @@ pub enum Error {
         reason: String,
     },
     /// `debian:X` without the package.
-    #[error("{path} is not there: run `apt-get install linux-source-{version}` or `make setup`")]
+    #[error(
+        "{path} is not there: run `apt-get install linux-source-{version}`; in a checkout of kerntune, `make setup` installs 6.12 and \
+         `scripts/setup sources` fetches the newest"
+    )]
     NoDebianSource {
         /// The version after `debian:`.
         version: String,

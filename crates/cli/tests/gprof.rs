@@ -1,12 +1,7 @@
 //! The call graph of a live kernel against GNU gprof, and a program's `gmon.out` through the
 //! command line. Needs gcc and binutils; the kernel is shared as in `exact.rs`.
 
-#[path = "../../convert/tests/support/gprof.rs"]
-mod gprof;
-#[path = "gprof/unique.rs"]
-mod unique;
-
-use crate::support;
+use crate::support::{self, gprof, unique};
 use kerntune_analyze::graph::{AutoCut, CallGraph, Changes, Propagation};
 use kerntune_kernel::{CodeCalls, Symbols, Unknown};
 use kerntune_profile::Profile;

@@ -1,16 +1,10 @@
 //! `kerntune live` at work in an emulated guest, held against the recorder, which watches it instruction by instruction.
 
-#[path = "truth/arcs.rs"]
-mod arcs;
-#[path = "../../convert/tests/support/gprof.rs"]
-mod gprof;
 #[path = "live_guest/seen.rs"]
 mod seen;
-#[path = "gprof/unique.rs"]
-mod unique;
 
-use crate::support;
-use arcs::Arcs;
+use crate::support::arcs::{self, Arcs};
+use crate::support::{self, gprof, unique};
 use kerntune_analyze::graph::{CallGraph, Propagation};
 use kerntune_guest::{GuestImage, Workload};
 use kerntune_kernel::Symbols;

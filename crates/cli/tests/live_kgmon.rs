@@ -1,7 +1,5 @@
 //! kgmon held against the truth: the module runs in an emulated guest while the recorder watches.
 
-#[path = "truth/arcs.rs"]
-mod arcs;
 #[path = "live_kgmon/bench.rs"]
 mod bench;
 #[path = "live_kgmon/lengths.rs"]
@@ -13,6 +11,7 @@ mod times;
 #[path = "live_kgmon/truth.rs"]
 mod truth;
 
+use crate::support::arcs;
 use bench::{Bench, RR};
 use kerntune_kgmon::Dump;
 use kerntune_machine::CaptureRequest;

@@ -5,7 +5,7 @@
 //! in no known function, stands in the trace for the snapshot. Samples are those between two calls of `perf_read`, by which
 //! the collector asks how much time was watched.
 
-use super::arcs::{caller, function, name, Arcs, SNAPSHOT};
+use crate::support::arcs::{caller, function, name, Arcs, SNAPSHOT};
 use kerntune_analyze::events::{replay, Bounds, Machine, Visitor};
 use kerntune_analyze::TraceFile;
 use kerntune_kernel::Symbols;

@@ -4,7 +4,7 @@
 //! events. Whether interrupts were on is known from the two instructions that say so (`cli`, `sti`; the kernel has no
 //! other way), which the recorder reports as points, and from how the kernel was entered.
 
-use super::arcs;
+use crate::support::arcs;
 use kerntune_analyze::events::{replay, Bounds, Frame, Machine, Opening, Visitor};
 use kerntune_analyze::TraceFile;
 use kerntune_kernel::{Kernel, Symbols};

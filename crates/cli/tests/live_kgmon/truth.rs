@@ -4,7 +4,7 @@
 //! else until all counters are read. So that entry, from code that is in no known function, stands in the trace for the
 //! snapshot, and between two of them the recorder's calls are what the second dump has to say.
 
-use super::arcs::{caller, function, Arcs, SNAPSHOT};
+use crate::support::arcs::{caller, function, Arcs, SNAPSHOT};
 use kerntune_analyze::events::{replay, Bounds, Machine, Visitor};
 use kerntune_analyze::TraceFile;
 use kerntune_kernel::Symbols;

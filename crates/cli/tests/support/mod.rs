@@ -3,7 +3,11 @@
 //! Kernels and images are kept in `KERNTUNE_DIR` (or `.kerntune` of the checkout), where they are
 //! built once and found by content; tests that break things work on copies.
 
+pub mod arcs;
 pub mod debian;
+#[path = "../../../convert/tests/support/gprof.rs"]
+pub mod gprof;
+pub mod unique;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -88,10 +88,9 @@ fn lacking(typed: &Typed, targets: &[String]) -> Option<String> {
                 return Some(format!("no package {package}"));
             }
             let crates = root().join("crates");
-            let modules = rest.iter().filter_map(|word| word.strip_suffix("::"));
-            if let Some(module) =
-                modules.into_iter().find(|module| !crates.join(format!("cli/tests/{module}.rs")).exists())
-            {
+            let mut modules = rest.iter().filter_map(|word| word.strip_suffix("::"));
+            let is_lacking = |module: &&str| !crates.join(format!("cli/tests/{module}.rs")).exists();
+            if let Some(module) = modules.find(is_lacking) {
                 return Some(format!("no end-to-end tests {module}"));
             }
             after("--test").into_iter().find(|test| {

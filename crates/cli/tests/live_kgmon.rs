@@ -429,7 +429,7 @@ fn counting_costs_what_the_documentation_says() {
 }
 
 /// What other profilers cost on the same rows. They are packages that nothing else here needs: `cargo test --release
-/// --test cli live_kgmon:: -- --ignored --nocapture other` with linux-perf, trace-cmd and bpftrace installed.
+/// --test cli live_kgmon:: -- --ignored --nocapture` with linux-perf, trace-cmd and bpftrace installed.
 #[test]
 #[ignore = "needs linux-perf, trace-cmd and bpftrace"]
 fn what_other_profilers_cost() {

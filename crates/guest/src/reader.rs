@@ -64,7 +64,7 @@ struct Reader<'t> {
     claims: Vec<Claim>,
 }
 
-/// Directories that init mounts over: what is packed there is not seen.
+/// What the guest has of its own: directories that init mounts over, where nothing packed is seen, and init itself.
 pub(crate) const HIDDEN: [&str; 7] = ["/tmp", "/run", "/dev", "/proc", "/sys", "/kt", "/init"];
 
 const NAME_HELP: &str = "letters, digits, `-`, `_`, `.` and `:`, at most 63 bytes";

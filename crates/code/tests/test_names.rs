@@ -10,8 +10,8 @@ fn root() -> PathBuf {
 
 /// Whether a file that is kept is one that may name tests.
 fn may_name_tests(path: &Path) -> bool {
-    let is_script =
-        path.parent().is_some_and(|parent| parent.ends_with("scripts") || parent.ends_with(".ci"));
+    let directory = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+    let is_script = matches!(directory, Some("scripts" | ".ci"));
     let ending = path.extension().and_then(|ending| ending.to_str());
     is_script || path.ends_with("Makefile") || matches!(ending, Some("md" | "rs" | "yml" | "yaml" | "toml"))
 }

@@ -66,6 +66,10 @@ pub fn check(text: &str, path: &Path) -> Vec<Problem> {
             Claimed::Shell(word) if is_in_shell(word) => continue,
             Claimed::Shell(word) if packed.contains(Path::new(word)) => continue,
             Claimed::Shell(word) => problem(text, claim, unknown_in_shell(word, &claim.key)).warning(),
+            Claimed::Unrunnable(line) => {
+                let message = format!("no guest runs what begins with \"{line}\"");
+                problem(text, claim, message).help("after #! write a path from / on").warning()
+            }
             Claimed::Command(word) | Claimed::Program(word) => {
                 if host::find_program(word).is_some() || packed.contains(Path::new(word)) {
                     continue;
@@ -195,5 +199,19 @@ mod tests {
         let problems = check(text, Path::new("x.toml"));
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(problems[0].warning && problems[0].message.contains("names `no-such-tool`"), "{problems:?}");
+    }
+
+    #[test]
+    fn a_text_whose_first_line_names_no_interpreter_is_a_warning() {
+        let one = |line: &str| {
+            let text =
+                format!("[texts]\n\"/srv/x\" = \"{line}\\n\"\n[[measured.step]]\ncommand = [\"rr\"]\n");
+            let problems = check(&text, Path::new("x.toml"));
+            problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!((one("#!/bin/sh"), one("# !bash"), one("")), Default::default());
+        let said = "2:12: warning: texts.\"/srv/x\": no guest runs what begins with \"#!bash\" (after #! write a path from / on)";
+        assert_eq!(one("#!bash"), said);
+        assert!(one("#!").contains("begins with \"#!\""), "{}", one("#!"));
     }
 }

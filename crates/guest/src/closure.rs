@@ -272,6 +272,7 @@ mod tests {
         let script = dir.path().join("odd");
         std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
         std::fs::write(dir.path().join("data"), "text").unwrap();
+        std::fs::write(dir.path().join("symbols.exp"), "#! .\n").unwrap();
         let notes = Notes::default();
         let mut closure = Closure::new(&notes);
         closure.file(dir.path(), "`files` of the workload").unwrap();

@@ -31,6 +31,8 @@ pub(crate) enum Claimed {
     Shell(String),
     /// What makes this file system.
     Maker(Filesystem),
+    /// The first line of a text that begins with `#!` and names no interpreter.
+    Unrunnable(String),
 }
 
 /// As [`read_claims`], for who wants a good file or none.
@@ -205,7 +207,13 @@ impl Reader<'_> {
             if !self.guest_sees(&key, &path) || !self.has_room(&key, &path, &texts) {
                 continue;
             }
-            for interpreter in interpreters(&text.value) {
+            let runs_by = interpreters(&text.value);
+            if let (true, Some(line)) = (runs_by.is_empty(), text.value.lines().next()) {
+                if line.starts_with("#!") {
+                    self.claim(text.span.clone(), &key, Claimed::Unrunnable(line.to_owned()));
+                }
+            }
+            for interpreter in runs_by {
                 self.claim(text.span.clone(), &key, Claimed::Program(interpreter.to_owned()));
                 if crate::shell::is_shell(interpreter) {
                     for word in crate::shell::commands(&text.value) {

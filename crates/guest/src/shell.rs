@@ -43,9 +43,10 @@ pub(crate) fn is_shell(program: &str) -> bool {
 }
 
 /// The programs that the rest of a line `#!…` names: the interpreter and, after `/usr/bin/env`, the program that it starts.
+/// None if it is no whole path: kernels do not search, and some data begins so (`#! .`, a list of symbols for AIX's linker).
 pub(crate) fn interpreters(line: &str) -> Vec<&str> {
     let mut words = line.split_whitespace();
-    let Some(first) = words.next() else { return Vec::new() };
+    let Some(first) = words.next().filter(|word| word.starts_with('/')) else { return Vec::new() };
     let is_program = |word: &&str| !word.starts_with('-') && !word.contains('=');
     let started = if first.ends_with("/env") { words.find(is_program) } else { None };
     std::iter::once(first).chain(started).collect()

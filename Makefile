@@ -9,10 +9,6 @@ KERNTUNE := target/release/kerntune
 CARGO_HOME ?= $(HOME)/.cargo
 export PATH := $(CARGO_HOME)/bin:$(PATH)
 
-# Integration tests that need no kernel; those of crates/cli do.
-FAST := $(basename $(notdir $(filter-out crates/cli/%,$(wildcard crates/*/tests/*.rs)))) \
-    $(notdir $(patsubst %/main.rs,%,$(wildcard crates/*/tests/*/main.rs)))
-
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-demo build demo test test-fast attack bench objects check install uninstall book dist clean
 .NOTPARALLEL:
@@ -41,8 +37,7 @@ test: setup build ## all tests, those on real kernels included
 	@CARGO=$(CARGO) scripts/test $(KERNTUNE)
 
 test-fast: ## the tests that need no kernel
-	@# Tests outside of crates/cli by name: packages chosen by name would be compiled again, with other features.
-	$(CARGO) test --release --locked --workspace --lib --bins $(patsubst %,--test %,$(FAST)) -- --skip in_any_directory
+	$(CARGO) test --release --locked --workspace --lib --bins $$(scripts/tests-without-kernel) -- --skip in_any_directory
 
 attack: setup build ## kills, full disks, changed and foreign files, hostile workloads: the whole of it (docs/store.md)
 	@scripts/attack

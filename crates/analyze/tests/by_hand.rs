@@ -1,7 +1,6 @@
 //! Sequences of events whose numbers were worked out by hand.
 
-mod support;
-
+use crate::support::{symbols, Writer};
 use kerntune_analyze::graph::{CallGraph, Propagation};
 use kerntune_analyze::{analyze, Analysis, Input};
 use kerntune_profile::{
@@ -9,7 +8,6 @@ use kerntune_profile::{
 };
 use kerntune_trace::{Event, How, Weights};
 use std::ops::ControlFlow;
-use support::{symbols, Writer};
 
 fn run(writer: &mut Writer) -> Analysis {
     let (bytes, recording) = writer.finish();

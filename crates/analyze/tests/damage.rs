@@ -1,12 +1,10 @@
 //! What is not a whole trace of this recording ends in an error that says so, and never in a panic.
 
-mod support;
-
+use crate::support::{symbols, Writer};
 use kerntune_analyze::{analyze, Analysis, Error, Input};
 use kerntune_trace::{ChunkState, Event, How, OpenStack, Recording, CHUNK_HEADER_BYTES};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
-use support::{symbols, Writer};
 
 fn run_with(bytes: &[u8], recording: &Recording, threads: usize, partial: bool) -> Result<Analysis, Error> {
     let symbols = symbols(8);

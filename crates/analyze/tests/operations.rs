@@ -1,8 +1,8 @@
 //! What a function's calls do: by hand, and of random traces against a second implementation that keeps every call with
 //! every path in it.
 
-mod support;
-
+use crate::support::plans::{any_plan, is_user, write, THREADS, USER_FUNCTIONS};
+use crate::support::{symbols, Step, Writer, KERNEL_FUNCTIONS};
 use kerntune_analyze::anatomy::{anatomy, Anatomy, Figures, Part, Request, Sums};
 use kerntune_analyze::{analyze, Error, Input, TraceFile};
 use kerntune_profile::{FunctionIndex, Scope, Tables};
@@ -10,8 +10,6 @@ use kerntune_trace::{Event, How, Recording, CHUNK_HEADER_BYTES};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use support::plans::{any_plan, is_user, write, THREADS, USER_FUNCTIONS};
-use support::{symbols, Step, Writer, KERNEL_FUNCTIONS};
 
 const FUNCTIONS: usize = (KERNEL_FUNCTIONS + 1 + USER_FUNCTIONS) as usize;
 

@@ -2,8 +2,9 @@
 //! segments with clocks, maps for everything, each interval looked at on its own. And however a trace
 //! is cut into chunks, and however many threads there are, the tables are the same.
 
-mod support;
-
+use crate::support::lanes::assert_lanes;
+use crate::support::plans::{any_plan, is_user, write, THREADS, USER_FUNCTIONS};
+use crate::support::{symbols, Step, KERNEL_FUNCTIONS};
 use kerntune_analyze::graph::{AutoCut, CallGraph, Changes, Propagation, Tie};
 use kerntune_analyze::{analyze, Analysis, Input};
 use kerntune_profile::{bucket_of, FunctionIndex, Nanoseconds, PathKind, PathNode, SwitchKind, Tables};
@@ -11,9 +12,6 @@ use kerntune_trace::{Event, How, Recording, Weights};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use support::lanes::assert_lanes;
-use support::plans::{any_plan, is_user, write, THREADS, USER_FUNCTIONS};
-use support::{symbols, Step, KERNEL_FUNCTIONS};
 
 const NONE: u32 = u32::MAX;
 

@@ -48,19 +48,3 @@ mod support;
 mod trim;
 mod tune;
 mod uml;
-
-/// A file that no line above names would be tested by nobody.
-#[test]
-fn every_file_is_a_module() {
-    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let named: Vec<&str> =
-        include_str!("main.rs").lines().filter_map(|line| line.strip_prefix("mod ")).collect();
-    for path in files.filter(|path| path.extension().is_some_and(|extension| extension == "rs")) {
-        let module = path.file_stem().unwrap().to_str().unwrap();
-        assert!(
-            module == "main" || named.contains(&format!("{module};").as_str()),
-            "no `mod {module};` in main.rs"
-        );
-    }
-}

@@ -1,4 +1,6 @@
-//! Tests that scripts, documents and comments name: cargo takes a filter that fits no test, runs none, and ends with status 0.
+//! Tests are where their names lead, and all are in a program.
+//!
+//! Cargo takes a filter that fits no test, runs none, and ends with status 0; and what no `mod` names it does not compile.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,6 +46,11 @@ fn names_in(path: &Path, names: &mut String) {
     }
 }
 
+/// The name of the one program whose modules are the files of `tests/`, if a package has it so.
+fn whole(manifest: &str) -> Option<&str> {
+    manifest.split("[[test]]\nname = \"").nth(1)?.split('"').next()
+}
+
 /// The programs of tests, each with the names that it has.
 fn programs() -> BTreeMap<String, String> {
     let mut programs = BTreeMap::new();
@@ -51,8 +58,7 @@ fn programs() -> BTreeMap<String, String> {
         let package = package.unwrap().path();
         let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap();
         let Ok(entries) = fs::read_dir(package.join("tests")) else { continue };
-        // One program, whose modules are the files beside it.
-        let whole = manifest.split("[[test]]\nname = \"").nth(1).and_then(|rest| rest.split('"').next());
+        let whole = whole(&manifest);
         for entry in entries {
             let path = entry.unwrap().path();
             let main = path.join("main.rs");
@@ -78,7 +84,7 @@ fn named(rest: &str) -> (&str, Vec<&str>) {
 #[test]
 fn every_test_that_is_named_is_there() {
     let programs = programs();
-    assert!(programs.len() > 30 && programs["cli"].contains("tune::\n"), "{:?}", programs.keys());
+    assert!(programs.len() > 20 && programs["cli"].contains("tune::\n"), "{:?}", programs.keys());
     let mut all = Vec::new();
     files(&root(), &mut all);
     let (mut wrong, mut followed) = (Vec::new(), 0);
@@ -104,6 +110,32 @@ fn every_test_that_is_named_is_there() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(followed > 10, "{followed}");
+}
+
+#[test]
+fn every_file_of_tests_is_a_module_of_its_program() {
+    let mut looked_at = 0;
+    for package in fs::read_dir(root().join("crates")).unwrap() {
+        let package = package.unwrap().path();
+        if whole(&fs::read_to_string(package.join("Cargo.toml")).unwrap()).is_none() {
+            continue;
+        }
+        let main = fs::read_to_string(package.join("tests/main.rs")).unwrap();
+        for entry in fs::read_dir(package.join("tests")).unwrap() {
+            let path = entry.unwrap().path();
+            let module = path.file_stem().unwrap().to_str().unwrap();
+            if path.extension().is_some_and(|ending| ending == "rs") && module != "main" {
+                looked_at += 1;
+                let line = format!("mod {module};");
+                assert!(
+                    main.lines().any(|found| found == line),
+                    "{}: no `{line}` in main.rs",
+                    path.display()
+                );
+            }
+        }
+    }
+    assert!(looked_at > 60, "{looked_at}");
 }
 
 #[test]

@@ -1,16 +1,11 @@
 //! Against GNU gprof: what it says of a file that we wrote, and of one that a program wrote.
 //! Needs gcc and binutils.
 
-#[path = "support/gprof.rs"]
-mod gprof;
-
-#[path = "support/run.rs"]
-mod run;
-
+use crate::gprof;
+use crate::run::run;
 use kerntune_analyze::graph::{CallGraph, Propagation};
 use kerntune_convert::gmon::{export, import, Gmon, Record, Target};
 use kerntune_profile::{Address, CallArc, FunctionIndex, FunctionStats, How, Nanoseconds, Symbol, Tables};
-use run::run;
 use std::path::Path;
 
 fn symbol(number: u32, name: &str, address: u64, size: u64) -> Symbol {

@@ -1,12 +1,9 @@
 //! Against LLVM: what llvm-profgen makes of our text, llvm-profdata reads as the counts that were put in.
 //! Needs clang-19 and llvm-19.
 
-#[path = "support/run.rs"]
-mod run;
-
+use crate::run::run;
 use kerntune_convert::autofdo::{BranchRecords, SampleProfile, Unsymbolized};
 use kerntune_profile::{Address, Block, Edge, EdgeKind, FunctionIndex, Instructions, Symbol, Tables};
-use run::run;
 use std::fs;
 use std::path::Path;
 

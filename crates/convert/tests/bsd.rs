@@ -2,17 +2,12 @@
 //! program with the structures of their headers lays the files out (`bsd/layout.c`), and GNU gprof, which knows 4.4BSD's
 //! form, says the same of one as we do. Needs gcc and binutils.
 
-#[path = "support/gprof.rs"]
-mod gprof;
-
-#[path = "support/run.rs"]
-mod run;
-
+use crate::gprof;
+use crate::run::run;
 use kerntune_analyze::graph::{CallGraph, Propagation};
 use kerntune_convert::gcda::ByteOrder;
 use kerntune_convert::gmon::{import, Gmon, Histogram, RawArc, Record, Target};
 use kerntune_profile::{Address, FunctionIndex, Symbol};
-use run::run;
 use std::path::Path;
 
 /// The VAX, for which 4.2BSD was.

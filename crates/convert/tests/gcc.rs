@@ -1,11 +1,8 @@
 //! Against the compiler itself: files that real programs wrote, `gcov-dump`, `gcov-tool`, and
 //! whether GCC takes a profile that we completed. Needs gcc with gcov-dump and gcov-tool.
 
-#[path = "support/run.rs"]
-mod run;
-
+use crate::run::run;
 use kerntune_convert::gcda::{summarise, CounterKind, Gcda, MergeWeights, TopN, Values};
-use run::run;
 use std::fmt::Write;
 use std::path::Path;
 

@@ -1,8 +1,6 @@
 //! All that read a trace's events agree: the profile, single paths, the timeline and uftrace's records.
 
-#[path = "../../analyze/tests/support/mod.rs"]
-mod support;
-
+use crate::support::{symbols, Writer, KERNEL_FUNCTIONS};
 use kerntune_analyze::path::{collect, EntryKind, Selection, Span};
 use kerntune_analyze::timeline::{detail, overview, Lane, Until, Window};
 use kerntune_analyze::{analyze, Input, TraceFile};
@@ -11,7 +9,6 @@ use kerntune_trace::{Event, How};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use support::{symbols, Writer, KERNEL_FUNCTIONS};
 
 const FUNCTIONS: u32 = KERNEL_FUNCTIONS + 4;
 

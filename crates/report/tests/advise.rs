@@ -1,8 +1,6 @@
 //! Advice on a made-up machine's profile: each kind of condition, what decides where something is not known, and the changes.
 
-mod sample;
-mod synthetic;
-
+use crate::synthetic;
 use kerntune_profile::{Manifest, Nanoseconds, Profile, Tables, ThreadKind, ThreadStats};
 use kerntune_report::advise::{advise, built_in, Advice, Rule};
 use kerntune_report::characterise::Wanted;

@@ -1,7 +1,6 @@
 //! The anatomy of an operation as text and JSON, from two small traces made by hand: reads of a disk in two kernels.
 
-mod sample;
-
+use crate::sample::golden;
 use kerntune_analyze::anatomy::{anatomy, Anatomy};
 use kerntune_analyze::TraceFile;
 use kerntune_profile::{
@@ -14,7 +13,6 @@ use kerntune_trace::{
     encode, Capture, ChunkHeader, ChunkState, Event, Health, How, ModeCounters, OpenStack, Recording, Region,
     Thread, TraceFileWriter, TraceHeader, VERSION,
 };
-use sample::golden;
 use serde_json::Value;
 use std::ops::ControlFlow;
 

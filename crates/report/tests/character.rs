@@ -1,9 +1,8 @@
 //! What a workload is like: sums, rates and similarities of a made-up machine's profile, and what is said of profiles that have
 //! next to nothing.
 
-mod sample;
-mod synthetic;
-
+use crate::sample;
+use crate::synthetic;
 use kerntune_compare::Costs;
 use kerntune_profile::{
     Counted, KernelId, Manifest, Nanoseconds, Profile, Scope, SwitchKind, SwitchStats, Tables,

@@ -1,7 +1,6 @@
 //! The HTML page: whole, self-contained, and no text in it is ever markup.
 
-mod sample;
-
+use crate::sample;
 use kerntune_report::html::{report, HtmlInput, Provenance, StepLine};
 use std::time::Duration;
 

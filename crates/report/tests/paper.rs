@@ -1,7 +1,6 @@
 //! A paper's tables with ours beside them: as text, as Markdown and as a page.
 
-mod sample;
-
+use crate::sample;
 use kerntune_paper::{Measured, Outcome, Paper, State};
 use kerntune_report::{html, markdown, paper, Style};
 

@@ -1,8 +1,7 @@
 //! Code paths as text and JSON, from a small trace made by hand: a reader that blocks in a read,
 //! the network interrupt that brings its data, and the context switch back to it.
 
-mod sample;
-
+use crate::sample::golden;
 use kerntune_analyze::path::{collect, CallStart, Path, Selection, Span};
 use kerntune_analyze::TraceFile;
 use kerntune_profile::{
@@ -15,7 +14,6 @@ use kerntune_trace::{
     encode, Capture, ChunkHeader, ChunkState, Event, Health, How, ModeCounters, OpenStack, Recording, Region,
     Thread, TraceFileWriter, TraceHeader, VERSION,
 };
-use sample::golden;
 use serde_json::Value;
 
 const NAMES: [&str; 20] = [

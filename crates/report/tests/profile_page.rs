@@ -1,7 +1,6 @@
 //! The page of one profile: complete in itself, safe with any name, and without a loss in its sums.
 
-mod synthetic;
-
+use crate::synthetic;
 use base64::Engine;
 use kerntune_analyze::timeline::{CpuBin, CpuSlice, CpuState, Doing, Holder, Lane};
 use kerntune_profile::{Manifest, Nanoseconds, PathKind, Profile, Tables};

@@ -1,13 +1,11 @@
 //! A selection that is added up from chunks is what the analysis of the same stretch says, to the last digit.
 
-mod selections;
-mod synthetic;
-
+use crate::selections::{by_analysis, by_sums, hold};
+use crate::synthetic;
+use crate::synthetic::Dice;
 use kerntune_analyze::TraceFile;
 use kerntune_report::html::profile::{Answers, ProfilePage, Sums};
-use selections::{by_analysis, by_sums, hold};
 use std::ops::ControlFlow;
-use synthetic::Dice;
 
 #[test]
 fn sums_of_random_selections_are_those_of_the_analysis() {

@@ -1,12 +1,11 @@
 //! Text outputs against `tests/golden` (see its README), JSON against the contract.
 
-mod sample;
-
+use crate::sample;
+use crate::sample::golden;
 use clap::ValueEnum;
 use kerntune_report::functions::{Options, Sort};
 use kerntune_report::{bench, comparison, summary, Report, Style};
 use kerntune_stats::{Comparison, Results, Set};
-use sample::golden;
 use serde_json::{json, Value};
 
 fn by(sort: Sort) -> Options {

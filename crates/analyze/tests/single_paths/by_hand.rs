@@ -1,6 +1,6 @@
 //! Every hard case with its numbers worked out by hand.
 
-use crate::sim::{read, Sim, KERNEL};
+use super::sim::{read, Sim, KERNEL};
 use kerntune_analyze::path::{CallStart, Entry, EntryKind, Operation, Path, PathError, Selection, Span};
 use kerntune_profile::FunctionIndex;
 use kerntune_trace::{Event, How};

@@ -1,6 +1,6 @@
 //! Folding: what becomes one line, and with which figures.
 
-use crate::sim::Sim;
+use super::sim::Sim;
 use kerntune_analyze::path::{fold, CallStart, Entry, EntryKind, Line, LineKind, Selection, Span};
 use kerntune_profile::FunctionIndex;
 use kerntune_trace::Event;

@@ -1,6 +1,6 @@
 //! Random traces: every figure again, from the definition instead of by passing times on.
 
-use crate::sim::{Life, Sim, FUNCTIONS, KERNEL};
+use super::sim::{Life, Sim, FUNCTIONS, KERNEL};
 use kerntune_analyze::path::{fold, unfolded, CallStart, Entry, EntryKind, LineKind, Selection, Span};
 use kerntune_analyze::{Analysis, Input};
 use kerntune_profile::{bounds, Address, FunctionIndex, Symbol};

@@ -1,0 +1,8 @@
+//! One program of tests, in which a file is a module.
+
+mod by_hand;
+mod damage;
+mod operations;
+mod reference;
+mod single_paths;
+mod support;

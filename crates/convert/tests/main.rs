@@ -1,0 +1,17 @@
+//! One program of tests, in which a file is a module.
+
+mod against_gprof;
+mod autofdo;
+mod bsd;
+mod gcc;
+mod gmon_hostile;
+#[path = "support/gprof.rs"]
+mod gprof;
+mod hostile;
+mod mcrae_dumps;
+#[path = "support/run.rs"]
+mod run;
+#[path = "../../analyze/tests/support/mod.rs"]
+mod support;
+mod uftrace;
+mod visitors;

@@ -208,10 +208,9 @@ impl Reader<'_> {
                 continue;
             }
             let runs_by = interpreters(&text.value);
-            if let (true, Some(line)) = (runs_by.is_empty(), text.value.lines().next()) {
-                if line.starts_with("#!") {
-                    self.claim(text.span.clone(), &key, Claimed::Unrunnable(line.to_owned()));
-                }
+            let first = text.value.lines().next().filter(|line| line.starts_with("#!"));
+            if let (Some(line), true) = (first, runs_by.is_empty()) {
+                self.claim(text.span.clone(), &key, Claimed::Unrunnable(line.to_owned()));
             }
             for interpreter in runs_by {
                 self.claim(text.span.clone(), &key, Claimed::Program(interpreter.to_owned()));

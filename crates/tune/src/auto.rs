@@ -1,12 +1,12 @@
 //! The best of all recipes for a workload: each is carried out, measured against one base kernel, and held against
 //! workloads that it was not tuned for.
 
-use crate::compare::{compare, from_recordings, measure, Effort};
+use crate::compare::{compare, from_recordings, measured, Effort};
 use crate::cross::{changes, score};
 use crate::engine::StepName;
 use crate::model::Model;
 use crate::part::RecipeOptions;
-use crate::record::Recorded;
+use crate::record::{record_all, Recorded};
 use crate::tune::{tune, TuneRequest};
 use crate::{Error, Recipe, Result, Session};
 use kerntune_compare::{Comparison, Metric, TOTAL};
@@ -161,10 +161,9 @@ pub fn auto(session: &Session, request: &AutoRequest, tell: &Tell) -> Result<Aut
     let AutoRequest { object_flags, exclusions, .. } = *request;
     let started = Instant::now();
     let base = build(session.work, asked, session.progress)?;
-    let before = measure(session, &base, workload, model, 0)?;
-    let again = measure(session, &base, workload, model, 1)?;
-    let reference = Reference { base: &base, before: &before, again: &again, workload, model };
-    let own = reference.against(&base, &again)?;
+    let both = record_all(session, &[0, 1].map(|repeat| measured(&base, workload, model, repeat)))?;
+    let reference = Reference { base: &base, before: &both[0], again: &both[1], workload, model };
+    let own = reference.against(&base, reference.again)?;
     let mut measured = vec![line(&base, None, &own, &own, base.manifest.build_seconds)];
     let (mut not_made, mut kernels) = (Vec::new(), Vec::new());
     for &recipe in recipes {

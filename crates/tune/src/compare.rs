@@ -3,12 +3,12 @@
 use crate::layouts::layouts;
 use crate::model::Model;
 use crate::moment::later;
-use crate::record::{record, sums, Capture, RecordRequest, Recorded, Repeat};
+use crate::record::{counted, record, record_all, Capture, RecordRequest, Recorded, Repeat};
 use crate::{Result, Session};
 use kerntune_compare::{Comparison, KernelRef, Labels, Models};
 use kerntune_guest::{Workload, SEED};
 use kerntune_kernel::Kernel;
-use kerntune_work::interrupt;
+use std::ops::Range;
 
 /// A comparison and the recordings that it was made from.
 #[derive(Debug)]
@@ -32,10 +32,32 @@ pub fn measure(
     model: &Model,
     repeat: u32,
 ) -> Result<Recorded> {
-    let repeat = Repeat::Number(repeat);
-    let request =
-        RecordRequest { kernel, workload, run: "measured", capture: CAPTURE, model: Some(model), repeat };
-    record(session, &request)
+    record(session, &measured(kernel, workload, model, repeat))
+}
+
+/// What [`measure`] records.
+pub(crate) fn measured<'a>(
+    kernel: &'a Kernel,
+    workload: &'a Workload,
+    model: &'a Model,
+    repeat: u32,
+) -> RecordRequest<'a> {
+    let (model, repeat) = (Some(model), Repeat::Number(repeat));
+    RecordRequest { kernel, workload, run: "measured", capture: CAPTURE, model, repeat }
+}
+
+/// The measured run, begun at each of these moments.
+pub(crate) fn at_moments(
+    session: &Session,
+    kernel: &Kernel,
+    workload: &Workload,
+    model: &Model,
+    moments: Range<u32>,
+) -> Result<Vec<Recorded>> {
+    let workloads: Vec<Workload> = moments.map(|moment| later(workload, moment)).collect();
+    let requests: Vec<RecordRequest> =
+        workloads.iter().map(|workload| measured(kernel, workload, model, 0)).collect();
+    record_all(session, &requests)
 }
 
 /// Compares recordings of the base kernel, the base kernel again, and the tuned kernel.
@@ -82,11 +104,15 @@ pub fn across_models(
     workload: &Workload,
     models: &[Model],
 ) -> Result<Models> {
+    let requests: Vec<RecordRequest> = models
+        .iter()
+        .flat_map(|model| [base, tuned].map(|kernel| counted(kernel, workload, model)))
+        .collect();
+    let runs = record_all(session, &requests)?;
     let mut all = Vec::new();
-    for model in models {
-        interrupt::check()?;
-        let [of_base, of_tuned] = [base, tuned].map(|kernel| sums(session, kernel, workload, model));
-        let (of_base, of_tuned) = (of_base?, of_tuned?);
+    for (model, pair) in models.iter().zip(runs.chunks(2)) {
+        let [of_base, of_tuned] = pair else { continue };
+        let (of_base, of_tuned) = (of_base.measurement()?, of_tuned.measurement()?);
         all.push(Comparison::new(&of_base, &of_base, &of_tuned, labels([base, tuned], workload, model))?);
     }
     Ok(Comparison::across_models(&all))
@@ -118,33 +144,33 @@ pub fn compare(
     model: &Model,
     effort: Effort,
 ) -> Result<Compared> {
-    let first = measure(session, base, workload, model, 0)?;
-    let again = measure(session, base, workload, model, 1)?;
-    let other = measure(session, tuned, workload, model, 0)?;
+    let (runs, seeds) = (effort.runs.max(1) as usize, effort.seeds.max(1));
+    let workloads: Vec<Workload> = (0..seeds)
+        .map(|seed| workload.with_seed(SEED + seed))
+        .flat_map(|workload| (0..effort.runs.max(1)).map(move |moment| later(&workload, moment)))
+        .collect();
+    let mut requests = vec![measured(base, workload, model, 1)];
+    for (at, workload) in workloads.iter().enumerate() {
+        // In turn, so that an interrupted comparison has as many of both. Nobody looks into those of other seeds.
+        requests.extend([base, tuned].map(|kernel| match at < runs {
+            true => measured(kernel, workload, model, 0),
+            false => counted(kernel, workload, model),
+        }));
+    }
+    let recorded = record_all(session, &requests)?;
+    let (again, recorded) = (&recorded[0], &recorded[1..]);
     let (mut of_base, mut of_tuned) = (Vec::new(), Vec::new());
-    for seed in 0..effort.seeds.max(1) {
-        let workload = workload.with_seed(SEED + seed);
-        let (mut base_runs, mut tuned_runs) = (Vec::new(), Vec::new());
-        for moment in 0..effort.runs.max(1) {
-            let workload = later(&workload, moment);
-            // In turn, so that an interrupted comparison has as many of both.
-            for (kernel, of) in [(base, &mut base_runs), (tuned, &mut tuned_runs)] {
-                of.push(match seed {
-                    0 => measure(session, kernel, &workload, model, 0)?.measurement()?,
-                    // Nobody looks into these.
-                    _ => sums(session, kernel, &workload, model)?,
-                });
-            }
-        }
-        of_base.push(base_runs);
-        of_tuned.push(tuned_runs);
+    for of_seed in recorded.chunks(2 * runs) {
+        let each = |first| of_seed.iter().skip(first).step_by(2).map(Recorded::measurement);
+        of_base.push(each(0).collect::<Result<_>>()?);
+        of_tuned.push(each(1).collect::<Result<_>>()?);
     }
     let labels = labels([base, tuned], workload, model);
     let mut comparison = Comparison::of_runs(&of_base, &again.measurement()?, &of_tuned, labels)?;
     if effort.layouts > 0 {
         comparison.layouts = Some(layouts(session, base, workload, model, &comparison, effort.layouts)?);
     }
-    Ok(Compared { comparison, base: first, tuned: other })
+    Ok(Compared { comparison, base: recorded[0].clone(), tuned: recorded[1].clone() })
 }
 
 pub(crate) fn kernel_ref(kernel: &Kernel) -> KernelRef {

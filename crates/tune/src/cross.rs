@@ -1,9 +1,10 @@
 //! Kernels tuned for several workloads, each running all of them.
 
-use crate::compare::{compare, Effort};
+use crate::compare::{compare, measured, Effort};
 use crate::model::Model;
-use crate::optimize::{optimize, OptimizeRequest};
+use crate::optimize::{optimize, OptimizeRequest, Optimized};
 use crate::part::RecipeOptions;
+use crate::record::record_all;
 use crate::{Recipe, Result, Session};
 use kerntune_compare::{Comparison, Metric, TOTAL};
 use kerntune_guest::Workload;
@@ -95,6 +96,7 @@ pub fn cross(
         let also: Vec<(Workload, u32)> = rest.iter().map(|workload| (workload.clone(), 1)).collect();
         make(first, &also, TOGETHER.into())?;
     }
+    record_cells(session, &tuned, workloads, model)?;
     let mut rows = Vec::new();
     for (tuned_for, optimized) in &tuned {
         let mut cells = Vec::new();
@@ -112,6 +114,23 @@ pub fn cross(
     }
     let base = tuned.first().map_or(&kernel.manifest.id, |(_, optimized)| &optimized.base.manifest.id);
     Ok(Cross { schema: "kerntune-cross/1", recipe, base: base.clone(), rows })
+}
+
+/// Records what the comparisons of all cells then find.
+fn record_cells(
+    session: &Session,
+    tuned: &[(String, Optimized)],
+    workloads: &[Workload],
+    model: &Model,
+) -> Result<()> {
+    let Some((_, Optimized { base, .. })) = tuned.first() else { return Ok(()) };
+    let mut requests = Vec::new();
+    for workload in workloads {
+        requests.extend([0, 1].map(|repeat| measured(base, workload, model, repeat)));
+        requests.extend(tuned.iter().map(|(_, optimized)| measured(&optimized.tuned, workload, model, 0)));
+    }
+    record_all(session, &requests)?;
+    Ok(())
 }
 
 /// The changes of the workload's sums in percent, in the order of [`Metric::COUNTED`].

@@ -5,13 +5,13 @@
 //! moved, each as likely as any other, and come from a fixed number: the same call makes the same kernels.
 
 use crate::model::Model;
-use crate::record::sums;
+use crate::record::{counted, record};
+use crate::together::together;
 use crate::{Result, Session};
 use kerntune_compare::{Comparison, Layouts, Measurement};
 use kerntune_guest::Workload;
 use kerntune_kernel::{build, relink, BuildRequest, FunctionOrder, Kernel};
 use kerntune_stats::Rng;
-use kerntune_work::interrupt;
 
 /// What the random orders come from.
 pub const LAYOUT_SEED: u64 = 1;
@@ -32,15 +32,17 @@ pub(crate) fn layouts(
     let movable = movable(session, base)?;
     let names = functions(&movable)?;
     let mut rng = Rng::new(LAYOUT_SEED);
-    let (mut kernels, mut runs): (Vec<String>, Vec<Measurement>) = (Vec::new(), Vec::new());
-    for number in 1..=count {
-        interrupt::check()?;
-        let order = FunctionOrder::new(shuffled(&names, &mut rng))?;
+    let orders: Vec<(u32, FunctionOrder)> = (1..=count)
+        .map(|number| Ok((number, FunctionOrder::new(shuffled(&names, &mut rng))?)))
+        .collect::<Result<_>>()?;
+    // Links wait for each other, since they borrow the same objects; runs go on beside them.
+    let made = together(session, workload.memory_mb, &orders, |session, (number, order)| {
         let label = format!("{}-random-{number}", base.manifest.label);
-        let kernel = relink(session.work, &movable, &order, (&label, RECIPE), session.progress)?;
-        runs.push(sums(session, &kernel, workload, model)?);
-        kernels.push(kernel.manifest.id);
-    }
+        let kernel = relink(session.work, &movable, order, (&label, RECIPE), session.progress)?;
+        let run = record(session, &counted(&kernel, workload, model))?.measurement()?;
+        Ok((kernel.manifest.id, run))
+    })?;
+    let (kernels, runs): (Vec<String>, Vec<Measurement>) = made.into_iter().unzip();
     Ok(comparison.among(&runs, kernels, LAYOUT_SEED, model.costs.as_ref()))
 }
 

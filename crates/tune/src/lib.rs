@@ -61,6 +61,7 @@ mod stand_in;
 mod steps;
 pub mod study;
 pub mod survey;
+mod together;
 pub mod train;
 pub mod trial;
 pub mod trim;

@@ -1,11 +1,11 @@
 //! The experiments of a paper, carried out: a kernel tuned for each of its workloads, measured against its base.
 
 use crate::base::with_needs;
-use crate::compare::{compare, labels, measure, Effort};
+use crate::compare::{at_moments, compare, labels, measure, Effort};
 use crate::engine::{State as StepState, StepName};
 use crate::model::Model;
-use crate::moment::later;
 use crate::part::RecipeOptions;
+use crate::record::Recorded;
 use crate::tune::{tune, TuneRequest, Tuned};
 use crate::{Recipe, Result, Session};
 use kerntune_compare::{Comparison, Measurement};
@@ -122,17 +122,16 @@ fn beside_untuned(
     runs: u32,
     cpu: u32,
 ) -> Result<Comparison> {
-    let load = |kernel, workload: &Workload, repeat| -> Result<Profile> {
-        Ok(Profile::load(&measure(session, kernel, workload, model, repeat)?.path)?)
-    };
+    let runs = 0..runs.max(1);
+    let of = |kernel, runs| at_moments(session, kernel, workload, model, runs);
+    let load = |recorded: &Recorded| Profile::load(&recorded.path);
     let (mut of_base, mut of_tuned) = (Vec::new(), Vec::new());
-    for moment in 0..runs.max(1) {
-        let workload = later(workload, moment);
-        let base = load(&tuned.base, &workload, 0)?;
+    for (base, with) in of(&tuned.base, runs.clone())?.iter().zip(&of(&tuned.tuned, runs)?) {
+        let base = load(base)?;
         of_base.push(Measurement::from_profile(&base)?);
-        of_tuned.push(Measurement::of_two_hosts(&load(&tuned.tuned, &workload, 0)?, &base, cpu)?);
+        of_tuned.push(Measurement::of_two_hosts(&load(with)?, &base, cpu)?);
     }
-    let again = Measurement::from_profile(&load(&tuned.base, workload, 1)?)?;
+    let again = measure(session, &tuned.base, workload, model, 1)?.measurement()?;
     let labels = labels([&tuned.base, &tuned.tuned], workload, model);
     Ok(Comparison::of_runs(&[of_base], &again, &[of_tuned], labels)?)
 }

@@ -4,6 +4,7 @@ use crate::detail::{self, Detail, Resolved};
 use crate::model::Model;
 use crate::outputs;
 use crate::run_files::{POINTS, RUN};
+use crate::together::together;
 use crate::{watch, Error, Result, Session};
 use kerntune_analyze::{DataInput, Input, ReadAt};
 use kerntune_compare::Measurement;
@@ -79,16 +80,20 @@ impl Recorded {
 }
 
 /// The exact counters of the measured run and no events, which takes half the time: what is recorded is no profile to look into.
-pub(crate) fn sums(
-    session: &Session,
-    kernel: &Kernel,
-    workload: &Workload,
-    model: &Model,
-) -> Result<Measurement> {
+pub(crate) fn counted<'a>(kernel: &'a Kernel, workload: &'a Workload, model: &'a Model) -> RecordRequest<'a> {
     let capture = Capture { functions: false, edges: true };
     let (run, repeat) = ("measured", Repeat::Number(0));
-    let request = RecordRequest { kernel, workload, run, capture, model: Some(model), repeat };
-    record(session, &request)?.measurement()
+    RecordRequest { kernel, workload, run, capture, model: Some(model), repeat }
+}
+
+/// Several recordings that do not need each other, in the order of the requests: as many at once as this machine has processors, and
+/// memory for guests.
+///
+/// # Errors
+/// As [`record`]'s. What was recorded before one failed is kept.
+pub fn record_all(session: &Session, requests: &[RecordRequest]) -> Result<Vec<Recorded>> {
+    let memory_mb = requests.iter().map(|request| request.workload.memory_mb).max().unwrap_or_default();
+    together(session, memory_mb, requests, record)
 }
 
 /// Records, or finds the recording. The trace and the guest's own output are kept beside the

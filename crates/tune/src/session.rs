@@ -5,6 +5,7 @@ use kerntune_guest::{GuestImage, Workload};
 use kerntune_kernel::Arch;
 use kerntune_machine::{machine_of, Machine};
 use kerntune_work::{Progress, WorkDir};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 /// Finds a machine.
@@ -15,11 +16,13 @@ pub struct Session<'a> {
     /// Where results are kept.
     pub work: &'a WorkDir,
     /// Where kernels run.
-    pub machine: Box<dyn Machine>,
+    pub machine: Arc<dyn Machine>,
     /// [`Machine::identity`], asked once.
     pub machine_id: String,
     /// Who is told.
     pub progress: &'a dyn Progress,
+    /// Most runs at once; as many as there are processors if None.
+    pub(crate) jobs: Option<NonZeroUsize>,
     /// Finds the machine that records kernels for a PC.
     records: Arc<Finds>,
 }
@@ -39,7 +42,25 @@ impl<'a> Session<'a> {
     pub fn with(machine: Box<dyn Machine>, work: &'a WorkDir, progress: &'a dyn Progress) -> Result<Self> {
         let machine_id = machine.identity()?;
         let records = Arc::new(|| machine_of(Arch::default()));
-        Ok(Self { work, machine, machine_id, progress, records })
+        Ok(Self { work, machine: machine.into(), machine_id, progress, jobs: None, records })
+    }
+
+    /// The same, telling someone else.
+    pub(crate) fn telling<'b>(&'b self, progress: &'b dyn Progress) -> Session<'b> {
+        Session {
+            machine: self.machine.clone(),
+            machine_id: self.machine_id.clone(),
+            records: self.records.clone(),
+            work: self.work,
+            jobs: self.jobs,
+            progress,
+        }
+    }
+
+    /// With no more than so many runs at once.
+    #[must_use]
+    pub fn with_jobs(self, jobs: Option<NonZeroUsize>) -> Self {
+        Self { jobs, ..self }
     }
 
     /// With another machine than the emulator for what [`Session::recording`] is for.
@@ -58,7 +79,8 @@ impl<'a> Session<'a> {
     pub fn recording(&self) -> Result<Self> {
         let (machine, records) = ((self.records)()?, self.records.clone());
         let machine_id = machine.identity()?;
-        Ok(Self { work: self.work, machine, machine_id, progress: self.progress, records })
+        let Self { work, progress, jobs, .. } = *self;
+        Ok(Self { work, machine: machine.into(), machine_id, progress, jobs, records })
     }
 
     /// The workload's guest image, packed if need be.

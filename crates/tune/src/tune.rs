@@ -130,11 +130,17 @@ pub fn tune(session: &Session, request: &TuneRequest, tell: &Tell) -> Result<Tun
     let measure = |name, kernel, repeat| {
         let (run, model) = ("measured", Some(model));
         let (image, capture, elsewhere) = (&image, CAPTURE, false);
-        engine.run(&Record { name, kernel, workload, image, run, capture, model, repeat, elsewhere })
+        Record { name, kernel, workload, image, run, capture, model, repeat, elsewhere }
     };
-    let before = measure(MEASURE_BASE, &base, 0)?;
-    let again = measure(MEASURE_BASE_AGAIN, &base, 1)?;
-    let after = measure(MEASURE_TUNED, &tuned, 0)?;
+    let measured = engine.run_all(
+        workload.memory_mb,
+        [
+            measure(MEASURE_BASE, &base, 0),
+            measure(MEASURE_BASE_AGAIN, &base, 1),
+            measure(MEASURE_TUNED, &tuned, 0),
+        ],
+    )?;
+    let [before, again, after] = measured;
     let comparison = from_recordings([&base, &tuned], [&before, &again, &after], workload, model)?;
 
     let directory = engine.directory();

@@ -26,6 +26,7 @@ pub mod interrupt;
 mod job;
 mod key;
 mod lock;
+mod memory;
 mod programs;
 mod progress;
 mod seal;
@@ -36,6 +37,7 @@ pub use files::{parse_sealed, read_sealed, read_versioned, write_atomic, write_j
 pub use job::{Job, JobEnd};
 pub use key::{ContentHash, Key};
 pub use lock::Lock;
+pub use memory::{available_memory, mem_available};
 pub use programs::find_program;
 pub use progress::{NoProgress, Progress};
 pub use seal::{hash_file, seal, Seal, RESULT_FILE, RESULT_SCHEMA, SUMS_FILE};

@@ -189,7 +189,7 @@ pub struct Build {
     /// A compiler flag to add to the kernel's; may be repeated
     #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
     pub kcflags: Vec<String>,
-    /// Parallel jobs; all CPUs if not given
+    /// Parallel jobs of make, and runs in the emulator; all CPUs if not given
     #[arg(short, long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
 }
@@ -458,7 +458,7 @@ pub struct Optimize {
     pub model: Model,
     #[command(flatten)]
     pub of_recipe: OfRecipe,
-    /// Parallel jobs; all CPUs if not given
+    /// Parallel jobs of make, and runs in the emulator; all CPUs if not given
     #[arg(short, long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
     #[command(flatten)]

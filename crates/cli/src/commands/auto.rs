@@ -23,7 +23,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     let build = with_needs(build_request(&options.build, LABEL, Compiler::default())?, &tuned_for);
     let model = options.model.find(false)?;
     let work = work(global)?;
-    let session = Session::new(&work, output.progress())?;
+    let session = Session::new(&work, output.progress())?.with_jobs(options.build.jobs);
     let exclusions = super::exclusions(&options.exclude)?;
     let asked = |recipe: &Recipe| match options.only.is_empty() {
         true => options.stock || !recipe.is_stock(),

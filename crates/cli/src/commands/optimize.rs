@@ -33,7 +33,7 @@ pub fn run(global: &Global, options: &Optimize, output: &Output) -> Result<Exit,
     let work = work(global)?;
     let workload = workload(&options.workload, &options.cpus)?;
     let base = kerntune_kernel::find(&work, &options.kernel)?;
-    let session = Session::on(base.manifest.arch, &work, output.progress())?;
+    let session = Session::on(base.manifest.arch, &work, output.progress())?.with_jobs(options.jobs);
     let options_of_recipe = options.of_recipe.options();
     let exclusions = super::exclusions(&options.exclude)?;
     let model = options.model.find(false)?;

@@ -39,7 +39,7 @@ pub fn run(global: &Global, options: &Options, output: &Output) -> Result<Exit, 
     let model = options.model.find(false)?;
     let page = options.output.as_deref().map(|path| OutputFile::new("--output", path)).transpose()?;
     let work = work(global)?;
-    let session = Session::new(&work, output.progress())?;
+    let session = Session::new(&work, output.progress())?.with_jobs(options.build.jobs);
     let exclusions = super::exclusions(&options.exclude)?;
     let mut of_recipe = options.of_recipe.options();
     recipe.check_options(of_recipe, &[], &exclusions)?;

@@ -27,7 +27,7 @@ pub fn run(global: &Global, options: &Try, output: &Output) -> Result<Exit, Fail
     let build = with_needs(build_request(&options.build, label, Compiler::default())?, [&workload]);
     let model = options.model.find(false)?;
     let work = work(global)?;
-    let session = Session::new(&work, output.progress())?;
+    let session = Session::new(&work, output.progress())?.with_jobs(options.build.jobs);
     let request = TrialRequest {
         build: &build,
         workload: &workload,

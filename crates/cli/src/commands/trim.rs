@@ -33,7 +33,7 @@ pub fn run(global: &Global, options: &Trim, output: &Output) -> Result<Exit, Fai
     let keep = keep(&options.keep)?;
     let model = options.model.find(false)?;
     let work = work(global)?;
-    let session = Session::new(&work, output.progress())?;
+    let session = Session::new(&work, output.progress())?.with_jobs(options.build.jobs);
     let request = TrimRequest {
         build: &build,
         workloads: &workloads,

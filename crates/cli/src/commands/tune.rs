@@ -47,7 +47,7 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
     let build = with_needs(build, [&workload]);
     let model = options.model.find(false)?;
     let work = work(global)?;
-    let session = Session::new(&work, output.progress())?;
+    let session = Session::new(&work, output.progress())?.with_jobs(options.build.jobs);
     let request = TuneRequest {
         build: &build,
         workload: &workload,

@@ -2,6 +2,7 @@
 
 use crate::host::Host;
 use crate::{Ability, Check, Group, Options};
+use kerntune_work::mem_available;
 use std::path::{Path, PathBuf};
 
 const GIB: u64 = 1 << 30;
@@ -38,17 +39,11 @@ fn disk(host: &dyn Host, work_dir: &Path) -> Check {
 fn memory(host: &dyn Host) -> Check {
     let check = Check::of(Group::Room, "memory", "compilers and guests", MAIN_JOB);
     let fix = "end other programs, or add memory";
-    let available = host.text("/proc/meminfo").ok().and_then(|text| available(&text));
+    let available = host.text("/proc/meminfo").ok().and_then(|text| mem_available(&text));
     match available {
         None => check.limited("/proc/meminfo does not say", fix),
         Some(bytes) => judge(check, bytes, MEMORY_LEAST, MEMORY_WANTED, "available", fix),
     }
-}
-
-/// `MemAvailable` of /proc/meminfo, in bytes.
-fn available(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 fn judge(check: Check, have: u64, least: u64, wanted: u64, words: &str, fix: &str) -> Check {
@@ -82,9 +77,6 @@ mod tests {
     #[test]
     fn memory_of_a_real_machine() {
         let text = "MemTotal:       24684456 kB\nMemFree:        20267456 kB\nMemAvailable:   23920764 kB\n";
-        assert_eq!(available(text), Some(23_920_764 * 1024));
-        assert_eq!(available("MemAvailable: much kB\n"), None);
-        assert_eq!(available("MemAvailable: 18446744073709551615 kB\n"), None);
         assert_eq!(memory(&TestHost::default().file("/proc/meminfo", text)).status, Status::Ok);
     }
 }

@@ -1,14 +1,14 @@
 //! The exact machine: the measured run is recorded, and each row's region gives its figures per operation.
 
 use super::{empty_row, fitting, uname, Error, Selected};
-use crate::compare::measure;
+use crate::compare::measured;
 use crate::model::Model;
 use crate::moment::later;
-use crate::record::MACHINE;
+use crate::record::{record_all, RecordRequest, MACHINE};
 use crate::run_files::RUN;
 use crate::{Result, Session};
 use kerntune_compare::{Costs, Measurement, Metric, OperationCounters};
-use kerntune_guest::SuiteRow;
+use kerntune_guest::{SuiteRow, Workload};
 use kerntune_kernel::Kernel;
 use kerntune_profile::rfc3339;
 use kerntune_stats::{
@@ -67,23 +67,38 @@ pub fn run(
         skipped,
         ..Results::default()
     };
-    for Selected { suite, rows } in &selection {
-        let workload = suite.restricted(&rows.iter().collect::<Vec<_>>(), request.scale);
+    let restricted: Vec<Workload> = selection
+        .iter()
+        .map(|Selected { suite, rows }| suite.restricted(&rows.iter().collect::<Vec<_>>(), request.scale))
+        .collect();
+    // Each suite at each moment, as often as was asked for: in the order in which rows have their values.
+    let moments: Vec<Vec<Workload>> = restricted
+        .iter()
+        .map(|workload| (0..request.runs).map(|run| later(workload, run)).collect())
+        .collect();
+    let times: Vec<(u32, u32)> =
+        (0..request.boots).flat_map(|boot| (0..request.runs).map(move |run| (boot, run))).collect();
+    let (kernel, model) = (request.kernel, request.model);
+    let requests: Vec<RecordRequest> = moments
+        .iter()
+        .flat_map(|moments| times.iter().map(move |time| (moments, time)))
+        .map(|(moments, &(boot, run))| measured(kernel, &moments[run as usize], model, boot))
+        .collect();
+    let recorded = record_all(session, &requests)?;
+    for ((at, Selected { suite, rows }), workload) in selection.iter().enumerate().zip(&restricted) {
         let first = results.rows.len();
         results.rows.extend(rows.iter().map(|row| ResultsRow {
             unit: Metric::PathLength.unit_per_operation().into(),
             better: Better::Lower,
             ..empty_row(&workload.name, row)
         }));
-        let times = (0..request.boots).flat_map(|boot| (0..request.runs).map(move |run| (boot, run)));
-        for (boot, run) in times {
-            let recorded = measure(session, request.kernel, &later(&workload, run), request.model, boot)?;
+        for (&(boot, run), recorded) in times.iter().zip(&recorded[at * times.len()..]) {
             (results.kernel.release, results.kernel.version) =
                 uname(&recorded.path.join(RUN).join("console.log"));
             let measurement = recorded.measurement()?;
             for (row, result) in rows.iter().zip(&mut results.rows[first..]) {
                 let counters = counters(&measurement, row).ok_or_else(|| Error::NotRecorded {
-                    suite: workload.name.clone(),
+                    suite: suite.workload.name.clone(),
                     row: row.name.clone(),
                     profile: recorded.manifest.id.clone(),
                 })?;

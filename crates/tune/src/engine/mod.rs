@@ -9,11 +9,12 @@ mod step;
 pub use plan::{directories, Plan, State, StepState};
 pub use step::{Artifact, Directory, Step, StepName};
 
+use crate::together::together;
 use crate::{Result, Session};
 use kerntune_work::Key;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What hears of each step as it begins, with its result if it was made before.
 pub type Tell<'a> = dyn Fn(StepName, Option<&Path>) + 'a;
@@ -42,23 +43,60 @@ impl<'a> Engine<'a> {
     /// # Errors
     /// Those of the step.
     pub fn run<S: Step>(&self, step: &S) -> Result<S::Output> {
-        let name = step.name();
-        // Other code may make something else of the same inputs.
-        let key = || -> Result<String> {
-            let key = Key::new("step/1", crate::CODE).field("step", name.as_str());
-            Ok(step.inputs(key.field("machine", &self.session.machine_id), self.session)?.id())
-        };
-        let found = self.plan.borrow().found(name, &key()?);
-        if let Some(directory) = found {
-            (self.tell)(name, Some(&directory));
-            return S::Output::load(&directory);
+        match self.begin(step)? {
+            Some(found) => Ok(found),
+            None => self.end(step, timed(self.session, step)?),
         }
-        (self.tell)(name, None);
-        let started = Instant::now();
-        self.plan.borrow_mut().begin(name)?;
-        let output = step.make(self.session)?;
-        // Objects that a step found to be excluded are among its inputs from now on.
-        self.plan.borrow_mut().end(name, key()?, output.directory(), started.elapsed())?;
+    }
+
+    /// The same of steps that do not need each other: those that are not there are made as many at once as this machine carries
+    /// guests with `memory_mb` MiB.
+    ///
+    /// # Errors
+    /// Those of the first step that fails.
+    pub fn run_all<S: Step<Output: Send> + Sync, const N: usize>(
+        &self,
+        memory_mb: u32,
+        steps: [S; N],
+    ) -> Result<[S::Output; N]> {
+        let mut found = Vec::new();
+        for step in &steps {
+            found.push(self.begin(step)?);
+        }
+        let missing: Vec<&S> =
+            steps.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(step, _)| step).collect();
+        let made = together(self.session, memory_mb, &missing, |session, step| timed(session, *step))?;
+        let mut made = made.into_iter();
+        let mut outputs = Vec::new();
+        for (step, found) in steps.iter().zip(found) {
+            outputs.extend(match found {
+                Some(found) => Some(found),
+                None => made.next().map(|made| self.end(step, made)).transpose()?,
+            });
+        }
+        Ok(outputs.try_into().unwrap_or_else(|_| unreachable!("a step is found or made")))
+    }
+
+    /// What names the step's result. Other code may make something else of the same inputs.
+    fn key<S: Step>(&self, step: &S) -> Result<String> {
+        let key = Key::new("step/1", crate::CODE).field("step", step.name().as_str());
+        Ok(step.inputs(key.field("machine", &self.session.machine_id), self.session)?.id())
+    }
+
+    /// What the plan has of a step. If it has nothing, the step is noted as begun.
+    fn begin<S: Step>(&self, step: &S) -> Result<Option<S::Output>> {
+        let name = step.name();
+        let found = self.plan.borrow().found(name, &self.key(step)?);
+        (self.tell)(name, found.as_deref());
+        match found {
+            Some(directory) => S::Output::load(&directory).map(Some),
+            None => self.plan.borrow_mut().begin(name).map(|()| None),
+        }
+    }
+
+    /// Notes that a step was made. Objects that it found to be excluded are among its inputs from now on.
+    fn end<S: Step>(&self, step: &S, (output, took): (S::Output, Duration)) -> Result<S::Output> {
+        self.plan.borrow_mut().end(step.name(), self.key(step)?, output.directory(), took)?;
         Ok(output)
     }
 
@@ -71,4 +109,10 @@ impl<'a> Engine<'a> {
     pub fn steps(&self) -> Vec<StepState> {
         self.plan.borrow().steps()
     }
+}
+
+/// A step's result, and how long it took to make.
+fn timed<S: Step>(session: &Session, step: &S) -> Result<(S::Output, Duration)> {
+    let started = Instant::now();
+    Ok((step.make(session)?, started.elapsed()))
 }

@@ -15,7 +15,7 @@ pub use change::{parse, Change, MOST};
 pub use judge::{Set, Verdict};
 pub use keep::keep;
 
-use crate::compare::{from_recordings, measure};
+use crate::compare::{at_moments, from_recordings, measure};
 use crate::model::Model;
 use crate::moment;
 use crate::record::Recorded;
@@ -190,8 +190,7 @@ pub fn trial(session: &Session, request: &TrialRequest, tell: &Tell) -> Result<T
     }
     let base = build(session.work, asked, session.progress)?;
     let again = measure(session, &base, workload, model, 1)?;
-    let run = |moment| measure(session, &base, &moment::later(workload, moment), model, 0);
-    let mut before = (0..LOOKS).map(run).collect::<Result<Vec<Recorded>>>()?;
+    let mut before = at_moments(session, &base, workload, model, 0..LOOKS)?;
     let answers = selftest(session, &base)?;
     let figures = |before: &[Recorded]| -> Result<Vec<Comparison>> {
         before
@@ -213,7 +212,7 @@ pub fn trial(session: &Session, request: &TrialRequest, tell: &Tell) -> Result<T
         false => request.runs.max(LOOKS),
     };
     if runs > LOOKS {
-        let more = (LOOKS..runs).map(run).collect::<Result<Vec<Recorded>>>()?;
+        let more = at_moments(session, &base, workload, model, LOOKS..runs)?;
         own.extend(figures(&more)?);
         before.extend(more);
         seen = values(&own)?;
@@ -429,9 +428,7 @@ impl Bench<'_> {
         }
         tried.profile = Some(first.path.clone());
         let mut with = vec![first];
-        for moment in 1..runs {
-            with.push(measure(session, &kernel, &moment::later(&workload, moment), model, 0)?);
-        }
+        with.extend(at_moments(session, &kernel, &workload, model, 1..runs)?);
         let comparisons = before
             .iter()
             .zip(&with)

@@ -2,7 +2,8 @@
 
 use super::choose::{widest, Because, Chosen, Options};
 use super::{size, PathOf, Tell, Trim, TrimRequest};
-use crate::compare::measure;
+use crate::compare::measured;
+use crate::record::{record_all, RecordRequest};
 use crate::selftest::{agree, selftest};
 use crate::trial::{self, Change, Trial, TrialRequest, Verdict};
 use crate::{Error, Result, Session};
@@ -107,8 +108,10 @@ impl Proof<'_> {
         let answers = selftest(session, self.base)?;
         let kernel = build(session.work, &self.with(off), session.progress)?;
         agree(&answers, &selftest(session, &kernel)?, &kernel.manifest.label)?;
-        let run = |workload| measure(session, &kernel, &rested(workload), request.model, 0).map(drop);
-        request.workloads.iter().try_for_each(run)
+        let workloads: Vec<Workload> = request.workloads.iter().map(rested).collect();
+        let runs: Vec<RecordRequest> =
+            workloads.iter().map(|workload| measured(&kernel, workload, request.model, 0)).collect();
+        record_all(session, &runs).map(drop)
     }
 
     /// The request with these options off, by the name under which a trial of them lists its kernel.

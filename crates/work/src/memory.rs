@@ -1,0 +1,60 @@
+//! Memory that there is for more programs.
+
+use std::fs;
+use std::path::Path;
+
+/// Where control groups are (version 2).
+const GROUPS: &str = "/sys/fs/cgroup";
+
+/// Bytes that programs can take without swapping: `MemAvailable` of `/proc/meminfo`, or the least `memory.max` of the control groups
+/// that this process is in, if that is less. None where `/proc` does not say.
+pub fn available_memory() -> Option<u64> {
+    let machine = mem_available(&fs::read_to_string("/proc/meminfo").ok()?)?;
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let limit = group_limit(&groups, &|group| {
+        let group = Path::new(GROUPS).join(group.strip_prefix('/').unwrap_or(group));
+        fs::read_to_string(group.join("memory.max")).ok()
+    });
+    Some(limit.map_or(machine, |limit| limit.min(machine)))
+}
+
+/// `MemAvailable` of the text of `/proc/meminfo`, in bytes.
+pub fn mem_available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The least limit of the group that `/proc/self/cgroup` names and of those that it is in; `max` is none.
+fn group_limit(groups: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let all = Path::new(own).ancestors().filter_map(Path::to_str);
+    all.filter_map(|group| read(group)?.trim().parse::<u64>().ok()).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_a_real_machine() {
+        let text = "MemTotal:       24684456 kB\nMemFree:        20267456 kB\nMemAvailable:   23920764 kB\n";
+        assert_eq!(mem_available(text), Some(23_920_764 * 1024));
+        assert_eq!(mem_available("MemAvailable: much kB\n"), None);
+        assert_eq!(mem_available("MemAvailable: 18446744073709551615 kB\n"), None);
+        assert!(available_memory().is_some_and(|bytes| bytes > 1 << 20));
+    }
+
+    #[test]
+    fn the_narrowest_group_counts() {
+        let limits = |group: &str| match group {
+            "/system.slice/ci.service" => Some("max\n".to_owned()),
+            "/system.slice" => Some("8589934592\n".to_owned()),
+            "/" => None,
+            _ => panic!("{group}"),
+        };
+        assert_eq!(group_limit("0::/system.slice/ci.service\n", &limits), Some(8 << 30));
+        assert_eq!(group_limit("0::/\n", &|_| Some("1024".into())), Some(1024));
+        // Version 1 alone.
+        assert_eq!(group_limit("4:memory:/a\n", &limits), None);
+    }
+}

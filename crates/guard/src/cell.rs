@@ -3,10 +3,11 @@
 use crate::figures::{rows, RowFigure};
 use crate::project::{Project, Variant, Work};
 use crate::{put_off, Result};
+use kerntune_guest::Workload;
 use kerntune_kernel::{build, BuildRequest, Kernel, Source};
 use kerntune_profile::Profile;
 use kerntune_tune::base::with_needs;
-use kerntune_tune::compare::measure;
+use kerntune_tune::compare::{measure, measure_all};
 use kerntune_tune::Session;
 use kerntune_work::ContentHash;
 use serde::{Deserialize, Serialize};
@@ -132,6 +133,22 @@ pub fn of_kernel(
         rows: rows(&profile, &work.rows)?,
     };
     Ok(Measured { cell, kernel: kernel.clone(), profile: recorded.path })
+}
+
+/// All workloads of the file on a kernel, several of which run at once.
+///
+/// # Errors
+/// Those of [`of_kernel`].
+pub fn of_works(
+    session: &Session,
+    project: &Project,
+    kernel: &Kernel,
+    variant: Option<&Variant>,
+) -> Result<Vec<Measured>> {
+    let workloads: Vec<Workload> = project.works.iter().map(|work| work.workload.clone()).collect();
+    measure_all(session, kernel, &workloads, &project.model)?;
+    // Each is found.
+    project.works.iter().map(|work| of_kernel(session, project, kernel, variant, work)).collect()
 }
 
 /// Builds the kernel of a source as the file wants it, or finds it. `pool` lends a build directory.

@@ -35,6 +35,21 @@ pub fn measure(
     record(session, &measured(kernel, workload, model, repeat))
 }
 
+/// One kernel's [`measure`] of several workloads, in their order.
+///
+/// # Errors
+/// Those of the recordings.
+pub fn measure_all(
+    session: &Session,
+    kernel: &Kernel,
+    workloads: &[Workload],
+    model: &Model,
+) -> Result<Vec<Recorded>> {
+    let requests: Vec<RecordRequest> =
+        workloads.iter().map(|workload| measured(kernel, workload, model, 0)).collect();
+    record_all(session, &requests)
+}
+
 /// What [`measure`] records.
 pub(crate) fn measured<'a>(
     kernel: &'a Kernel,
@@ -55,9 +70,7 @@ pub(crate) fn at_moments(
     moments: Range<u32>,
 ) -> Result<Vec<Recorded>> {
     let workloads: Vec<Workload> = moments.map(|moment| later(workload, moment)).collect();
-    let requests: Vec<RecordRequest> =
-        workloads.iter().map(|workload| measured(kernel, workload, model, 0)).collect();
-    record_all(session, &requests)
+    measure_all(session, kernel, &workloads, model)
 }
 
 /// Compares recordings of the base kernel, the base kernel again, and the tuned kernel.

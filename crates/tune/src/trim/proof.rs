@@ -2,8 +2,7 @@
 
 use super::choose::{widest, Because, Chosen, Options};
 use super::{size, PathOf, Tell, Trim, TrimRequest};
-use crate::compare::measured;
-use crate::record::{record_all, RecordRequest};
+use crate::compare::measure_all;
 use crate::selftest::{agree, selftest};
 use crate::trial::{self, Change, Trial, TrialRequest, Verdict};
 use crate::{Error, Result, Session};
@@ -109,9 +108,7 @@ impl Proof<'_> {
         let kernel = build(session.work, &self.with(off), session.progress)?;
         agree(&answers, &selftest(session, &kernel)?, &kernel.manifest.label)?;
         let workloads: Vec<Workload> = request.workloads.iter().map(rested).collect();
-        let runs: Vec<RecordRequest> =
-            workloads.iter().map(|workload| measured(&kernel, workload, request.model, 0)).collect();
-        record_all(session, &runs).map(drop)
+        measure_all(session, &kernel, &workloads, request.model).map(drop)
     }
 
     /// The request with these options off, by the name under which a trial of them lists its kernel.

@@ -84,21 +84,19 @@ fn measure(
     for variant in project.variants() {
         let label = format!("guard-{}-{}", variant.configuration.name, variant.compiler);
         let kernel = cell::kernel_of(session, project, (source.clone(), &label), &variant, None)?;
-        for work in &project.works {
-            all.push(cell::of_kernel(session, project, &kernel, Some(&variant), work)?);
-        }
+        all.extend(cell::of_works(session, project, &kernel, Some(&variant))?);
     }
     Ok((Subject { what: format!("source {named}"), commit: None }, all))
 }
 
 fn of_kernel(session: &Session, project: &Project, name: &str) -> Result<(Subject, Vec<Measured>), Failure> {
     let kernel = kerntune_kernel::find(session.work, name)?;
-    let cells = project.works.iter().map(|work| cell::of_kernel(session, project, &kernel, None, work));
+    let cells = cell::of_works(session, project, &kernel, None)?;
     let what = format!(
         "kernel {} ({}, Linux {})",
         kernel.manifest.label, kernel.manifest.id, kernel.manifest.version
     );
-    Ok((Subject { what, commit: None }, cells.collect::<kerntune_guard::Result<_>>()?))
+    Ok((Subject { what, commit: None }, cells))
 }
 
 fn record(global: &Global, options: &GuardRecord, output: &Output) -> Result<Exit, Failure> {

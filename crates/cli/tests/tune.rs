@@ -234,7 +234,8 @@ fn a_killed_recording_is_taken_up_again() {
         serde_json::from_slice::<Value>(&listed.stdout).unwrap().as_array().unwrap().len()
     };
     assert_eq!(whole(), 0, "half a recording is listed");
-    assert_eq!(traces(&profiles), 1, "what was recorded is kept");
+    // The kernel and the same once more, at once where there are two processors.
+    assert!((1..=2).contains(&traces(&profiles)), "what was recorded is kept");
     let output = kerntune(&arguments).output().unwrap();
     assert!(output.status.success(), "{}", support::said(&output));
     // A kernel against itself: nothing changes.

@@ -8,6 +8,7 @@ use kerntune_kernel::{build, BuildRequest, Kernel, Source};
 use kerntune_profile::Profile;
 use kerntune_tune::base::with_needs;
 use kerntune_tune::compare::{measure, measure_all};
+use kerntune_tune::record::Recorded;
 use kerntune_tune::Session;
 use kerntune_work::ContentHash;
 use serde::{Deserialize, Serialize};
@@ -122,6 +123,16 @@ pub fn of_kernel(
     work: &Work,
 ) -> Result<Measured> {
     let recorded = measure(session, kernel, &work.workload, &project.model, 0)?;
+    of_recording(session, project, (kernel, variant), work, recorded)
+}
+
+fn of_recording(
+    session: &Session,
+    project: &Project,
+    (kernel, variant): (&Kernel, Option<&Variant>),
+    work: &Work,
+    recorded: Recorded,
+) -> Result<Measured> {
     let profile = Profile::load(&recorded.path)?;
     let cell = Cell {
         configuration: variant.map(|variant| variant.configuration.name.clone()).unwrap_or_default(),
@@ -146,9 +157,9 @@ pub fn of_works(
     variant: Option<&Variant>,
 ) -> Result<Vec<Measured>> {
     let workloads: Vec<Workload> = project.works.iter().map(|work| work.workload.clone()).collect();
-    measure_all(session, kernel, &workloads, &project.model)?;
-    // Each is found.
-    project.works.iter().map(|work| of_kernel(session, project, kernel, variant, work)).collect()
+    let recorded = measure_all(session, kernel, &workloads, &project.model)?;
+    let each = project.works.iter().zip(recorded);
+    each.map(|(work, recorded)| of_recording(session, project, (kernel, variant), work, recorded)).collect()
 }
 
 /// Builds the kernel of a source as the file wants it, or finds it. `pool` lends a build directory.

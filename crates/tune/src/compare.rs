@@ -157,11 +157,12 @@ pub fn compare(
     model: &Model,
     effort: Effort,
 ) -> Result<Compared> {
-    let (runs, seeds) = (effort.runs.max(1) as usize, effort.seeds.max(1));
+    let (runs, seeds) = (effort.runs.max(1), effort.seeds.max(1));
     let workloads: Vec<Workload> = (0..seeds)
         .map(|seed| workload.with_seed(SEED + seed))
-        .flat_map(|workload| (0..effort.runs.max(1)).map(move |moment| later(&workload, moment)))
+        .flat_map(|workload| (0..runs).map(move |moment| later(&workload, moment)))
         .collect();
+    let runs = runs as usize;
     let mut requests = vec![measured(base, workload, model, 1)];
     for (at, workload) in workloads.iter().enumerate() {
         // In turn, so that an interrupted comparison has as many of both. Nobody looks into those of other seeds.

@@ -1,10 +1,10 @@
 //! Kernels tuned for several workloads, each running all of them.
 
-use crate::compare::{compare, measured, Effort};
+use crate::compare::{from_recordings, measured};
 use crate::model::Model;
 use crate::optimize::{optimize, OptimizeRequest, Optimized};
 use crate::part::RecipeOptions;
-use crate::record::record_all;
+use crate::record::{record_all, RecordRequest};
 use crate::{Recipe, Result, Session};
 use kerntune_compare::{Comparison, Metric, TOTAL};
 use kerntune_guest::Workload;
@@ -96,41 +96,29 @@ pub fn cross(
         let also: Vec<(Workload, u32)> = rest.iter().map(|workload| (workload.clone(), 1)).collect();
         make(first, &also, TOGETHER.into())?;
     }
-    record_cells(session, &tuned, workloads, model)?;
+    // The recipe makes the same base kernel of this one, whatever it tunes it for.
+    let base = tuned.first().map_or(kernel, |(_, optimized)| &optimized.base);
+    let runs = || [(base, 0), (base, 1)].into_iter().chain(tuned.iter().map(|(_, of)| (&of.tuned, 0)));
+    let requests: Vec<RecordRequest> = workloads
+        .iter()
+        .flat_map(|workload| runs().map(move |(kernel, repeat)| measured(kernel, workload, model, repeat)))
+        .collect();
+    let recorded = record_all(session, &requests)?;
     let mut rows = Vec::new();
-    for (tuned_for, optimized) in &tuned {
+    for (at, (tuned_for, Optimized { tuned: with, .. })) in tuned.iter().enumerate() {
         let mut cells = Vec::new();
-        for running in workloads {
-            let compared =
-                compare(session, &optimized.base, &optimized.tuned, running, model, Effort::default())?;
+        for (running, runs) in workloads.iter().zip(recorded.chunks(2 + tuned.len())) {
+            let runs = [&runs[0], &runs[1], &runs[2 + at]];
+            let comparison = from_recordings([base, with], runs, running, model)?;
             cells.push(Cell {
                 running: running.name.clone(),
-                changes: changes(&compared.comparison),
-                score: score(&compared.comparison),
+                changes: changes(&comparison),
+                score: score(&comparison),
             });
         }
-        let kernel = optimized.tuned.manifest.id.clone();
-        rows.push(Row { tuned_for: tuned_for.clone(), kernel, cells });
+        rows.push(Row { tuned_for: tuned_for.clone(), kernel: with.manifest.id.clone(), cells });
     }
-    let base = tuned.first().map_or(&kernel.manifest.id, |(_, optimized)| &optimized.base.manifest.id);
-    Ok(Cross { schema: "kerntune-cross/1", recipe, base: base.clone(), rows })
-}
-
-/// Records what the comparisons of all cells then find.
-fn record_cells(
-    session: &Session,
-    tuned: &[(String, Optimized)],
-    workloads: &[Workload],
-    model: &Model,
-) -> Result<()> {
-    let Some((_, Optimized { base, .. })) = tuned.first() else { return Ok(()) };
-    let mut requests = Vec::new();
-    for workload in workloads {
-        requests.extend([0, 1].map(|repeat| measured(base, workload, model, repeat)));
-        requests.extend(tuned.iter().map(|(_, optimized)| measured(&optimized.tuned, workload, model, 0)));
-    }
-    record_all(session, &requests)?;
-    Ok(())
+    Ok(Cross { schema: "kerntune-cross/1", recipe, base: base.manifest.id.clone(), rows })
 }
 
 /// The changes of the workload's sums in percent, in the order of [`Metric::COUNTED`].

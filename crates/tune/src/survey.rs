@@ -7,6 +7,7 @@ use crate::model::Model;
 use crate::record::{record_in_detail, RecordRequest, Recorded, Repeat, MACHINE};
 use crate::run_files::RunFiles;
 use crate::study::patched;
+use crate::together::together;
 use crate::{watch, Result, Session};
 use kerntune_analyze::anatomy::{anatomy, Request};
 use kerntune_analyze::TraceFile;
@@ -37,6 +38,12 @@ pub struct SurveyRequest<'a> {
     pub only: &'a [String],
 }
 
+/// What is to be recorded, and in which kernel.
+struct Ready {
+    workload: Workload,
+    kernel: Kernel,
+}
+
 /// A recording of a workload on so many CPUs.
 struct Made {
     kernel: Kernel,
@@ -60,24 +67,37 @@ pub struct Surveyed {
 /// An interrupt.
 pub fn survey(session: &Session, request: &SurveyRequest, told: &dyn Fn(&str)) -> Result<Surveyed> {
     let run_of = |place: &Place| Place { region: None, ..place.clone() };
-    let mut made: BTreeMap<Place, Result<Made, String>> = BTreeMap::new();
     let places = request.survey.places();
+    let mut ready: Vec<(Place, Result<Ready, String>)> = Vec::new();
     for place in &places {
         let key = run_of(place);
-        if made.contains_key(&key) {
+        if ready.iter().any(|(place, _)| *place == key) {
             continue;
         }
         interrupt::check()?;
         let found = match request.only.is_empty() || request.only.contains(&place.workload) {
             true => {
                 told(&place.workload);
-                make(session, request, place).map_err(|error| error.to_string())
+                make_ready(session, request, place).map_err(|error| error.to_string())
             }
             false => Err("it was not asked for (--only)".into()),
         };
         interrupt::check()?;
-        made.insert(key, found);
+        ready.push((key, found));
     }
+    let memory_mb =
+        |(_, ready): &(Place, Result<Ready, String>)| Some(ready.as_ref().ok()?.workload.memory_mb);
+    let memory_mb = ready.iter().filter_map(memory_mb).max().unwrap_or_default();
+    let made = together(session, memory_mb, &ready, |session, (place, ready)| {
+        let made = ready
+            .as_ref()
+            .map_err(String::clone)
+            .and_then(|ready| make(session, request, place, ready).map_err(|error| error.to_string()));
+        interrupt::check()?;
+        Ok(made)
+    })?;
+    let made: BTreeMap<Place, Result<Made, String>> =
+        ready.into_iter().map(|(place, _)| place).zip(made).collect();
     let of = |place: &Place| made.get(&run_of(place));
     let run = |place: &&Place| {
         let made = of(place)?;
@@ -113,7 +133,7 @@ pub fn survey(session: &Session, request: &SurveyRequest, told: &dyn Fn(&str)) -
     Ok(Surveyed { outcome, profiles })
 }
 
-fn make(session: &Session, request: &SurveyRequest, place: &Place) -> Result<Made> {
+fn make_ready(session: &Session, request: &SurveyRequest, place: &Place) -> Result<Ready> {
     let mut workload = Workload::find(&place.workload, request.workloads)?;
     workload.cpus = place.cpus.unwrap_or(workload.cpus);
     let asked = with_needs(request.build.clone(), [&workload]);
@@ -121,12 +141,17 @@ fn make(session: &Session, request: &SurveyRequest, place: &Place) -> Result<Mad
     if let Some(set) = &place.patches {
         kernel = build(session.work, &patched(session, &asked, set, &kernel)?, session.progress)?;
     }
+    Ok(Ready { workload, kernel })
+}
+
+fn make(session: &Session, request: &SurveyRequest, place: &Place, ready: &Ready) -> Result<Made> {
+    let Ready { workload, kernel } = ready;
     let recorded = match place.data {
-        false => measure(session, &kernel, &workload, request.model, 0)?,
+        false => measure(session, kernel, workload, request.model, 0)?,
         true => {
             let asked = RecordRequest {
-                kernel: &kernel,
-                workload: &workload,
+                kernel,
+                workload,
                 run: "measured",
                 capture: CAPTURE,
                 model: Some(request.data_model),
@@ -136,7 +161,7 @@ fn make(session: &Session, request: &SurveyRequest, place: &Place) -> Result<Mad
         }
     };
     let profile = Profile::load(&recorded.path)?;
-    Ok(Made { kernel, recorded, profile })
+    Ok(Made { kernel: kernel.clone(), recorded, profile })
 }
 
 /// The median of what calls of a function do before they reach another.

@@ -46,7 +46,7 @@ pub(crate) const LEGEND: [&str; 6] = [
     "ours         kernel code only, between marks, per operation; instructions are exact, cycles are a model's",
     "whole path   the same of kernel and user code together: what a user waits for",
     "clock        the improvement with its 95 % interval, and the standard deviation of the tuned kernel's boots; ? where none is shown",
-    "*            not larger than the noise: the paper says so, or the A/A difference (a second run of the base kernel)",
+    "*            not larger than the noise: the paper says so, the A/A difference (a second run of the base kernel), or an interval with 0 in it",
 ];
 
 /// `14 of 20 rows improve, …`.

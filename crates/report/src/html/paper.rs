@@ -72,7 +72,7 @@ fn method(outcome: &Outcome) -> Markup {
             dt { "model" }
             dd { "Cycles are those of the front-end model " code { (outcome.model) } ", not a real CPU's." }
             dt { "*" }
-            dd { "Not larger than the noise: the paper says so, or the A/A difference." }
+            dd { "Not larger than the noise: the paper says so, the A/A difference, or an interval with 0 in it." }
         }
     }
 }

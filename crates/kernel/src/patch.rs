@@ -2,7 +2,7 @@
 
 use crate::source::SOURCES;
 use crate::{tools, Error, ImportedSource, Result, Source};
-use kerntune_work::{is_of_the_store, IoContext, Job, Key, Progress, WorkDir};
+use kerntune_work::{checked, is_of_the_store, IoContext, Job, Key, Progress, WorkDir};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,20 +18,38 @@ impl ImportedSource {
         if patches.is_empty() {
             return Ok(self);
         }
-        let (dir, hash) = patched(work, &self, patches, progress)?;
-        self.in_copy(dir, hash)
+        let mut names = BTreeSet::new();
+        for path in patches {
+            names.extend(named(&fs::read(path).at("read patch", path)?));
+        }
+        let (dir, hash) = patched(work, &self, patches, &names, progress)?;
+        self.in_copy(dir, hash, !are_compiled_alone(&names))
     }
+}
+
+/// Whether these files are seen by nobody but the compiler. Configuring reads Makefiles and Kconfig files, and runs what is in
+/// `scripts`, Kconfig's own source among it.
+fn are_compiled_alone(names: &BTreeSet<PathBuf>) -> bool {
+    let is_compiled = |name: &PathBuf| {
+        let ending = name.extension().and_then(|ending| ending.to_str());
+        let is_plain = name.components().all(|part| matches!(part, Component::Normal(_)));
+        is_plain
+            && !name.starts_with("scripts")
+            && ending.is_some_and(|ending| ["c", "h", "S"].contains(&ending))
+    };
+    !names.is_empty() && names.iter().all(is_compiled)
 }
 
 /// Makes the tree of `source` with `patches` applied, in order: once, as `sources/<hash>` of the
 /// work directory.
 ///
-/// Files that no patch names share their storage with those of an unpacked tarball; a directory of
-/// the user's is copied, because editors write in place.
+/// `own` are the files that the patches name. All others share their storage with those of an unpacked tarball; a directory of the
+/// user's is copied, because editors write in place.
 fn patched(
     work: &WorkDir,
     source: &ImportedSource,
     patches: &[PathBuf],
+    own: &BTreeSet<PathBuf>,
     progress: &dyn Progress,
 ) -> Result<(PathBuf, String)> {
     tools::require(&[("patch", "patch")])?;
@@ -43,38 +61,54 @@ fn patched(
     if let Some(dir) = work.find(SOURCES, &id) {
         return Ok((dir, id));
     }
-    let staged = work.stage(SOURCES, &hash)?;
+    let mut staged = work.stage(SOURCES, &hash)?;
     if let Some(dir) = staged.already() {
         return Ok((dir, id));
     }
     staged.clear()?;
-    let mut own = BTreeSet::new();
-    for path in patches {
-        own.extend(touched(&fs::read(path).at("read patch", path)?));
-    }
     progress.begin(&format!("copy {}", source.dir().display()), None);
     let links = !matches!(source.origin(), Source::Directory(_));
-    let mut copy = Copy { top: source.dir(), own: &own, links, files: 0, progress };
-    let copied = copy.tree(source.dir(), staged.path());
+    let mut copy = Copy { top: source.dir(), own, links, files: 0, copied: Vec::new(), progress };
+    let made = copy.tree(source.dir(), staged.path());
     progress.end();
-    copied?;
+    made?;
     source.check_unchanged()?;
+    if source.is_in(work) {
+        check_copied(source.dir(), &copy.copied)?;
+        staged.links_to(source.dir());
+    }
     for path in patches {
         apply(path, staged.path())?;
     }
     Ok((staged.publish()?, id))
 }
 
-/// The files that a patch changes, as far as its headers tell: these must not be shared.
-fn touched(patch: &[u8]) -> BTreeSet<PathBuf> {
+/// An error if a file that was copied from an unpacked source was not as it was unpacked: the patched source would vouch for what
+/// it was.
+fn check_copied(source: &Path, names: &[String]) -> Result<()> {
+    if !names.is_empty() {
+        let few = names.len() <= 256;
+        let names: Vec<&str> = names.iter().filter(|_| few).map(String::as_str).collect();
+        checked(source, &names)?;
+    }
+    Ok(())
+}
+
+/// The files that a patch changes, as its headers name them and `patch -p1` reads them: these must not be shared.
+fn named(patch: &[u8]) -> BTreeSet<PathBuf> {
+    // Of unified and of context differences, of what has no more than an index line, and of git.
+    const HEADERS: [&str; 4] = ["--- ", "+++ ", "*** ", "Index: "];
+    const RENAMED: [&str; 4] = ["rename from ", "rename to ", "copy from ", "copy to "];
     let text = String::from_utf8_lossy(patch);
-    let named = text.lines().filter_map(|line| {
-        let name = line.strip_prefix("--- ").or_else(|| line.strip_prefix("+++ "))?;
+    let names = text.lines().filter_map(|line| {
+        if let Some(name) = RENAMED.iter().find_map(|header| line.strip_prefix(header)) {
+            return Some(PathBuf::from(name.trim_end()));
+        }
+        let name = HEADERS.iter().find_map(|header| line.strip_prefix(header))?;
         let name = name.split('\t').next()?.trim_end();
-        // As `patch -p1`.
-        Some(PathBuf::from(name.split_once('/')?.1))
+        (name != "/dev/null").then_some(PathBuf::from(name.split_once('/')?.1))
     });
-    named.filter(|path| path.components().all(|part| matches!(part, Component::Normal(_)))).collect()
+    names.collect()
 }
 
 struct Copy<'a> {
@@ -82,6 +116,8 @@ struct Copy<'a> {
     own: &'a BTreeSet<PathBuf>,
     links: bool,
     files: u64,
+    /// The files that are no links.
+    copied: Vec<String>,
     progress: &'a dyn Progress,
 }
 
@@ -103,9 +139,10 @@ impl Copy<'_> {
                 let to = fs::read_link(&path).at("read link", &path)?;
                 symlink(to, &target).at("create link", &target)?;
             } else if kind.is_file() {
-                let own = path.strip_prefix(self.top).is_ok_and(|name| self.own.contains(name));
-                if !self.links || own || fs::hard_link(&path, &target).is_err() {
+                let name = path.strip_prefix(self.top).unwrap_or(&path);
+                if !self.links || self.own.contains(name) || fs::hard_link(&path, &target).is_err() {
                     fs::copy(&path, &target).at("copy", &path)?;
+                    self.copied.push(name.to_string_lossy().into_owned());
                 }
                 self.files += 1;
                 if self.files % 256 == 0 {
@@ -232,6 +269,27 @@ mod tests {
         assert_eq!(bench.work.list("sources").unwrap().len(), 2);
     }
 
+    /// Neither what it shares nor what it changes is vouched for as it was found.
+    #[test]
+    fn a_source_that_was_damaged_before_it_was_patched_stays_damaged() {
+        let damaged = |name: &str, text: &str| {
+            let bench = Bench::new();
+            let source = bench.tarball();
+            let plain = bench.import(&source, &[]).unwrap();
+            let sound = bench.import(&source, &["good.patch"]).unwrap();
+            sound.check(&bench.work).unwrap();
+            bench.work.remove(SOURCES, sound.hash()).unwrap();
+            fs::write(plain.dir().join(name), text).unwrap();
+            let patched = bench.import(&source, &["good.patch"]);
+            let checked = patched.and_then(|patched| patched.check(&bench.work));
+            checked.unwrap_err().to_string()
+        };
+        for (name, text) in [("Kconfig", "# flipped\n"), ("kernel/fork.c", "int first;\nint x;\nint z;\n")] {
+            let message = damaged(name, text);
+            assert!(message.contains(name) && message.contains("not the file that was written"), "{message}");
+        }
+    }
+
     #[test]
     fn a_directory_of_the_users_is_copied_and_another_state_of_it_is_another_source() {
         let bench = Bench::new();
@@ -261,11 +319,46 @@ mod tests {
     }
 
     #[test]
+    fn what_configuring_does_not_read_leaves_configurations_as_they_were() {
+        let bench = Bench::new();
+        let source = bench.tarball();
+        let plain = bench.import(&source, &[]).unwrap();
+        let configured_as = |patches: &[&str]| {
+            let patched = bench.import(&source, patches).unwrap();
+            assert_ne!(patched.hash(), plain.hash());
+            patched.configured_as() == plain.hash()
+        };
+        assert!(configured_as(&["good.patch"]));
+        let option = "--- a/Kconfig\n+++ b/Kconfig\n@@ -0,0 +1 @@\n+config ADDED\n";
+        fs::write(bench.dir.path().join("option.patch"), option).unwrap();
+        assert!(!configured_as(&["option.patch"]));
+        assert!(!configured_as(&["good.patch", "option.patch"]));
+    }
+
+    #[test]
+    fn the_files_of_a_patch_are_known_whatever_its_form() {
+        let is_alone = |text: &str| are_compiled_alone(&named(text.as_bytes()));
+        assert!(is_alone("--- a/kernel/fork.c\n+++ b/kernel/fork.c\n"));
+        assert!(is_alone("diff --git a/mm/a.c b/mm/b.c\nrename from mm/a.c\nrename to mm/b.c\n"));
+        for text in [
+            "",
+            "--- a/arch/x86/Makefile\n+++ b/arch/x86/Makefile\n",
+            "--- a/scripts/kconfig/conf.c\n+++ b/scripts/kconfig/conf.c\n",
+            "--- a/mm/a.c\n+++ b/mm/a.c\n--- a/kernel/configs/tiny.config\n+++ b/kernel/configs/tiny.config\n",
+            "*** a/init/Kconfig\t2024-01-01\n--- b/init/Kconfig\t2024-01-01\n",
+            "Index: a/init/Kconfig\n",
+            "diff --git a/mm/a.c b/Kconfig\nrename from mm/a.c\nrename to Kconfig\n",
+        ] {
+            assert!(!is_alone(text), "{text}");
+        }
+    }
+
+    /// They are no files of a copy, and nobody can say what they are seen by.
+    #[test]
     fn names_outside_of_the_tree_are_no_names() {
-        let names =
-            touched(b"--- a/../x\n+++ b//etc/passwd\n--- a/net/ipv4/tcp.c\t2024-01-01\n+++ /dev/null\n");
-        let expected = ["dev/null", "net/ipv4/tcp.c"].map(PathBuf::from);
-        assert!(names.is_subset(&BTreeSet::from(expected)), "{names:?}");
-        assert!(names.contains(Path::new("net/ipv4/tcp.c")));
+        let names = named(b"--- a/../x.c\n+++ b//etc/x.c\n--- a/net/ipv4/tcp.c\t2024-01-01\n+++ /dev/null\n");
+        let expected = ["../x.c", "/etc/x.c", "net/ipv4/tcp.c"].map(PathBuf::from);
+        assert_eq!(names, BTreeSet::from(expected.clone()));
+        assert_eq!(expected.map(|name| are_compiled_alone(&BTreeSet::from([name]))), [false, false, true]);
     }
 }

@@ -82,6 +82,8 @@ pub struct ImportedSource {
     dir: PathBuf,
     hash: String,
     version: String,
+    /// The source that has the same configurations: this one, or what it was patched from.
+    configured_as: String,
     /// The tree is a copy of ours.
     patched: bool,
 }
@@ -110,13 +112,15 @@ impl ImportedSource {
         tools::plain_path(&dir)?;
         let version = read_version(&dir)?;
         check_clean(&dir)?;
-        Ok(Self { origin: source.clone(), dir, hash, version, patched: false })
+        let configured_as = hash.clone();
+        Ok(Self { origin: source.clone(), dir, hash, version, configured_as, patched: false })
     }
 
-    /// The same with another tree: a copy of it in the work directory that has patches.
-    pub(crate) fn in_copy(self, dir: PathBuf, hash: String) -> Result<Self> {
+    /// The same with another tree: a copy of it in the work directory that has patches, which may change what Kconfig makes of it.
+    pub(crate) fn in_copy(self, dir: PathBuf, hash: String, reconfigured: bool) -> Result<Self> {
         let version = read_version(&dir)?;
-        Ok(Self { dir, hash, version, patched: true, ..self })
+        let configured_as = if reconfigured { hash.clone() } else { self.configured_as };
+        Ok(Self { dir, hash, version, configured_as, patched: true, ..self })
     }
 
     /// The top of the tree, absolute. Builds never write into it.
@@ -129,6 +133,11 @@ impl ImportedSource {
         &self.hash
     }
 
+    /// The [`hash`](Self::hash) of the source in whose place this one may be configured.
+    pub(crate) fn configured_as(&self) -> &str {
+        &self.configured_as
+    }
+
     /// VERSION.PATCHLEVEL.SUBLEVEL and EXTRAVERSION of the Makefile, such as `6.12.117` or `7.0.0-rc3`.
     pub fn version(&self) -> &str {
         &self.version
@@ -139,12 +148,17 @@ impl ImportedSource {
         &self.origin
     }
 
-    /// An error if a file of a source in the work directory is not as it was unpacked. Reads all of it.
+    /// An error if a file of a source in the work directory is not as it was unpacked, or patched. Reads all of it.
     pub(crate) fn check(&self, work: &WorkDir) -> Result<()> {
-        if work.find(SOURCES, &self.hash).is_some_and(|dir| dir == self.dir) {
+        if self.is_in(work) {
             checked(&self.dir, &[])?;
         }
         Ok(())
+    }
+
+    /// Whether it is a result in the work directory.
+    pub(crate) fn is_in(&self, work: &WorkDir) -> bool {
+        work.find(SOURCES, &self.hash).is_some_and(|dir| dir == self.dir)
     }
 
     /// An error if a source used in place is no longer what was imported.

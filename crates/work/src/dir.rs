@@ -197,6 +197,7 @@ impl WorkDir {
             id: id.to_owned(),
             key: key.clone(),
             loose: Vec::new(),
+            original: None,
             _lock: lock,
         })
     }
@@ -316,6 +317,7 @@ pub struct Staged {
     id: String,
     key: Key,
     loose: Vec<String>,
+    original: Option<PathBuf>,
     _lock: Lock,
 }
 
@@ -346,6 +348,11 @@ impl Staged {
         self.loose.push(name.to_owned());
     }
 
+    /// Another result, whose files this one has as well, by links: they are sealed as that one was, and not read.
+    pub fn links_to(&mut self, original: &Path) {
+        self.original = Some(original.to_owned());
+    }
+
     /// Seals the directory and gives it its final name, in one step, also where it replaces what had the name. Other
     /// names of the replaced result stay.
     ///
@@ -354,7 +361,8 @@ impl Staged {
     pub fn publish(self) -> Result<PathBuf> {
         let whole = self.work.root.join(&self.kind).join(&self.id);
         let names = Seal::read(&whole).map(|seal| seal.names).unwrap_or_default();
-        Seal::make(&self.partial, &self.kind, &self.id, &self.key, &self.loose, names)?;
+        let original = self.original.as_deref();
+        Seal::make(&self.partial, &self.kind, &self.id, &self.key, &self.loose, names, original)?;
         sync_tree(&self.partial)?;
         fault::point("sealed").at("publish", &whole)?;
         put(&self.partial, &whole)?;

@@ -138,6 +138,39 @@ fn a_result_made_of_links_to_another_leaves_that_one_alone() {
     checked(&second, &[]).unwrap();
 }
 
+/// It has the original's sums, not those of what is found: a file that was damaged first is damaged in both.
+#[test]
+fn links_to_a_sealed_result_are_vouched_for_by_that() {
+    let (_dir, work) = work();
+    let linked = |value: &str| {
+        let original = put_one(&work, &format!("original of {value}"), value);
+        let mut staged = work.stage("things", &key(value)).unwrap();
+        fs::hard_link(original.join("file"), staged.path().join("file")).unwrap();
+        fs::create_dir(staged.path().join("below")).unwrap();
+        fs::write(staged.path().join("below/other"), "its own").unwrap();
+        fs::write(staged.path().join("more"), "its own").unwrap();
+        staged.links_to(&original);
+        (original, staged)
+    };
+    let (original, staged) = linked("a");
+    let path = staged.publish().unwrap();
+    let sums = checked(&path, &[]).unwrap().sums(&path).unwrap();
+    let hashed = ["file", "below/other", "more"].map(|name| crate::hash_file(&path.join(name)).unwrap());
+    assert_eq!(
+        sums.into_values().collect::<Vec<_>>(),
+        [&hashed[1], &hashed[0], &hashed[2]].map(String::clone)
+    );
+    checked(&original, &[]).unwrap();
+
+    let (original, staged) = linked("b");
+    fs::write(original.join("file"), "forged").unwrap();
+    let path = staged.publish().unwrap();
+    for path in [original, path] {
+        let error = checked(&path, &[]).unwrap_err().to_string();
+        assert!(error.contains("file is not the file that was written"), "{error}");
+    }
+}
+
 #[test]
 fn what_is_loose_may_change() {
     let (_dir, work) = work();

@@ -69,7 +69,8 @@ impl Seal {
         of_schema(parse_sealed(&bytes, &path)?, &path, RESULT_SCHEMA)
     }
 
-    /// Seals the directory as it is now.
+    /// Seals the directory as it is now; but files that are links to those of `original`, another result, as they were when that
+    /// was sealed.
     pub(crate) fn make(
         dir: &Path,
         kind: &str,
@@ -77,8 +78,10 @@ impl Seal {
         key: &Key,
         loose: &[String],
         names: Vec<String>,
+        original: Option<&Path>,
     ) -> Result<Self> {
-        let content = Content::of(dir, loose)?;
+        let original = original.map(Original::read).transpose()?;
+        let content = Content::of(dir, loose, original.as_ref())?;
         let sums = content.sums();
         let path = dir.join(SUMS_FILE);
         // Never in place: a directory may have been made of links to another result's files.
@@ -145,7 +148,7 @@ impl Seal {
     pub fn check(&self, dir: &Path) -> Result<()> {
         let expected = self.sums(dir)?;
         let changed = |what: String| Error::Changed { dir: dir.to_owned(), what };
-        let found = Content::of(dir, &self.loose)?;
+        let found = Content::of(dir, &self.loose, None)?;
         for (path, hash) in &expected {
             match found.files.get(path) {
                 None => return Err(changed(format!("{path} is missing"))),
@@ -200,7 +203,7 @@ impl Seal {
 /// What keeps files from being read or written.
 pub fn seal(dir: &Path, kind: &str, id: &str, loose: &[&str]) -> Result<()> {
     let loose: Vec<String> = loose.iter().map(ToString::to_string).collect();
-    Seal::make(dir, kind, id, &Key::new("named-by-itself/1", ""), &loose, Vec::new()).map(drop)
+    Seal::make(dir, kind, id, &Key::new("named-by-itself/1", ""), &loose, Vec::new(), None).map(drop)
 }
 
 /// What a directory holds.
@@ -211,8 +214,28 @@ struct Content {
     bytes: u64,
 }
 
+/// A result whose files another one has as well, by links: what it says of them holds for both. Hashed anew, a file that was
+/// damaged since would be vouched for as it is now.
+struct Original<'a> {
+    dir: &'a Path,
+    sums: BTreeMap<String, String>,
+}
+
+impl<'a> Original<'a> {
+    fn read(dir: &'a Path) -> Result<Self> {
+        Ok(Self { dir, sums: Seal::read(dir)?.sums(dir)? })
+    }
+
+    /// The hash of its file `name`, if that is the file which `found` is about.
+    fn hash(&self, name: &str, found: &fs::Metadata) -> Option<&String> {
+        let hash = self.sums.get(name)?;
+        let own = self.dir.join(name).symlink_metadata().ok()?;
+        ((own.dev(), own.ino()) == (found.dev(), found.ino())).then_some(hash)
+    }
+}
+
 impl Content {
-    fn of(dir: &Path, loose: &[String]) -> Result<Self> {
+    fn of(dir: &Path, loose: &[String], original: Option<&Original>) -> Result<Self> {
         let mut content = Self::default();
         let (mut paths, mut open) = (Vec::new(), vec![dir.to_owned()]);
         while let Some(directory) = open.pop() {
@@ -229,15 +252,21 @@ impl Content {
                     let target = fs::read_link(&path).at("read", &path)?;
                     content.links.insert(name, target.to_string_lossy().into_owned());
                 } else if kind.is_file() {
-                    content.bytes += entry.metadata().at("look at", &path)?.len();
-                    paths.push((name, path));
+                    let found = entry.metadata().at("look at", &path)?;
+                    content.bytes += found.len();
+                    match original.and_then(|original| original.hash(&name, &found)) {
+                        Some(hash) => {
+                            content.files.insert(name, hash.clone());
+                        }
+                        None => paths.push((name, path)),
+                    }
                 } else {
                     let what = format!("{name} is neither file, directory nor symbolic link");
                     return Err(Error::Changed { dir: dir.to_owned(), what });
                 }
             }
         }
-        content.files = hash_all(paths)?;
+        content.files.append(&mut hash_all(paths)?);
         Ok(content)
     }
 

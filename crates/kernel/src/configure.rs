@@ -5,11 +5,13 @@ use crate::config::{self, Origin, Wanted};
 use crate::kbuild::Kbuild;
 use crate::object_cache::ObjectCache;
 use crate::{BaseConfig, BuildRequest, CompilerIdentity, ImportedSource, Kernel, Result};
-use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, Key, Progress, WorkDir};
+use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, Key, Progress, Staged, WorkDir};
 use std::fs;
 use std::path::Path;
 
 const KIND: &str = "configs";
+/// The configuration in a result of that kind.
+const CONFIG: &str = "config";
 
 /// A configuration after `make olddefconfig`.
 #[derive(Debug, Clone)]
@@ -22,7 +24,7 @@ pub(crate) struct FinalConfig {
 
 impl FinalConfig {
     fn load(dir: &Path) -> Result<Self> {
-        let (config, warnings) = (dir.join("config"), dir.join("warnings.json"));
+        let (config, warnings) = (dir.join(CONFIG), dir.join("warnings.json"));
         let text = fs::read_to_string(&config).at("read", &config)?;
         let said = fs::read(&warnings).at("read", &warnings)?;
         let said = serde_json::from_slice(&said)
@@ -57,16 +59,12 @@ pub(crate) fn configure(
     request: &BuildRequest,
     progress: &dyn Progress,
 ) -> Result<FinalConfig> {
-    let read = |path: &Path| -> Result<String> {
-        let bytes = fs::read(path).at("read configuration", path)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    };
     let base = match &request.base {
         BaseConfig::Ours => None,
         BaseConfig::File(path) => Some((path, read(path)?)),
     };
     let mut hash = Key::new("configure/3", "")
-        .field("source", source.hash())
+        .field("source", source.configured_as())
         .field("compiler", format!("{} {}", compiler.program, compiler.version))
         .field("base", base.as_ref().map_or(request.arch.base_fragment(), |(_, text)| text))
         .field("base kind", if base.is_some() { "file" } else { "ours" })
@@ -89,9 +87,9 @@ pub(crate) fn configure(
     }
     wanted.merge(config::parse(request.arch.required_fragment(), "required.config")?, &Origin::Required);
     wanted.merge(config::parse(&request.extra.join("\n"), "the recipe's options")?, &Origin::Extra);
-    let mut start = match &base {
-        Some((path, text)) => config::parse(text, &path.display().to_string())?,
-        None => Vec::new(),
+    let start = match &base {
+        Some((path, text)) => Some(config::parse(text, &path.display().to_string())?),
+        None => None,
     };
 
     if let Some(dir) = work.sound(KIND, &hash.id()) {
@@ -102,6 +100,60 @@ pub(crate) fn configure(
         return FinalConfig::load(&dir);
     }
     staged.clear()?;
+    let mut start = match start {
+        Some(start) => start,
+        None => config::parse(&tiny(work, source, compiler, request, progress)?, ".config")?,
+    };
+    wanted.warnings.extend(config::drop_absent_certificates(&mut start, source.dir()));
+    let text = made(work, source, request, &staged, |kbuild, dot_config| {
+        write_atomic(dot_config, wanted.over(&start).as_bytes())?;
+        kbuild.make("configure (olddefconfig)", &["olddefconfig".into()], None, progress).map(drop)
+    })?;
+    let result = config::parse(&text, ".config")?;
+    let warnings = wanted.check(&result, || config::known_options(source.dir()))?;
+    write_json(&staged.path().join("warnings.json"), &warnings)?;
+    FinalConfig::load(&staged.publish()?)
+}
+
+/// The text of what every configuration of ours begins with, `make tinyconfig`. It takes two runs of Kconfig, each of which asks the
+/// compiler hundreds of questions.
+fn tiny(
+    work: &WorkDir,
+    source: &ImportedSource,
+    compiler: &CompilerIdentity,
+    request: &BuildRequest,
+    progress: &dyn Progress,
+) -> Result<String> {
+    let mut key = Key::new("configure-tiny/1", "")
+        .field("source", source.configured_as())
+        .field("compiler", format!("{} {}", compiler.program, compiler.version))
+        .field("arch", request.arch.name());
+    for (name, value) in &request.make_vars {
+        key = key.field("make", format!("{name}={value}"));
+    }
+    if let Some(dir) = work.sound(KIND, &key.id()) {
+        return read(&dir.join(CONFIG));
+    }
+    let staged = work.stage(KIND, &key)?;
+    if let Some(dir) = staged.already() {
+        return read(&dir.join(CONFIG));
+    }
+    staged.clear()?;
+    let text = made(work, source, request, &staged, |kbuild, _| {
+        kbuild.make("configure (tinyconfig)", &["tinyconfig".into()], None, progress).map(drop)
+    })?;
+    staged.publish()?;
+    Ok(text)
+}
+
+/// The text of the configuration that `make` leaves in a build directory of its own, which goes; a file of the result as well.
+fn made(
+    work: &WorkDir,
+    source: &ImportedSource,
+    request: &BuildRequest,
+    staged: &Staged,
+    make: impl FnOnce(&Kbuild, &Path) -> Result<()>,
+) -> Result<String> {
     let tree = BuildTree::of(staged.path());
     tree.link(work, source.dir())?;
     let cache = ObjectCache::of_host_tools(work);
@@ -114,19 +166,14 @@ pub(crate) fn configure(
         cache: cache.as_ref(),
     };
     let dot_config = tree.build().join(".config");
-    if base.is_none() {
-        kbuild.make("configure (tinyconfig)", &["tinyconfig".into()], None, progress)?;
-        start = config::parse(&read(&dot_config)?, ".config")?;
-    }
-    wanted.warnings.extend(config::drop_absent_certificates(&mut start, source.dir()));
-    write_atomic(&dot_config, wanted.over(&start).as_bytes())?;
-    kbuild.make("configure (olddefconfig)", &["olddefconfig".into()], None, progress)?;
-
+    make(&kbuild, &dot_config)?;
     let text = read(&dot_config)?;
-    let result = config::parse(&text, ".config")?;
-    let warnings = wanted.check(&result, || config::known_options(source.dir()))?;
-    write_atomic(&staged.path().join("config"), text.as_bytes())?;
-    write_json(&staged.path().join("warnings.json"), &warnings)?;
+    write_atomic(&staged.path().join(CONFIG), text.as_bytes())?;
     tree.remove()?;
-    FinalConfig::load(&staged.publish()?)
+    Ok(text)
+}
+
+fn read(path: &Path) -> Result<String> {
+    let bytes = fs::read(path).at("read configuration", path)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

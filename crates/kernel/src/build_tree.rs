@@ -124,6 +124,7 @@ fn leads(link: &Path, to: &Path) -> bool {
 mod tests {
     use super::*;
     use crate::kbuild::Kbuild;
+    use crate::object_cache::ObjectCache;
     use crate::{Arch, Compiler, ImportedSource};
     use kerntune_work::NoProgress;
 
@@ -184,24 +185,24 @@ mod tests {
         tree.link(work, source).unwrap();
         let make_vars: Vec<_> = vars.iter().filter_map(|var| var.split_once('=')).collect();
         let make_vars: Vec<_> = make_vars.into_iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
-        let log = place.join("build.log");
+        let cache = ObjectCache::of_host_tools(work);
         let kbuild = Kbuild {
             tree: &tree,
             arch: Arch::default(),
             compiler,
             make_vars: &make_vars,
-            log: log.clone(),
-            cache: None,
+            log: place.join("build.log"),
+            cache: cache.as_ref(),
         };
         let make = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
             kbuild.make("test", &words, None, &NoProgress).unwrap();
         };
-        make(&["tinyconfig"]);
-        let config = tree.build().join(".config");
+        // At once: each run of Kconfig asks the compiler hundreds of questions.
+        let wanted = place.join("wanted.config");
         let more = "CONFIG_DEBUG_FS=y\nCONFIG_GCOV_KERNEL=y\nCONFIG_GCOV_PROFILE_ALL=y\n";
-        fs::write(&config, fs::read_to_string(&config).unwrap() + more).unwrap();
-        make(&["olddefconfig"]);
+        fs::write(&wanted, more).unwrap();
+        make(&["allnoconfig", &format!("KCONFIG_ALLCONFIG={}", wanted.display())]);
         make(&["-j2", "KCFLAGS=-g", "kernel/sys.o", "mm/util.o"]);
         let files = ["kernel/sys.o", "kernel/sys.gcno", "mm/util.o", ".config"];
         files.iter().map(|file| fs::read(tree.build().join(file)).unwrap()).collect()

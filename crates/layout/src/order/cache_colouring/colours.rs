@@ -1,6 +1,7 @@
 //! Which place modulo the size of a way suits each piece.
 
-use super::{Code, Piece, Run, ALIGNMENT};
+use super::{Code, Piece, ALIGNMENT};
+use std::collections::BTreeSet;
 
 /// What a set that is just full costs, of what it costs with one line more: the recording has not seen everything.
 const FULL: f64 = 0.06;
@@ -17,7 +18,7 @@ const EQUAL: f64 = 1e-6;
 pub(super) struct Coloured<'a> {
     sets: Sets<'a>,
     /// The lines of each piece, for each place that it may begin at in a line.
-    lines: Vec<Vec<Vec<Run>>>,
+    lines: Vec<Vec<Lines>>,
     /// Where each piece begins, in units of [`ALIGNMENT`].
     places: Vec<usize>,
 }
@@ -27,16 +28,16 @@ pub(super) struct Coloured<'a> {
 pub(super) fn choose<'a>(code: &'a Code, pieces: &[Piece], seed: u64) -> Coloured<'a> {
     let phases = 0..code.line.div_ceil(ALIGNMENT);
     let in_all_phases =
-        |piece| phases.clone().map(|phase| code.lines_of_piece(piece, phase * ALIGNMENT)).collect();
-    let lines: Vec<Vec<Vec<Run>>> = pieces.iter().map(in_all_phases).collect();
+        |piece| phases.clone().map(|phase| Lines::of(code, piece, phase * ALIGNMENT)).collect();
+    let lines: Vec<Vec<Lines>> = pieces.iter().map(in_all_phases).collect();
     let weight = |piece: &usize| -> f64 {
-        lines[*piece][0].iter().map(|(of, _, frequency)| code.rounds[*of] * frequency).sum()
+        lines[*piece][0].each.iter().map(|line| line.rounds * line.frequency).sum()
     };
     let mut order: Vec<usize> = (0..pieces.len()).collect();
     order.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then(a.cmp(b)));
     let mut coloured = Coloured { sets: Sets::new(code), lines, places: vec![0; pieces.len()] };
     for &piece in &order {
-        coloured.places[piece] = coloured.cheapest(piece, 0);
+        coloured.places[piece] = coloured.first_place(piece);
         coloured.change(piece, coloured.places[piece], 1);
     }
     coloured.anneal(seed);
@@ -82,21 +83,19 @@ impl Coloured<'_> {
             if cost <= 0.0 || random.unit() < (-cost / temperature).exp() {
                 self.places[piece] = new;
             } else {
-                self.change(piece, new, -1);
-                self.change(piece, old, 1);
+                self.put(piece, new, -1);
+                self.put(piece, old, 1);
             }
         }
     }
 
-    /// The cheapest place for a piece that is not in the sets, the first from `from` on, so that it stays where nothing
-    /// is better.
-    fn cheapest(&mut self, piece: usize, from: usize) -> usize {
-        let places = (self.sets.code.way() / ALIGNMENT) as usize;
-        let mut best = (f64::INFINITY, from);
-        for at in 0..places {
-            let place = (from + at) % places;
+    /// The first of the cheapest places for a piece that is not in the sets. Each is tried by putting the piece there, which leaves sums
+    /// rounded; annealing begins with these, and goes another way with others.
+    fn first_place(&mut self, piece: usize) -> usize {
+        let mut best = (f64::INFINITY, 0);
+        for place in 0..self.places() {
             let cost = self.change(piece, place, 1);
-            self.change(piece, place, -1);
+            self.put(piece, place, -1);
             if cost < best.0 - EQUAL {
                 best = (cost, place);
             }
@@ -104,10 +103,57 @@ impl Coloured<'_> {
         best.1
     }
 
+    /// The cheapest place for a piece that is not in the sets, the first from `from` on, so that it stays where nothing
+    /// is better.
+    fn cheapest(&mut self, piece: usize, from: usize) -> usize {
+        let places = self.places();
+        let least = self.lines[piece].iter().map(Lines::least).fold(f64::INFINITY, f64::min);
+        let mut best = (f64::INFINITY, from);
+        for at in 0..places {
+            let place = (from + at) % places;
+            let cost = self.cost(piece, place, best.0 - EQUAL);
+            if cost < best.0 - EQUAL {
+                best = (cost, place);
+                if cost <= least + EQUAL / 2.0 {
+                    break;
+                }
+            }
+        }
+        best.1
+    }
+
+    /// How many places there are.
+    fn places(&self) -> usize {
+        (self.sets.code.way() / ALIGNMENT) as usize
+    }
+
+    /// The lines of a piece that begins at a place, and the line of its first byte.
+    fn lines(&self, piece: usize, place: usize) -> (&Lines, usize) {
+        let phases = self.lines[piece].len();
+        (&self.lines[piece][place % phases], place / phases)
+    }
+
+    /// What it costs to bring a piece in, which stays out; anything from `limit` on if it is no less than that.
+    fn cost(&mut self, piece: usize, place: usize, limit: f64) -> f64 {
+        let (lines, first) = self.lines(piece, place);
+        if lines.meet {
+            let cost = self.change(piece, place, 1);
+            self.put(piece, place, -1);
+            return cost;
+        }
+        self.sets.cost(lines, first, limit)
+    }
+
     /// Brings a piece in (`by` 1) or takes it out (-1), and says what that costs.
     fn change(&mut self, piece: usize, place: usize, by: i32) -> f64 {
         let phases = self.lines[piece].len();
-        self.sets.change(&self.lines[piece][place % phases], (place / phases) as u64, by)
+        self.sets.change(&self.lines[piece][place % phases], place / phases, by)
+    }
+
+    /// The same for who does not ask what it costs.
+    fn put(&mut self, piece: usize, place: usize, by: i32) {
+        let phases = self.lines[piece].len();
+        self.sets.put(&self.lines[piece][place % phases], place / phases, by);
     }
 
     fn place_of(&self, address: u64) -> usize {
@@ -120,22 +166,72 @@ impl Coloured<'_> {
         (self.places[piece] as u64 * ALIGNMENT + way - address % way) % way
     }
 
-    /// Whether a piece would cost no more at `address` than where it is.
-    pub(super) fn is_as_good_at(&mut self, piece: usize, address: u64) -> bool {
-        let (old, new) = (self.places[piece], self.place_of(address));
+    /// The first address from `from` on, before `before` and up to `latest`, at which a piece would cost no more than where it is.
+    pub(super) fn first_as_good(&mut self, piece: usize, from: u64, before: u64, latest: u64) -> Option<u64> {
+        if from >= before || from > latest {
+            return None;
+        }
+        let old = self.places[piece];
         let without = self.change(piece, old, -1);
-        let with = self.change(piece, new, 1);
-        self.change(piece, new, -1);
-        self.change(piece, old, 1);
-        without + with <= EQUAL
+        let limit = EQUAL - without;
+        let mut addresses =
+            (from..before).step_by(ALIGNMENT as usize).take_while(|&address| address <= latest);
+        let found = addresses.find(|&address| {
+            let place = self.place_of(address);
+            self.cost(piece, place, limit) <= limit
+        });
+        self.put(piece, old, 1);
+        found
     }
 
     /// Has a piece begin at `address`.
     pub(super) fn settle(&mut self, piece: usize, address: u64) {
         let (old, new) = (self.places[piece], self.place_of(address));
-        self.change(piece, old, -1);
-        self.change(piece, new, 1);
+        self.put(piece, old, -1);
+        self.put(piece, new, 1);
         self.places[piece] = new;
+    }
+}
+
+/// A line of a piece in a loop.
+#[derive(Clone, Copy)]
+struct Line {
+    /// Where the sets of its loop begin.
+    sets: usize,
+    /// Lines from the one with the piece's first byte, modulo the sets.
+    line: usize,
+    /// How often it runs in a round.
+    frequency: f64,
+    /// Rounds of its loop.
+    rounds: f64,
+    /// How many lines of the loop a set holds.
+    ways: i32,
+}
+
+/// The lines of a piece that begins somewhere in a line.
+struct Lines {
+    each: Vec<Line>,
+    /// Two of one loop are in one set.
+    meet: bool,
+}
+
+impl Lines {
+    fn of(code: &Code, piece: &Piece, phase: u64) -> Self {
+        let line = |(of, line, frequency): (usize, u64, f64)| Line {
+            sets: of * code.sets as usize,
+            line: (line % code.sets) as usize,
+            frequency,
+            rounds: code.rounds[of],
+            ways: code.ways[of] as i32,
+        };
+        let each: Vec<Line> = code.lines_of_piece(piece, phase).into_iter().map(line).collect();
+        let meet = each.iter().map(|line| line.sets + line.line).collect::<BTreeSet<_>>().len() < each.len();
+        Self { each, meet }
+    }
+
+    /// What they cost where they are alone; nowhere do they cost less.
+    fn least(&self) -> f64 {
+        self.each.iter().map(|line| line.rounds * misses((1, line.frequency), line.ways)).sum()
     }
 }
 
@@ -196,23 +292,58 @@ impl<'a> Sets<'a> {
     }
 
     /// Brings lines in (`by` 1) or takes them out (-1), and says what that costs.
-    fn change(&mut self, runs: &[Run], first: u64, by: i32) -> f64 {
+    fn change(&mut self, lines: &Lines, first: usize, by: i32) -> f64 {
+        let sets = self.code.sets as usize;
         let mut cost = 0.0;
-        for &(of, line, frequency) in runs {
-            let set = ((first + line) % self.code.sets) as usize;
-            let load = &mut self.load[of * self.code.sets as usize + set];
-            let ways = self.code.ways[of];
-            let before = misses(*load, ways);
-            *load = (load.0 + by, load.1 + f64::from(by) * frequency);
-            cost += self.code.rounds[of] * (misses(*load, ways) - before);
+        for line in &lines.each {
+            let load = &mut self.load[line.sets + set(first, line, sets)];
+            let before = misses(*load, line.ways);
+            *load = changed(*load, line, by);
+            cost += line.rounds * (misses(*load, line.ways) - before);
+        }
+        cost
+    }
+
+    fn put(&mut self, lines: &Lines, first: usize, by: i32) {
+        let sets = self.code.sets as usize;
+        for line in &lines.each {
+            let load = &mut self.load[line.sets + set(first, line, sets)];
+            *load = changed(*load, line, by);
+        }
+    }
+
+    /// What it would cost to bring lines in, none of which meet, as far as `limit`: no line makes it less.
+    fn cost(&self, lines: &Lines, first: usize, limit: f64) -> f64 {
+        let sets = self.code.sets as usize;
+        let mut cost = 0.0;
+        for line in &lines.each {
+            let load = self.load[line.sets + set(first, line, sets)];
+            cost += line.rounds * (misses(changed(load, line, 1), line.ways) - misses(load, line.ways));
+            if cost > limit {
+                break;
+            }
         }
         cost
     }
 }
 
+/// The set of a line of a piece whose first line is in set `first`, of so many `sets`.
+fn set(first: usize, line: &Line, sets: usize) -> usize {
+    let set = first + line.line;
+    if set < sets {
+        set
+    } else {
+        set - sets
+    }
+}
+
+fn changed((lines, visits): (i32, f64), line: &Line, by: i32) -> (i32, f64) {
+    (lines + by, visits + f64::from(by) * line.frequency)
+}
+
 /// Misses of a round in a set.
-fn misses((lines, visits): (i32, f64), ways: usize) -> f64 {
-    match lines - ways as i32 {
+fn misses((lines, visits): (i32, f64), ways: i32) -> f64 {
+    match lines - ways {
         1.. => visits,
         0 => FULL * visits,
         _ => 0.0,

@@ -69,17 +69,15 @@ impl Packing<'_> {
         let fits = |piece: usize, begin: u64| begin + self.pieces[piece].size <= end;
         let own = |at: usize| (self.address + self.coloured.gap(candidates[at], self.address), at);
         let nearest = (0..candidates.len()).map(own).filter(|&(begin, at)| fits(candidates[at], begin)).min();
-        let before = nearest.map_or(end.min(self.address + self.code.way()), |(begin, _)| begin);
-        for begin in (self.address..before).step_by(ALIGNMENT as usize) {
-            let good = |&at: &usize| {
-                begin + self.pieces[candidates[at]].size <= end
-                    && self.coloured.is_as_good_at(candidates[at], begin)
-            };
-            if let Some(at) = (0..candidates.len()).find(good) {
-                return Some((at, begin));
+        let mut before = nearest.map_or(end.min(self.address + self.code.way()), |(begin, _)| begin);
+        let mut sooner = None;
+        for (at, &piece) in candidates.iter().enumerate() {
+            let Some(latest) = end.checked_sub(self.pieces[piece].size) else { continue };
+            if let Some(begin) = self.coloured.first_as_good(piece, self.address, before, latest) {
+                (sooner, before) = (Some((at, begin)), begin);
             }
         }
-        nearest.map(|(begin, at)| (at, begin))
+        sooner.or(nearest.map(|(begin, at)| (at, begin)))
     }
 
     /// Places a piece, and what runs in no loop before it.

@@ -11,7 +11,7 @@ mod times;
 #[path = "live_kgmon/truth.rs"]
 mod truth;
 
-use crate::support::arcs;
+use crate::support::{self, arcs};
 use bench::{Bench, RR};
 use kerntune_kgmon::Dump;
 use kerntune_machine::CaptureRequest;
@@ -434,7 +434,7 @@ fn counting_costs_what_the_documentation_says() {
 #[ignore = "needs linux-perf, trace-cmd and bpftrace"]
 fn what_other_profilers_cost() {
     let rows = format!("rr --only {ROWS} --scale 0.1");
-    let bench = Bench::new();
+    let bench = Bench::on(&support::bpf_kernel());
     for (program, watched) in [
         ("perf", format!("run perf record -a -g -F 1000 -o /tmp/perf.data {rows}")),
         ("trace-cmd", format!("run trace-cmd record -p function_graph -o /tmp/trace.dat {rows}")),

@@ -43,9 +43,13 @@ impl Run {
 
 impl Bench {
     pub fn new() -> Self {
-        let id = support::ftrace_kernel();
+        Self::on(&support::ftrace_kernel())
+    }
+
+    /// The same in this kernel.
+    pub fn on(id: &str) -> Self {
         let work = WorkDir::open(support::work_dir()).unwrap();
-        let kernel = kerntune_kernel::find(&work, &id).unwrap();
+        let kernel = kerntune_kernel::find(&work, id).unwrap();
         let symbols = kernel.symbols().unwrap();
         let module = kerntune_kgmon::build_for(&work, &kernel, &NoProgress).unwrap();
         let callee = kerntune_kernel::module(&work, &kernel, &CALLEE, &NoProgress).unwrap();

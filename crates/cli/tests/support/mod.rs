@@ -78,11 +78,23 @@ pub fn kernel(options: &[&str], label: &str) -> String {
 
 /// The id of the kernel with function hooks, mitigations and a disk, built if need be.
 pub fn ftrace_kernel() -> String {
-    let disk = checkout().join("crates/cli/tests/disk.config").display().to_string();
-    let fragments = [fragment("ftrace"), fragment("mitigations"), disk];
+    hooked_kernel(&[], "ftrace")
+}
+
+/// The same with BPF programs, for who asks for them by hand.
+pub fn bpf_kernel() -> String {
+    let options = ["BPF_SYSCALL", "BPF_JIT", "BPF_JIT_ALWAYS_ON"].map(|option| format!("CONFIG_{option}=y"));
+    hooked_kernel(&options.each_ref().map(|option| ["--set", option]).concat(), "ftrace-bpf")
+}
+
+fn hooked_kernel(more: &[&str], label: &str) -> String {
+    let [disk, hooked] = ["disk", "hooked"].map(|name| format!("crates/cli/tests/{name}.config"));
+    let ours = [disk, hooked].map(|path| checkout().join(path).display().to_string());
+    let fragments = [fragment("ftrace"), fragment("mitigations")].into_iter().chain(ours).collect::<Vec<_>>();
     let mut options: Vec<&str> = fragments.iter().flat_map(|path| ["--fragment", path]).collect();
     options.push("--keep-objects");
-    kernel(&options, "ftrace")
+    options.extend_from_slice(more);
+    kernel(&options, label)
 }
 
 /// The id of the kernel with regressions and with data whose sharing is known (`planted/`).

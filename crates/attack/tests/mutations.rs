@@ -129,12 +129,6 @@ fn damaged_input_is_read_or_refused() {
         .filter(|target| only.as_deref().is_none_or(|only| only == target.name))
         .collect();
     assert!(!chosen.is_empty(), "there is no target {only:?}");
-    // Memory that is given back after each input is faulted in again for the next: two thirds of the time.
-    // SAFETY: sets two numbers of the allocator, before there is another thread that allocates.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 20);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 512 << 20);
-    }
     let watcher = std::thread::spawn(watch);
     let failures: Vec<String> = chosen.iter().filter_map(|target| attack(target, mutations)).collect();
     DONE.store(true, Relaxed);

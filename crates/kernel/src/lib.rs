@@ -8,7 +8,7 @@
 //! [`rebuild`] builds a kernel again from its manifest and compares, [`package`] makes a Debian package of one.
 //!
 //! In the work directory: `sources/<hash>` (unpacked tarballs), `configs/<hash>` (final
-//! configurations and what did not take), `kernels/<id>` (results), `kernels/<id>.partial` (builds
+//! configurations, what did not take, and what they begin with), `kernels/<id>` (results), `kernels/<id>.partial` (builds
 //! under way or interrupted) and `kernels/.objects/<config hash>` (how many objects a configuration
 //! makes: the total that progress, counted in objects, is told against).
 //!

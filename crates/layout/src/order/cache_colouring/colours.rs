@@ -133,7 +133,7 @@ impl Coloured<'_> {
         (&self.lines[piece][place % phases], place / phases)
     }
 
-    /// What it costs to bring a piece in, which stays out; anything from `limit` on if it is no less than that.
+    /// What it costs to bring a piece in, which stays out; anything above `limit` if it is more than that.
     fn cost(&mut self, piece: usize, place: usize, limit: f64) -> f64 {
         let (lines, first) = self.lines(piece, place);
         if lines.meet {

@@ -20,6 +20,7 @@
  *	repeat N FILE TEXT   the same so many times
  *	refuse-write ERRNO FILE TEXT  has to fail with this number
  *	start-and-hang WORD. starts, and sleeps for ever
+ *	read-into FILE       reads the module's status into a mapping of this file
  *	save FILE NAME       copies one to KT_OUT/NAME
  *	sleep MILLISECONDS
  */
@@ -33,6 +34,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -164,6 +166,22 @@ static void refused(int wanted, const char *text)
 	printf("refused %s", answered());
 }
 
+/* Reads into memory that may come late. */
+static void read_into(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	char *to = MAP_FAILED;
+
+	if (fd >= 0)
+		to = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (to == MAP_FAILED)
+		die("cannot map %s: %s", path, strerror(errno));
+	command("status");
+	if (read(device, to, 4096) <= 0)
+		die("cannot read into %s: %s", path, strerror(errno));
+	fputs("read late\n", stdout);
+}
+
 /* Where the kernel's code is. */
 static void text_of_kernel(char *parameters, size_t room)
 {
@@ -290,6 +308,8 @@ static void step(int count, char **word)
 		write_file(word[2], joined(count, word, 3), number(word[1]), 0);
 	else if (!strcmp(word[0], "refuse-write") && count >= 4)
 		write_file(word[2], joined(count, word, 3), 1, (int)number(word[1]));
+	else if (!strcmp(word[0], "read-into") && count == 2)
+		read_into(word[1]);
 	else if (!strcmp(word[0], "save") && count == 3)
 		save(word[1], word[2]);
 	else if (!strcmp(word[0], "sleep") && count == 2)

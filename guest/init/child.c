@@ -201,7 +201,11 @@ static bool files_open(const char *log, struct files *files)
 	char path[512];
 
 	snprintf(path, sizeof(path), OUT_DIR "/%s", log);
+#ifdef KT_COMMAND
+	files->in = open(command_input(), O_RDONLY | O_CLOEXEC);
+#else
 	files->in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+#endif
 	if (files->in < 0)
 		return fail("cannot open /dev/null: %s", strerror(errno));
 	files->out = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);

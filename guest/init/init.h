@@ -19,6 +19,11 @@
 #include "proc.h"
 #endif
 
+/* Only the init of images that ask for what it does. */
+#if __has_include("command.h")
+#include "command.h"
+#endif
+
 #define OUT_DIR "/kt/out" /* a tmpfs; everything in it is sent */
 #define PLAN_FILE "/kt/plan"
 #define PORT_NAME "kerntune.out" /* the virtio-serial port that the machine gives us */
@@ -54,7 +59,20 @@ bool fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- plan.c ---- */
 
-enum verb { VERB_ENV, VERB_LIMIT, VERB_SETUP, VERB_SERVICE, VERB_READY, VERB_RUN, VERB_WARMUP, VERB_STEP };
+enum verb {
+	VERB_ENV,
+	VERB_LIMIT,
+	VERB_SETUP,
+	VERB_SERVICE,
+	VERB_READY,
+	VERB_RUN,
+	VERB_WARMUP,
+	VERB_STEP,
+#ifdef KT_COMMAND
+	VERB_DIRECTORY,
+	VERB_INPUT,
+#endif
+};
 
 struct directive {
 	enum verb verb;

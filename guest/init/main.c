@@ -122,6 +122,15 @@ static bool prepare(const struct plan *plan, unsigned long *limit)
 			announce("kt: phase ready %s", d->word[0]);
 			good = service_ready(d->word[0], d->word + 1);
 			break;
+#ifdef KT_COMMAND
+		case VERB_DIRECTORY:
+			good = chdir(d->word[0]) == 0 ||
+			       fail("cannot go to %s: %s", d->word[0], strerror(errno));
+			break;
+		case VERB_INPUT:
+			command_input_is(d->word[0]);
+			break;
+#endif
 		default:
 			good = fail("plan line %d: not allowed here", d->line);
 		}

@@ -12,6 +12,7 @@
 
 #define PLAN_MAX (256 * 1024) /* bytes */
 #define HEADER "kerntune-plan\t1"
+#define HEADER_ESCAPED "kerntune-plan\t2"
 
 static const struct {
 	const char *name;
@@ -20,6 +21,9 @@ static const struct {
 	[VERB_ENV] = { "env", 1 },	   [VERB_LIMIT] = { "limit", 1 }, [VERB_SETUP] = { "setup", 1 },
 	[VERB_SERVICE] = { "service", 2 }, [VERB_READY] = { "ready", 4 }, [VERB_RUN] = { "run", 1 },
 	[VERB_WARMUP] = { "warmup", 1 },   [VERB_STEP] = { "step", 3 },
+#ifdef KT_COMMAND
+	[VERB_DIRECTORY] = { "directory", 1 }, [VERB_INPUT] = { "input", 1 },
+#endif
 };
 
 bool plan_number(const char *text, unsigned long *value)
@@ -112,6 +116,9 @@ bool plan_read(const char *path, struct plan *plan)
 	int lines = 0, number = 0;
 	bool in_run = false;
 	char *line, *next;
+#ifdef KT_COMMAND
+	bool escaped = false;
+#endif
 
 	if (size < 0)
 		return fail("plan: cannot read %s: %s", path, strerror(errno));
@@ -127,6 +134,11 @@ bool plan_read(const char *path, struct plan *plan)
 		if (next)
 			*next++ = '\0';
 		if (++number == 1) {
+#ifdef KT_COMMAND
+			escaped = strcmp(line, HEADER_ESCAPED) == 0;
+			if (escaped)
+				continue;
+#endif
 			if (strcmp(line, HEADER) != 0)
 				return fail("plan: %s was written for another init (%s)", path, line);
 			continue;
@@ -137,6 +149,12 @@ bool plan_read(const char *path, struct plan *plan)
 
 		if (!split(line, number, d))
 			return false;
+#ifdef KT_COMMAND
+		for (int i = 0; escaped && i < d->count; i++)
+			if (!command_unescape(d->word[i]))
+				return fail("plan line %d: field %d has a backslash before nothing known", number,
+					    i + 1);
+#endif
 		in_run = in_run || d->verb == VERB_RUN;
 		if (!check(d, in_run))
 			return false;

@@ -45,6 +45,9 @@ void announce(const char *format, ...)
 	va_start(list, format);
 	vsnprintf(text, sizeof(text) - 1, format, list);
 	va_end(list);
+#ifdef KT_COMMAND
+	command_one_line(text);
+#endif
 	size = strlen(text);
 	text[size++] = '\n';
 	while (done < size) {
@@ -132,6 +135,9 @@ static bool mount_own(void)
 		{ "tracefs", "/sys/kernel/tracing", NULL, false },
 	};
 
+#ifdef KT_COMMAND
+	int packed = command_packed_tmp();
+#endif
 	for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
 		/* In sysfs the kernel makes the mount points, or has none. */
 		bool in_sys = strncmp(mounts[i].where, "/sys/", 5) == 0;
@@ -143,7 +149,11 @@ static bool mount_own(void)
 			return fail("boot: cannot mount %s at %s: %s", mounts[i].type, mounts[i].where,
 				    strerror(errno));
 	}
+#ifdef KT_COMMAND
+	return command_fill_tmp(packed);
+#else
 	return true;
+#endif
 }
 
 /* Makes the kernel's random numbers ready. An exact machine gives the guest no entropy (no RDRAND, a

@@ -45,7 +45,7 @@ struct kg_dump_header {
 	__le64 late_samples; /* expiries that were skipped, as the one before came too late */
 	__le64 user_samples; /* the CPU was in user mode */
 	__le64 idle_samples; /* the CPU had nothing to do */
-	__le64 kernel_samples; /* the others, with those lost: the sum of what follows is this - lost_samples */
+	__le64 kernel_samples; /* the others, with those lost; see below */
 	__le64 arc_capacity;
 	__le64 sample_capacity;
 	__le64 memory_bytes; /* what the module holds for counters, on all CPUs */
@@ -57,6 +57,14 @@ struct kg_dump_header {
 	__le32 reserved;
 	char release[64];
 };
+
+/*
+ * The counts of all samples in a dump and lost_samples are together kernel_samples, exactly, on any number of CPUs and
+ * however many samples come while the dump is made. With `take` each sample is in exactly one dump.
+ *
+ * They are not of one moment: user_samples, idle_samples, late_samples and lost_samples are read after mono_ns, one CPU
+ * after the other, and the slots of the samples after them. What comes in between is in this dump or in the next one.
+ */
 
 /* Calls from one place to one function. */
 struct kg_dump_arc {

@@ -115,8 +115,9 @@ bool kg_sites_direct(void);
 int kg_sites_add(const unsigned long *sites, unsigned int count);
 /* Whether a function of this name is wanted. */
 bool kg_sites_wanted(const char *name);
-/* Functions of modules that are counted. */
+/* Functions of modules that are counted, and that so many of them have gone. */
 unsigned int kg_sites_in_modules(void);
+void kg_sites_gone(unsigned int count);
 
 /* ---- sentinel.c: functions that are counted, and known to have been called ---- */
 
@@ -143,7 +144,7 @@ unsigned int kg_modules_list(struct kg_dump_module *list, unsigned int room);
 /* ---- sample.c: the timer ---- */
 
 struct kg_sample_counts {
-	u64 user, idle, kernel, lost, late;
+	u64 user, idle, lost, late; /* the others are in their slots */
 };
 
 int kg_sample_make(unsigned int samples, struct kg_said *said);

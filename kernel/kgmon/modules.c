@@ -84,24 +84,67 @@ static int drop(struct ftrace_ops *ops, unsigned long *sites, unsigned int count
 	return error ?: drop(ops, sites + count / 2, count - count / 2);
 }
 
+/* How many functions of a module are counted. */
+struct counted {
+	struct list_head list;
+	const struct module *module;
+	unsigned int functions;
+};
+
+static LIST_HEAD(counted);
+
+static bool knows(const struct module *module)
+{
+	struct counted *one;
+
+	list_for_each_entry(one, &counted, list)
+		if (one->module == module)
+			return true;
+	return false;
+}
+
 static int add(struct module *module, struct ftrace_ops *core)
 {
+	struct counted *one;
 	unsigned long *sites;
 	unsigned int count;
 	int error = 0;
 
-	if (module == THIS_MODULE || !module->num_ftrace_callsites)
+	/* A module that was coming at the start is in the list already when its notification gets the lock. */
+	if (module == THIS_MODULE || !module->num_ftrace_callsites || knows(module))
 		return 0;
+	one = kmalloc(sizeof(*one), GFP_KERNEL);
 	sites = kvmalloc_array(module->num_ftrace_callsites, sizeof(*sites), GFP_KERNEL);
-	if (!sites)
+	if (!one || !sites) {
+		kfree(one);
+		kvfree(sites);
 		return -ENOMEM;
+	}
+	one->module = module;
+	one->functions = kg_sites_in_modules();
+	list_add(&one->list, &counted);
 	count = sites_of(module, false, sites);
 	if (count && core)
 		error = drop(core, sites, count);
 	if (count && !error)
 		error = kg_sites_add(sites, count);
+	one->functions = kg_sites_in_modules() - one->functions;
 	kvfree(sites);
 	return error;
+}
+
+/* Forgets a module that goes; all for NULL. */
+static void forget(const struct module *module)
+{
+	struct counted *one, *next;
+
+	list_for_each_entry_safe(one, next, &counted, list) {
+		if (module && one->module != module)
+			continue;
+		kg_sites_gone(one->functions);
+		list_del(&one->list);
+		kfree(one);
+	}
 }
 
 /* The modules that are there, each held. The list's head is not exported: it is what lies in no module. */
@@ -149,6 +192,7 @@ int kg_modules_start(struct ftrace_ops *core, struct kg_said *said)
 
 void kg_modules_stop(void)
 {
+	forget(NULL);
 }
 
 static void describe(struct kg_dump_module *to, const struct module *module, bool is_gone)
@@ -196,6 +240,8 @@ static int changed(struct notifier_block *block, unsigned long state, void *data
 	mutex_lock(&kg_lock);
 	if (state == MODULE_STATE_COMING && kg_sites_running() && add(module, NULL))
 		missed = true;
+	if (state == MODULE_STATE_GOING)
+		forget(module);
 	if (state == MODULE_STATE_GOING && module != THIS_MODULE && kg_state.since_ns)
 		describe(&gone[gone_count++ % GONE_MAX], module, true);
 	mutex_unlock(&kg_lock);

@@ -88,10 +88,8 @@ static void look(struct kg_sample_counts *counts)
 		counts->user++;
 	} else if (is_idle_task(current) && !in_serving_softirq()) {
 		counts->idle++;
-	} else {
-		counts->kernel++;
-		if (!count_sample(instruction_pointer(regs)))
-			counts->lost++;
+	} else if (!count_sample(instruction_pointer(regs))) {
+		counts->lost++;
 	}
 }
 
@@ -174,7 +172,6 @@ void kg_sample_read(struct kg_sample_counts *counts)
 
 		counts->user += READ_ONCE(of->user);
 		counts->idle += READ_ONCE(of->idle);
-		counts->kernel += READ_ONCE(of->kernel);
 		counts->lost += READ_ONCE(of->lost);
 		counts->late += READ_ONCE(of->late);
 	}

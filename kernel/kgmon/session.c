@@ -18,6 +18,7 @@
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -28,6 +29,11 @@
 #define STATUS_MAX 2048
 
 struct session {
+	/*
+	 * Held while its answer is made or read, around kg_lock: whoever loads a module takes kg_lock, and to copy to a program's
+	 * memory may take for ever.
+	 */
+	struct mutex lock;
 	void *answer; /* of kvmalloc or vmalloc */
 	size_t size;
 	loff_t at; /* what was read of it; the file's position stays where it was if a command fails */
@@ -174,6 +180,11 @@ static ssize_t kg_write(struct file *file, const char __user *from, size_t size,
 	line = memdup_user_nul(from, size);
 	if (IS_ERR(line))
 		return PTR_ERR(line);
+	error = mutex_lock_interruptible(&session->lock);
+	if (error) {
+		kfree(line);
+		return error;
+	}
 	mutex_lock(&kg_lock);
 	answer(session, NULL, 0);
 	error = command(session, line, &said);
@@ -186,6 +197,7 @@ static ssize_t kg_write(struct file *file, const char __user *from, size_t size,
 		answer(session, text, length);
 	}
 	mutex_unlock(&kg_lock);
+	mutex_unlock(&session->lock);
 	kfree(line);
 	return error ?: (ssize_t)size;
 }
@@ -193,11 +205,12 @@ static ssize_t kg_write(struct file *file, const char __user *from, size_t size,
 static ssize_t kg_read(struct file *file, char __user *to, size_t size, loff_t *at)
 {
 	struct session *session = file->private_data;
-	ssize_t result;
+	ssize_t result = mutex_lock_interruptible(&session->lock);
 
-	mutex_lock(&kg_lock);
+	if (result)
+		return result;
 	result = simple_read_from_buffer(to, size, &session->at, session->answer, session->size);
-	mutex_unlock(&kg_lock);
+	mutex_unlock(&session->lock);
 	return result;
 }
 
@@ -215,6 +228,7 @@ static int kg_open(struct inode *inode, struct file *file)
 	session = kzalloc(sizeof(*session), GFP_KERNEL);
 	if (!session)
 		return -ENOMEM;
+	mutex_init(&session->lock);
 	mutex_lock(&kg_lock);
 	error = status(session);
 	mutex_unlock(&kg_lock);

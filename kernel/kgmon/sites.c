@@ -11,6 +11,7 @@
 
 #include <linux/ctype.h>
 #include <linux/glob.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/version.h>
@@ -36,16 +37,21 @@ static void through_ftrace(unsigned long ip, unsigned long parent, struct ftrace
 }
 
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
+/* A test defines this as an error, and so makes a registration fail in its last step. */
+#ifndef KG_SHARED
+#define KG_SHARED 0
+#endif
+
 /* A function that is live-patched, too: our trampoline returns to wherever it was called from, so that both work. */
 static __maybe_unused int share(struct ftrace_ops *ops, enum ftrace_ops_cmd command)
 {
-	return 0;
+	return KG_SHARED;
 }
 
 /* The same since ftrace tells the function's address, too. */
 static __maybe_unused int share_at(struct ftrace_ops *ops, unsigned long ip, enum ftrace_ops_cmd command)
 {
-	return 0;
+	return KG_SHARED;
 }
 
 #define SHARE                                                                                                \
@@ -54,7 +60,24 @@ static __maybe_unused int share_at(struct ftrace_ops *ops, unsigned long ip, enu
 
 static int core_register(void)
 {
-	return direct_on(core);
+	unsigned long flags = core->flags;
+	int error;
+
+	core->ops_func = SHARE;
+	error = direct_on(core);
+	if (error) {
+		/* It may have been in ftrace's list for a moment: whoever goes through that has preemption off. */
+		synchronize_rcu();
+		/* Whatever ftrace has set on its way to the error: with it the other way in would be taken for this one. */
+		core->flags = flags;
+		core->func = NULL;
+		core->ops_func = NULL;
+		core->trampoline = 0;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+		core->direct_call = 0;
+#endif
+	}
+	return error;
 }
 
 static void core_unregister(void)
@@ -89,6 +112,11 @@ bool kg_sites_direct(void)
 unsigned int kg_sites_in_modules(void)
 {
 	return in_modules;
+}
+
+void kg_sites_gone(unsigned int count)
+{
+	in_modules -= min(in_modules, count);
 }
 
 static bool matches(char **globs, const char *name)
@@ -253,9 +281,6 @@ int kg_sites_start(const struct kg_options *options, struct kg_said *said)
 
 	error = -EBUSY;
 	if (options->entry == KG_ENTRY_DIRECT || (options->entry == KG_ENTRY_AUTO && !direct_leaks())) {
-#ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
-		core->ops_func = SHARE;
-#endif
 		error = core_register();
 		core_direct = !error;
 		if (error && options->entry == KG_ENTRY_DIRECT) {

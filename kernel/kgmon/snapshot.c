@@ -6,6 +6,9 @@
  * they have grown since. So neither can lose a call or count one twice, however much is going on; with `take`, dump and
  * reset are one reading, and every call is in exactly one dump.
  *
+ * Each counter is read once for a dump, and a total is the sum of what was read. So is kernel_samples: a count of its own would be
+ * of another moment than the slots. With `take` the value that was read is also the base of what comes next.
+ *
  * What a dump says of a call: of the CPU that reads, all counts are of one moment (interrupts are off, and nothing that
  * is counted is called), the moment of mono_ns. Counts of other CPUs are read right after that, each whole.
  */
@@ -171,7 +174,6 @@ static void describe(struct kg_dump_header *to, u64 now, bool take, bool stalled
 	to->late_samples = cpu_to_le64(ticks.late - ticks_base.late);
 	to->user_samples = cpu_to_le64(ticks.user - ticks_base.user);
 	to->idle_samples = cpu_to_le64(ticks.idle - ticks_base.idle);
-	to->kernel_samples = cpu_to_le64(ticks.kernel - ticks_base.kernel);
 	to->arc_capacity = cpu_to_le64(kg_table_capacity());
 	to->sample_capacity = cpu_to_le64(kg_sample_capacity());
 	to->memory_bytes = cpu_to_le64(kg_table_bytes() + kg_sample_bytes() + kg_snapshot_bytes());
@@ -199,7 +201,7 @@ int kg_dump(bool take, void **dump, size_t *size, struct kg_said *said)
 	struct kg_dump_module *module;
 	struct kg_dump_sample *sample;
 	struct kg_dump_arc *arc;
-	u64 now, ip, count, caller, callee;
+	u64 now, ip, count, caller, callee, in_slots = 0;
 	size_t room;
 
 	if (!counts)
@@ -234,6 +236,7 @@ int kg_dump(bool take, void **dump, size_t *size, struct kg_said *said)
 			sample_base[number] = total;
 		if (!count)
 			continue;
+		in_slots += count;
 		sample[n_samples].ip = cpu_to_le64(ip);
 		sample[n_samples++].count = cpu_to_le64(count);
 	}
@@ -241,6 +244,7 @@ int kg_dump(bool take, void **dump, size_t *size, struct kg_said *said)
 	number = kg_modules_list(module, MODULES_LISTED);
 	header->arcs = cpu_to_le32(n_arcs);
 	header->samples = cpu_to_le32(n_samples);
+	header->kernel_samples = cpu_to_le64(in_slots + ticks.lost - ticks_base.lost);
 	header->modules = cpu_to_le32(number);
 	if (take)
 		rebase(arcs, now);

@@ -5,8 +5,8 @@ use crate::known::{Known, INTERRUPT};
 use crate::several::{CpuAccount, Several};
 use crate::Input;
 use kerntune_profile::{
-    Address, CpuFrontEndStats, CpuInterruptStats, CpuModelEventStats, CpuStats, DelayStats, FunctionIndex,
-    Instructions, LockStats, MigrationStats, ModelEvent, Nanoseconds, SignalStats, Tables,
+    thread_name, Address, CpuFrontEndStats, CpuInterruptStats, CpuModelEventStats, CpuStats, DelayStats,
+    FunctionIndex, Instructions, LockStats, MigrationStats, ModelEvent, Nanoseconds, SignalStats, Tables,
 };
 use kerntune_trace::{CpuCounters, CpuFrontEnd};
 
@@ -55,7 +55,7 @@ pub(crate) fn add(tables: &mut Tables, several: &mut Several, input: &Input<'_>,
             waker: match waker {
                 0 => String::new(),
                 1 => INTERRUPT.to_owned(),
-                name => comm(name - 2),
+                name => thread_name(&comm(name - 2)).into_owned(),
             },
             bucket,
             count: waits.count,

@@ -1,6 +1,7 @@
 //! What can go wrong with an analysis.
 
 use kerntune_trace::Recording;
+use kerntune_work::is_out_of_memory;
 
 /// What can go wrong with an analysis. Damage is worked around only where that is asked for: a
 /// profile of a part of a trace looks like one of all of it.
@@ -23,6 +24,14 @@ pub enum Error {
     /// A chunk cannot be decompressed.
     #[error("the trace is damaged in chunk {chunk}: {source}; record again, or keep the rest: `kerntune profile rebuild PROFILE --partial`")]
     Decompress {
+        /// The chunk's number, from 0.
+        chunk: usize,
+        /// The decompressor's reason.
+        source: std::io::Error,
+    },
+    /// Memory ran out while a chunk was decompressed.
+    #[error("there is not enough memory to read chunk {chunk} of the trace ({source}); the trace is not to blame: give the command more memory and run it again")]
+    Memory {
         /// The chunk's number, from 0.
         chunk: usize,
         /// The decompressor's reason.
@@ -134,6 +143,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// True if the trace is at fault, and not the memory or the disk that it is read with.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            Self::Memory { .. } => false,
+            Self::Read(source) => !is_out_of_memory(source),
+            _ => true,
+        }
+    }
+
     /// Says which time is concerned.
     pub(crate) fn in_time(self, recording: &Recording, chunk: usize) -> Self {
         match recording.chunks.get(chunk) {

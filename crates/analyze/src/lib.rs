@@ -247,7 +247,7 @@ pub fn analyze(input: &Input<'_>, progress: Progress<'_>) -> Result<Analysis, Er
                         events += record.events;
                         stitch.chunk(number, record)
                     }
-                    Err(error) if input.partial => {
+                    Err(error) if input.partial && error.is_damage() => {
                         missing.push(Missing::of(recording, number, &error));
                         stitch.missing();
                         Ok(())

@@ -4,6 +4,7 @@ use crate::Error;
 use kerntune_trace::{
     ChunkHeader, ChunkState, Decoder, Recording, TraceHeader, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES,
 };
+use kerntune_work::is_out_of_memory;
 use std::io;
 
 /// Bytes that can be read anywhere, by several threads at a time.
@@ -148,7 +149,7 @@ impl ChunkReader<'_> {
         // a damaged one does not depend on who reads it.
         self.raw.resize(state + payload, 0);
         let found = (self.decompressor.decompress_to_buffer(&self.compressed, self.raw.as_mut_slice()))
-            .map_err(|source| Error::Decompress { chunk: number, source })?;
+            .map_err(|source| undecompressed(number, source))?;
         if found != state + payload {
             let (found, expected) = (found as u64, (state + payload) as u64);
             return Err(Error::Contents { chunk: number, what: "bytes", found, expected });
@@ -156,6 +157,14 @@ impl ChunkReader<'_> {
         let (state, payload) = self.raw.split_at(state);
         let state = ChunkState::parse(state).map_err(format)?;
         Ok(Chunk { number, header, state, payload, wide: self.trace.wide })
+    }
+}
+
+/// The error of a chunk that could not be decompressed.
+fn undecompressed(chunk: usize, source: io::Error) -> Error {
+    match is_out_of_memory(&source) {
+        true => Error::Memory { chunk, source },
+        false => Error::Decompress { chunk, source },
     }
 }
 
@@ -171,4 +180,18 @@ fn fill(source: &dyn ReadAt, into: &mut [u8], offset: u64) -> Result<usize, Erro
         }
     }
     Ok(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_little_memory_does_not_blame_the_trace() {
+        let error = undecompressed(3, io::Error::other("Allocation error : not enough memory"));
+        assert!(!error.is_damage() && !error.to_string().contains("record again"), "{error}");
+        assert!(error.to_string().starts_with("there is not enough memory to read chunk 3 of the trace"));
+        let damaged = undecompressed(3, io::Error::other("Data corruption detected"));
+        assert!(damaged.is_damage() && damaged.to_string().contains("--partial"), "{damaged}");
+    }
 }

@@ -16,6 +16,7 @@ mod live_seeds;
 mod mutate;
 mod profile;
 mod seeds;
+mod stored;
 mod text;
 mod trace;
 
@@ -64,12 +65,15 @@ pub fn targets() -> Vec<Target> {
         target("mcrae", seeds::mcrae, trace::mcrae),
         target("mcrae_stream", seeds::mcrae_stream, trace::mcrae_stream),
         target("model", seeds::model, text::model),
+        target("names", seeds::names, stored::names),
+        target("package", seeds::package, stored::package),
         target("paper", seeds::paper, text::paper),
         target("perf_record", live_seeds::perf_record, live::perf_record),
         target("perf_text", seeds::perf_text, convert::perf_text),
         target("proc_counts", live_seeds::proc_counts, live::proc_counts),
         target("profile", seeds::profile, profile::table),
         target("results", seeds::results, text::results),
+        target("sealed", seeds::sealed, stored::sealed),
         target("source_lines", seeds::elf, elf::source_lines),
         target("step_output", seeds::step_output, text::step_output),
         target("suite_lines", seeds::suite_lines, text::suite_lines),

@@ -1,6 +1,7 @@
 //! A profile's directory with one damaged table for which its manifest vouches.
 
 use kerntune_profile::{load_manifest, Profile, MANIFEST_FILE, SCHEMA};
+use kerntune_work::Hash;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,10 +35,10 @@ fn damage(dir: &Path, table: &str, bytes: &[u8]) {
     let entry = manifest.tables.entry(table.to_owned()).or_insert_with(|| kerntune_profile::TableFile {
         rows: 0,
         bytes: 0,
-        blake3: String::new(),
+        blake3: Hash::of(bytes),
     });
     entry.bytes = bytes.len() as u64;
-    entry.blake3 = blake3::hash(bytes).to_hex().to_string();
+    entry.blake3 = Hash::of(bytes);
     let text = serde_json::to_vec(&manifest).expect("a manifest is JSON");
     fs::write(dir.join(MANIFEST_FILE), text).expect("the manifest is written");
     // Sealed again: it is the readers behind the seal that are tried.

@@ -302,16 +302,46 @@ pub fn matrix() -> Vec<Vec<u8>> {
     let file = "workloads = [\"rr\"]\nrecipes = [\"none\", \"gcc-pgo\"]\n[[kernel]]\nsource = \"debian:6.12\"\n\
         [[kernel]]\ntree = \"linux\"\ncommits = [\"a..b\"]\n[[configuration]]\nname = \"x\"\nset = [\"CONFIG_X=y\"]\n\
         [[command]]\nname = \"c\"\narguments = [\"paper\"]\ncores = \"one\"\n";
-    let plan = r#"{"schema":"kerntune-matrix-plan/1","name":"p","code":"c","model":"generic","model_text":"","workloads":{"rr":null},
-        "texts":{"aa":"x"},"tasks":[{"id":"t1","title":"build","what":{"kind":"build","source":{"named":"debian:6.12"},"patches":[],
+    let plan = r#"{"schema":"kerntune-matrix-plan/2","name":"p","code":"c","model":"generic","model_text":"","workloads":{"rr":null},
+        "texts":{},"tasks":[{"id":"t1","title":"build","what":{"kind":"build","source":{"named":"debian:6.12"},"patches":[],
         "config":null,"fragments":[],"set":[],"compiler":"gcc","kcflags":[],"label":"k"},"needs":[],"inputs":[["does","build"]]},
         {"id":"t2","title":"measure","what":{"kind":"measure","kernel":{"of":"t1"},"workload":"rr","run":"measured"},"needs":["t1"],
         "inputs":[]}],"cells":[{"kernel":"k","configuration":"-","compiler":"gcc","recipe":"none","workload":"rr","task":"t2"}]}"#;
-    let claim = r#"{"holder":{"host":"h","inside":"b","process":"1@2"},"state":"working","beat":3}"#;
-    let figures = r#"{"schema":"kerntune-cell/1","task":"t","kernel":"k","workload":"rr","run":"measured","model":"generic",
+    let claim = r#"{"schema":"kerntune-claim/1","holder":{"host":"h","inside":"b","process":"1@2"},"state":"working","beat":3}"#;
+    let figures = r#"{"schema":"kerntune-cell/2","task":"t","kernel":"k","workload":"rr","run":"measured","model":"generic",
         "operations":[{"operation":"a","operations":1,"counts":{"path_length":7}}],"total":{"operation":"total","operations":1,"counts":{}}}"#;
     let answers = "ok\t3\nabcnone\ntaken\nerror\tno\n";
-    [file, plan, claim, figures, answers].iter().map(|text| text.as_bytes().to_vec()).collect()
+    let sealed = [claim, figures].map(|text| {
+        let value: serde_json::Value = serde_json::from_str(text).expect("a seed is JSON");
+        kerntune_work::seal_bytes(&value).expect("a value is JSON")
+    });
+    let plain = [file, plan, claim, figures, answers].map(|text| text.as_bytes().to_vec());
+    plain.into_iter().chain(sealed).collect()
+}
+
+pub fn names() -> Vec<Vec<u8>> {
+    let plain = [
+        "0123456789abcdef",
+        "base-gcc-pgo+layout-rr",
+        "patches/6.12/01-fix.patch",
+        "two words.txt",
+        "../victim",
+        "a//b",
+    ];
+    let hashes = ["0123456789abcdef".repeat(4), "0123456789".repeat(4)];
+    plain.map(Vec::from).into_iter().chain(hashes.map(String::into_bytes)).collect()
+}
+
+pub fn sealed() -> Vec<Vec<u8>> {
+    let value = serde_json::json!({"schema": "kerntune-plan/3", "results": {"build": "kernels/0123"}, "files": {"proof.json": 1.5}});
+    vec![kerntune_work::seal_bytes(&value).expect("a value is JSON")]
+}
+
+/// `kernel.json`, the release of the image, and the configuration.
+pub fn package() -> Vec<Vec<u8>> {
+    let json: &[u8] = include_bytes!("../seeds/kernel.json");
+    let texts: [&[u8]; 2] = [b"6.12.117-kt", b"CONFIG_MODULES=y\nCONFIG_BLK_DEV_INITRD=y\n"];
+    vec![[json, texts[0], texts[1]].join(&0)]
 }
 
 pub fn function_order() -> Vec<Vec<u8>> {

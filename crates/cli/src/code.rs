@@ -1,6 +1,7 @@
 //! Source and machine code of a profile's functions, with how often each ran: out of its kernel's image and sources.
 
-use kerntune_kernel::{ImportedSource, Kernel, Source, Symbols};
+use crate::exit::Failure;
+use kerntune_kernel::{find_recorded, ImportedSource, Kernel, Source, Symbols};
 use kerntune_profile::{Profile, Symbol};
 use kerntune_report::html::profile::{
     function_code, packed, BlockCounts, Code, FunctionCode, PlacedInstruction,
@@ -36,16 +37,32 @@ struct Sources {
     read: Mutex<HashMap<String, Option<Vec<String>>>>,
 }
 
+/// The reason that there is no code to show.
+#[derive(Debug)]
+pub struct NoCode {
+    /// A sentence for the reader.
+    pub why: String,
+    /// The damage of the kernel, if it is there and cannot be read.
+    pub damage: Option<Failure>,
+}
+
+impl From<String> for NoCode {
+    fn from(why: String) -> Self {
+        Self { why, damage: None }
+    }
+}
+
 impl<'a> CodeOf<'a> {
     /// Of a profile, or why there is no code to be shown.
     ///
     /// # Errors
     /// The reason, as a sentence for the reader.
-    pub fn open(work: &WorkDir, profile: &'a Profile) -> Result<Self, String> {
+    pub fn open(work: &WorkDir, profile: &'a Profile) -> Result<Self, NoCode> {
         let manifest = &profile.manifest;
         if manifest.sampled.is_some() {
             return Err("Source and code have no counts here: this profile was sampled, and samples do not say how often \
                         an instruction ran."
+                .to_owned()
                 .into());
         }
         let counts = BlockCounts::new(&profile.tables);
@@ -53,18 +70,22 @@ impl<'a> CodeOf<'a> {
             return Err(
                 "There are no counts by line and instruction: this profile was recorded without branches \
                  (--no-edges), or is of a kind that has none."
+                    .to_owned()
                     .into(),
             );
         }
         let label = &manifest.kernel.label;
-        let directory = work.find("kernels", &manifest.kernel.id).ok_or_else(|| {
+        let read = |error: String| format!("Source and code cannot be shown: kernel {label}: {error}.");
+        let found = find_recorded(work, &manifest.kernel.id).map_err(|error| {
+            let why = read(error.to_string());
+            NoCode { why, damage: Some(error.into()) }
+        })?;
+        let kernel = found.ok_or_else(|| {
             format!(
                 "Source and code cannot be shown: kernel {label} ({}) is not in the work directory.",
                 manifest.kernel.id
             )
         })?;
-        let read = |error: String| format!("Source and code cannot be shown: kernel {label}: {error}.");
-        let kernel = Kernel::load(&directory).map_err(|error| read(error.to_string()))?;
         let image = MachineCode::open(&kernel.vmlinux()).map_err(|error| read(error.to_string()))?;
         let symbols = kernel.symbols().map_err(|error| read(error.to_string()))?;
         let mut parts: HashMap<usize, Vec<usize>> = HashMap::new();

@@ -1,5 +1,6 @@
 //! How the command ends: docs/exit-status.md.
 
+use kerntune_work::is_out_of_memory;
 use std::error::Error as StdError;
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -21,7 +22,7 @@ pub enum Exit {
     Guest = 5,
     /// The recording failed: disk full, damaged recording.
     Recording = 6,
-    /// A profile was refused: damaged, of another build, without effect.
+    /// A profile or kernel was refused: damaged, of another build, without effect.
     Profile = 7,
     /// Standard output does not take the results.
     Output = 8,
@@ -52,11 +53,11 @@ impl Failure {
         Self::new(Exit::Recording, error)
     }
 
-    /// A full disk is a full disk, whoever noticed it, and so is a quota or a limit of file sizes.
+    /// A full disk is a full disk, whoever noticed it, and so is a quota or a limit of file sizes; too little memory as well.
     fn new(exit: Exit, error: impl StdError + 'static) -> Self {
         use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         let mut cause: Option<&(dyn StdError + 'static)> = Some(&error);
-        let mut full = false;
+        let mut full = is_out_of_memory(&error);
         while let Some(error) = cause {
             let io = error.downcast_ref::<std::io::Error>();
             full |= io.is_some_and(|io| [StorageFull, QuotaExceeded, FileTooLarge].contains(&io.kind()));
@@ -66,12 +67,23 @@ impl Failure {
     }
 }
 
+/// Holds damage apart from what ends a command at once: the command goes on without the damaged thing, says so
+/// ([`Output::left_out`](crate::output::Output::left_out)) and ends with that status.
+pub fn held_apart<T>(read: Result<Option<T>, Failure>) -> Result<(Option<T>, Option<Failure>), Failure> {
+    match read {
+        Ok(found) => Ok((found, None)),
+        Err(failure) if failure.exit == Exit::Profile => Ok((None, Some(failure))),
+        Err(other) => Err(other),
+    }
+}
+
 impl From<kerntune_work::Error> for Failure {
     fn from(error: kerntune_work::Error) -> Self {
         use kerntune_work::Error;
         let exit = match &error {
             Error::Interrupted => Exit::Interrupted,
             Error::Spawn { .. } => Exit::Missing,
+            Error::Changed { .. } | Error::Seal { .. } | Error::Json { .. } => Exit::Profile,
             _ => Exit::Usage,
         };
         Self::new(exit, error)
@@ -90,6 +102,7 @@ impl From<kerntune_kernel::Error> for Failure {
             | Error::NotReproduced { .. }
             | Error::OtherImage { .. }
             | Error::Package { .. } => Self::new(Exit::Build, error),
+            Error::Damaged { .. } => Self::new(Exit::Profile, error),
             other => Self::new(Exit::Usage, other),
         }
     }
@@ -136,11 +149,11 @@ impl From<kerntune_machine::Error> for Failure {
 
 /// Whether it is no profile that is to blame, but where it is kept, or nobody.
 fn is_of_the_place(error: &kerntune_work::Error) -> bool {
-    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    use std::io::ErrorKind::{OutOfMemory, PermissionDenied, ReadOnlyFilesystem};
     match error {
         kerntune_work::Error::Interrupted => true,
         kerntune_work::Error::Io { source, .. } => {
-            [PermissionDenied, ReadOnlyFilesystem].contains(&source.kind())
+            [OutOfMemory, PermissionDenied, ReadOnlyFilesystem].contains(&source.kind())
         }
         _ => false,
     }
@@ -178,10 +191,14 @@ impl From<kerntune_matrix::Error> for Failure {
             Error::Guest(inner) => inner.into(),
             Error::Profile(inner) => inner.into(),
             Error::Tune(inner) => inner.into(),
-            Error::Compare(_) | Error::Differs { .. } => Self::new(Exit::Recording, error),
-            Error::Store { .. } | Error::NoHelper { .. } | Error::Slurm { .. } | Error::OtherCode { .. } => {
-                Self::new(Exit::Missing, error)
+            Error::Compare(_) | Error::Differs { .. } | Error::Replaced { .. } | Error::Object { .. } => {
+                Self::new(Exit::Recording, error)
             }
+            Error::Store { .. }
+            | Error::NoHelper { .. }
+            | Error::Slurm { .. }
+            | Error::OtherCode { .. }
+            | Error::Untrusted { .. } => Self::new(Exit::Missing, error),
             Error::NotReady { .. } => Self::new(Exit::Findings, error),
             other => Self::new(Exit::Usage, other),
         }
@@ -218,7 +235,10 @@ impl From<kerntune_symbols::Error> for Failure {
 
 impl From<kerntune_report::Error> for Failure {
     fn from(error: kerntune_report::Error) -> Self {
-        Self::new(Exit::Usage, error)
+        match error {
+            kerntune_report::Error::Trace(_) => Self::new(Exit::Recording, error),
+            other => Self::new(Exit::Usage, other),
+        }
     }
 }
 
@@ -311,5 +331,27 @@ impl From<kerntune_optimize::Error> for Failure {
 impl From<kerntune_optimize::Refused> for Failure {
     fn from(refused: kerntune_optimize::Refused) -> Self {
         Self::new(Exit::Profile, refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_little_memory_is_no_fault_of_a_profile() {
+        let zstd = || std::io::Error::other("Allocation error : not enough memory");
+        let refused = std::io::Error::from_raw_os_error(12);
+        let path = || std::path::PathBuf::from("p/functions.parquet");
+        for error in [
+            kerntune_profile::Error::Memory { path: path(), source: zstd().into() },
+            kerntune_work::Error::Io { action: "read", path: path(), source: refused }.into(),
+        ] {
+            let failure = Failure::from(error);
+            assert_eq!(failure.exit, Exit::Recording, "{}", failure.message);
+            assert!(!failure.message.contains("remove"), "{}", failure.message);
+        }
+        let trace = kerntune_analyze::Error::Memory { chunk: 1, source: zstd() };
+        assert_eq!(Failure::from(kerntune_tune::Error::from(trace)).exit, Exit::Recording);
     }
 }

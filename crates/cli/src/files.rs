@@ -1,50 +1,37 @@
 //! Files and directories that the user names. They are looked at before long work, so that it is not lost at its end.
 
 use crate::exit::Failure;
-use crate::kernel_words::config_line;
-use kerntune_work::{write_atomic, IoContext};
-use std::fs::{self, File, OpenOptions};
+use crate::streams::{self, Stream};
+use kerntune_work::{create_new, interrupt, open_file, read_file, IoContext};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Refuses what is no file, or cannot be read; `option` is where it was named.
 pub fn check_input(option: &str, path: &Path) -> Result<(), Failure> {
-    let refused = |why: &dyn std::fmt::Display| {
-        Failure::usage(format!("{option}: cannot read {}: {why}", path.display()))
-    };
-    match File::open(path).and_then(|file| file.metadata()) {
-        Err(error) => Err(refused(&error)),
-        Ok(what) if what.is_dir() => Err(refused(&"it is a directory")),
-        Ok(_) => Ok(()),
-    }
+    let refused = |why| Failure::usage(format!("{option}: cannot read {}: {why}", path.display()));
+    open_file(path).map(drop).map_err(refused)
 }
 
 /// Refuses a configuration, whole or a part of one, that does not read.
 pub fn check_config(option: &str, path: &Path) -> Result<(), Failure> {
     check_input(option, path)?;
-    let text = fs::read_to_string(path).at("read", path)?;
-    let is_silent = |line: &str| line.is_empty() || line.starts_with('#');
-    for (line, number) in text.lines().map(str::trim).zip(1..) {
-        config_line(line).map(drop).or_else(|why| if is_silent(line) { Ok(()) } else { Err(why) }).map_err(
-            |why| Failure::usage(format!("{option}: {}, line {number}: `{line}` is {why}", path.display())),
-        )?;
-    }
-    Ok(())
+    kerntune_kernel::check_config(path).map_err(|error| Failure::usage(format!("{option}: {error}")))
 }
 
 /// A file for results.
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
-    /// Written as it is: a device or a pipe is no file that could be replaced by a whole one.
-    in_place: bool,
+    /// A device, a pipe, or what is open already, which is written as it is: none of them could be replaced by a whole file.
+    stream: Option<File>,
 }
 
 impl OutputFile {
     /// The file that `option` names. Nothing is written yet.
     ///
     /// # Errors
-    /// A directory, a name in no directory, a directory that takes no files.
+    /// A directory, a socket, a pipe that nobody reads; a name in no directory, a directory that takes no files.
     pub fn new(option: &str, path: &Path) -> Result<Self, Failure> {
         let refused = |why: &dyn std::fmt::Display| {
             Failure::usage(format!("{option}: cannot write {}: {why}", path.display()))
@@ -52,14 +39,16 @@ impl OutputFile {
         if path.as_os_str().is_empty() {
             return Err(Failure::usage(format!("{option}: the name of a file is empty")));
         }
+        if path == Path::new("-") {
+            return Err(refused(&"give /dev/stdout for standard output, or ./- for a file of that name"));
+        }
+        if let Some(stream) = streams::open(path).map_err(|error| refused(&error))? {
+            return Ok(Self { path: path.to_owned(), stream: Some(stream) });
+        }
         // What a link points to is what is meant: it is replaced, and not the link.
         let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let file_type = fs::metadata(path).map(|what| what.file_type());
-        if file_type.as_ref().is_ok_and(fs::FileType::is_dir) || path.file_name().is_none() {
+        if path.file_name().is_none() {
             return Err(refused(&"it is a directory"));
-        }
-        if file_type.is_ok_and(|what| !what.is_file()) {
-            return Ok(Self { path: path.to_owned(), in_place: true });
         }
         let directory =
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -68,7 +57,7 @@ impl OutputFile {
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         probe(directory, &name).map_err(|error| refused(&error))?;
-        Ok(Self { path: path.to_owned(), in_place: false })
+        Ok(Self { path: path.to_owned(), stream: None })
     }
 
     /// Where it is.
@@ -76,37 +65,62 @@ impl OutputFile {
         &self.path
     }
 
+    /// Whether it is a file that has these bytes already.
+    pub fn holds(&self, bytes: &[u8]) -> bool {
+        self.stream.is_none() && read_file(&self.path).is_ok_and(|there| there == bytes)
+    }
+
     /// Writes all of it, or nothing.
     pub fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
-        if !self.in_place {
-            return Ok(write_atomic(&self.path, bytes)?);
-        }
-        let write = || OpenOptions::new().write(true).open(&self.path)?.write_all(bytes);
-        Ok(write().at("write", &self.path)?)
+        self.write_with(|out| out.write_all(bytes))
     }
 
     /// The same of what is too large to be made first; `write` writes it.
     pub fn write_with<T>(
         &self,
-        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
+        write: impl FnOnce(&mut BufWriter<Stream<'_>>) -> io::Result<T>,
     ) -> Result<T, Failure> {
-        let mut partial = self.path.clone().into_os_string();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
-        let mut file = BufWriter::new(match self.in_place {
-            true => OpenOptions::new().write(true).open(&self.path).at("open", &self.path)?,
-            false => File::create(&partial).at("create", &partial)?,
-        });
-        let done = write(&mut file).and_then(|written| file.flush().map(|()| written));
-        if self.in_place {
-            return Ok(done.at("write", &self.path)?);
-        }
-        if done.is_err() {
-            let _ = fs::remove_file(&partial);
-        }
-        let written = done.at("write", &partial)?;
-        fs::rename(&partial, &self.path).at("create", &self.path)?;
+        let (written, whole) = self.write_aside(write)?;
+        whole.publish()?;
         Ok(written)
+    }
+
+    /// Writes files that belong together: all of them, or nothing.
+    pub fn write_together(files: &[(&Self, &[u8])]) -> Result<(), Failure> {
+        let mut whole = Vec::new();
+        for (file, bytes) in files {
+            whole.push(file.write_aside(|out| out.write_all(bytes))?.1);
+        }
+        whole.into_iter().try_for_each(Aside::publish)
+    }
+
+    /// Writes the file under another name.
+    fn write_aside<T>(
+        &self,
+        write: impl FnOnce(&mut BufWriter<Stream<'_>>) -> io::Result<T>,
+    ) -> Result<(T, Aside<'_>), Failure> {
+        let mut aside = Aside { to: &self.path, from: None };
+        let mut made = None;
+        let file = match &self.stream {
+            Some(stream) => stream,
+            None => {
+                let from = beside(&self.path);
+                let file = create_new(&from).at("create", &from)?;
+                aside.from = Some(from);
+                made.insert(file)
+            }
+        };
+        let mut out = BufWriter::new(Stream(file));
+        let done = write(&mut out).and_then(|written| out.flush().map(|()| written));
+        // A reader that stopped us by a signal is not to blame.
+        let written = match done {
+            Err(_) if interrupt::is_set() => Err(kerntune_work::Error::Interrupted)?,
+            done => done.at("write", &self.path)?,
+        };
+        if aside.from.is_some() {
+            file.sync_data().at("write", &self.path)?;
+        }
+        Ok((written, aside))
     }
 
     /// The same of a value as indented JSON with a final newline.
@@ -118,22 +132,57 @@ impl OutputFile {
     }
 }
 
+/// A whole file that has not its name yet; removed if it does not get it.
+struct Aside<'a> {
+    to: &'a Path,
+    from: Option<PathBuf>,
+}
+
+impl Aside<'_> {
+    fn publish(mut self) -> Result<(), Failure> {
+        match self.from.take() {
+            None => Ok(()),
+            Some(from) => {
+                let renamed = fs::rename(&from, self.to);
+                self.from = renamed.is_err().then_some(from);
+                Ok(renamed.at("create", self.to)?)
+            }
+        }
+    }
+}
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        if let Some(from) = &self.from {
+            let _ = fs::remove_file(from);
+        }
+    }
+}
+
 /// A directory for results, made if need be.
 pub fn output_directory(option: &str, path: &Path) -> Result<(), Failure> {
     let made = fs::create_dir_all(path).and_then(|()| probe(path, "probe"));
     made.map_err(|error| Failure::usage(format!("{option}: cannot write into {}: {error}", path.display())))
 }
 
-/// Whether `directory` takes a file of this name beside others: makes one, as [`write_atomic`] does, and removes it.
+/// Whether `directory` takes a file of this name beside others: makes one, as [`OutputFile::write`] does, and removes it.
 fn probe(directory: &Path, name: &str) -> io::Result<()> {
-    let aside = directory.join(format!(".{name}.{}", std::process::id()));
-    File::create(&aside)?;
+    let aside = beside(&directory.join(name));
+    create_new(&aside)?;
     fs::remove_file(&aside)
+}
+
+/// Where a file is until it is whole.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}", std::process::id()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{mknodat, FileType, Mode, OFlags, CWD};
+    use std::io::Read;
     use std::os::unix::fs::{symlink, FileTypeExt};
 
     #[test]
@@ -156,6 +205,55 @@ mod tests {
         let full = OutputFile::new("--output", Path::new("/dev/full")).unwrap();
         assert!(full.write(b"x").unwrap_err().message.contains("No space left"));
         assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
+    }
+
+    #[test]
+    fn a_pipe_is_written_to_if_somebody_reads_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, 0o600.into(), 0).unwrap();
+        let message = OutputFile::new("--output", &pipe).unwrap_err().message;
+        assert!(message.ends_with("nobody reads from this pipe"), "{message}");
+        let mut reader =
+            File::from(rustix::fs::open(&pipe, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap());
+        let output = OutputFile::new("--output", &pipe).unwrap();
+        output.write(b"text").unwrap();
+        let mut text = [0; 8];
+        assert_eq!(reader.read(&mut text).unwrap(), 4);
+        assert!(!output.holds(b"text"));
+        let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("socket")).unwrap();
+        let message = OutputFile::new("--output", &dir.path().join("socket")).unwrap_err().message;
+        assert!(message.ends_with("it is a socket"), "{message}");
+        let message = OutputFile::new("--output", Path::new("-")).unwrap_err().message;
+        assert!(message.contains("give /dev/stdout"), "{message}");
+    }
+
+    #[test]
+    fn files_that_belong_together_appear_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let one = OutputFile::new("--output", &dir.path().join("one")).unwrap();
+        let full = OutputFile::new("--output", Path::new("/dev/full")).unwrap();
+        assert!(OutputFile::write_together(&[(&one, b"1"), (&full, b"2")]).is_err());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        let two = OutputFile::new("--output", &dir.path().join("two")).unwrap();
+        OutputFile::write_together(&[(&one, b"1"), (&two, b"2")]).unwrap();
+        assert!(one.holds(b"1") && two.holds(b"2") && !two.holds(b"1"));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_is_written_aside_is_nobodys_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["page.partial", "victim"] {
+            fs::write(at(name), "precious").unwrap();
+        }
+        symlink(at("victim"), beside(&at("page"))).unwrap();
+        OutputFile::new("--html", &at("page")).unwrap().write(b"new").unwrap();
+        for name in ["page.partial", "victim"] {
+            assert_eq!(fs::read(at(name)).unwrap(), b"precious");
+        }
+        assert_eq!(fs::read(at("page")).unwrap(), b"new");
     }
 
     #[test]

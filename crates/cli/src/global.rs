@@ -13,7 +13,7 @@ const GLOBAL: &str = "Global options";
 #[derive(Debug, Args)]
 pub struct Global {
     /// The work directory, where kerntune keeps results and finds them again
-    #[arg(long, global = true, help_heading = GLOBAL, env = "KERNTUNE_DIR", default_value = ".kerntune", value_name = "DIR")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "KERNTUNE_DIR", hide_env_values = true, default_value = ".kerntune", value_name = "DIR")]
     pub dir: PathBuf,
     /// Print details
     #[arg(short, long, global = true, help_heading = GLOBAL)]

@@ -1,33 +1,29 @@
 //! What the options of kernels take: labels and lines of a configuration.
 
+use kerntune_work::Label;
+
 /// The longest label, bytes: files are named by it.
 const LONGEST: usize = 100;
 
 /// A kernel's label. It is listed, and files are named by it.
 pub fn label(text: &str) -> Result<String, String> {
-    let why = match text {
-        "" => "it is empty",
-        _ if text.len() > LONGEST => "it is longer than 100 bytes",
-        _ if text.starts_with(['.', '-']) => "it begins with a dot or a dash",
-        _ if text.contains('/') => "it has a slash",
-        _ if text.chars().any(char::is_control) => "it has a control character",
-        _ => return Ok(text.into()),
+    let why = match text.parse::<Label>() {
+        Ok(label) if label.len() <= LONGEST => return Ok(label.into()),
+        Ok(_) => "it is longer than 100 bytes",
+        Err(_) if text.is_empty() => "it is empty",
+        Err(_) if text.starts_with(['.', '-']) => "it begins with a dot or a dash",
+        Err(_) if text.contains(char::is_control) => "it has a control character",
+        Err(_) => "it has other characters than letters, digits, blanks and `._-+=,:@%`",
     };
     Err(format!("not a label: {why}"))
 }
 
 /// One line of a configuration that sets an option.
 pub fn config_line(text: &str) -> Result<String, String> {
-    let is_name =
-        |name: &str| !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
-    let unset = text.strip_prefix("# CONFIG_").and_then(|rest| rest.strip_suffix(" is not set"));
-    let sets = text.strip_prefix("CONFIG_").and_then(|rest| rest.split_once('='));
-    let is_one =
-        unset.is_some_and(is_name) || sets.is_some_and(|(name, value)| is_name(name) && !value.is_empty());
-    match is_one && !text.chars().any(char::is_control) {
-        true => Ok(text.into()),
-        false => Err("neither `CONFIG_NAME=value` nor `# CONFIG_NAME is not set`".into()),
+    if text.contains(char::is_control) {
+        return Err("not one line `CONFIG_NAME=value`".into());
     }
+    kerntune_kernel::config_line(text)
 }
 
 #[cfg(test)]
@@ -49,6 +45,7 @@ mod tests {
         for good in ["CONFIG_X=y", "CONFIG_LOCALVERSION=\"-kt\"", "# CONFIG_9P_FS is not set"] {
             assert_eq!(config_line(good).as_deref(), Ok(good));
         }
+        assert_eq!(config_line("CONFIG_X=Y # why").as_deref(), Ok("CONFIG_X=y"));
         for bad in ["", "NOPE", "CONFIG_=y", "CONFIG_X=", "CONFIG_X=y\nCONFIG_Y=y", "# comment", "CONFIG X=y"]
         {
             assert!(config_line(bad).is_err(), "{bad:?}");

@@ -22,7 +22,9 @@ mod progress;
 mod ranking;
 mod registry;
 mod report;
+mod standard_input;
 mod stderr;
+mod streams;
 mod subject;
 mod timed_files;
 

@@ -5,6 +5,7 @@ use crate::global::{Global, When};
 use crate::pager;
 use crate::progress::Shown;
 use crate::stderr::say;
+use crate::streams::check_standard_output;
 use kerntune_report::{plain_table, printable_text, Style};
 use kerntune_work::{NoProgress, Progress};
 use std::ffi::OsString;
@@ -118,6 +119,13 @@ impl Output {
         say(&format!("damaged: {error}"));
     }
 
+    /// Says what is missing in the results, since something beside the profile's tables is damaged; how the command ends.
+    pub fn left_out(&self, damage: &Failure, missing: &str) -> Exit {
+        self.progress.end();
+        say(&format!("kerntune: {}\nkerntune: so {missing}", damage.message));
+        damage.exit
+    }
+
     /// Why it failed.
     pub fn failure(&self, failure: &Failure) {
         self.progress.end();
@@ -126,6 +134,7 @@ impl Output {
 }
 
 fn write_out(text: &str) -> io::Result<()> {
+    check_standard_output()?;
     let mut out = io::stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };
     write!(out, "{text}{end}")?;
@@ -148,7 +157,11 @@ fn unwritten(error: &io::Error, exit: Exit) -> Exit {
 /// Says what clap found in the command line: help and version are results, all else is a usage error.
 pub fn parsed(error: &clap::Error) -> Exit {
     let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
-    match error.print().and_then(|()| io::stdout().flush()) {
+    let printed = match exit {
+        Exit::Ok => check_standard_output(),
+        _ => Ok(()),
+    };
+    match printed.and_then(|()| error.print()).and_then(|()| io::stdout().flush()) {
         Err(error) if exit == Exit::Ok => unwritten(&error, exit),
         _ => exit,
     }

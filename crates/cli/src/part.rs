@@ -85,6 +85,38 @@ pub fn left_out(told: &Streamed, files: &RunFiles) -> Option<String> {
     })
 }
 
+/// A title that says how much of the part is in the file: `rr on base, first 3 % only`. The same if all of it is.
+pub fn cut_title(title: &str, told: &Streamed, part: &Part, profile: &Profile) -> String {
+    if told.whole {
+        return title.to_owned();
+    }
+    let is_all = part.from == 0 && part.to == u64::MAX;
+    let chosen = |number: usize, depth: u32| match &part.regions {
+        Some(regions) => regions.get(number).copied().unwrap_or(false),
+        None => depth == 0,
+    };
+    let regions = profile.tables.regions.iter().enumerate();
+    let busy = regions.filter(|(number, region)| is_all && chosen(*number, region.depth));
+    let busy: u64 = busy.map(|(_, region)| region.busy_ns.get()).sum();
+    format!(
+        "{title}, first {} only",
+        share(told.busy, busy).unwrap_or_else(|| format!("{} events", grouped(told.events)))
+    )
+}
+
+/// `3 %`, of less than a hundredth with digits; none of nothing, or of more than the whole.
+fn share(part: u64, whole: u64) -> Option<String> {
+    if whole == 0 || part > whole {
+        return None;
+    }
+    let percent = 100.0 * part as f64 / whole as f64;
+    Some(match percent {
+        percent if percent >= 1.0 => format!("{percent:.0} %"),
+        percent if percent >= 0.01 => format!("{percent:.2} %"),
+        _ => "0.01 %".to_owned(),
+    })
+}
+
 /// What was told of, for people.
 pub fn summary(told: &Streamed, unit: &str) -> String {
     format!(
@@ -121,7 +153,15 @@ pub fn time(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::time;
+    use super::{share, time};
+
+    #[test]
+    fn a_share_is_never_nothing_and_never_more_than_all() {
+        let all =
+            [(33, 1037), (1, 200), (1, 1 << 40), (3, 3), (4, 3), (1, 0)].map(|(part, all)| share(part, all));
+        let said = ["3 %", "0.50 %", "0.01 %", "100 %"].map(|said| Some(said.to_owned()));
+        assert_eq!((&all[..4], &all[4..]), (&said[..], &[None, None][..]));
+    }
 
     #[test]
     fn times_to_the_nanosecond() {

@@ -43,6 +43,8 @@ impl Field {
         for (name, seed) in [("one.dump", 1), ("two.dump", 2)] {
             fs::write(field.path(name), dump(seed)).unwrap();
         }
+        let plan = "workloads = []\n[[command]]\nname = \"x\"\narguments = [\"fleet\", \"--help\"]\nfiles = [\"names\"]\n";
+        fs::write(field.path("plan.toml"), plan).unwrap();
         field.source();
         field
     }
@@ -98,9 +100,11 @@ impl Field {
         id.and_then(Value::as_str).unwrap_or_else(|| panic!("{arguments:?}: {found}")).to_string()
     }
 
-    /// A work directory with two profiles in it.
+    /// A work directory with two profiles in it, and neither a store nor a fleet.
     fn begin(&self) -> [String; 2] {
-        let _ = fs::remove_dir_all(self.work());
+        for name in ["work", "store", "fleet"] {
+            let _ = fs::remove_dir_all(self.path(name));
+        }
         let import = |dump: &str| self.id(&["import", "mcrae", "names", dump, "--json"]);
         [import("one.dump"), import("two.dump")]
     }
@@ -145,12 +149,15 @@ fn operations([one, two]: &[String; 2]) -> Vec<Operation> {
         of("remove", false, &["profile", "remove", two]),
         of("gc", false, &["gc", "--remove", "--older-than", "0", "--thorough"]),
         of("build", true, &["kernel", "build", "--source", "src", "--label", "base", "--json"]),
+        of("fleet", true, &["fleet", "add", "fleet", one, two, "--host", "a", "--json"]),
+        of("matrix", true, &["matrix", "run", "plan.toml", "--store", "store", "--json"]),
     ]
 }
 
 /// What does not repeat from one making to the next: times.
 fn steady(text: &str) -> String {
-    let timed = ["\"built\"", "\"build_seconds\"", "\"date\"", "\"recorded\""];
+    // Whether a profile was new to its fleet depends on what was killed.
+    let timed = ["\"built\"", "\"build_seconds\"", "\"date\"", "\"recorded\"", "\"new\""];
     text.lines().filter(|line| !timed.iter().any(|key| line.contains(key))).collect()
 }
 
@@ -174,7 +181,9 @@ impl Field {
     /// Nothing is damaged, and the command comes to its end.
     fn recovers(&self, operation: &Operation, expected: Option<&str>, after: &str) {
         let name = operation.name;
-        let check = self.kerntune(&["check", "--json"]).output().unwrap();
+        let beside = |name: &str| self.path(name).is_dir().then(|| ["--".to_owned() + name, name.to_owned()]);
+        let beside: Vec<String> = ["store", "fleet"].into_iter().filter_map(beside).flatten().collect();
+        let check = self.kerntune(&["check", "--json"]).args(beside).output().unwrap();
         assert!(check.status.success(), "{name} after {after}: {}", said(&check));
         let arguments: Vec<&str> = operation.arguments.iter().map(String::as_str).collect();
         let output = self.kerntune(&arguments).output().unwrap();
@@ -185,7 +194,9 @@ impl Field {
             assert_eq!(steady(&String::from_utf8_lossy(&output.stdout)), expected, "{name} after {after}");
         }
         self.run(&["gc", "--remove", "--older-than", "0"]);
-        let left: Vec<PathBuf> = leftovers(&self.work());
+        let mut left: Vec<PathBuf> = leftovers(&self.work());
+        let partial = fs::read_dir(self.path("fleet/.partial")).into_iter().flatten().flatten();
+        left.extend(partial.map(|entry| entry.path()));
         assert!(left.is_empty(), "{name} after {after}: {left:?}");
     }
 }

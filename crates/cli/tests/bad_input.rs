@@ -255,6 +255,55 @@ fn a_work_directory_that_cannot_be_used_is_named() {
     }
 }
 
+/// A plan is shown only of what can be built, and says what that costs.
+#[test]
+fn a_plan_of_what_cannot_be_built_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let dry_run = |options: &[&str]| {
+        let mut command = kerntune(["tune", "--workload", "rr", "--recipe", "gcc-pgo+layout", "--dry-run"]);
+        command.args(options).env("KERNTUNE_DIR", directory.path().join("work"));
+        command
+    };
+    fs::create_dir(directory.path().join("work")).unwrap();
+    let missing = ["linux-source-6.99.tar.xz is not there", "apt-get install linux-source-6.99"];
+    fails(&mut dry_run(&["--source", "debian:6.99"]), 3, &missing);
+    fails(&mut dry_run(&["--source", "/tmp"]), 2, &["/tmp is not a kernel source: no Makefile/Kconfig"]);
+    fs::write(path("empty.patch"), "").unwrap();
+    fails(&mut dry_run(&["--patch", &path("empty.patch")]), 2, &["empty.patch", "it is empty"]);
+    fs::write(path("bad.config"), "CONFIG_A=y\nCONFIG_B=yes\n").unwrap();
+    fails(&mut dry_run(&["--config", &path("bad.config")]), 2, &["bad.config, line 2: `CONFIG_B=yes`"]);
+    fails(&mut dry_run(&["--set", "CONFIG_B=yes"]), 2, &["CONFIG_B=yes", "y, m, n"]);
+
+    // As distributions pack it, and as a running kernel shows it.
+    let lines: String = (0..2000).map(|at| format!("CONFIG_A{at}=y\n")).collect();
+    fs::write(path("config"), lines + "CONFIG_M=m # a module\n").unwrap();
+    for program in ["xz", "gzip"] {
+        let packed = Command::new(program).args(["-c", &path("config")]).output().unwrap();
+        fs::write(path("config.packed"), packed.stdout).unwrap();
+        let mut command = dry_run(&["--config", &path("config.packed"), "--json"]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", support::said(&output));
+        let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let steps = plan["steps"].as_array().unwrap();
+        let estimates: Vec<&str> = steps
+            .iter()
+            .filter(|step| {
+                step["estimate"]["objects"] == 3500 && step["estimate"]["minutes"].as_f64() > Some(1.0)
+            })
+            .map(|step| step["step"].as_str().unwrap())
+            .collect();
+        assert_eq!(estimates, ["base-kernel", "instrumented-kernel", "movable-kernel"], "{plan:#}");
+        assert_eq!(steps.iter().filter(|step| step["estimate"].is_null()).count(), steps.len() - 3);
+    }
+    let text = String::from_utf8(dry_run(&[]).output().unwrap().stdout).unwrap();
+    assert_eq!(text.matches("to do: ~").count(), 3, "{text}");
+    assert!(text.contains("Estimates rest on 1.75 objects for each built-in option"), "{text}");
+    assert!(
+        !directory.path().join("work/sources").exists() && !directory.path().join("work/kernels").exists()
+    );
+}
+
 #[test]
 fn a_guest_that_hangs_is_ended_in_time() {
     let directory = tempfile::tempdir().unwrap();

@@ -3,6 +3,8 @@
 use crate::support::{self, checkout, fails, json, kerntune, workload};
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -220,4 +222,37 @@ fn a_disk_of_the_host_is_said_not_to_repeat() {
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(summary["exact"], false);
     assert!(summary["notes"].to_string().contains("figures differ from run to run"), "{summary}");
+}
+
+/// The host takes 50 ms for each request, and the guest's clock waits for it.
+#[test]
+fn a_slow_disk_of_the_host_uses_up_none_of_the_guests_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = described(&directory, "kind = \"virtio\"\nsize_mb = 64");
+    let kernel = support::base_kernel();
+    let qemu = "qemu-system-x86_64";
+    let found = Command::new("sh").args(["-c", &format!("command -v {qemu}")]).output().unwrap();
+    let found = String::from_utf8(found.stdout).unwrap();
+    let slow = format!(
+        "#!/bin/bash\nexec {} \"${{@/,if=none,id=disk/,if=none,id=disk,throttling.iops-total=20}}\"\n",
+        found.trim()
+    );
+    let program = directory.path().join(qemu);
+    fs::write(&program, slow).unwrap();
+    fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap());
+    let output = kerntune([
+        "record",
+        "--kernel",
+        &kernel,
+        "--workload",
+        &file,
+        "--no-edges",
+        "--no-functions",
+        "--json",
+    ])
+    .env("PATH", path)
+    .output()
+    .unwrap();
+    assert!(output.status.success(), "{}", support::said(&output));
 }

@@ -124,11 +124,17 @@ fn a_trace_sums_to_the_same_and_keeps_the_threads() {
     assert!(said.contains("cut after 1,000 events"), "{said}");
     let value: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     assert!(value["meta"]["extra"].to_string().contains("cut after 1,000 events"));
+    // The viewer's title says so, too: how much of what is executed is there.
+    let product = value["meta"]["product"].as_str().unwrap();
+    assert!(product.contains(", first 0.") && product.ends_with(" % only"), "{product}");
 
     let (path, said) = all.export("perfetto", &["--events", "1000"]);
     assert!(said.contains("cut after 1,000 events"), "{said}");
+    let text = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
+    assert!(text(&path).contains(" % only") && text(&path).contains("[cut here]"));
     let small = fs::metadata(path).unwrap().len();
     let (path, said) = all.export("perfetto", &["--region", "tcp_rr"]);
+    assert!(!text(&path).contains("[cut here]"));
     assert_eq!(said, "");
     assert!(fs::metadata(path).unwrap().len() > 10 * small);
 }

@@ -157,6 +157,44 @@ fn another_layout_raises_nothing() {
     }
 }
 
+/// Figures that were made with another workload are not used, and that is said.
+#[test]
+fn a_file_of_another_workload_is_named_and_strict_fails() {
+    let base = base_kernel();
+    let guard = Guard::new("[[workload]]\nname = \"my.toml\"\n");
+    let mine = |operations: u32| {
+        let step = format!(
+            "[[measured.step]]\ncommand = [\"true\"]\nregion = \"mine\"\noperations = {operations}\n"
+        );
+        fs::write(guard.path("my.toml"), step).unwrap();
+    };
+    mine(1);
+    run(guard.words("record", &["--kernel", &base]));
+    let used = json(guard.words("check", &["--kernel", &base, "--strict", "--json"]));
+    assert_eq!((&used["findings"], &used["cells"][0]["remeasured"]), (&0.into(), &Value::Null), "{used:#}");
+    mine(2);
+    let said = "guard-baseline.json was made with another guest (my.toml changed): measured its kernel base";
+    let text = kerntune(guard.words("check", &["--kernel", &base])).output().unwrap();
+    assert_eq!(text.status.code(), Some(0));
+    assert!(
+        String::from_utf8_lossy(&text.stdout).contains(&format!("note        {said}")),
+        "{}",
+        self::said(&text)
+    );
+    let found = json(guard.words("check", &["--kernel", &base, "--json"]));
+    assert!(found["cells"][0]["remeasured"].as_str().unwrap().starts_with(said), "{found:#}");
+    fails(
+        &mut kerntune(guard.words("check", &["--kernel", &base, "--strict"])),
+        7,
+        &[said, "--strict", "kerntune guard record"],
+    );
+    fails(
+        &mut kerntune(guard.words("check", &["--kernel", &base, "--strict", "--against", &base])),
+        2,
+        &["--against", "--strict"],
+    );
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let base = base_kernel();

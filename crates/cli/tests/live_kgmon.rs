@@ -2,6 +2,8 @@
 
 #[path = "live_kgmon/bench.rs"]
 mod bench;
+#[path = "live_kgmon/edges.rs"]
+mod edges;
 #[path = "live_kgmon/lengths.rs"]
 mod lengths;
 #[path = "live_kgmon/smp.rs"]
@@ -240,6 +242,7 @@ fn four_cpus_with_hotplug_nmis_and_modules_lose_nothing() {
     for dump in &dumps {
         assert!(!dump.stalled && !dump.modules_missed && dump.lost_calls == 0 && dump.lost_samples == 0);
         assert_eq!(dump.possible_cpus, 4);
+        assert_eq!(dump.samples.iter().map(|sample| sample.count).sum::<u64>(), dump.kernel_samples);
     }
     assert_eq!(dumps.iter().map(|dump| dump.online_cpus).collect::<Vec<_>>(), [3, 4, 3, 4, 4, 4, 4]);
     let before = dumps[..5].iter().skip(1).fold(dumps[0].clone(), |sum, dump| sum.add(dump).unwrap());

@@ -2,6 +2,7 @@
 //!
 //! `cargo test --release -p kerntune-cli --test cli tune::` runs those of `tune.rs`. Two run at a time, where there are two CPUs.
 
+mod ad_hoc;
 mod anatomy;
 mod attack;
 mod bad_input;
@@ -37,6 +38,7 @@ mod package;
 mod papers;
 mod path;
 mod paths;
+mod pipes;
 mod quality;
 mod record_options;
 mod reports;

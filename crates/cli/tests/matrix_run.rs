@@ -101,6 +101,53 @@ fn what_a_user_gets_wrong_is_said() {
 }
 
 #[test]
+fn a_command_of_a_plan_of_others_runs_only_where_it_is_trusted() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let (store, plan, work) = (at("store"), at("plan.toml"), at("work"));
+    fs::write(&plan, "[[command]]\nname = \"x\"\narguments = [\"fleet\", \"--help\"]\n").unwrap();
+    let planned = json(["matrix", "plan", &plan, "--store", &store, "--json"]);
+    let id = planned["plan"].as_str().unwrap();
+    let worker = || kerntune(["--dir", &work, "worker", "--store", &store, "--plan", id]);
+    fails(&mut worker(), 1, &["it runs `kerntune fleet --help`", "--trust-commands"]);
+    assert!(!Path::new(&store).join("results").exists());
+    let output = worker().arg("--trust-commands").output().unwrap();
+    assert!(output.status.success(), "{}", support::said(&output));
+    // Another machine believes it, and says so, until it has computed it.
+    let elsewhere = at("elsewhere");
+    let show = |command: &[&str]| {
+        let output = kerntune(["--dir", &elsewhere, "matrix"])
+            .args(command)
+            .args([id, "--store", &store])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", support::said(&output));
+        support::said(&output)
+    };
+    assert!(show(&["results"]).contains("1 of 1 results are what other machines say"));
+    let confirmed = show(&["run", "--confirm", "--trust-commands", "--json"]);
+    assert!(confirmed.contains("\"confirmed\": true"), "{confirmed}");
+    // A digit changed on the disk is found by all.
+    let result = fs::read_dir(Path::new(&store).join("results")).unwrap().next().unwrap().unwrap().path();
+    let text = fs::read_to_string(&result).unwrap();
+    fs::write(&result, text.replace("fleet", "fleeT")).unwrap();
+    fails(&mut kerntune(["matrix", "results", id, "--store", &store]), 6, &["is not what was written"]);
+    fails(&mut kerntune(["--dir", &work, "check", "--store", &store]), 1, &["is not what was written"]);
+    // What is checked by name has to be there, and nothing is made of a name.
+    let [empty, missing] = ["empty", "missing"].map(|name| format!("{work}/{name}"));
+    fs::create_dir(&empty).unwrap();
+    for place in [&empty, &missing] {
+        fails(
+            &mut kerntune(["--dir", &work, "check", "--store", place]),
+            2,
+            &["there is no store at", place],
+        );
+        fails(&mut kerntune(["--dir", &work, "check", "--fleet", place]), 2, &[place, "has no profiles"]);
+    }
+    assert!(!Path::new(&missing).exists() && fs::read_dir(&empty).unwrap().next().is_none());
+}
+
+#[test]
 fn profiles_of_a_fleet_are_merged_as_profile_merge_does() {
     let dir = tempfile::tempdir().unwrap();
     let prefix = dir.path().join("fleet").display().to_string();
@@ -132,4 +179,60 @@ fn profiles_of_a_fleet_are_merged_as_profile_merge_does() {
     assert_eq!(entries["groups"][0]["values"][0], "web-1");
     let theirs = json(["profile", "merge", &format!("{}:1", ids[0]), &format!("{}:3", ids[1]), "--json"]);
     assert_eq!(ours["manifest"], theirs["manifest"]);
+}
+
+/// A plan of one command, handed to programs that stand in for Slurm's: `sbatch` does `what`, nothing is in the queue.
+fn by_slurm(what: &str) -> std::process::Output {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    fs::create_dir(at("bin")).unwrap();
+    let runs = "for script; do :; done\nSLURM_ARRAY_TASK_ID=0 sh \"$script\" >&2\n";
+    for (program, text) in [("sbatch", &*[runs, what].concat()), ("squeue", ""), ("scancel", "")] {
+        let path = Path::new(&at("bin")).join(program);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let plan =
+        "name = \"site\"\n[[command]]\nname = \"list\"\narguments = [\"workload\", \"list\", \"--json\"]\n";
+    fs::write(at("plan.toml"), plan).unwrap();
+    let path = format!("{}:{}", at("bin"), std::env::var("PATH").unwrap());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kerntune"));
+    command.args([
+        "--dir",
+        &at("work"),
+        "matrix",
+        "run",
+        &at("plan.toml"),
+        "--engine",
+        "slurm",
+        "--store",
+        &at("store"),
+    ]);
+    command.env("PATH", path).output().unwrap()
+}
+
+#[test]
+fn a_job_that_slurm_took_is_waited_for_whatever_the_site_says_beside_its_number() {
+    for said in [
+        "echo 103; echo 'job accepted, see https://hpc.example/limits' >&2",
+        "echo 'job accepted, see https://hpc.example/limits' >&2; echo welcome; echo '103;cluster'",
+    ] {
+        let output = by_slurm(said);
+        let text = support::said(&output);
+        assert!(output.status.success(), "{said}: {text}");
+        assert!(text.contains("sbatch: job accepted, see https://hpc.example/limits"), "{text}");
+    }
+}
+
+#[test]
+fn what_the_site_refuses_is_said_in_its_own_words() {
+    let refusal = "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified";
+    let output = by_slurm(&format!("echo '{refusal}' >&2; exit 1"));
+    let text = support::said(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains(refusal) && !text.contains("sinfo"), "{text}");
+    let output = by_slurm("echo welcome");
+    let text = support::said(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("printed no number of a job, but welcome"), "{text}");
 }

@@ -1,7 +1,8 @@
 //! `kerntune report PROFILE path` and `kerntune anatomy` on a profile with a small trace beside it.
 
 use kerntune_profile::{
-    Address, FunctionIndex, FunctionStats, KernelId, Manifest, Nanoseconds, Profile, Symbol, Tables,
+    Address, Block, FunctionIndex, FunctionStats, Instructions, KernelId, Manifest, Nanoseconds, Profile,
+    Symbol, Tables,
 };
 use kerntune_trace::{
     encode, files, Capture, ChunkHeader, ChunkState, Event, Health, How, OpenStack, Recording, Region,
@@ -322,4 +323,55 @@ fn an_anatomy_of_what_is_not_there_is_refused() {
     fails(damaged.path(), &["tcp_sendmsg"], 6, "the trace is damaged in chunk 0");
     fs::remove_dir_all(dir.path().join("run")).unwrap();
     fails(dir.path(), &["tcp_sendmsg"], 2, "has no trace");
+}
+
+#[test]
+fn what_needs_a_damaged_kernel_or_run_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    write_with(dir.path(), true);
+    let profile = changed(dir.path(), |profile| {
+        let (start, last) = (Address(0x1000), Address(0x1000));
+        profile.tables.blocks.push(Block { start, last, count: 2, instructions: Instructions(2), bytes: 1 });
+    });
+    let (work, name) = (tempfile::tempdir().unwrap(), format!("{}/", profile.path().display()));
+    let page = work.path().join("page.html");
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kerntune"));
+        command.arg("--dir").arg(work.path()).args(arguments).output().unwrap()
+    };
+    let html = || run(&["report", &name, "html", "-o", page.to_str().unwrap()]);
+    // No kernel is no damage.
+    assert_eq!(html().status.code(), Some(0), "{}", said(&html()));
+    assert_eq!(run(&["advise", &name]).status.code(), Some(0));
+    assert_eq!(run(&["kernel", "show", "k"]).status.code(), Some(2));
+    fs::remove_file(&page).unwrap();
+    let kernel = work.path().join("kernels/k");
+    fs::create_dir_all(&kernel).unwrap();
+    fs::write(kernel.join("result.json"), "{}").unwrap();
+    let words = |output: &Output, words: &[&str]| {
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(7), "{}", said(output));
+        assert!(words.iter().all(|word| text.contains(word)), "{words:?}: {text}");
+    };
+    let advice = run(&["advise", &name]);
+    words(&advice, &["kernels/k/result.json", "is damaged", "rules were not asked: ", "timer-rate"]);
+    assert!(String::from_utf8_lossy(&advice.stdout).contains(" of 40 rules apply"), "{}", said(&advice));
+    words(&html(), &["kernels/k/result.json", "is damaged", "so the page has no source and code"]);
+    assert!(page.is_file());
+    words(&run(&["kernel", "show", "k"]), &["kernels/k/result.json"]);
+    // A trace that is damaged is no usage error either, and what the recorder said of it is part of the profile.
+    let run_file = |file: &str| profile.path().join("run").join(file);
+    let trace = fs::read(run_file(files::TRACE)).unwrap();
+    let mut bytes = trace.clone();
+    let last = bytes.len() - 3;
+    bytes[last] ^= 0xff;
+    fs::write(run_file(files::TRACE), bytes).unwrap();
+    for output in [html(), run(&["report", &name, "path"])] {
+        assert_eq!(output.status.code(), Some(6), "{}", said(&output));
+    }
+    fs::write(run_file(files::TRACE), trace).unwrap();
+    let recording = fs::read_to_string(run_file(files::RECORDING)).unwrap();
+    fs::write(run_file(files::RECORDING), recording.replace("57", "58")).unwrap();
+    words(&html(), &["run/recording.json is not the file that was written"]);
+    words(&run(&["report", &name, "path"]), &["run/recording.json is not the file that was written"]);
 }

@@ -1,6 +1,9 @@
 //! Two kernels, one workload, and the base kernel once more.
 
-use crate::{Better, Costs, Error, Layouts, Measurement, Metric, Models, OperationCounters, Result, TOTAL};
+use crate::{
+    Better, Costs, Error, Layouts, Measurement, Metric, Models, OperationCounters, Result, UnequalUserCode,
+    Whose, SAME_WORK_PERCENT, TOTAL,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
@@ -68,6 +71,9 @@ pub struct Row {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_percent: Option<[f64; 2]>,
     pub(crate) within_noise: bool,
+    /// User code is in it, and ran differently on the two kernels.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) other_work: bool,
 }
 
 impl Row {
@@ -115,6 +121,7 @@ impl Row {
             aa_percent: percent(base, base_again),
             interval_percent: None,
             within_noise,
+            other_work: false,
         }
     }
 
@@ -122,6 +129,11 @@ impl Row {
     /// equal figures are.
     pub fn within_noise(&self) -> bool {
         self.within_noise
+    }
+
+    /// Whether user code is in it that ran differently on the two kernels, so that the change is not the kernel's: `~` in tables.
+    pub fn is_of_other_work(&self) -> bool {
+        self.other_work
     }
 
     /// Lower and beyond the A/A difference.
@@ -134,20 +146,22 @@ impl Row {
         !self.within_noise && self.tuned > self.base
     }
 
-    /// Changed for the better beyond the A/A difference.
+    /// Changed for the better beyond the A/A difference, by the same work.
     pub fn is_better(&self) -> bool {
-        match self.metric.better() {
+        let is_better = match self.metric.better() {
             Better::Lower => self.is_lower(),
             Better::Higher => self.is_higher(),
-        }
+        };
+        is_better && !self.other_work
     }
 
-    /// Changed for the worse beyond the A/A difference.
+    /// Changed for the worse beyond the A/A difference, by the same work.
     pub fn is_worse(&self) -> bool {
-        match self.metric.better() {
+        let is_worse = match self.metric.better() {
             Better::Lower => self.is_higher(),
             Better::Higher => self.is_lower(),
-        }
+        };
+        is_worse && !self.other_work
     }
 }
 
@@ -235,6 +249,9 @@ pub struct Comparison {
     /// Operations that were not done equally often.
     #[serde(default)]
     pub unequal_work: Vec<UnequalWork>,
+    /// Operations, and [`TOTAL`], whose user code ran differently on the two kernels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unequal_user_code: Vec<UnequalUserCode>,
     /// The same work on the base kernel with its functions in random orders, if that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layouts: Option<Layouts>,
@@ -304,6 +321,7 @@ impl Comparison {
             tuned,
             runs: 1,
             seeds: 1,
+            unequal_user_code: UnequalUserCode::mark(&mut rows),
             rows,
             missing,
             unequal_work,
@@ -341,6 +359,61 @@ impl Comparison {
     }
 }
 
+impl UnequalUserCode {
+    /// Every operation whose user code differs by more than its own spread, as far as that is known; the total is last. Rows that
+    /// have such code are marked.
+    pub(crate) fn mark(rows: &mut [Row]) -> Vec<Self> {
+        let found = Self::all(rows);
+        for row in rows {
+            let is_of_one = found.iter().any(|of| of.operation == row.operation);
+            row.other_work = row.metric.whose() != Whose::Kernel && is_of_one;
+        }
+        found
+    }
+
+    fn all(rows: &[Row]) -> Vec<Self> {
+        let find = |operation: &str, metric: Metric| {
+            rows.iter().find(|row| row.operation == operation && row.metric == metric)
+        };
+        let user = rows.iter().filter(|row| row.metric == Metric::UserInstructions);
+        user.filter(|row| is_other_work(row))
+            .map(|row| {
+                let kernel = find(&row.operation, Metric::PathLength);
+                let whole = find(&row.operation, Metric::WholeInstructions).map(|row| row.base);
+                let share = kernel.zip(whole.filter(|whole| *whole > 0.0));
+                Self {
+                    operation: row.operation.clone(),
+                    base: row.base,
+                    tuned: row.tuned,
+                    change_percent: row.change_percent,
+                    interval_percent: row.interval_percent,
+                    kernel_share_percent: share.map(|(row, whole)| 100.0 * (row.tuned - row.base) / whole),
+                }
+            })
+            .collect()
+    }
+}
+
+/// Whether that is more than the same work may differ. What several runs do not tell from chance is their own spread.
+fn is_other_work(row: &Row) -> bool {
+    let is_small = row.change_percent.is_some_and(|change| change.abs() <= SAME_WORK_PERCENT);
+    let is_spread = row.interval_percent.is_some() && row.within_noise();
+    row.tuned != row.base && !is_small && !is_spread
+}
+
+impl Comparison {
+    /// What is known of an operation's user code, or of [`TOTAL`]'s, if it ran differently: its whole path is no measure of a
+    /// kernel then.
+    pub fn unequal_user_code(&self, operation: &str) -> Option<&UnequalUserCode> {
+        self.unequal_user_code.iter().find(|of| of.operation == operation)
+    }
+
+    /// Whether runs at several moments would say more: user code differs, and there is one run of each kernel.
+    pub fn needs_moments(&self) -> bool {
+        self.runs * self.seeds == 1 && self.unequal_user_code(TOTAL).is_some()
+    }
+}
+
 fn one() -> usize {
     1
 }
@@ -375,3 +448,7 @@ impl<'de> Deserialize<'de> for Schema {
 #[cfg(test)]
 #[path = "comparison_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "user_code_tests.rs"]
+mod user_code_tests;

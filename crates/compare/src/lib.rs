@@ -51,6 +51,7 @@ mod metric;
 mod models;
 pub mod number;
 mod runs;
+mod user_code;
 mod verdict;
 
 pub use comparison::{Comparison, KernelRef, Labels, Missing, Row, Run, UnequalWork, CONFIDENCE, SCHEMA};
@@ -58,6 +59,7 @@ pub use layouts::{LayoutRow, Layouts};
 pub use measurement::{Measurement, RegionFigures, TOTAL};
 pub use metric::{Better, Costs, EventCosts, Metric, ModelEvents, OperationCounters, Whose};
 pub use models::{ModelRow, Models};
+pub use user_code::{UnequalUserCode, SAME_WORK_PERCENT};
 pub use verdict::{Outcome, Verdict};
 
 /// What can be wrong with runs that are to be compared.

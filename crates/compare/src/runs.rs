@@ -2,7 +2,8 @@
 
 use crate::comparison::percent;
 use crate::{
-    Comparison, Costs, Error, Labels, Measurement, Metric, Missing, Result, Row, Run, CONFIDENCE, TOTAL,
+    Comparison, Costs, Error, Labels, Measurement, Metric, Missing, Result, Row, Run, UnequalUserCode,
+    CONFIDENCE, TOTAL,
 };
 use kerntune_stats::{mean, Ratio};
 
@@ -52,6 +53,7 @@ impl Comparison {
                 false
             }
         });
+        comparison.unequal_user_code = UnequalUserCode::mark(&mut comparison.rows);
         absent.dedup();
         comparison.missing.extend(absent);
         Ok(comparison)

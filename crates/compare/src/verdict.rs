@@ -1,6 +1,6 @@
 //! What a comparison says, in sentences.
 
-use crate::{number, Comparison, Metric, Row, Whose, TOTAL};
+use crate::{number, Comparison, Metric, Row, UnequalUserCode, Whose, CONFIDENCE, TOTAL};
 use std::fmt;
 
 /// Which way the kernel's figures went, all operations and metrics taken together.
@@ -29,6 +29,8 @@ pub struct Verdict {
     pub higher: Vec<Row>,
     /// The total's rows.
     pub totals: Vec<Row>,
+    /// Of the total, if its user code ran differently, and runs of each kernel.
+    other_work: Option<(UnequalUserCode, usize)>,
     warnings: Vec<String>,
 }
 
@@ -56,6 +58,9 @@ impl Verdict {
             lower: paths(Row::is_lower),
             higher: paths(Row::is_higher),
             totals: comparison.rows.iter().filter(|row| row.operation == TOTAL).cloned().collect(),
+            other_work: comparison
+                .unequal_user_code(TOTAL)
+                .map(|of| (of.clone(), comparison.runs * comparison.seeds)),
             warnings: warnings(comparison),
         }
     }
@@ -68,11 +73,14 @@ impl Verdict {
     }
 
     /// What happened to the whole path, and to what user code finds of caches; none if nothing changed at all, or user code
-    /// was not counted.
+    /// was not counted. Where user code ran differently, it says that and how much of the whole path is the kernel's.
     pub fn whole(&self) -> Option<String> {
         let of =
             |whose| -> Vec<&Row> { self.totals.iter().filter(|row| row.metric.whose() == whose).collect() };
         let (whole, user) = (of(Whose::Whole), of(Whose::User));
+        if let Some((unequal, runs)) = &self.other_work {
+            return Some(other_work(unequal, *runs, &whole));
+        }
         if whole.is_empty()
             || (self.outcome == Outcome::Unchanged && whole.iter().all(|row| row.within_noise()))
         {
@@ -139,6 +147,31 @@ impl fmt::Display for Verdict {
     }
 }
 
+/// What remains certain where the runs did not do the same work.
+fn other_work(unequal: &UnequalUserCode, runs: usize, whole: &[&Row]) -> String {
+    let percent = |value: f64, digits| format!("{} %", number::change(value, digits));
+    let change = unequal.change_percent.map_or("more".into(), |change| percent(change, 1));
+    let spread = match (unequal.interval_percent, runs) {
+        (Some([low, high]), runs) => format!(
+            "more than it differs by itself ({runs} runs of each, {:.0} %: {} to {})",
+            100.0 * CONFIDENCE,
+            number::change(low, 1),
+            percent(high, 1)
+        ),
+        (None, 1) => "and one run of each does not say how far it differs by itself (--runs)".into(),
+        (None, runs) => format!("in all of {runs} runs of each"),
+    };
+    let own = unequal.kernel_share_percent.map_or(String::new(), |share| {
+        format!(": of it, the kernel's own instructions account for {}", percent(share, 2))
+    });
+    let phrases: Vec<String> = whole.iter().copied().map(total_phrase).collect();
+    let whole = if phrases.is_empty() { String::new() } else { format!(" ({})", phrases.join(", ")) };
+    format!(
+        "The runs did not do the same work: user code executed {change} instructions on the tuned kernel, {spread}. The whole \
+         path{whole} is therefore not the kernel's{own}. The kernel's own figures follow."
+    )
+}
+
 fn size(row: &Row) -> f64 {
     row.change_percent.map_or(f64::INFINITY, f64::abs)
 }
@@ -188,8 +221,27 @@ fn warnings(comparison: &Comparison) -> Vec<String> {
             number::grouped(work.tuned),
         ));
     }
+    let mut other: Vec<&UnequalUserCode> =
+        comparison.unequal_user_code.iter().filter(|of| of.operation != TOTAL).collect();
+    if !other.is_empty() {
+        let size = |of: &UnequalUserCode| of.change_percent.map_or(f64::INFINITY, f64::abs);
+        other.sort_by(|a, b| size(b).total_cmp(&size(a)));
+        let named = other.iter().take(MOST_NAMED).map(|of| match of.change_percent {
+            Some(change) => format!("{} {} %", of.operation, number::change(change, 1)),
+            None => format!("{} from 0", of.operation),
+        });
+        let more = if other.len() > MOST_NAMED { ", …" } else { "" };
+        out.push(format!(
+            "User code ran differently in {} ({}{more}): their whole paths (~) are not the kernel's alone.",
+            count(other.len()),
+            named.collect::<Vec<_>>().join(", "),
+        ));
+    }
     out
 }
+
+/// No more operations are named in a sentence.
+const MOST_NAMED: usize = 3;
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,10 @@
 //! [`Stacks`] is the profile's table of paths, summed over the chosen regions. Nothing is rounded and nothing is left
 //! out: the sum over all stacks is the regions' busy time, as `kerntune report` prints it.
 
-use kerntune_profile::{FunctionIndex, Nanoseconds, PathKind, Profile, Scope, Tables};
+use kerntune_analyze::timeline::Lane;
+use kerntune_profile::{thread_name, FunctionIndex, Nanoseconds, PathKind, Profile, Scope, Tables};
+use kerntune_trace::Recording;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// What a figure of a profile counts.
@@ -60,7 +63,7 @@ pub fn title(profile: &Profile) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoStacks {
     /// Nothing was captured that makes paths.
-    #[error("the profile has no call paths: record the workload with functions (without --no-functions)")]
+    #[error("the profile has no call paths, as those imported or recorded without functions: record the workload with functions")]
     NoPaths,
     /// Nothing ran where one looks.
     #[error("nothing ran in what was chosen: the call paths there have no time")]
@@ -231,9 +234,8 @@ impl<'a> Frames<'a> {
         let all = &mut self.all;
         *self.others.entry((kind, comm.to_owned())).or_insert_with(|| {
             let name = match kind {
-                PathKind::Thread if comm.is_empty() => "[thread]".to_owned(),
-                PathKind::Thread => shown(comm),
-                other => kind_name(other).to_owned(),
+                PathKind::Thread => shown(&thread_name(comm)),
+                other => other.stand_in().to_owned(),
             };
             all.push(Frame { name, kind, function: None, file: None, module: None });
             all.len() - 1
@@ -241,15 +243,15 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// What stands for a path that is no function and no thread's.
-pub fn kind_name(kind: PathKind) -> &'static str {
-    match kind {
-        PathKind::Thread => "[thread]",
-        PathKind::Interrupt => "[interrupt]",
-        PathKind::Idle => "[idle task]",
-        PathKind::Function => "[function]",
-        PathKind::User => "[user]",
-        PathKind::Unattributed => "[unattributed]",
+/// The name of who has a CPU, as timelines show it.
+pub(crate) fn lane_name(recording: &Recording, lane: Lane) -> Cow<'_, str> {
+    match lane {
+        Lane::Interrupt => PathKind::Interrupt.stand_in().into(),
+        Lane::Idle => PathKind::Idle.stand_in().into(),
+        Lane::Unknown => "[thread not known]".into(),
+        Lane::Thread(thread) => {
+            recording.threads.get(thread as usize).map_or("".into(), |thread| thread_name(&thread.comm))
+        }
     }
 }
 
@@ -365,6 +367,30 @@ pub(crate) mod tests {
         assert_eq!(all, expected.map(|(name, own, calls)| (name.to_owned(), own, calls)));
         assert_eq!(stacks.inclusive(), [600, 200, 50, 20, 400, 400, 400]);
         assert_eq!(stacks.children().roots, [0, 5]);
+    }
+
+    /// Names that programs give themselves.
+    #[test]
+    fn no_thread_is_added_to_the_interrupts() {
+        let mut profile = profile();
+        let mut names = ["[interrupt]", "   "].into_iter();
+        for row in profile.tables.paths.iter_mut().filter(|row| row.kind == PathKind::Thread) {
+            row.comm = names.next().unwrap().into();
+        }
+        let stacks = Stacks::of(&profile, &Scope::all(&profile.tables)).unwrap();
+        let roots = stacks.children().roots;
+        let roots: Vec<&str> = roots.iter().map(|at| &*stacks.frames[stacks.paths[*at].frame].name).collect();
+        assert_eq!(roots, ["\"[interrupt]\"", "\"   \"", "[interrupt]"]);
+        let mut folded = Vec::new();
+        crate::folded::write(&stacks, &mut folded).unwrap();
+        let folded = String::from_utf8(folded).unwrap();
+        let interrupts = folded.lines().filter(|line| line.starts_with("[interrupt];")).collect::<Vec<_>>();
+        assert_eq!(interrupts, ["[interrupt];irq:x 400"], "{folded}");
+        let mut callgrind = Vec::new();
+        crate::callgrind::write(&stacks, "rr", "kerntune 0", &mut callgrind).unwrap();
+        let callgrind = String::from_utf8(callgrind).unwrap();
+        let fns = callgrind.lines().filter(|line| line.starts_with("fn=") || line.starts_with("cfn="));
+        assert!(fns.clone().count() > 4 && fns.clone().all(|line| line.trim_end() == line), "{callgrind}");
     }
 
     #[test]

@@ -20,6 +20,12 @@ pub enum Error {
         /// The prefix.
         path: PathBuf,
     },
+    /// Another process makes a profile in the same partial directory.
+    #[error("{path} is in use by another process; try again")]
+    Busy {
+        /// The directory.
+        path: PathBuf,
+    },
     /// No profile is left.
     #[error(
         "no profile below {path} matches the options; `kerntune fleet query {path}` shows what there is"

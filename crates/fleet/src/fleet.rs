@@ -3,7 +3,7 @@
 use crate::place::{self, Filter, Key, Place};
 use crate::{summary, Error, Result};
 use kerntune_profile::{load_manifest, Manifest, Profile, MANIFEST_FILE, ROOM};
-use kerntune_work::{seal, write_atomic, IoContext};
+use kerntune_work::{checked, seal, write_atomic, Hash, IoContext, Lock};
 use rustix::fs::{renameat_with, RenameFlags, CWD};
 use std::fs;
 use std::io::ErrorKind;
@@ -86,11 +86,11 @@ impl Fleet {
         if entry.path.symlink_metadata().is_ok() && Profile::load(&entry.path).is_ok() {
             return self.already(entry, &manifest);
         }
-        let partial = self.partial(&manifest.id)?;
-        self.fill(&partial, dir, &manifest)?;
+        let partial = Partial::new(&self.root.join(PARTIAL), &manifest.id)?;
+        self.fill(&partial.path, dir, &manifest)?;
         let parent = entry.path.parent().unwrap_or(&self.root);
         fs::create_dir_all(parent).at("create", parent)?;
-        let is_new = put(&partial, &entry.path)?;
+        let is_new = put(&partial.path, &entry.path)?;
         if !is_new {
             return self.already(entry, &manifest);
         }
@@ -103,20 +103,6 @@ impl Fleet {
             true => Ok(Added { entry, is_new: false }),
             false => Err(Error::Another { path: entry.path }),
         }
-    }
-
-    /// A directory of our own to make a profile in.
-    fn partial(&self, id: &str) -> Result<PathBuf> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}.{}-{number}", place::directory(PROFILE, id), std::process::id());
-        let path = self.root.join(PARTIAL).join(name);
-        if path.is_dir() {
-            // Of a process that had our number and was killed.
-            fs::remove_dir_all(&path).at("remove", &path)?;
-        }
-        fs::create_dir_all(&path).at("create", &path)?;
-        Ok(path)
     }
 
     /// The files of a profile: tables first, the seal last.
@@ -134,15 +120,22 @@ impl Fleet {
     }
 
     /// The table under the name `to`: a second name of a file of the same content, where the file system has such.
-    fn put_table(&self, from: &Path, hash: &str, to: &Path) -> Result<()> {
-        let room = self.root.join(CONTENT).join(hash.get(..2).unwrap_or("00"));
+    fn put_table(&self, from: &Path, hash: &Hash, to: &Path) -> Result<()> {
+        let room = self.root.join(CONTENT).join(&hash[..2]);
         let kept = room.join(format!("{hash}.parquet"));
         let bytes = fs::read(from).at("read", from)?;
+        if Hash::of(&bytes) != *hash {
+            let what = "it changed while it was added".into();
+            return Err(kerntune_profile::Error::Damaged { path: from.to_owned(), what }.into());
+        }
         let is_kept = || fs::read(&kept).is_ok_and(|there| there == bytes);
         if !is_kept() {
             fs::create_dir_all(&room).at("create", &room)?;
             // Replaced, if it was damaged: other names keep what they have, and are refused when they are read.
-            write_atomic(&kept, &bytes)?;
+            // Written in the partial directory, where nothing stays of a process that is killed.
+            let aside = to.with_extension("content");
+            write_atomic(&aside, &bytes)?;
+            fs::rename(&aside, &kept).at("keep", &kept)?;
         }
         match fs::hard_link(&kept, to) {
             Ok(()) => Ok(()),
@@ -162,6 +155,33 @@ impl Fleet {
         // As values sort, which directories need not: `%20` is after `-`, and a blank before it.
         found.sort_by(|a, b| (&a.place, &a.id).cmp(&(&b.place, &b.id)));
         Ok(found)
+    }
+
+    /// Reads every profile, and every table that is kept by its hash: how many profiles there are, and what is wrong, by file.
+    ///
+    /// # Errors
+    /// A directory that cannot be listed, or does not belong there.
+    pub fn audit(&self) -> Result<(usize, Vec<(PathBuf, String)>)> {
+        let entries = self.list(&Filter::default())?;
+        let mut found = Vec::new();
+        for entry in &entries {
+            kerntune_work::interrupt::check()?;
+            let whole = entry.load().map_err(|error| error.to_string());
+            let whole = whole.and_then(|_| checked(&entry.path, &[]).map_err(|error| error.to_string()));
+            found.extend(whole.err().map(|what| (entry.path.clone(), what)));
+        }
+        let content = self.root.join(CONTENT);
+        for room in listed(&content)? {
+            for path in listed(&room)? {
+                let named = path.file_stem().and_then(|name| name.to_str()?.parse::<Hash>().ok());
+                let is_so =
+                    named.is_some_and(|hash| fs::read(&path).is_ok_and(|bytes| Hash::of(&bytes) == hash));
+                if !is_so {
+                    found.push((path, "it is not the table that its name says".to_owned()));
+                }
+            }
+        }
+        Ok((entries.len(), found))
     }
 
     fn descend(
@@ -236,6 +256,86 @@ impl Entry {
         }
         Ok(manifest)
     }
+}
+
+/// What is in a directory; nothing if there is no such directory.
+fn listed(directory: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
+            return Ok(Vec::new())
+        }
+        entries => entries.at("list", directory)?,
+    };
+    entries.map(|entry| Ok(entry.at("list", directory)?.path())).collect()
+}
+
+/// A directory to make a profile in, gone with this value. Its lock says that somebody works there; what nobody works in was left by a
+/// process that was killed.
+struct Partial {
+    path: PathBuf,
+    _lock: Lock,
+}
+
+impl Partial {
+    fn new(room: &Path, id: &str) -> Result<Self> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        fs::create_dir_all(room).at("create", room)?;
+        sweep(room)?;
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!(
+            "{}.{}-{}-{number}",
+            place::directory(PROFILE, id),
+            place::directory("host", &host),
+            std::process::id()
+        );
+        let lock =
+            Lock::try_take(&lock_of(room, &name))?.ok_or_else(|| Error::Busy { path: room.join(&name) })?;
+        let path = room.join(name);
+        if path.is_dir() {
+            fs::remove_dir_all(&path).at("remove", &path)?;
+        }
+        fs::create_dir(&path).at("create", &path)?;
+        Ok(Self { path, _lock: lock })
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // The next one that is added removes what is left.
+        let _ = fs::remove_dir_all(&self.path);
+        if let (Some(room), Some(name)) = (self.path.parent(), self.path.file_name()) {
+            let _ = fs::remove_file(lock_of(room, &name.to_string_lossy()));
+        }
+    }
+}
+
+fn lock_of(room: &Path, name: &str) -> PathBuf {
+    room.join(format!(".{name}.lock"))
+}
+
+/// Removes what killed processes left in `.partial`. Only what has the name and the lock of a profile in the making is looked at.
+fn sweep(room: &Path) -> Result<()> {
+    for entry in fs::read_dir(room).at("list", room)? {
+        let path = entry.at("list", room)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // A process may be killed before it has made the directory.
+        let of_lock = name.strip_prefix('.').and_then(|name| name.strip_suffix(".lock"));
+        let name = of_lock.unwrap_or(&name);
+        let path = room.join(name);
+        let is_link = path.symlink_metadata().is_ok_and(|found| !found.is_dir());
+        if is_link || !name.starts_with(PROFILE) {
+            continue;
+        }
+        let lock = lock_of(room, name);
+        let Some(_held) = Lock::try_take(&lock)? else { continue };
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).at("remove", &path)?,
+            _ => {}
+        }
+        let _ = fs::remove_file(&lock);
+    }
+    Ok(())
 }
 
 /// Gives `from` the name `to`. False if somebody else was faster with a whole one; one that is damaged is replaced.

@@ -64,11 +64,15 @@ impl Place {
     }
 }
 
+/// The value that Hive's readers take for NULL.
+const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+
 /// `key=value`, whatever is no plain character as `%XX`, as Hive writes it and DuckDB reads it.
 pub(crate) fn directory(key: &str, value: &str) -> String {
     let mut name = format!("{key}=");
+    let is_null = value == HIVE_NULL;
     for byte in value.bytes() {
-        let plain = byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let plain = byte.is_ascii_alphanumeric() || b".-".contains(&byte) || byte == b'_' && !is_null;
         if plain {
             name.push(char::from(byte));
         } else {

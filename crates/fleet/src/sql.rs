@@ -9,8 +9,8 @@ use std::path::Path;
 /// `workload` and `profile`, and the view `profiles` of what each says of itself.
 pub fn views(root: &Path, has: impl Fn(&str) -> bool) -> String {
     let mut text = String::new();
-    // In SQL a quotation mark within a text is doubled.
-    let root = root.display().to_string().replace('\'', "''");
+    // In SQL a quotation mark within a text is doubled, and DuckDB takes the path for a pattern.
+    let root = literal_glob(&root.display().to_string()).replace('\'', "''");
     let below = format!("{root}/build_id=*/date=*/host=*/workload=*/profile=*");
     let mut view = |name: &str, file: &str| {
         let _ = writeln!(
@@ -26,9 +26,25 @@ pub fn views(root: &Path, has: impl Fn(&str) -> bool) -> String {
     text
 }
 
+/// A pattern that only this path fits: each character with a meaning is a set of itself.
+fn literal_glob(path: &str) -> String {
+    path.chars()
+        .map(|c| match c {
+            '*' | '?' | '[' | '{' => format!("[{c}]"),
+            c => c.to_string(),
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prefix_is_no_pattern() {
+        let text = views(Path::new("/fleet [1]*?"), |_| false);
+        assert!(text.contains("'/fleet [[]1][*][?]/build_id=*"), "{text}");
+    }
 
     #[test]
     fn views_of_the_tables_that_are_there() {

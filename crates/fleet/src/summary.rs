@@ -60,7 +60,7 @@ fn row(m: &Manifest) -> [Cell; 14] {
         Cell::Number(m.lost_events),
         Cell::Number(m.exact.into()),
         Cell::Number(m.sampled.is_some().into()),
-        text(m.tables.get("symbols").map_or("", |file| &file.blake3)),
+        text(m.tables.get("symbols").map_or("", |file| file.blake3.as_str())),
     ]
 }
 

@@ -89,6 +89,7 @@ pub(crate) mod tests {
                 compiler: "gcc".into(),
             },
             making: "m".into(),
+            means: None,
             profile: "p".into(),
             rows: Vec::new(),
         }

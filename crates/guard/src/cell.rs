@@ -49,6 +49,9 @@ pub struct Cell {
     /// What made the figures beside the kernel: machine, guest image, workload, code. Only figures of one making are held
     /// against each other.
     pub making: String,
+    /// Each of these by itself. Files of before it was written have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub means: Option<Means>,
     /// The recording.
     pub profile: String,
     /// One for each row.
@@ -92,6 +95,54 @@ impl Measured {
     /// One that is damaged.
     pub fn load(&self) -> Result<Profile> {
         Ok(Profile::load(&self.profile)?)
+    }
+}
+
+/// What makes figures beside the kernel, each as a hash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Means {
+    /// QEMU and the recorder.
+    pub machine: String,
+    /// Programs and files in the guest.
+    pub image: String,
+    /// The workload's file, with the rows that are guarded.
+    pub workload: String,
+    /// The front-end model, what is put off, and the code of kerntune.
+    pub code: String,
+}
+
+impl Means {
+    /// # Errors
+    /// A guest image that cannot be made.
+    fn of(session: &Session, project: &Project, work: &Work) -> Result<Self> {
+        let code = ContentHash::new("guard-code/1")
+            .field("model", &project.model.text)
+            .field("put off", put_off::TABLE)
+            .field("code", crate::CODE);
+        let workload = ContentHash::new("guard-workload/1").field("workload", format!("{:?}", work.workload));
+        Ok(Self {
+            machine: session.machine_id.clone(),
+            image: session.image(&work.workload)?.manifest.id,
+            workload: workload.finish(),
+            code: code.finish(),
+        })
+    }
+
+    /// In what they differ from others, in words: `another guest (my.toml changed)`. A changed workload packs another image.
+    pub(crate) fn differences(&self, other: &Self, workload: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        if self.workload != other.workload {
+            found.push(format!("another guest ({workload} changed)"));
+        } else if self.image != other.image {
+            found.push(format!("another guest (programs or files that {workload} packs changed)"));
+        }
+        if self.machine != other.machine {
+            found.push("another machine (QEMU or recorder)".to_owned());
+        }
+        if self.code != other.code {
+            found.push("another version of kerntune".to_owned());
+        }
+        found
     }
 }
 
@@ -140,6 +191,7 @@ fn of_recording(
         workload: work.name.clone(),
         kernel: KernelName::of(kernel),
         making: making(session, project, work)?,
+        means: Some(Means::of(session, project, work)?),
         profile: recorded.manifest.id.clone(),
         rows: rows(&profile, &work.rows)?,
     };

@@ -134,6 +134,21 @@ pub struct CheckedCell {
     pub put_off: PutOff,
     /// Why nothing is explained, if nothing is.
     pub unexplained: Option<String>,
+    /// Why the file's figures were not used and their kernel was measured again, if it was.
+    pub remeasured: Option<String>,
+}
+
+impl Check {
+    /// Why figures of the file were not used: a sentence for each reason.
+    pub fn remeasured(&self) -> Vec<&str> {
+        let mut said: Vec<&str> = Vec::new();
+        for why in self.cells.iter().filter_map(|cell| cell.remeasured.as_deref()) {
+            if !said.contains(&why) {
+                said.push(why);
+            }
+        }
+        said
+    }
 }
 
 /// All of it.
@@ -163,12 +178,13 @@ struct Side {
     cell: Cell,
     profile: Option<Profile>,
     texts: Texts,
+    remeasured: Option<String>,
 }
 
 impl Side {
     fn of(session: &Session, project: &Project, subject: &Subject, measured: &Measured) -> Result<Self> {
         let texts = texts(session, project, subject, &measured.kernel);
-        Ok(Self { cell: measured.cell.clone(), profile: Some(measured.load()?), texts })
+        Ok(Self { cell: measured.cell.clone(), profile: Some(measured.load()?), texts, remeasured: None })
     }
 }
 
@@ -233,6 +249,10 @@ fn of_file(
     let work = project.works.iter().find(|work| work.name == new.workload).ok_or_else(missing)?;
     let kernel = kerntune_kernel::find(session.work, &known.kernel.id).ok();
     let same = known.making == new.making && has_rows(known, work);
+    let differs = || match known.making == new.making {
+        true => "for other rows than guard.toml asks for".to_owned(),
+        false => format!("with {}", other_means(known, new)),
+    };
     if let Some(kernel) = kernel {
         // Its recording is found, or made again as recordings are made here and now.
         let again = of_kernel(session, project, &kernel, None, work)?;
@@ -245,29 +265,37 @@ fn of_file(
                 ),
             });
         }
-        if !same {
-            session.progress.note(&format!(
-                "{}: figures of {} were made otherwise; they are made again with kernel {}",
-                path.display(),
-                known.named(),
-                known.kernel.id
-            ));
-        }
+        let remeasured = (!same).then(|| {
+            let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+            let KernelName { id, label, .. } = &known.kernel;
+            format!("{file} was made {}: measured its kernel {label} ({id}) again", differs())
+        });
         let texts = texts(session, project, &baseline.subject, &kernel);
         let cell =
             Cell { rows: again.cell.rows.clone(), profile: again.cell.profile.clone(), ..known.clone() };
-        return Ok(Side { cell, profile: Some(again.load()?), texts });
+        return Ok(Side { cell, profile: Some(again.load()?), texts, remeasured });
     }
     if !same {
-        let differs = match known.making == new.making {
-            true => "guard.toml asks for other rows".to_owned(),
-            false => format!("machine, guest image, workload or kerntune are others, and kernel {} is not in this work directory to be measured again", known.kernel.id),
-        };
+        let differs = format!(
+            "they were made {}, and kernel {} is not in this work directory to be measured again",
+            differs(),
+            known.kernel.id
+        );
         return Err(Error::OtherMaking { path: path.to_owned(), differs });
     }
     let profile = kerntune_profile::find(session.work, &known.profile).ok();
     let profile = profile.and_then(|found| Profile::load(&found.path).ok());
-    Ok(Side { cell: known.clone(), profile, texts: Texts::Gone })
+    Ok(Side { cell: known.clone(), profile, texts: Texts::Gone, remeasured: None })
+}
+
+/// In what the makings of two cells differ, in words.
+fn other_means(known: &Cell, new: &Cell) -> String {
+    let of_both = known.means.as_ref().zip(new.means.as_ref());
+    let found = of_both.map(|(before, now)| before.differences(now, &new.workload));
+    match found.filter(|found| !found.is_empty()) {
+        Some(found) => found.join(" and "),
+        None => "another machine, guest, workload or version of kerntune".to_owned(),
+    }
 }
 
 fn has_rows(cell: &Cell, work: &Work) -> bool {
@@ -311,6 +339,7 @@ fn cell(project: &Project, base: &Side, new: &Side, all: bool) -> Result<Checked
         rows,
         missing,
         unexplained,
+        remeasured: base.remeasured.clone(),
     })
 }
 

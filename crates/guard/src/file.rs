@@ -362,11 +362,7 @@ fn configurations(raw: Vec<Spanned<RawConfiguration>>, problems: &mut Problems) 
 }
 
 fn is_config_line(line: &str) -> bool {
-    let parts = line.strip_prefix("CONFIG_").and_then(|rest| rest.split_once('='));
-    parts.is_some_and(|(name, value)| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        !name.is_empty() && name.chars().all(plain) && !value.is_empty() && !value.contains(char::is_control)
-    })
+    line.starts_with("CONFIG_") && kerntune_kernel::config_line(line).is_ok()
 }
 
 /// Names of workloads with the rows that are guarded.

@@ -38,6 +38,9 @@ fn suite(out: &mut String, cell: &CheckedCell) {
         (short, cell.put_off.classes.iter().map(|(class, [a, b])| format!("{class}: {a} to {b}\n")).collect())
     });
     case(out, &name, "[put off]", put_off);
+    if let Some(why) = &cell.remeasured {
+        let _ = writeln!(out, "    <system-out>{}</system-out>", escaped(why));
+    }
     out.push_str("  </testsuite>\n");
 }
 
@@ -130,6 +133,7 @@ mod tests {
             missing: vec!["gone\u{1}".into()],
             put_off: PutOff { longer: true, sum: [1, 2], ..PutOff::default() },
             unexplained: None,
+            remeasured: Some("b.json was made with another guest".into()),
         };
         let subject = Subject { what: "kernel".into(), commit: None };
         let text = junit(&Check {
@@ -141,6 +145,7 @@ mod tests {
         assert!(text.contains("<testsuite name=\"rr.a&lt;b.gcc\" tests=\"4\" failures=\"3\""), "{text}");
         assert!(text.contains("message=\"1000.0 to 1010.0 instructions/op (+1.000 %)\""), "{text}");
         assert!(text.contains("name=\"udp_rr\"/>") && text.contains("name=\"gone?\""), "{text}");
+        assert!(text.contains("<system-out>b.json was made with another guest</system-out>"), "{text}");
         assert_eq!(text.matches("<testcase").count(), 4);
         assert_eq!(text.matches("</testcase>").count(), 3);
     }

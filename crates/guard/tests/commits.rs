@@ -294,6 +294,7 @@ fn files_of_figures(bench: &Bench, session: &Session, tree: &Tree) {
     let subject = subject(&tree.commit(&bench.ids[6]).unwrap());
     let found =
         check(session, &bench.project, &Against::File(&baseline, &path), (&subject, &new), false).unwrap();
+    let found_with_file = found.clone();
     let found_row = row(&found, ROW);
     assert_eq!((found.findings, found_row.verdict), (1, Verdict::Longer));
     assert_eq!(found_row.path[1] - found_row.path[0], 3.0);
@@ -320,15 +321,34 @@ fn files_of_figures(bench: &Bench, session: &Session, tree: &Tree) {
     // Figures of another making are refused there, and made again where the kernel is.
     let mut foreign = baseline.clone();
     foreign.cells[0].making = "another".into();
+    foreign.cells[0].means.as_mut().unwrap().workload = "another".into();
     let refused = check(&other, &bench.project, &Against::File(&foreign, &path), (&subject, &[moved]), false)
         .unwrap_err();
     assert!(
-        refused.to_string().contains("machine, guest image, workload or kerntune are others"),
+        refused.to_string().contains("made with another guest (stand-in changed), and kernel"),
         "{refused}"
     );
     let again =
         check(session, &bench.project, &Against::File(&foreign, &path), (&subject, &new), false).unwrap();
     assert_eq!(again.findings, 1);
+    // Both say that it is not the file's figures that were used, and the file's own are used without a word.
+    let kernel = &foreign.cells[0].kernel;
+    let said = format!(
+        "figures.json was made with another guest (stand-in changed): measured its kernel {} ({}) again",
+        kernel.label, kernel.id
+    );
+    assert_eq!(again.remeasured(), [said.as_str()]);
+    assert_eq!(serde_json::to_value(&again).unwrap()["cells"][0]["remeasured"], said.as_str());
+    assert!(junit(&again).contains("made with another guest"));
+    assert_eq!((found_with_file.remeasured(), found_with_file.cells[0].remeasured.as_ref()), (vec![], None));
+    // A file of before parts were written names all that it may be.
+    foreign.cells[0].means = None;
+    let old =
+        check(session, &bench.project, &Against::File(&foreign, &path), (&subject, &new), false).unwrap();
+    assert!(
+        old.remeasured()[0].contains("another machine, guest, workload or version of kerntune"),
+        "{old:?}"
+    );
     // A figure that somebody changed is no figure.
     let mut forged = baseline;
     forged.cells[0].rows[0].kernel_instructions += 1;

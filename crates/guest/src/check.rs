@@ -1,7 +1,8 @@
 //! Everything that is wrong with a workload file, on this machine.
 
-use crate::image::{too_large_for, unknown_in_shell};
-use crate::reader::{read_claims, Claim, Claimed, HIDDEN};
+use crate::image::too_large_for;
+use crate::named_programs::unknown_in_shell;
+use crate::reader::{is_made, read_claims, Claim, Claimed};
 use crate::tree::too_large;
 use crate::{host, programs, shell, Problem};
 use std::collections::HashSet;
@@ -43,7 +44,13 @@ pub fn check(text: &str, path: &Path) -> Vec<Problem> {
         let missing = match &claim.what {
             Claimed::Package(_) => continue,
             Claimed::File(file) if file.symlink_metadata().is_ok() => {
-                match unpackable(file, read.workload.memory_mb, &mut sum) {
+                let unpackable = unpackable(file, read.workload.memory_mb, &mut sum);
+                for path in sum.left_out.drain(..) {
+                    let message =
+                        format!("{} is not packed: it is neither a file nor a directory", path.display());
+                    problems.push(problem(text, claim, message).warning());
+                }
+                match unpackable {
                     Some(what) => {
                         problem(text, claim, format!("{} cannot be packed: {what}", file.display()))
                     }
@@ -88,6 +95,8 @@ pub fn check(text: &str, path: &Path) -> Vec<Problem> {
 #[derive(Default)]
 struct Sum {
     seen: HashSet<PathBuf>,
+    /// In directories: neither files nor directories.
+    left_out: Vec<PathBuf>,
     bytes: u64,
 }
 
@@ -109,7 +118,13 @@ fn unpackable(path: &Path, memory_mb: u32, sum: &mut Sum) -> Option<String> {
             Ok(entries) => entries,
             Err(error) => return Some(error.to_string()),
         };
-        return entries.flatten().find_map(|entry| unpackable(&entry.path(), memory_mb, sum));
+        return entries.flatten().map(|entry| entry.path()).find_map(|entry| {
+            if entry.metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
+                sum.left_out.push(entry);
+                return None;
+            }
+            unpackable(&entry, memory_mb, sum)
+        });
     }
     let place = path.display();
     if !meta.is_file() {
@@ -129,8 +144,7 @@ fn unpackable(path: &Path, memory_mb: u32, sum: &mut Sum) -> Option<String> {
 
 /// Whether the guest will have what a shell string names.
 fn is_in_shell(word: &str) -> bool {
-    let made = word.contains('/')
-        && (!word.starts_with('/') || HIDDEN.iter().any(|dir| Path::new(word).starts_with(dir)));
+    let made = word.contains('/') && (!word.starts_with('/') || is_made(Path::new(word)));
     made || shell::is_builtin(word)
         || programs::named(word).is_some()
         || host::find_program(word).is_some()
@@ -191,6 +205,26 @@ mod tests {
         );
         assert!(check_size(3 << 30).contains("no initial RAM disk has 2 GiB or more"));
         assert!(check_size(5 << 30).contains("an initramfs holds no file of 4 GiB or more"));
+    }
+
+    #[test]
+    fn a_fifo_in_a_directory_is_a_warning_and_a_loop_of_links_nothing() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        std::fs::create_dir(dir.path().join("sub")).unwrap();
+        for (link, target) in [("loop", "."), ("again", "sub")] {
+            std::os::unix::fs::symlink(target, dir.path().join(link)).unwrap();
+        }
+        let of = |path: &Path| {
+            let text = format!("files = [\"{}\"]\n[[measured.step]]\ncommand = [\"rr\"]\n", path.display());
+            check(&text, Path::new("x.toml"))
+        };
+        assert_eq!(of(dir.path()), []);
+        let fifo = dir.path().join("sub/fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let problems = of(dir.path());
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].warning && problems[0].message.ends_with("is neither a file nor a directory"));
+        assert!(!of(&fifo)[0].warning);
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub(crate) struct Closure<'p> {
     pub library_dirs: BTreeSet<PathBuf>,
     libraries: Libraries,
     visited: HashSet<PathBuf>,
+    /// Directories of which all is packed.
+    listed: HashSet<PathBuf>,
     kinds: HashMap<PathBuf, Option<(u8, u16)>>,
     progress: &'p dyn Progress,
 }
@@ -52,6 +54,7 @@ impl<'p> Closure<'p> {
             library_dirs: BTreeSet::new(),
             libraries: Libraries::of_host(),
             visited: HashSet::new(),
+            listed: HashSet::new(),
             kinds: HashMap::new(),
             progress,
         }
@@ -66,12 +69,37 @@ impl<'p> Closure<'p> {
     pub fn file(&mut self, path: &Path, needed_by: &str) -> Result<()> {
         let real = self.tree.take(path, needed_by)?;
         if real.is_dir() {
+            // A link may lead to a directory that was seen, or is being looked at.
+            if !self.listed.insert(real.clone()) {
+                return Ok(());
+            }
             for entry in std::fs::read_dir(&real).at("list", &real)? {
-                self.file(&entry.at("list", &real)?.path(), needed_by)?;
+                let path = entry.at("list", &real)?.path();
+                if path.metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
+                    self.progress.note(&format!(
+                        "warning: {} is not packed: it is neither a file nor a directory",
+                        path.display()
+                    ));
+                    continue;
+                }
+                self.file(&path, needed_by)?;
             }
             return Ok(());
         }
-        match self.object(&real, needed_by, &[]) {
+        self.contents(&real, needed_by)
+    }
+
+    /// A file or a link with what it leads to; of a directory nothing that is in it.
+    pub fn listed(&mut self, path: &Path, needed_by: &str) -> Result<()> {
+        let real = self.tree.take(path, needed_by)?;
+        match real.is_dir() {
+            true => Ok(()),
+            false => self.contents(&real, needed_by),
+        }
+    }
+
+    fn contents(&mut self, real: &Path, needed_by: &str) -> Result<()> {
+        match self.object(real, needed_by, &[]) {
             // Something that only looks like a program is data.
             Ok(_) | Err(Error::Elf { .. }) => Ok(()),
             Err(error) => self.tolerate(error),
@@ -285,6 +313,33 @@ mod tests {
         );
         let error = closure.program(&script, "measured step").unwrap_err().to_string();
         assert!(error.starts_with("/no/such/interpreter, needed by "), "{error}");
+    }
+
+    /// A directory with a link to itself, a cycle of two, and a FIFO that a link leads to, too.
+    #[test]
+    fn each_directory_is_packed_once_and_a_fifo_is_a_warning() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let root = dir.path();
+        std::fs::create_dir_all(root.join("sub/deeper")).unwrap();
+        std::fs::write(root.join("sub/deeper/data"), "text").unwrap();
+        for (link, target) in [("loop", "."), ("again", "sub"), ("sub/up", ".."), ("sub/deeper/top", "../..")]
+        {
+            std::os::unix::fs::symlink(target, root.join(link)).unwrap();
+        }
+        assert!(Command::new("mkfifo").arg(root.join("sub/fifo")).status().unwrap().success());
+        let notes = Notes::default();
+        let mut closure = Closure::new(&notes);
+        closure.file(root, "`files` of the workload").unwrap();
+        for path in ["loop", "again", "sub/up", "sub/deeper/top", "sub/deeper/data"] {
+            assert!(closure.tree.get(&root.join(path)).is_some(), "{path}");
+        }
+        assert!(closure.tree.get(&root.join("sub/fifo")).is_none());
+        let told = notes.0.lock().unwrap().clone();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(
+            told[0].ends_with("sub/fifo is not packed: it is neither a file nor a directory"),
+            "{told:?}"
+        );
     }
 
     #[derive(Default)]

@@ -13,7 +13,7 @@ pub fn elf(bytes: &[u8]) {
 pub fn shell_words(workload: &Workload) {
     for (_, command) in workload.commands() {
         for word in command {
-            let _ = shell::commands(word);
+            let _ = shell::commands(word, false);
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use crate::closure::{missing, Closure};
 use crate::disk::{self, Disk, Filesystem};
-use crate::host::{self, GUEST_PATH};
-use crate::plan::Plan;
+use crate::host;
+use crate::named_programs::{text_place, NamedPrograms};
+use crate::plan::{self, Plan};
 use crate::programs;
-use crate::reader::HIDDEN;
+use crate::reader::TMP;
 use crate::tree::{too_large, Node, Tree};
-use crate::{shell, workload, Error, Result, Workload, SEED};
+use crate::{workload, Error, Result, Workload, SEED};
 use kerntune_work::{checked, read_versioned, write_json, IoContext, Key, Progress, WorkDir};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -112,6 +113,8 @@ impl GuestImage {
 /// Bytes that QEMU loads as an initial RAM disk at most (`x86_load_linux` of QEMU's `hw/i386/x86-common.c`, by the kernel's
 /// `initrd_addr_max`).
 const IMAGE_MAX: u64 = (1 << 31) - 1;
+/// Modification time of all files, in seconds since 1970. gzip takes 0 for no time, and ends with status 2.
+const MTIME: u32 = 1;
 
 /// What is wrong with an image of that many bytes in a guest with that much memory, if it cannot be unpacked there: the kernel
 /// frees the archive when all of it is unpacked.
@@ -152,7 +155,21 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
     }
     // What is asked for by name is next: nothing of ours replaces it.
     for file in &workload.files {
-        host_file(&mut closure, file, "`files` of the workload")?;
+        match &workload.context {
+            Some(context) if context.lists_files => closure.listed(file, "the command")?,
+            _ => host_file(&mut closure, file, "`files` of the workload")?,
+        }
+    }
+    if let Some(context) = &workload.context {
+        if let Some(directory) = &context.directory {
+            closure.tree.take(directory, "the command's directory")?;
+        }
+        if let Some(input) = &context.input {
+            closure
+                .tree
+                .put(Path::new(plan::INPUT), Node::Own { bytes: input.bytes.clone(), mode: 0o644 })?;
+            closure.tree.keep_private(input.is_private);
+        }
     }
     for package in &workload.packages {
         if !host::is_installed(package)? {
@@ -163,47 +180,46 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
     if let Some(disk) = &workload.disk {
         add_disk(&mut closure, disk)?;
     }
-    add_shell(&mut closure)?;
-    let from_list =
-        workload.binaries.iter().map(|word| (word.as_str(), "`binaries` of the workload".to_owned()));
-    let from_scripts = workload.scripts().flat_map(|(path, interpreters, _)| {
-        interpreters.into_iter().map(move |interpreter| (interpreter, text_place(path)))
-    });
-    let commands = workload.commands();
-    let from_commands =
-        commands.iter().filter_map(|(place, command)| Some((command.first()?.as_str(), place.clone())));
-    let mut ours: Vec<&str> = workload.programs.iter().map(String::as_str).collect();
-    ours.extend(workload.disk.iter().map(|_| disk::PROGRAM));
-    for (word, needed_by) in from_list.chain(from_scripts).chain(from_commands) {
-        if programs::named(word).is_some() {
-            ours.push(word);
-        } else {
-            host_program(&mut closure, word, &needed_by)?;
+    let mut named = NamedPrograms::new(&mut closure, progress, workload)?;
+    for word in &workload.binaries {
+        named.needed(word, "`binaries` of the workload")?;
+    }
+    for (path, interpreters, _) in workload.scripts() {
+        for interpreter in interpreters {
+            named.needed(interpreter, &text_place(path))?;
         }
     }
-    let in_commands = commands.iter().map(|(place, command)| (place.clone(), shell::programs_of(command)));
-    let in_scripts = workload
-        .scripts()
-        .filter(|(_, interpreters, _)| interpreters.iter().any(|interpreter| shell::is_shell(interpreter)))
-        .map(|(path, _, text)| (text_place(path), shell::commands(text)));
-    for (place, words) in in_commands.chain(in_scripts) {
-        for word in words {
-            match shell_word(&mut closure, &word, &place)? {
-                ShellWord::Ours => ours.extend(programs::names().find(|name| *name == word)),
-                ShellWord::There => {}
-                ShellWord::Unknown => {
-                    progress.note(&format!("warning: {}", unknown_in_shell(&word, &place)));
-                }
-            }
+    for (place, command) in &workload.commands() {
+        if let Some(word) = command.first() {
+            named.needed(word, place)?;
         }
     }
-    ours.sort_unstable();
-    ours.dedup();
-    for name in ours {
+    named.named_by_commands()?;
+    for name in
+        workload.programs.iter().map(String::as_str).chain(workload.disk.iter().map(|_| disk::PROGRAM))
+    {
+        if !named.own(name) {
+            return Err(missing(name, "`programs` of the workload"));
+        }
+    }
+    for name in named.finish() {
         let program = programs::named(name).ok_or_else(|| missing(name, "`programs` of the workload"))?;
         own_program(&mut closure.tree, &Path::new("/kt/bin").join(name), &program.compile(work)?)?;
     }
-    let init = if workload.proc { &programs::INIT_PROC } else { &programs::INIT };
+    let mut env = BTreeMap::new();
+    if !closure.library_dirs.is_empty() {
+        let dirs: Vec<String> = closure.library_dirs.iter().map(|dir| dir.display().to_string()).collect();
+        env.insert("LD_LIBRARY_PATH".to_owned(), dirs.join(":"));
+    }
+    let plan = Plan::with_env(workload, &env);
+    let below_tmp = |path: &PathBuf| path.starts_with(TMP) && path != Path::new(TMP);
+    let asks = plan.is_escaped() || closure.tree.nodes().keys().any(below_tmp);
+    let init = match (asks, workload.proc) {
+        (false, false) => &programs::INIT,
+        (false, true) => &programs::INIT_PROC,
+        (true, false) => &programs::INIT_COMMAND,
+        (true, true) => &programs::INIT_COMMAND_PROC,
+    };
     let (path, init) = (Path::new("/init"), init.compile(work)?);
     match workload.seed {
         SEED => own_program(&mut closure.tree, path, &init)?,
@@ -212,21 +228,11 @@ fn collect(work: &WorkDir, workload: &Workload, progress: &dyn Progress) -> Resu
             closure.tree.put(path, Node::Own { bytes, mode: 0o755 })?;
         }
     }
-    let mut env = BTreeMap::new();
-    if !closure.library_dirs.is_empty() {
-        let dirs: Vec<String> = closure.library_dirs.iter().map(|dir| dir.display().to_string()).collect();
-        env.insert("LD_LIBRARY_PATH".to_owned(), dirs.join(":"));
-    }
-    let plan = Plan::with_env(workload, &env).text().as_bytes().to_vec();
-    closure.tree.put(Path::new("/kt/plan"), Node::Own { bytes: plan, mode: 0o644 })?;
+    let bytes = plan.text().as_bytes().to_vec();
+    closure.tree.put(Path::new("/kt/plan"), Node::Own { bytes, mode: 0o644 })?;
     skeleton(&mut closure.tree)?;
     closure.tree.check()?;
     Ok(closure.tree)
-}
-
-/// How messages name a text of the workload's.
-fn text_place(path: &Path) -> String {
-    format!("`texts` of the workload ({})", path.display())
 }
 
 /// A file or directory of the host's, with all that it needs.
@@ -239,76 +245,6 @@ fn host_file(closure: &mut Closure, file: &Path, needed_by: &str) -> Result<()> 
         });
     }
     closure.file(file, needed_by)
-}
-
-/// A program of the host's, findable in the guest by the word that names it.
-fn host_program(closure: &mut Closure, word: &str, needed_by: &str) -> Result<()> {
-    if GUEST_PATH.iter().any(|dir| closure.tree.get(&Path::new(dir).join(word)).is_some()) {
-        return Ok(());
-    }
-    let path = host::find_program(word).ok_or_else(|| missing(word, needed_by))?;
-    closure.program(&path, needed_by)?;
-    let in_path = path.parent().is_some_and(|dir| GUEST_PATH.iter().any(|known| dir == Path::new(known)));
-    if let Some(name) = path.file_name().filter(|_| !in_path) {
-        closure.tree.put(&Path::new("/kt/bin").join(name), Node::Link { target: path.clone() })?;
-    }
-    Ok(())
-}
-
-/// Where a word that a shell string names is in the guest.
-enum ShellWord {
-    /// A program of kerntune's own.
-    Ours,
-    /// In the image, in the shell itself, or made by what runs before.
-    There,
-    Unknown,
-}
-
-/// Packs the program that a shell string names, if it is on the host and the guest's shell does not have it.
-fn shell_word(closure: &mut Closure, word: &str, place: &str) -> Result<ShellWord> {
-    if programs::named(word).is_some() {
-        return Ok(ShellWord::Ours);
-    }
-    if shell::is_builtin(word) {
-        return Ok(ShellWord::There);
-    }
-    if word.contains('/') {
-        // What is below a directory of the guest's own, or relative, is made as it runs.
-        let made = !word.starts_with('/') || HIDDEN.iter().any(|dir| Path::new(word).starts_with(dir));
-        if made || closure.tree.get(Path::new(word)).is_some() {
-            return Ok(ShellWord::There);
-        }
-    } else if is_busybox(closure) && host::busybox_applets().contains(word) {
-        return Ok(ShellWord::There);
-    }
-    match host::find_program(word) {
-        // One that is only named may lack something: it may never be run.
-        Some(_) => match host_program(closure, word, place) {
-            Err(error @ (Error::Program { .. } | Error::Library { .. } | Error::Elf { .. })) => {
-                closure.told(&error);
-                Ok(ShellWord::There)
-            }
-            other => other.map(|()| ShellWord::There),
-        },
-        None => Ok(ShellWord::Unknown),
-    }
-}
-
-/// Whether the guest's `sh` is busybox, which has its applets in itself.
-fn is_busybox(closure: &Closure) -> bool {
-    ["/bin/sh", "/usr/bin/sh"].iter().any(|path| match closure.tree.get(Path::new(path)) {
-        Some(Node::Link { target }) => target.ends_with("busybox"),
-        _ => false,
-    })
-}
-
-/// What is said of a word of a shell string that is nowhere.
-pub(crate) fn unknown_in_shell(word: &str, place: &str) -> String {
-    format!(
-        "the shell string of {place} names `{word}`, which is no program of this machine, of busybox or of the shell's own: if it is \
-         run, the guest will not have it; {}",
-        host::missing_help(word)
-    )
 }
 
 /// What makes the disk's file system, and the files that go on it.
@@ -328,15 +264,6 @@ fn add_disk(closure: &mut Closure, disk: &Disk) -> Result<()> {
     }
     for file in &disk.files {
         host_file(closure, file, "`disk.files` of the workload")?;
-    }
-    Ok(())
-}
-
-/// busybox and a /bin/sh for scripts, if the host has a busybox and no other shell was asked for.
-fn add_shell(closure: &mut Closure) -> Result<()> {
-    if let Some(busybox) = host::find_program("busybox") {
-        let real = closure.program(&busybox, "the guest's shell")?;
-        closure.tree.put(Path::new("/bin/sh"), Node::Link { target: real })?;
     }
     Ok(())
 }
@@ -444,6 +371,7 @@ fn write_archive(tree: &Tree, path: &Path) -> Result<Vec<PackedFile>> {
             .ino(number as u32 + 1)
             .mode(mode)
             .nlink(1)
+            .mtime(MTIME)
             .rdev_major(device.0)
             .rdev_minor(device.1)
             .write(&mut out, size);

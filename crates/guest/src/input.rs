@@ -1,7 +1,6 @@
 //! Files that users name: whole, but neither endless nor larger than such a file can be.
 
-use kerntune_work::{Error, IoContext, Result};
-use std::fs::File;
+use kerntune_work::{open_file, Error, IoContext, Result};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
@@ -13,12 +12,8 @@ pub const TEXT_MAX: u64 = 64 << 20;
 /// # Errors
 /// It cannot be read; it is no regular file, or has more than `max` bytes.
 pub fn read_input(action: &'static str, path: &Path, max: u64) -> Result<Vec<u8>> {
-    // Looked at before it is opened: to open a pipe that nobody writes to would wait for ever.
-    if !path.metadata().at(action, path)?.is_file() {
-        return Err(refused(action, path, "it is not a regular file".into()));
-    }
     let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(max + 1).read_to_end(&mut bytes)).at(action, path)?;
+    open_file(path).and_then(|file| file.take(max + 1).read_to_end(&mut bytes)).at(action, path)?;
     if bytes.len() as u64 > max {
         return Err(refused(
             action,
@@ -45,13 +40,14 @@ fn refused(action: &'static str, path: &Path, reason: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
 
     #[test]
     fn devices_and_giants_are_no_input() {
         let refused = |path: &Path| read_text("read workload", path).unwrap_err().to_string();
         assert_eq!(
             refused(Path::new("/dev/zero")),
-            "cannot read workload /dev/zero: it is not a regular file"
+            "cannot read workload /dev/zero: it is not a regular file, but a device"
         );
         let dir = tempfile::tempdir().unwrap();
         let giant = dir.path().join("giant.toml");

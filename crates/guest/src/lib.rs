@@ -32,12 +32,14 @@ mod error;
 mod fields;
 #[doc(hidden)]
 pub mod foreign;
+mod glob;
 mod host;
 mod image;
 mod input;
 mod libraries;
 mod load;
 mod locate;
+mod named_programs;
 mod output;
 mod plan;
 mod problem;
@@ -63,6 +65,6 @@ pub use problem::Problem;
 pub use programs::{compile, compile_contain};
 pub use suite::{Suite, SuiteRow, Unit, AGGREGATE};
 pub use workload::{
-    vulnerable, Better, Command, Metric, Probe, Ready, Run, Service, Step, Workload, LIMIT_SECONDS, MAX_CPUS,
-    RUNS, SEED,
+    vulnerable, Better, Command, CommandContext, Metric, Probe, Ready, Run, Service, StandardInput, Step,
+    Workload, LIMIT_SECONDS, MAX_CPUS, RUNS, SEED,
 };

@@ -1,9 +1,11 @@
 //! The plan that init reads: one directive per line, fields separated by tabs.
+//!
+//! There are two versions. In the second, `\\`, `\t` and `\n` in a field stand for a backslash, a tab and a line end, so that no
+//! argument can become a field or a directive. A plan that the first can carry is of the first, with an init that knows no other.
 
 use crate::workload::{with_seed, Command, Probe, LIMIT_SECONDS};
 use crate::Workload;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 
 /// What init is told to do, as text.
@@ -12,6 +14,16 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     text: String,
+    version: u8,
+}
+
+/// Where the standard input of a command is in the guest.
+pub(crate) const INPUT: &str = "/kt/input";
+
+/// The directives, each a list of fields.
+struct Directives {
+    lines: Vec<Vec<String>>,
+    version: u8,
     /// What `{seed}` in a command is.
     seed: u32,
 }
@@ -24,7 +36,7 @@ impl Plan {
 
     /// As [`Plan::of`], with environment that the image itself needs; the workload's own wins.
     pub(crate) fn with_env(workload: &Workload, image: &BTreeMap<String, String>) -> Self {
-        let mut plan = Self { text: "kerntune-plan\t1\n".into(), seed: workload.seed };
+        let mut plan = Directives { lines: Vec::new(), version: 1, seed: workload.seed };
         let mut env = image.clone();
         env.extend(workload.env.clone());
         for (key, value) in &env {
@@ -48,6 +60,15 @@ impl Plan {
                 Probe::Command(command) => plan.command(&["ready", name, "command", &within], command),
             }
         }
+        // Of the command, and of nothing before it.
+        if let Some(context) = &workload.context {
+            if let Some(directory) = context.directory.as_deref().and_then(Path::to_str) {
+                plan.second(["directory", directory]);
+            }
+            if context.input.is_some() {
+                plan.second(["input", INPUT]);
+            }
+        }
         for (name, run) in workload.runs() {
             plan.line(["run", name]);
             let mut limit = LIMIT_SECONDS;
@@ -65,7 +86,7 @@ impl Plan {
                 plan.command(&["step", region, &operations], &step.command);
             }
         }
-        plan
+        plan.plan()
     }
 
     /// The file's contents.
@@ -73,15 +94,49 @@ impl Plan {
         &self.text
     }
 
+    /// Whether it takes the init that reads the second version.
+    pub(crate) fn is_escaped(&self) -> bool {
+        self.version > 1
+    }
+}
+
+impl Directives {
     fn line<'a>(&mut self, fields: impl IntoIterator<Item = &'a str>) {
-        let fields: Vec<&str> = fields.into_iter().collect();
-        let _ = writeln!(self.text, "{}", fields.join("\t"));
+        let fields: Vec<String> = fields.into_iter().map(str::to_owned).collect();
+        if fields.iter().any(|field| field.contains(['\t', '\n'])) {
+            self.version = 2;
+        }
+        self.lines.push(fields);
+    }
+
+    /// A line that only the second version has.
+    fn second<'a>(&mut self, fields: impl IntoIterator<Item = &'a str>) {
+        self.line(fields);
+        self.version = 2;
     }
 
     fn command(&mut self, head: &[&str], command: &Command) {
         let command = with_seed(command, self.seed);
         self.line(head.iter().copied().chain(command.iter().map(String::as_str)));
     }
+
+    fn plan(self) -> Plan {
+        let mut text = format!("kerntune-plan\t{}\n", self.version);
+        for fields in &self.lines {
+            let line = match self.version {
+                1 => fields.join("\t"),
+                _ => fields.iter().map(|field| escaped(field)).collect::<Vec<_>>().join("\t"),
+            };
+            text.push_str(&line);
+            text.push('\n');
+        }
+        Plan { text, version: self.version }
+    }
+}
+
+/// A field of the second version; `command_unescape` of `guest/init/command.c` reads it.
+fn escaped(field: &str) -> String {
+    field.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n")
 }
 
 /// The member of the result stream that holds what step `n` (from 1) of a run printed.
@@ -115,6 +170,92 @@ mod tests {
         assert!(Plan::of(&workload).text().ends_with("rr\t--seed\t1\t{other}\n"));
         assert!(Plan::of(&workload.with_seed(7)).text().ends_with("rr\t--seed\t7\t{other}\n"));
     }
+
+    /// init's own reader gives back what was written, whatever it holds.
+    #[test]
+    fn arguments_of_any_bytes_come_back_from_inits_reader() {
+        let arguments = [
+            "sh",
+            "-c",
+            "true;\tcat x\nstep\tinjected\t7\tsh\n",
+            "\\",
+            "\\t",
+            "\\\\n\n",
+            "",
+            "\t",
+            "#",
+            "a\\",
+            "ü\r\u{1b}",
+        ];
+        let command: Vec<String> = arguments.iter().map(|word| word.to_string()).collect();
+        let mut workload = Workload::of_command(&command, Path::new("/")).unwrap().workload;
+        workload.env.insert("TEXT".into(), "one\ntwo\\".into());
+        let plan = Plan::of(&workload);
+        assert!(plan.is_escaped() && plan.text().starts_with("kerntune-plan\t2\n"));
+        let dir = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        put("plan", plan.text());
+        put("init.h", include_str!("../../../guest/init/init.h"));
+        put("command.h", include_str!("../../../guest/init/command.h"));
+        put("command.c", include_str!("../../../guest/init/command.c"));
+        put("plan.c", include_str!("../../../guest/init/plan.c"));
+        put("main.c", READER);
+        let program = dir.path().join("reader");
+        let sources = ["main.c", "plan.c", "command.c"].map(|name| dir.path().join(name));
+        let compiled =
+            std::process::Command::new("gcc").args(sources).arg("-o").arg(&program).status().unwrap();
+        assert!(compiled.success());
+        let read = |plan: &str| {
+            let output = std::process::Command::new(&program).arg(dir.path().join(plan)).output().unwrap();
+            (output.status.success(), String::from_utf8(output.stdout).unwrap())
+        };
+        let (good, output) = read("plan");
+        assert!(good, "{output}");
+        let directives: Vec<Vec<&str>> =
+            output.split_terminator('\u{2}').map(|one| one.split_terminator('\0').collect()).collect();
+        assert_eq!(directives.len(), 4, "{directives:?}");
+        assert_eq!(directives[0], ["TEXT=one\ntwo\\"]);
+        assert_eq!(directives[3][..2], ["command", "1"]);
+        assert_eq!(directives[3][2..], arguments);
+        put("other", "kerntune-plan\t2\nenv\tA=\\x\n");
+        assert_eq!(read("other").1, "plan line 2: field 1 has a backslash before nothing known");
+    }
+
+    /// Prints the words of each directive, each ended by a NUL, and the directive by the byte 2.
+    const READER: &str = r#"
+        #include "init.h"
+        #include <stdarg.h>
+        #include <stdio.h>
+        bool fail(const char *format, ...)
+        {
+            va_list list;
+            va_start(list, format);
+            vprintf(format, list);
+            va_end(list);
+            return false;
+        }
+        ssize_t read_text(const char *path, char *text, size_t size)
+        {
+            FILE *file = fopen(path, "r");
+            size_t got = fread(text, 1, size - 1, file);
+            text[got] = '\0';
+            return (ssize_t)got;
+        }
+        int main(int argc, char **argv)
+        {
+            struct plan plan = { 0 };
+            if (argc != 2 || !plan_read(argv[1], &plan))
+                return 1;
+            for (int i = 0; i < plan.count; i++) {
+                for (int j = 0; j < plan.directive[i].count; j++) {
+                    fputs(plan.directive[i].word[j], stdout);
+                    putchar(0);
+                }
+                putchar(2);
+            }
+            return 0;
+        }
+    "#;
 
     #[test]
     fn logs_are_named_as_init_names_them() {

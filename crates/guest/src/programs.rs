@@ -75,6 +75,47 @@ pub(crate) const INIT_PROC: Program = Program {
     options: &[],
 };
 
+/// The init of images that ask for more: arguments of any bytes, a directory and an input of the steps, files below `/tmp`.
+/// It is another program for the same reason.
+pub(crate) const INIT_COMMAND: Program = Program {
+    name: "init",
+    files: sources![
+        "init/child.c",
+        "init/collect.c",
+        "init/command.c",
+        "init/command.h",
+        "init/init.h",
+        "init/main.c",
+        "init/plan.c",
+        "init/stream.c",
+        "init/system.c",
+        "kt_mark.h",
+    ],
+    rows: None,
+    options: &[],
+};
+
+/// Both.
+pub(crate) const INIT_COMMAND_PROC: Program = Program {
+    name: "init",
+    files: sources![
+        "init/child.c",
+        "init/collect.c",
+        "init/command.c",
+        "init/command.h",
+        "init/init.h",
+        "init/main.c",
+        "init/plan.c",
+        "init/proc.c",
+        "init/proc.h",
+        "init/stream.c",
+        "init/system.c",
+        "kt_mark.h",
+    ],
+    rows: None,
+    options: &[],
+};
+
 /// What starts init under the kernel that is booted.
 const CONTAIN: Program = Program {
     name: "contain",
@@ -348,7 +389,9 @@ mod tests {
     fn init_and_contain_compile_without_warnings() {
         let dir = tempfile::tempdir().unwrap();
         let work = WorkDir::open(dir.path()).unwrap();
-        assert!(INIT.compile(&work).unwrap().is_file());
+        for init in [INIT, INIT_PROC, INIT_COMMAND, INIT_COMMAND_PROC] {
+            assert!(init.compile(&work).unwrap().is_file());
+        }
         assert!(compile_contain(&work).unwrap().is_file());
     }
 }

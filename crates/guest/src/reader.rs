@@ -4,7 +4,7 @@ use crate::disk::Filesystem;
 use crate::fields::{Fields, Located, Source};
 use crate::workload::{interpreters, vulnerable, Better, Command, Metric, Probe, Ready, Run, Service, Step};
 use crate::{Problem, Workload, MAX_CPUS};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -67,7 +67,15 @@ struct Reader<'t> {
 }
 
 /// What the guest has of its own: directories that init mounts over, where nothing packed is seen, and init itself.
-pub(crate) const HIDDEN: [&str; 7] = ["/tmp", "/run", "/dev", "/proc", "/sys", "/kt", "/init"];
+pub(crate) const HIDDEN: [&str; 6] = ["/run", "/dev", "/proc", "/sys", "/kt", "/init"];
+
+/// Where programs put what they make as they run; init moves packed files there. As a whole it is not packed.
+pub(crate) const TMP: &str = "/tmp";
+
+/// Whether what has this path is made in the guest, as far as this machine does not have it.
+pub(crate) fn is_made(path: &Path) -> bool {
+    HIDDEN.iter().any(|dir| path.starts_with(dir)) || path.starts_with(TMP)
+}
 
 const NAME_HELP: &str = "letters, digits, `-`, `_`, `.` and `:`, at most 63 bytes";
 
@@ -150,6 +158,7 @@ impl Reader<'_> {
             disk,
             seed: crate::workload::SEED,
             proc: false,
+            context: None,
         }
     }
 
@@ -215,8 +224,8 @@ impl Reader<'_> {
             for interpreter in runs_by {
                 self.claim(text.span.clone(), &key, Claimed::Program(interpreter.to_owned()));
                 if crate::shell::is_shell(interpreter) {
-                    for word in crate::shell::commands(&text.value) {
-                        self.claim(text.span.clone(), &key, Claimed::Shell(word));
+                    for named in crate::shell::commands(&text.value, false) {
+                        self.claim(text.span.clone(), &key, Claimed::Shell(named.word));
                     }
                 }
             }
@@ -235,6 +244,9 @@ impl Reader<'_> {
         } else if let Some(dir) = HIDDEN.iter().find(|dir| path.starts_with(dir)) {
             let message = format!("\"{}\" cannot be seen in the guest, where {dir} is its own", item.value);
             self.source.problem(item.span.clone(), key, message).help("keep it in another directory");
+        } else if path == Path::new(TMP) {
+            let message = format!("\"{}\" as a whole is the guest's own", item.value);
+            self.source.problem(item.span.clone(), key, message).help("name what is in it");
         } else {
             return true;
         }
@@ -280,8 +292,8 @@ impl Reader<'_> {
             let Some(located) = fields.optional_string(&mut self.source, &key) else { continue };
             if key.is_empty() || key.contains(['=', '\0', '\t', '\n']) {
                 self.source.problem(located.span, &format!("env.{key}"), "is not a variable name".into());
-            } else if located.value.contains(['\0', '\t', '\n']) {
-                let message = "holds a tab, a line end or a NUL, which init's plan cannot carry".into();
+            } else if located.value.contains('\0') {
+                let message = "holds a NUL, which no variable can".into();
                 self.source.problem(located.span, &format!("env.{key}"), message);
             } else {
                 env.insert(key, located.value);
@@ -467,11 +479,9 @@ impl Reader<'_> {
     ) -> Command {
         let Some(words) = words else { return Vec::new() };
         for word in &words {
-            if word.value.contains(['\t', '\n', '\0']) {
-                let message = "holds a tab, a line end or a NUL, which init's plan cannot carry".into();
-                self.source
-                    .problem(word.span.clone(), key, message)
-                    .help("put the script into a file of `texts`");
+            if word.value.contains('\0') {
+                let message = "holds a NUL, which no argument can".into();
+                self.source.problem(word.span.clone(), key, message);
             }
         }
         match words.first() {
@@ -484,7 +494,9 @@ impl Reader<'_> {
             Some(first) => self.claim(first.span.clone(), key, Claimed::Command(first.value.clone())),
         }
         let command: Command = words.into_iter().map(|word| word.value).collect();
-        for word in crate::shell::programs_of(&command) {
+        let named: BTreeSet<String> =
+            crate::shell::programs_of(&command, false).into_iter().map(|named| named.word).collect();
+        for word in named {
             self.claim(span.clone(), key, Claimed::Shell(word));
         }
         command

@@ -16,11 +16,37 @@ const BEFORE_A_COMMAND: [&str; 11] =
 /// Words that end something, or begin what is no simple command.
 const OTHER_RESERVED: [&str; 4] = ["fi", "done", "}", "esac"];
 
-/// Commands that run the command in their arguments, after options, numbers and assignments.
-const WRAPPERS: [&str; 15] = [
-    "exec", "command", "builtin", "env", "nice", "ionice", "nohup", "setsid", "stdbuf", "taskset", "timeout",
-    "xargs", "chrt", "time", "strace",
+/// Commands that run the command in their arguments, after options, numbers and assignments; with each, its options that take
+/// the next word, and the words that stand before the command.
+const WRAPPERS: [(&str, &str, usize); 24] = [
+    ("exec", "a", 0),
+    ("command", "", 0),
+    ("builtin", "", 0),
+    ("env", "uC", 0),
+    ("nice", "n", 0),
+    ("ionice", "cnp", 0),
+    ("nohup", "", 0),
+    ("setsid", "", 0),
+    ("stdbuf", "ioe", 0),
+    ("taskset", "", 1),
+    ("timeout", "sk", 1),
+    ("xargs", "IdEnPLsa", 0),
+    ("chrt", "TPD", 1),
+    ("time", "fo", 0),
+    ("strace", "oeEpPsSaIOub", 0),
+    ("ltrace", "oeplsaunDF", 0),
+    ("flock", "wE", 1),
+    ("chroot", "", 1),
+    ("unshare", "RwSG", 0),
+    ("numactl", "", 0),
+    ("prlimit", "", 0),
+    ("setarch", "", 0),
+    ("watch", "n", 0),
+    ("parallel", "jIN", 0),
 ];
+
+/// Options of `find` after which a command stands, up to `;` or `+`.
+const FIND_RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
 
 /// What shells do themselves: the utilities of POSIX's 2.15 and 1.6, and those that dash, bash and busybox share.
 const BUILTINS: [&str; 57] = [
@@ -52,59 +78,148 @@ pub(crate) fn interpreters(line: &str) -> Vec<&str> {
     std::iter::once(first).chain(started).collect()
 }
 
-/// The programs that a command runs beside its own first word: those of a script after `-c`, and the one that a wrapper is
-/// to run.
-pub(crate) fn programs_of(command: &[String]) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    let words: Vec<Word> = command.iter().map(|word| Word { text: word.clone(), known: true }).collect();
-    simple_command(&words, 0, &mut found);
-    if let Some(first) = command.first() {
-        found.remove(first);
-    }
-    found
+/// A program that a command or a script names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct NamedProgram {
+    /// A name to be searched, or a path.
+    pub word: String,
+    /// Whether busybox's shell starts it, which has its applets in itself.
+    pub by_busybox: bool,
 }
 
-/// The programs of a shell string.
-pub(crate) fn commands(script: &str) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
+/// The programs that a command runs beside its own first word: those of a script after `-c`, and the one that a wrapper is
+/// to run. `sh_is_busybox` says what `sh` is.
+pub(crate) fn programs_of(command: &[String], sh_is_busybox: bool) -> BTreeSet<NamedProgram> {
+    let mut found = Found { sh_is_busybox, ..Found::default() };
+    let words: Vec<Word> = command.iter().map(|word| Word::argument(word)).collect();
+    simple_command(&words, 0, &mut found);
+    if let Some(first) = command.first() {
+        found.programs.remove(&NamedProgram { word: first.clone(), by_busybox: false });
+    }
+    found.programs
+}
+
+/// The programs of a shell string, or of a script that busybox's shell runs.
+pub(crate) fn commands(script: &str, by_busybox: bool) -> BTreeSet<NamedProgram> {
+    let mut found = Found { by_busybox, ..Found::default() };
     script_commands(script, 0, &mut found);
-    found
+    found.programs
+}
+
+/// The files that the shells of a command read their script from: `sh FILE`, by a wrapper too.
+pub(crate) fn script_files(command: &[String]) -> BTreeSet<String> {
+    found_in(command).scripts
+}
+
+/// What was found so far, and by which shell it is started.
+#[derive(Default)]
+struct Found {
+    programs: BTreeSet<NamedProgram>,
+    scripts: BTreeSet<String>,
+    strings: Vec<String>,
+    sh_is_busybox: bool,
+    by_busybox: bool,
+}
+
+impl Found {
+    fn program(&mut self, word: &str) {
+        self.programs.insert(NamedProgram { word: word.to_owned(), by_busybox: self.by_busybox });
+    }
 }
 
 /// Scripts within each other; deeper ones are not looked into.
 const DEPTH_MAX: u32 = 8;
 
 /// A word, and whether it stands there as it will be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Word {
     text: String,
     known: bool,
+    /// The text as a pattern: what is quoted stands for itself.
+    pattern: String,
+    /// Whether the pattern may stand for other names.
+    is_pattern: bool,
+    /// Whether its value is only known when it runs.
+    expands: bool,
 }
+
+impl Word {
+    fn argument(text: &str) -> Self {
+        Self { text: text.to_owned(), known: true, ..Self::default() }
+    }
+}
+
+/// A word of a shell string that may name files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FileWord {
+    /// Without its quotes.
+    pub text: String,
+    /// The pattern that a shell expands, if it is one.
+    pub pattern: Option<String>,
+    /// Whether output goes there: it need not exist.
+    pub is_output: bool,
+}
+
+/// The shell strings of a command, with those that are in them.
+pub(crate) fn strings_of(command: &[String]) -> Vec<String> {
+    found_in(command).strings
+}
+
+fn found_in(command: &[String]) -> Found {
+    let mut found = Found::default();
+    let words: Vec<Word> = command.iter().map(|word| Word::argument(word)).collect();
+    simple_command(&words, 0, &mut found);
+    found
+}
+
+/// The words of a shell string that stand there as they will be, its quotes read; those of strings in it are not among them.
+pub(crate) fn file_words(script: &str) -> Vec<FileWord> {
+    let mut words = Vec::new();
+    let mut is_output = false;
+    for token in tokens(script, &mut Vec::new()) {
+        match token {
+            Token::Operator(operator) => is_output = operator == OUTPUT,
+            Token::Word(word) => {
+                if !word.expands {
+                    let pattern = word.is_pattern.then_some(word.pattern);
+                    words.push(FileWord { text: word.text, pattern, is_output });
+                }
+                is_output = false;
+            }
+        }
+    }
+    words
+}
+
+const INPUT: &str = "<";
+const OUTPUT: &str = ">";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
     Word(Word),
-    /// `;`, `&&`, `|`, `(` and the like; `>` stands for every redirection.
+    /// `;`, `&&`, `|`, `(` and the like; `>` and `<` stand for every redirection.
     Operator(String),
 }
 
-fn script_commands(script: &str, depth: u32, found: &mut BTreeSet<String>) {
+fn script_commands(script: &str, depth: u32, found: &mut Found) {
     if depth > DEPTH_MAX {
         return;
     }
+    found.strings.push(script.to_owned());
     let mut substitutions = Vec::new();
     let tokens = tokens(script, &mut substitutions);
     for inner in substitutions {
         script_commands(&inner, depth + 1, found);
     }
     let mut functions = BTreeSet::new();
-    let mut named = BTreeSet::new();
+    let mut named =
+        Found { sh_is_busybox: found.sh_is_busybox, by_busybox: found.by_busybox, ..Found::default() };
     let mut command: Vec<Word> = Vec::new();
     let mut patterns = Patterns::default();
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
         match token {
-            Token::Operator(operator) if operator == ">" => drop(tokens.next()),
+            Token::Operator(operator) if operator == OUTPUT || operator == INPUT => drop(tokens.next()),
             Token::Operator(operator) if patterns.skips(&operator) => command.clear(),
             Token::Operator(operator) => {
                 // `name ( )` makes a function of that name.
@@ -126,7 +241,7 @@ fn script_commands(script: &str, depth: u32, found: &mut BTreeSet<String>) {
                     patterns.case();
                 } else if reserved && matches!(text, "for" | "select" | "function") {
                     // Up to the end of the list, and the name, there is no command.
-                    command.push(Word { text: ":".into(), known: true });
+                    command.push(Word::argument(":"));
                 } else if !(reserved && (BEFORE_A_COMMAND.contains(&text) || OTHER_RESERVED.contains(&text)))
                 {
                     command.push(word);
@@ -135,7 +250,9 @@ fn script_commands(script: &str, depth: u32, found: &mut BTreeSet<String>) {
         }
     }
     simple_command(&command, depth, &mut named);
-    found.extend(named.difference(&functions).cloned());
+    found.programs.extend(named.programs.into_iter().filter(|named| !functions.contains(&named.word)));
+    found.scripts.extend(named.scripts);
+    found.strings.extend(named.strings);
 }
 
 /// Where in `case` statements the reader is: their patterns are no commands.
@@ -189,7 +306,10 @@ impl Patterns {
 }
 
 /// The program of a simple command, and those that it runs in turn.
-fn simple_command(words: &[Word], depth: u32, found: &mut BTreeSet<String>) {
+fn simple_command(words: &[Word], depth: u32, found: &mut Found) {
+    if depth > DEPTH_MAX {
+        return;
+    }
     let mut rest = words;
     while let Some((word, after)) = rest.split_first() {
         if is_assignment(&word.text) {
@@ -199,40 +319,91 @@ fn simple_command(words: &[Word], depth: u32, found: &mut BTreeSet<String>) {
         if !word.known || word.text.is_empty() {
             return;
         }
-        found.insert(word.text.clone());
+        found.program(&word.text);
         let name = Path::new(&word.text).file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name == "busybox" && after.first().is_some_and(|applet| SHELLS.contains(&applet.text.as_str())) {
-            return script_after(&after[1..], depth, found);
+            return script_after(&after[1..], true, depth, found);
         }
         if is_shell(&word.text) {
-            return script_after(after, depth, found);
+            let is_busybox = found.by_busybox || found.sh_is_busybox;
+            return script_after(after, is_busybox && matches!(name.as_str(), "sh" | "ash"), depth, found);
         }
         if name == "eval" {
             let text: Vec<&str> = after.iter().map(|word| word.text.as_str()).collect();
             return script_commands(&text.join(" "), depth + 1, found);
         }
-        if !WRAPPERS.contains(&name.as_str()) {
-            return;
+        if name == "find" {
+            return find_runs(after, depth, found);
         }
-        // Options that take a word take a number, or are with it in one word, in nearly all uses.
-        let is_argument = |word: &Word| {
-            word.text.starts_with(['-', '+']) || word.text.starts_with(|c: char| c.is_ascii_digit())
+        let Some((_, with_word, before)) = WRAPPERS.iter().find(|(wrapper, ..)| name == *wrapper) else {
+            return;
         };
         // `command -v NAME` asks, and runs nothing.
         if name == "command" && after.first().is_some_and(|word| word.text.starts_with('-')) {
             return;
         }
-        rest = after.get(after.iter().take_while(|word| is_argument(word)).count()..).unwrap_or_default();
+        rest = wrapped(after, with_word, *before);
     }
 }
 
-/// Of a shell's arguments: the script after an option with a `c`.
-fn script_after(arguments: &[Word], depth: u32, found: &mut BTreeSet<String>) {
+/// What a wrapper runs: the words after its options and after those that stand before the command. A number is never one.
+fn wrapped<'w>(words: &'w [Word], with_word: &str, before: usize) -> &'w [Word] {
+    let (mut rest, mut before) = (words, before);
+    while let Some((word, after)) = rest.split_first() {
+        rest = match word.text.strip_prefix(['-', '+']) {
+            Some(option) => {
+                let mut letters = option.chars();
+                let one = letters.next().filter(|_| letters.next().is_none());
+                match one.is_some_and(|letter| with_word.contains(letter)) {
+                    true => after.get(1..).unwrap_or_default(),
+                    false => after,
+                }
+            }
+            None if word.text.starts_with(|c: char| c.is_ascii_digit()) => {
+                before = before.saturating_sub(1);
+                after
+            }
+            None if before > 0 && is_mask_or_file(&word.text) => {
+                before -= 1;
+                after
+            }
+            None => break,
+        };
+    }
+    rest
+}
+
+/// What stands before a wrapper's command and is no number: a mask of CPUs, a lock file, a directory.
+fn is_mask_or_file(word: &str) -> bool {
+    word.starts_with('/') || word.chars().all(|c| c.is_ascii_hexdigit() || matches!(c, ',' | '-'))
+}
+
+/// The commands after `-exec` and the like.
+fn find_runs(words: &[Word], depth: u32, found: &mut Found) {
+    let mut rest = words;
+    while let Some(at) = rest.iter().position(|word| FIND_RUNS.contains(&word.text.as_str())) {
+        let command = &rest[at + 1..];
+        let end =
+            command.iter().position(|word| matches!(word.text.as_str(), ";" | "+")).unwrap_or(command.len());
+        simple_command(&command[..end], depth + 1, found);
+        rest = &command[end..];
+    }
+}
+
+/// Of a shell's arguments: the script after an option with a `c`, or else the file that holds it.
+fn script_after(arguments: &[Word], by_busybox: bool, depth: u32, found: &mut Found) {
     for (at, word) in arguments.iter().enumerate() {
-        let Some(option) = word.text.strip_prefix('-') else { return };
+        let Some(option) = word.text.strip_prefix('-') else {
+            if word.known {
+                found.scripts.insert(word.text.clone());
+            }
+            return;
+        };
         if !option.starts_with('-') && option.contains('c') {
             if let Some(script) = arguments.get(at + 1).filter(|script| script.known) {
+                let outer = std::mem::replace(&mut found.by_busybox, by_busybox);
                 script_commands(&script.text, depth + 1, found);
+                found.by_busybox = outer;
             }
             return;
         }
@@ -293,11 +464,14 @@ impl Cutter<'_> {
                 ' ' | '\t' => self.end_word(),
                 '\n' | ';' | '&' | '|' | '(' | ')' => self.operator(c),
                 '<' | '>' => self.redirection(c, substitutions),
-                '*' | '?' | '[' if self.word.is_some() => {
-                    self.push(c);
-                    self.word().known = false;
+                '*' | '?' | '[' => {
+                    let begun = self.word.is_some();
+                    self.push_plain(c);
+                    let word = self.word();
+                    word.is_pattern = true;
+                    word.known &= !begun;
                 }
-                c => self.push(c),
+                c => self.push_plain(c),
             }
         }
         self.end_word();
@@ -310,11 +484,24 @@ impl Cutter<'_> {
     }
 
     fn word(&mut self) -> &mut Word {
-        self.word.get_or_insert_with(|| Word { text: String::new(), known: true })
+        self.word.get_or_insert_with(|| Word::argument(""))
     }
 
+    /// A character that stands for itself.
     fn push(&mut self, c: char) {
-        self.word().text.push(c);
+        let word = self.word();
+        word.text.push(c);
+        if matches!(c, '*' | '?' | '[' | ']' | '\\') {
+            word.pattern.push('\\');
+        }
+        word.pattern.push(c);
+    }
+
+    /// A character that no quote takes the meaning from.
+    fn push_plain(&mut self, c: char) {
+        let word = self.word();
+        word.text.push(c);
+        word.pattern.push(c);
     }
 
     fn end_word(&mut self) {
@@ -340,7 +527,8 @@ impl Cutter<'_> {
             self.at += 1;
             let inner = self.up_to_parenthesis();
             substitutions.push(inner);
-            self.word().known = false;
+            let word = self.word();
+            (word.known, word.expands) = (false, true);
             return;
         }
         // The number before it is no word.
@@ -351,12 +539,14 @@ impl Cutter<'_> {
         while self.chars.get(self.at).is_some_and(|c| *c == first || matches!(c, '&' | '|' | '>' | '-')) {
             self.at += 1;
         }
-        self.tokens.push(Token::Operator(">".into()));
+        let operator = if first == '<' { INPUT } else { OUTPUT };
+        self.tokens.push(Token::Operator(operator.into()));
     }
 
     /// After `$` or a backquote: the word is known no longer.
     fn expansion(&mut self, first: char, substitutions: &mut Vec<String>) {
-        self.word().known = false;
+        let word = self.word();
+        (word.known, word.expands) = (false, true);
         if first == '`' {
             let mut inner = String::new();
             while let Some(c) = self.next().filter(|c| *c != '`') {
@@ -406,7 +596,7 @@ mod tests {
     use super::*;
 
     fn found(script: &str) -> String {
-        commands(script).into_iter().collect::<Vec<_>>().join(" ")
+        commands(script, false).into_iter().map(|named| named.word).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -438,13 +628,70 @@ mod tests {
     fn a_command_brings_what_its_script_names() {
         let of = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
-            programs_of(&words).into_iter().collect::<Vec<_>>()
+            programs_of(&words, false).into_iter().map(|named| named.word).collect::<Vec<_>>()
         };
         assert_eq!(of(&["sh", "-c", "fio --x | grep y"]), ["fio", "grep"]);
         assert_eq!(of(&["busybox", "sh", "-ec", "tool"]), ["tool"]);
         assert_eq!(of(&["taskset", "-c", "0", "fio", "x"]), ["fio"]);
+        assert_eq!(of(&["taskset", "ff", "fio", "x"]), ["fio"]);
+        assert_eq!(of(&["timeout", "-k", "1s", "5s", "nice", "fio"]), ["fio", "nice"]);
+        assert_eq!(of(&["xargs", "-I", "{}", "md5sum", "{}"]), ["md5sum"]);
+        assert_eq!(of(&["env", "-u", "HOME", "A=1", "sort"]), ["sort"]);
+        assert_eq!(of(&["flock", "/run/lock", "sort"]), ["sort"]);
+        assert_eq!(of(&["find", "/etc", "-exec", "md5sum", "{}", "+"]), ["md5sum"]);
+        assert_eq!(
+            of(&["find", ".", "-type", "f", "-exec", "sh", "-c", "gzip $1", ";", "-ok", "rm", "{}", ";"]),
+            ["gzip", "rm", "sh"]
+        );
         assert_eq!(of(&["fio", "-c", "grep y"]), [""; 0]);
         assert_eq!(of(&["bash", "/etc/script", "-c", "x"]), [""; 0]);
+    }
+
+    #[test]
+    fn busyboxs_shell_has_its_applets_and_no_other_program_does() {
+        let of = |words: &[&str], sh_is_busybox| {
+            let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
+            let named = programs_of(&words, sh_is_busybox).into_iter();
+            named.map(|named| format!("{} {}", named.word, named.by_busybox)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of(&["busybox", "sh", "-c", "sort | bash -c wc"], false),
+            ["bash true", "sort true", "wc false"]
+        );
+        assert_eq!(of(&["sh", "-c", "sort"], true), ["sort true"]);
+        assert_eq!(of(&["sh", "-c", "sort"], false), ["sort false"]);
+        assert_eq!(of(&["timeout", "9", "sort"], true), ["sort false"]);
+        assert_eq!(of(&["bash", "-c", "sort"], true), ["sort false"]);
+    }
+
+    #[test]
+    fn words_are_read_with_their_quotes() {
+        let of = |script: &str| {
+            let show = |word: FileWord| {
+                let pattern = word.pattern.map(|pattern| format!(" pattern {pattern}")).unwrap_or_default();
+                format!("{}{pattern}{}", word.text, if word.is_output { " output" } else { "" })
+            };
+            file_words(script).into_iter().map(show).collect::<Vec<_>>()
+        };
+        assert_eq!(of("cat '/a b/c d' \"/e f\"/g\\ h"), ["cat", "/a b/c d", "/e f/g h"]);
+        assert_eq!(
+            of("cat /a/*.txt '/b/*' /c\\ d/[x]*"),
+            ["cat", "/a/*.txt pattern /a/*.txt", "/b/*", "/c d/[x]* pattern /c d/[x]*"]
+        );
+        assert_eq!(of("x '*'*"), ["x", "** pattern \\**"]);
+        assert_eq!(of("a </in >/out 2>>/err $HOME/x \"$y\""), ["a", "/in", "/out output", "/err output"]);
+        let command = ["timeout", "5", "sh", "-c", "cat a; bash -c 'cat b' $(cat c)"].map(str::to_owned);
+        assert_eq!(strings_of(&command), ["cat a; bash -c 'cat b' $(cat c)", "cat c", "cat b"]);
+    }
+
+    #[test]
+    fn the_files_of_shells_are_named() {
+        let of = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            script_files(&words).into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(of("timeout 5 bash -x ./run.sh a"), ["./run.sh"]);
+        assert_eq!(of("sh -c true x"), [""; 0]);
     }
 
     #[test]
@@ -452,9 +699,10 @@ mod tests {
         for script in
             ["$(", "'", "\"$(`", "case x in", "((((", ">", "\\", "${", "$((", "f()", "case in in ;; esac"]
         {
-            commands(script);
+            commands(script, false);
         }
-        commands(&"$(".repeat(10_000));
-        commands(&"eval ".repeat(10_000));
+        commands(&"$(".repeat(10_000), false);
+        commands(&"eval ".repeat(10_000), false);
+        commands(&"find -exec ".repeat(10_000), false);
     }
 }

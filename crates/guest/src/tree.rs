@@ -66,6 +66,11 @@ impl Tree {
         self.private
     }
 
+    /// Keeps the image to who made it, if `private` is so.
+    pub fn keep_private(&mut self, private: bool) {
+        self.private |= private;
+    }
+
     pub fn get(&self, path: &Path) -> Option<&Node> {
         self.nodes.get(path)
     }
@@ -240,9 +245,10 @@ mod tests {
     #[test]
     fn what_the_guest_would_hide_or_the_host_lacks_is_refused() {
         let mut tree = Tree::default();
+        let hidden = tree.take(Path::new("/proc/cmdline"), "the test").unwrap_err().to_string();
+        assert!(hidden.contains("/proc of the guest is its own"), "{hidden}");
         let file = tempfile::NamedTempFile::new_in("/tmp").unwrap();
-        let hidden = tree.take(file.path(), "the test").unwrap_err().to_string();
-        assert!(hidden.contains("/tmp of the guest is its own"), "{hidden}");
+        assert_eq!(tree.take(file.path(), "the test").unwrap(), file.path());
         let missing = tree.take(Path::new("/etc/no-such-file"), "the test").unwrap_err().to_string();
         assert!(missing.contains("needed by the test") && missing.contains("No such file"), "{missing}");
     }

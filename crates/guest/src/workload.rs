@@ -67,6 +67,9 @@ pub struct Workload {
     /// Whether init can read /proc around steps ([`crate::Collect::proc`]): of no file, but of who records.
     #[serde(skip)]
     pub proc: bool,
+    /// Of a measured run that is a command which somebody gave instead of a file's runs.
+    #[serde(skip)]
+    pub context: Option<CommandContext>,
 }
 
 /// CPUs of a guest at most: QEMU has room for the counters of so many.
@@ -85,6 +88,26 @@ pub fn vulnerable(name: &str) -> Result<(), String> {
             Err(format!("\"{name}\" is no CPU that needs mitigations; there are {}", names.join(" and ")))
         }
     }
+}
+
+/// What a command finds in the guest as it is here. What it starts by names that nobody sees here is packed as well.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandContext {
+    /// Where it runs, if it names something relative to that; the root directory otherwise.
+    pub directory: Option<PathBuf>,
+    /// What it reads.
+    pub input: Option<StandardInput>,
+    /// Whether [`Workload::files`] are every file and link that is packed, and directories among them are empty.
+    pub lists_files: bool,
+}
+
+/// The bytes of a command's standard input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandardInput {
+    /// From where the descriptor stands to the end.
+    pub bytes: Vec<u8>,
+    /// Whether not every user of this machine may read them.
+    pub is_private: bool,
 }
 
 /// What a text is run by, if it begins with `#!` ([`shell::interpreters`]).

@@ -14,23 +14,25 @@ use crate::sources::{self, Sources};
 use crate::spent::Spent;
 use crate::store::{known_as, DOOMED, KIND, MANIFEST, PROFILE};
 use crate::{
-    borrowed, offsets, tools, BuildRequest, CompilerIdentity, FunctionOrder, ImportedSource, Kernel,
+    borrowed, offsets, release, tools, BuildRequest, CompilerIdentity, FunctionOrder, ImportedSource, Kernel,
     KernelManifest, Result, SourceRecord, Symbols, TaskLayout,
 };
-use kerntune_work::{interrupt, write_atomic, write_json, IoContext, Key, Progress, Staged, WorkDir};
+use kerntune_work::{
+    interrupt, write_atomic, write_json, IoContext, Key, Label, Progress, RelativePath, Staged, WorkDir,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Objects per built-in option where nothing was recorded: the lean 6.12 kernel has 630 options
 /// `=y` and 1,079 objects.
-const OBJECTS_PER_OPTION: f64 = 1.75;
+pub(crate) const OBJECTS_PER_OPTION: f64 = 1.75;
 
 /// The directory of a kernel that holds the patches of its source.
 const PATCHES: &str = "patches";
 
 /// What a kernel needs besides a compiler, with the Debian packages.
-const TOOLS: &[(&str, &str)] =
+pub(crate) const TOOLS: &[(&str, &str)] =
     &[("make", "make"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("perl", "perl")];
 
 /// Builds the kernel that `request` describes, or hands over the one that is there already.
@@ -44,6 +46,7 @@ const TOOLS: &[(&str, &str)] =
 /// Missing tools, a source or configuration that cannot be used, and failed builds, the latter with
 /// the first error of the log; see [`Error`](crate::Error).
 pub fn build(work: &WorkDir, request: &BuildRequest, progress: &dyn Progress) -> Result<Kernel> {
+    request.label.parse::<Label>()?;
     let inputs = Inputs::of(work, request, None, progress)?;
     let id = inputs.key.id();
     if let Some(kernel) = finished(work, &id, request)? {
@@ -90,6 +93,7 @@ impl Inputs {
             Some(config) => config,
             None => configure(work, &source, &compiler, request, progress)?,
         };
+        release::check(source.version(), &config.text)?;
         for warning in &config.warnings {
             progress.note(&format!("warning: {warning}"));
         }
@@ -377,11 +381,11 @@ impl<'a> Attempt<'a> {
     }
 
     /// Copies of the patches, so that the kernel can be built again without the user's files.
-    fn keep_patches(&self, partial: &Path) -> Result<Vec<PathBuf>> {
+    fn keep_patches(&self, partial: &Path) -> Result<Vec<RelativePath>> {
         let mut kept = Vec::new();
         for (number, from) in (1..).zip(&self.request.patches) {
-            let name = from.file_name().unwrap_or_default().to_string_lossy();
-            let to = PathBuf::from(PATCHES).join(format!("{number:02}-{name}"));
+            let name = from.file_name().unwrap_or_default().to_string_lossy().replace(char::is_control, "_");
+            let to: RelativePath = format!("{PATCHES}/{number:02}-{name}").parse()?;
             fs::create_dir_all(partial.join(PATCHES)).at("create", partial.join(PATCHES))?;
             fs::copy(from, partial.join(&to)).at("copy", from)?;
             kept.push(to);

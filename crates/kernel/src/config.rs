@@ -13,8 +13,8 @@ pub(crate) enum Origin {
     Base,
     /// `kernel/required.config`.
     Required,
-    /// A fragment of the user's.
-    User(PathBuf),
+    /// A fragment of the user's, by its number: one configuration serves fragments of the same text at any path.
+    User(usize),
     /// A line that a recipe or the command line added.
     Extra,
 }
@@ -24,10 +24,24 @@ impl fmt::Display for Origin {
         match self {
             Origin::Base => f.write_str("kerntune's base.config"),
             Origin::Required => f.write_str("kerntune's required.config"),
-            Origin::User(path) => path.display().fmt(f),
+            Origin::User(number) => f.write_str(&place(*number)),
             Origin::Extra => f.write_str("the recipe's options"),
         }
     }
+}
+
+/// What stands in a warning for the path of a fragment.
+fn place(number: usize) -> String {
+    format!("{{fragment {number}}}")
+}
+
+/// The warnings of a configuration with the paths of these fragments.
+pub(crate) fn with_paths(warnings: Vec<String>, fragments: &[PathBuf]) -> Vec<String> {
+    let with_paths = |warning: String| {
+        let fragments = fragments.iter().enumerate();
+        fragments.fold(warning, |text, (at, path)| text.replace(&place(at), &path.display().to_string()))
+    };
+    warnings.into_iter().map(with_paths).collect()
 }
 
 /// One line: the option without `CONFIG_`, and its value as written (`y`, `m`, `n`, `250`, `"-kt"`).
@@ -48,8 +62,13 @@ impl fmt::Display for Setting {
     }
 }
 
-/// Reads one line; None for blanks and comments, Err(()) for what is neither.
-fn parse_line(line: &str) -> Result<Option<Setting>, ()> {
+const NO_SETTING: &str = "is neither `CONFIG_NAME=value` nor `# CONFIG_NAME is not set`";
+const NO_END: &str = "has a text without an end: it needs a second quotation mark";
+const AFTER_TEXT: &str = "has something behind its text: only a comment (` # …`) may follow it";
+const NO_VALUE: &str = "has no value that Kconfig reads: y, m, n, a number, or a text in quotation marks";
+
+/// Reads one line; None for blanks and comments, and what is wrong with any other.
+fn parse_line(line: &str) -> Result<Option<Setting>, &'static str> {
     let line = line.trim();
     let name_ok = |n: &str| !n.is_empty() && n.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if let Some(rest) = line.strip_prefix("# CONFIG_") {
@@ -62,10 +81,41 @@ fn parse_line(line: &str) -> Result<Option<Setting>, ()> {
         return Ok(None);
     }
     match line.strip_prefix("CONFIG_").and_then(|rest| rest.split_once('=')) {
-        Some((name, value)) if name_ok(name) && !value.is_empty() => {
-            Ok(Some(Setting { option: name.to_string(), value: value.to_string() }))
+        Some((name, given)) if name_ok(name) && !given.is_empty() => {
+            Ok(Some(Setting { option: name.to_string(), value: value(given)? }))
         }
-        _ => Err(()),
+        _ => Err(NO_SETTING),
+    }
+}
+
+/// A value as Kconfig writes it. Kconfig itself takes a comment behind it for a part of it, and drops `Y` without a word.
+fn value(given: &str) -> Result<String, &'static str> {
+    let is_end =
+        |rest: &str| rest.trim().is_empty() || rest.starts_with([' ', '\t']) && rest.trim().starts_with('#');
+    if let Some(text) = given.strip_prefix('"') {
+        let mut escaped = false;
+        let end = text.char_indices().find(|(_, c)| {
+            let is_end = *c == '"' && !escaped;
+            escaped = *c == '\\' && !escaped;
+            is_end
+        });
+        let Some((end, _)) = end else { return Err(NO_END) };
+        let rest = &text[end + 1..];
+        return if is_end(rest) { Ok(given[..end + 2].to_owned()) } else { Err(AFTER_TEXT) };
+    }
+    let plain = given.split([' ', '\t']).next().unwrap_or_default();
+    if !is_end(&given[plain.len()..]) {
+        return Err(NO_VALUE);
+    }
+    let digits = plain.trim_start_matches('-');
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let hex = plain.strip_prefix("0x").or_else(|| plain.strip_prefix("0X"));
+    let is_hex = hex.is_some_and(|hex| !hex.is_empty() && hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    match plain {
+        "y" | "m" | "n" => Ok(plain.to_owned()),
+        "Y" | "M" | "N" => Ok(plain.to_lowercase()),
+        _ if is_number || is_hex => Ok(plain.to_owned()),
+        _ => Err(NO_VALUE),
     }
 }
 
@@ -75,16 +125,37 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<Vec<Setting>> {
     for (at, line) in text.lines().enumerate() {
         match parse_line(line) {
             Ok(setting) => settings.extend(setting),
-            Err(()) => {
+            Err(reason) => {
                 return Err(Error::BadFragment {
                     origin: origin.to_string(),
                     line: at + 1,
                     text: line.trim().chars().take(80).collect(),
+                    reason,
                 })
             }
         }
     }
     Ok(settings)
+}
+
+/// One line that sets an option, as Kconfig writes it.
+///
+/// # Errors
+/// What is wrong with it, to stand behind the line.
+pub fn config_line(line: &str) -> std::result::Result<String, String> {
+    match parse_line(line) {
+        Ok(Some(setting)) if !line.contains(char::is_control) => Ok(setting.to_string()),
+        Err(reason) => Err(reason.into()),
+        _ => Err(NO_SETTING.into()),
+    }
+}
+
+/// Reads a configuration or a fragment, packed or not, and keeps nothing of it.
+///
+/// # Errors
+/// A file that cannot be read, and its first line that is none.
+pub fn check_config(path: &Path) -> Result<()> {
+    parse(&crate::packed::read_text(path)?, &path.display().to_string()).map(drop)
 }
 
 /// What is asked for, each option with the last who asked.
@@ -271,15 +342,46 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_read_as_it_was_meant_or_refused_by_its_line() {
+        for (line, value) in [
+            ("CONFIG_HZ_100=y # faster", "y"),
+            ("CONFIG_HZ_100=Y", "y"),
+            ("CONFIG_HZ_100=N\t#no", "n"),
+            ("CONFIG_HZ=0x1F # hex", "0x1F"),
+            ("CONFIG_HZ=-3", "-3"),
+            ("CONFIG_CMDLINE=\"a # b \\\" c\" # d", "\"a # b \\\" c\""),
+            ("CONFIG_LOCALVERSION=\"\"", "\"\""),
+        ] {
+            assert_eq!(set(line).value, value, "{line}");
+        }
+        for (line, said) in [
+            ("CONFIG_HZ_100=yes", "y, m, n"),
+            ("CONFIG_HZ_100=y faster", "y, m, n"),
+            ("CONFIG_HZ_100=y#", "y, m, n"),
+            ("CONFIG_HZ=0x", "a number"),
+            ("CONFIG_LOCALVERSION=-kt", "quotation marks"),
+            ("CONFIG_LOCALVERSION=\"-kt", "second quotation mark"),
+            ("CONFIG_LOCALVERSION=\"-kt\"x", "behind its text"),
+        ] {
+            let error = parse(&format!("CONFIG_A=y\n{line}\n"), "my.config").unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("my.config, line 2: `{line}`")) && error.contains(said),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
     fn the_last_who_asks_wins_and_required_says_so() {
         let mut wanted = Wanted::default();
         wanted.merge(vec![set("CONFIG_HZ=100"), set("CONFIG_VT=n")], &Origin::Base);
-        wanted.merge(vec![set("CONFIG_VT=y"), set("CONFIG_PVH=n")], &Origin::User("u.config".into()));
+        wanted.merge(vec![set("CONFIG_VT=y"), set("CONFIG_PVH=n")], &Origin::User(0));
         wanted.merge(vec![set("CONFIG_PVH=y")], &Origin::Required);
         let text = wanted.over(&[set("CONFIG_HZ=1000"), set("CONFIG_SMP=y")]);
         assert_eq!(text, "CONFIG_SMP=y\nCONFIG_HZ=100\nCONFIG_PVH=y\nCONFIG_VT=y\n");
         let result = parse(&text, "t").unwrap();
         let warnings = wanted.check(&result, no_lookup).unwrap();
+        let warnings = with_paths(warnings, &["u.config".into()]);
         assert_eq!(warnings, ["CONFIG_PVH=n from u.config is overridden: kerntune needs CONFIG_PVH=y"]);
     }
 
@@ -291,7 +393,7 @@ mod tests {
             wanted.merge(vec![set(line)], &origin);
             wanted.check(&[], known)
         };
-        let user = || Origin::User("u.config".into());
+        let user = || Origin::User(0);
         assert!(asked("CONFIG_PVH=y", user()).unwrap()[0].contains("did not take (it is n)"));
         assert!(asked("CONFIG_NEW=y", user()).unwrap()[0].contains("no such option"));
         assert!(asked("CONFIG_NEW=n", user()).unwrap().is_empty());
@@ -333,7 +435,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_reads_back(option in "[A-Z][A-Z0-9_]{0,12}", value in "[a-z0-9\"-]{1,8}") {
+        fn what_is_written_reads_back(option in "[A-Z][A-Z0-9_]{0,12}", value in "[ymn]|-?[0-9]{1,8}|0x[0-9a-f]{1,8}|\"[a-z0-9 #-]{0,8}\"") {
             let setting = Setting { option, value };
             prop_assert_eq!(set(&setting.to_string()), setting);
         }

@@ -1,13 +1,13 @@
 //! From a request to the final `.config`, made once per set of inputs.
 
 use crate::build_tree::BuildTree;
-use crate::config::{self, Origin, Wanted};
+use crate::config::{self, Origin, Setting, Wanted};
 use crate::kbuild::Kbuild;
 use crate::object_cache::ObjectCache;
 use crate::{BaseConfig, BuildRequest, CompilerIdentity, ImportedSource, Kernel, Result};
 use kerntune_work::{write_atomic, write_json, ContentHash, IoContext, Key, Progress, Staged, WorkDir};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const KIND: &str = "configs";
 /// The configuration in a result of that kind.
@@ -23,14 +23,14 @@ pub(crate) struct FinalConfig {
 }
 
 impl FinalConfig {
-    fn load(dir: &Path) -> Result<Self> {
+    fn load(dir: &Path, fragments: &[PathBuf]) -> Result<Self> {
         let (config, warnings) = (dir.join(CONFIG), dir.join("warnings.json"));
         let text = fs::read_to_string(&config).at("read", &config)?;
         let said = fs::read(&warnings).at("read", &warnings)?;
         let said = serde_json::from_slice(&said)
             .map_err(|source| kerntune_work::Error::Json { path: warnings, source })?;
         let hash = ContentHash::new("config/1").field("config", &text).finish();
-        Ok(Self { text, hash, warnings: said })
+        Ok(Self { text, hash, warnings: config::with_paths(said, fragments) })
     }
 
     /// That of a kernel that is there: the final configuration itself, not what came of configuring with it again.
@@ -63,7 +63,7 @@ pub(crate) fn configure(
         BaseConfig::Ours => None,
         BaseConfig::File(path) => Some((path, read(path)?)),
     };
-    let mut hash = Key::new("configure/3", "")
+    let mut hash = Key::new("configure/4", "")
         .field("source", source.configured_as())
         .field("compiler", format!("{} {}", compiler.program, compiler.version))
         .field("base", base.as_ref().map_or(request.arch.base_fragment(), |(_, text)| text))
@@ -77,27 +77,38 @@ pub(crate) fn configure(
     if base.is_none() {
         wanted.merge(config::parse(request.arch.base_fragment(), "base.config")?, &Origin::Base);
     }
-    for path in &request.fragments {
+    let certificates = |settings: Vec<Setting>| {
+        let mut settings = settings;
+        let emptied = config::drop_absent_certificates(&mut settings, source.dir());
+        (settings, emptied)
+    };
+    let mut emptied = Vec::new();
+    for (at, path) in request.fragments.iter().enumerate() {
         let text = read(path)?;
         hash = hash.field("fragment", &text);
-        wanted.merge(config::parse(&text, &path.display().to_string())?, &Origin::User(path.clone()));
+        let (settings, said) = certificates(config::parse(&text, &path.display().to_string())?);
+        emptied.extend(said);
+        wanted.merge(settings, &Origin::User(at));
     }
     for (name, value) in &request.make_vars {
         hash = hash.field("make", format!("{name}={value}"));
     }
     wanted.merge(config::parse(request.arch.required_fragment(), "required.config")?, &Origin::Required);
-    wanted.merge(config::parse(&request.extra.join("\n"), "the recipe's options")?, &Origin::Extra);
+    let (extra, said) = certificates(config::parse(&request.extra.join("\n"), "the recipe's options")?);
+    emptied.extend(said);
+    wanted.merge(extra, &Origin::Extra);
+    wanted.warnings.extend(emptied);
     let start = match &base {
         Some((path, text)) => Some(config::parse(text, &path.display().to_string())?),
         None => None,
     };
 
     if let Some(dir) = work.sound(KIND, &hash.id()) {
-        return FinalConfig::load(&dir);
+        return FinalConfig::load(&dir, &request.fragments);
     }
     let staged = work.stage(KIND, &hash)?;
     if let Some(dir) = staged.already() {
-        return FinalConfig::load(&dir);
+        return FinalConfig::load(&dir, &request.fragments);
     }
     staged.clear()?;
     let mut start = match start {
@@ -112,7 +123,7 @@ pub(crate) fn configure(
     let result = config::parse(&text, ".config")?;
     let warnings = wanted.check(&result, || config::known_options(source.dir()))?;
     write_json(&staged.path().join("warnings.json"), &warnings)?;
-    FinalConfig::load(&staged.publish()?)
+    FinalConfig::load(&staged.publish()?, &request.fragments)
 }
 
 /// The text of what every configuration of ours begins with, `make tinyconfig`. It takes two runs of Kconfig, each of which asks the
@@ -173,7 +184,7 @@ fn made(
     Ok(text)
 }
 
+/// The text of a configuration, packed or not.
 fn read(path: &Path) -> Result<String> {
-    let bytes = fs::read(path).at("read configuration", path)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    crate::packed::read_text(path)
 }

@@ -48,8 +48,18 @@ const HINTS: &[(&str, &str)] = &[
         "the compiler ran out of memory: build with fewer jobs or more memory",
     ),
     ("not clean, please run", "the source tree was built in place: run `make mrproper` in it"),
-    ("No rule to make target 'debian/certs", "set CONFIG_SYSTEM_TRUSTED_KEYS=\"\" in your .config"),
 ];
+
+/// What to do about a certificate that is not there: Kbuild wants it to make something of `certs/`.
+const CERTIFICATES: &str = "a certificate of whoever made this configuration is not in the source: set \
+    CONFIG_SYSTEM_TRUSTED_KEYS=\"\", CONFIG_SYSTEM_REVOCATION_KEYS=\"\" or CONFIG_MODULE_SIG_KEY=\"certs/signing_key.pem\", \
+    whichever names it";
+
+/// Whether a target of `certs/` needs a certificate that is not there.
+fn lacks_certificate(line: &str) -> bool {
+    let missing = line.split_once("No rule to make target '").and_then(|(_, rest)| rest.split_once('\''));
+    missing.is_some_and(|(file, rest)| file.ends_with(".pem") && rest.contains("needed by 'certs/"))
+}
 
 /// Looks through the lines of one attempt.
 pub(crate) fn diagnose(log: &str) -> Diagnosis {
@@ -66,8 +76,9 @@ pub(crate) fn diagnose(log: &str) -> Diagnosis {
         lines[..at].iter().rev().take(3).take_while(|l| l.contains("In f") || l.ends_with(':')).count();
     let after = lines[at + 1..].iter().take(5).take_while(|l| !is_make_error(l) && !is_step(l)).count();
     let block = lines[at - before..=at + after].join("\n");
-    let hint = HINTS.iter().find(|(sign, _)| block.contains(sign));
-    Diagnosis { first: block, hint: hint.map(|(_, h)| format!("{h}\n")).unwrap_or_default() }
+    let hint = HINTS.iter().find(|(sign, _)| block.contains(sign)).map(|(_, hint)| *hint);
+    let hint = hint.or_else(|| block.lines().any(lacks_certificate).then_some(CERTIFICATES));
+    Diagnosis { first: block, hint: hint.map(|hint| format!("{hint}\n")).unwrap_or_default() }
 }
 
 /// Kbuild's short lines: `  CC      kernel/fork.o` → (`CC`, `kernel/fork.o`).
@@ -130,6 +141,18 @@ mod tests {
             hint("***\n*** The source tree is not clean, please run 'make mrproper'\n"),
             "the source tree was built in place: run `make mrproper` in it\n"
         );
+    }
+
+    #[test]
+    fn every_certificate_that_is_not_there_has_a_remedy() {
+        for file in ["debian/canonical-certs.pem", "debian/certs/debian-uefi-certs.pem", "/root/my.pem"] {
+            let log = format!(
+                "make[4]: *** No rule to make target '{file}', needed by 'certs/x509_certificate_list'.  Stop.\n"
+            );
+            assert!(diagnose(&log).hint.contains("CONFIG_SYSTEM_TRUSTED_KEYS"), "{file}");
+        }
+        let other = "make[4]: *** No rule to make target 'kernel/x.pem', needed by 'kernel/x.o'.  Stop.\n";
+        assert_eq!(diagnose(other).hint, "");
     }
 
     #[test]

@@ -8,6 +8,9 @@ pub enum Error {
     /// A file, a process or an interrupt.
     #[error(transparent)]
     Work(#[from] kerntune_work::Error),
+    /// A label or a file name that cannot be one.
+    #[error(transparent)]
+    Name(#[from] kerntune_work::NameError),
     /// The text given as a source is none.
     #[error("`{given}` is not a kernel source: {reason}; give debian:6.12, a source directory, or a .tar.xz, .tar.gz, .tar.zst or .tar.bz2 file")]
     BadSource {
@@ -18,14 +21,20 @@ pub enum Error {
     },
     /// `debian:X` without the package.
     #[error(
-        "{path} is not there: run `apt-get install linux-source-{version}`; in a checkout of kerntune, `make setup` installs 6.12 and \
-         `scripts/setup sources` fetches the newest"
+        "{path} is not there ({}): run `apt-get install linux-source-{version}`, if Debian has that version; in a checkout of \
+         kerntune, `make setup` installs 6.12 and `scripts/setup sources` fetches the newest",
+        match &installed[..] {
+            [] => "no debian:VERSION is installed".to_owned(),
+            some => format!("installed: debian:{}", some.join(", debian:")),
+        }
     )]
     NoDebianSource {
         /// The version after `debian:`.
         version: String,
         /// The tarball that the package would install.
         path: PathBuf,
+        /// Versions that are installed.
+        installed: Vec<String>,
     },
     /// The tarball did not unpack.
     #[error("cannot unpack {tarball}: {message}")]
@@ -58,7 +67,7 @@ pub enum Error {
         first: String,
     },
     /// A directory without a kernel in it.
-    #[error("{dir} is not a Linux source tree: {reason}")]
+    #[error("{dir} is not a kernel source: {reason}")]
     NotKernelTree {
         /// The source directory, or where an archive was unpacked.
         dir: PathBuf,
@@ -159,8 +168,24 @@ pub enum Error {
         /// What is not as expected.
         reason: String,
     },
+    /// A configuration that cannot be unpacked.
+    #[error("cannot read configuration {path}: {reason}")]
+    Packed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A release that is no name of a file.
+    #[error("a kernel of release {release} cannot be installed: {reason}; change it before it is built")]
+    UnusableRelease {
+        /// The version of the source, and what the configuration adds.
+        release: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A line of a configuration that is none.
-    #[error("{origin}, line {line}: `{text}` is neither `CONFIG_NAME=value` nor `# CONFIG_NAME is not set`")]
+    #[error("{origin}, line {line}: `{text}` {reason}")]
     BadFragment {
         /// The configuration file, or "the recipe's options".
         origin: String,
@@ -168,6 +193,8 @@ pub enum Error {
         line: usize,
         /// The line's first 80 characters.
         text: String,
+        /// What is wrong with it, after the line.
+        reason: &'static str,
     },
     /// Options that have to be as asked for are not.
     #[error("this kernel cannot be configured as needed:\n{}", .problems.join("\n"))]

@@ -7,8 +7,7 @@
 
 use crate::store::KIND;
 use crate::{Error, Kernel, PatchSet, Result};
-use kerntune_work::{IoContext, WorkDir};
-use std::fs;
+use kerntune_work::{read_file, IoContext, WorkDir};
 
 /// Where the assembler of the patches for value counters is, among the flags of a recipe.
 const OUR_ASSEMBLER: &str = "-B$(srctree)/scripts/gcov-values/";
@@ -62,16 +61,10 @@ fn refused(work: &WorkDir, kernel: &Kernel, reason: String) -> Error {
 fn unknown(kernel: &Kernel) -> Result<Option<String>> {
     let of = &kernel.manifest;
     if !is_compiler(&of.cc) {
-        return Ok(Some(format!(
-            "its compiler is `{}`, not gcc, gcc-N, clang or clang-N on the PATH",
-            of.cc
-        )));
+        return Ok(Some(not_a_compiler(&of.cc)));
     }
     if !of.source.origin.starts_with("debian:") {
-        let origin = &of.source.origin;
-        return Ok(Some(format!(
-            "its source is {origin}, not a Debian package's, and make runs what stands there"
-        )));
+        return Ok(Some(not_debians(&of.source.origin)));
     }
     for (name, value) in &of.make_vars {
         let known = match name.as_str() {
@@ -86,25 +79,39 @@ fn unknown(kernel: &Kernel) -> Result<Option<String>> {
     }
     let of_objects = of.object_flags.iter().flat_map(|object| object.add.iter().chain(&object.leave_out));
     if let Some(flag) = of.kcflags.iter().chain(of_objects).find(|flag| !is_flag(flag)) {
-        return Ok(Some(format!("the compiler flag `{flag}` is none that only says what code to make")));
+        return Ok(Some(not_a_flag(flag)));
     }
     for name in &of.source.patches {
         let path = kernel.dir.join(name);
-        if !PatchSet::has(&fs::read(&path).at("read patch", &path)?) {
-            return Ok(Some(format!("it has a patch of its own, {}", name.display())));
+        if !PatchSet::has(&read_file(&path).at("read patch", &path)?) {
+            return Ok(Some(format!("it has a patch of its own, {}", name)));
         }
     }
     let config = kernel.config();
-    let text = fs::read(&config).at("read", &config)?;
-    let text = String::from_utf8_lossy(&text);
-    // Kbuild includes the configuration as a Makefile.
-    let acted_on = |line: &&str| !line.starts_with('#') && line.contains(['$', '`', '\\']);
-    let line = text.lines().find(acted_on);
-    Ok(line.map(|line| format!("make would act on `{line}` in its configuration")))
+    let text = read_file(&config).at("read", &config)?;
+    Ok(line_acted_on(&String::from_utf8_lossy(&text)))
+}
+
+pub(crate) fn not_a_compiler(name: &str) -> String {
+    format!("its compiler is `{name}`, not gcc, gcc-N, clang or clang-N on the PATH")
+}
+
+pub(crate) fn not_debians(origin: &str) -> String {
+    format!("its source is {origin}, not a Debian package's, and make runs what stands there")
+}
+
+pub(crate) fn not_a_flag(flag: &str) -> String {
+    format!("the compiler flag `{flag}` is none that only says what code to make")
+}
+
+/// The first line of a configuration that make acts on: Kbuild includes it as a Makefile.
+pub(crate) fn line_acted_on(text: &str) -> Option<String> {
+    let line = text.lines().find(|line| !line.starts_with('#') && line.contains(['$', '`', '\\']));
+    line.map(|line| format!("make would act on `{line}` in its configuration"))
 }
 
 /// `gcc`, `clang`, and these with a version.
-fn is_compiler(name: &str) -> bool {
+pub(crate) fn is_compiler(name: &str) -> bool {
     ["gcc", "clang"].iter().any(|known| is_program(name, known))
 }
 
@@ -145,7 +152,7 @@ fn is_inert(text: &str) -> bool {
     !text.chars().any(|c| c.is_control() || "'\"#`;&|<>\\!".contains(c))
 }
 
-fn is_flag(flag: &str) -> bool {
+pub(crate) fn is_flag(flag: &str) -> bool {
     FLAGS.iter().any(|with| flag.starts_with(with))
         && !NOT_FLAGS.iter().any(|with| flag.starts_with(with))
         && !runs(flag)
@@ -164,6 +171,7 @@ fn runs(flag: &str) -> bool {
 mod tests {
     use super::*;
     use crate::store::tests::manifest;
+    use std::fs;
     use std::path::Path;
 
     fn kernel(dir: &Path) -> Kernel {
@@ -238,7 +246,7 @@ mod tests {
             refused("the compiler flag", &|of| of.object_flags = vec![object.clone()]);
         }
         fs::write(plain.dir.join("own.patch"), "--- a/Makefile").unwrap();
-        refused("a patch of its own", &|of| of.source.patches = vec!["own.patch".into()]);
+        refused("a patch of its own", &|of| of.source.patches = vec!["own.patch".parse().unwrap()]);
         fs::write(plain.dir.join("config"), "CONFIG_LOCALVERSION=\"$(shell id)\"\n").unwrap();
         refused("in its configuration", &|_| {});
         assert!(check_objects(&work, &plain).unwrap_err().to_string().contains("programs in it"));
@@ -252,7 +260,7 @@ mod tests {
         let patch = PatchSet::gcov_values("6.12.117").unwrap().write(&work).unwrap().remove(0);
         fs::copy(patch, kernel.dir.join("01.patch")).unwrap();
         let of = &mut kernel.manifest;
-        of.source.patches = vec!["01.patch".into()];
+        of.source.patches = vec!["01.patch".parse().unwrap()];
         of.cc = "clang-19".into();
         of.kcflags = [
             "-fprofile-use",

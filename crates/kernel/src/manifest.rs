@@ -2,6 +2,7 @@
 
 use crate::compiler::FUNCTION_SECTIONS;
 use crate::{Arch, CompilerIdentity, ObjectFlags, Structures, TaskLayout};
+use kerntune_work::{checked_text, Id, Label, RelativePath};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -15,8 +16,10 @@ pub struct KernelManifest {
     /// [`SCHEMA`].
     pub schema: String,
     /// 16 hex digits over everything that went in.
+    #[serde(deserialize_with = "checked_text::<_, Id>")]
     pub id: String,
     /// The name that it was first built under.
+    #[serde(deserialize_with = "checked_text::<_, Label>")]
     pub label: String,
     /// Other names under which the same inputs were asked for later. They are kept beside, in `result.json`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -81,6 +84,24 @@ pub struct KernelManifest {
 }
 
 impl KernelManifest {
+    /// The first field whose text has a control character, but for warnings, which have lines. Reports, a package's control file and
+    /// scripts have these texts within a line.
+    pub(crate) fn field_with_controls(&self) -> Option<String> {
+        fn has_controls(value: &serde_json::Value) -> bool {
+            match value {
+                serde_json::Value::String(text) => text.contains(char::is_control),
+                serde_json::Value::Array(all) => all.iter().any(has_controls),
+                serde_json::Value::Object(all) => all.values().any(has_controls),
+                _ => false,
+            }
+        }
+        let serde_json::Value::Object(fields) = serde_json::to_value(self).ok()? else { return None };
+        fields
+            .into_iter()
+            .find(|(name, value)| name != "warnings" && has_controls(value))
+            .map(|(name, _)| name)
+    }
+
     /// All of `KCFLAGS`.
     pub(crate) fn flags(&self) -> Vec<String> {
         let movable = self.movable.then(|| FUNCTION_SECTIONS.to_string());
@@ -112,7 +133,7 @@ pub struct SourceRecord {
     pub hash: String,
     /// Patches that were applied, in order: files beside this manifest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub patches: Vec<PathBuf>,
+    pub patches: Vec<RelativePath>,
 }
 
 /// `time` as RFC 3339 in UTC with whole seconds.

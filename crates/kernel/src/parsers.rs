@@ -17,3 +17,15 @@ pub fn text(text: &str) {
     let _ = task::TaskLayout::parse(text);
     let _ = offsets::read(text);
 }
+
+/// Checks the texts of a package, made of `kernel.json`, the release of an image and a configuration, with NUL between them.
+///
+/// # Panics
+/// A text of the kernel got out of its line.
+pub fn package(text: &str) {
+    let mut parts = text.splitn(3, '\0');
+    let [json, release, config] = [(); 3].map(|()| parts.next().unwrap_or_default());
+    if let Ok(manifest) = serde_json::from_str(json) {
+        crate::package::check_texts(&manifest, release, config);
+    }
+}

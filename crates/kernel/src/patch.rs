@@ -2,12 +2,15 @@
 
 use crate::source::SOURCES;
 use crate::{tools, Error, ImportedSource, Result, Source};
-use kerntune_work::{checked, is_of_the_store, IoContext, Job, Key, Progress, WorkDir};
+use kerntune_work::{checked, is_of_the_store, read_file, IoContext, Job, Key, Progress, WorkDir};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
+
+/// What a difference of git's begins with.
+const GIT_HEADER: &[u8] = b"diff --git ";
 
 impl ImportedSource {
     /// The same with patches applied, in order, to a copy in the work directory.
@@ -18,13 +21,33 @@ impl ImportedSource {
         if patches.is_empty() {
             return Ok(self);
         }
-        let mut names = BTreeSet::new();
-        for path in patches {
-            names.extend(named(&fs::read(path).at("read patch", path)?));
-        }
+        let names = check(patches)?;
         let (dir, hash) = patched(work, &self, patches, &names, progress)?;
         self.in_copy(dir, hash, !are_compiled_alone(&names))
     }
+}
+
+/// The files that patches name.
+///
+/// # Errors
+/// A patch that cannot be read, or changes nothing.
+pub(crate) fn check(patches: &[PathBuf]) -> Result<BTreeSet<PathBuf>> {
+    let mut names = BTreeSet::new();
+    for path in patches {
+        let text = read_file(path).at("read patch", path)?;
+        let of_one = named(&text);
+        // `patch` takes an empty file for one that fits. What only changes a mode has git's header alone.
+        let is_of_git = text.windows(GIT_HEADER.len()).any(|window| window == GIT_HEADER);
+        if of_one.is_empty() && !is_of_git {
+            let first = match text.iter().all(u8::is_ascii_whitespace) {
+                true => "it is empty",
+                false => "it names no file: it is no difference (`diff -u`, `git diff`)",
+            };
+            return Err(Error::Patch { patch: path.clone(), first: first.to_owned() });
+        }
+        names.extend(of_one);
+    }
+    Ok(names)
 }
 
 /// Whether these files are seen by nobody but the compiler. Configuring reads Makefiles and Kconfig files, and runs what is in
@@ -248,6 +271,17 @@ mod tests {
                 &patches,
                 &NoProgress,
             )
+        }
+    }
+
+    #[test]
+    fn a_patch_that_changes_nothing_is_refused() {
+        let bench = Bench::new();
+        let source = bench.tarball();
+        for (text, said) in [("", "it is empty"), ("\n \n", "it is empty"), ("hello\n", "it names no file")] {
+            fs::write(bench.dir.path().join("none.patch"), text).unwrap();
+            let error = bench.import(&source, &["good.patch", "none.patch"]).unwrap_err().to_string();
+            assert!(error.contains("none.patch") && error.contains(said), "{error}");
         }
     }
 

@@ -1,12 +1,11 @@
 //! The symbols in the code of an ELF file, as they stand in its symbol table.
 
 use crate::{Error, Result};
-use kerntune_work::IoContext;
+use kerntune_work::{open_file, IoContext};
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::{Endianness, ReadCache, ReadRef};
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::Path;
 
 /// A symbol in an executable section.
@@ -95,7 +94,7 @@ pub(crate) fn read<'data, R: ReadRef<'data>>(data: R) -> Result<Read, object::re
 
 /// Every symbol in code of an ELF file, in the order of its symbol table.
 pub(crate) fn load(vmlinux: &Path) -> Result<Vec<Raw>> {
-    let file = File::open(vmlinux).at("open", vmlinux)?;
+    let file = open_file(vmlinux).at("open", vmlinux)?;
     let (raw, _) = read(&ReadCache::new(file))
         .map_err(|e| Error::Elf { path: vmlinux.to_owned(), reason: e.to_string() })?;
     Ok(raw)

@@ -1,6 +1,6 @@
 //! Where kernel source comes from, and what names its content.
 
-use crate::{tools, Error, Result};
+use crate::{release, tools, Error, Result};
 use kerntune_work::{checked, find_program, ContentHash, IoContext, Job, Key, Progress, WorkDir};
 use std::fmt;
 use std::fs;
@@ -98,16 +98,12 @@ impl ImportedSource {
         let (dir, hash) = match source {
             Source::Directory(path) => {
                 let dir = path.canonicalize().at("open source directory", path)?;
+                // Before all of it is read: it may be no kernel's.
+                read_version(&dir)?;
                 let hash = hash_directory(&dir)?;
                 (dir, hash)
             }
-            Source::Debian(_) | Source::Tarball(_) => {
-                let path = source.tarball().unwrap_or_default();
-                if let (Source::Debian(version), false) = (source, path.is_file()) {
-                    return Err(Error::NoDebianSource { version: version.clone(), path });
-                }
-                unpack(work, &path, progress)?
-            }
+            Source::Debian(_) | Source::Tarball(_) => unpack(work, &archive(source)?, progress)?,
         };
         tools::plain_path(&dir)?;
         let version = read_version(&dir)?;
@@ -172,6 +168,47 @@ impl ImportedSource {
     }
 }
 
+/// The archive of a source, which is there.
+fn archive(source: &Source) -> Result<PathBuf> {
+    let path = source.tarball().unwrap_or_default();
+    match source {
+        Source::Debian(version) if !path.is_file() => {
+            let installed = installed(path.parent().unwrap_or(Path::new("/usr/src")));
+            Err(Error::NoDebianSource { version: version.clone(), path, installed })
+        }
+        _ => Ok(path),
+    }
+}
+
+/// Versions of Debian's sources that are installed, in order.
+pub(crate) fn installed(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let version = |name: &str| Some(name.strip_prefix("linux-source-")?.strip_suffix(".tar.xz")?.to_owned());
+    let mut found: Vec<String> =
+        entries.filter_map(|entry| version(&entry.file_name().to_string_lossy())).collect();
+    let numbers =
+        |text: &str| -> Vec<u64> { text.split('.').map(|part| part.parse().unwrap_or(0)).collect() };
+    found.sort_by_key(|version| numbers(version));
+    found
+}
+
+/// Looks at a source and reads nothing of it but the Makefile's first lines. The version of a tree; an archive says none.
+///
+/// # Errors
+/// A source that is not there, or a directory that is none.
+pub(crate) fn look(source: &Source) -> Result<Option<String>> {
+    let Source::Directory(path) = source else {
+        let path = archive(source)?;
+        fs::metadata(&path).at("open", &path)?;
+        return Ok(None);
+    };
+    let dir = path.canonicalize().at("open source directory", path)?;
+    tools::plain_path(&dir)?;
+    let version = read_version(&dir)?;
+    check_clean(&dir)?;
+    Ok(Some(version))
+}
+
 fn unpack(work: &WorkDir, tarball: &Path, progress: &dyn Progress) -> Result<(PathBuf, String)> {
     let tarball = tarball.canonicalize().at("open", tarball)?;
     let name = tarball.to_string_lossy();
@@ -228,6 +265,11 @@ fn unpack(work: &WorkDir, tarball: &Path, progress: &dyn Progress) -> Result<(Pa
 /// The version from the top Makefile's first assignments.
 fn read_version(dir: &Path) -> Result<String> {
     let bad = |reason: String| Error::NotKernelTree { dir: dir.to_owned(), reason };
+    let missing = |name: &&str| !dir.join(name).is_file();
+    let missing: Vec<&str> = ["Makefile", "Kconfig"].into_iter().filter(missing).collect();
+    if !missing.is_empty() {
+        return Err(bad(format!("no {}", missing.join("/"))));
+    }
     let text = fs::read(dir.join("Makefile")).map_err(|e| bad(format!("its Makefile: {e}")))?;
     let text = String::from_utf8_lossy(&text);
     let value = |name: &str| {
@@ -237,10 +279,11 @@ fn read_version(dir: &Path) -> Result<String> {
         })
     };
     match (value("VERSION"), value("PATCHLEVEL"), value("SUBLEVEL")) {
-        (Some(v), Some(p), Some(s)) if dir.join("Kconfig").is_file() => {
-            Ok(format!("{v}.{p}.{s}{}", value("EXTRAVERSION").unwrap_or_default()))
+        (Some(v), Some(p), Some(s)) => {
+            let version = format!("{v}.{p}.{s}{}", value("EXTRAVERSION").unwrap_or_default());
+            release::check(&version, "").map(|()| version)
         }
-        _ => Err(bad("its Makefile has no VERSION, PATCHLEVEL and SUBLEVEL, or there is no Kconfig".into())),
+        _ => Err(bad("its Makefile has no VERSION, PATCHLEVEL and SUBLEVEL".into())),
     }
 }
 
@@ -270,9 +313,7 @@ fn hash_directory(dir: &Path) -> Result<String> {
 /// None if git cannot say (no commit yet, foreign owner …).
 fn hash_git(dir: &Path) -> Result<Option<String>> {
     let git = |args: &[&str]| -> Result<Option<Vec<u8>>> {
-        let out = Command::new("git")
-            .arg("-C")
-            .arg(dir)
+        let out = kerntune_work::git(dir)?
             .args(args)
             .output()
             .map_err(|source| kerntune_work::Error::Spawn { program: "git".into(), source })?;
@@ -280,7 +321,7 @@ fn hash_git(dir: &Path) -> Result<Option<String>> {
     };
     let (Some(head), Some(diff), Some(untracked)) = (
         git(&["rev-parse", "HEAD"])?,
-        git(&["diff", "HEAD", "--binary", "--no-ext-diff"])?,
+        git(&["diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv"])?,
         git(&["ls-files", "-z", "--others", "--exclude-standard"])?,
     ) else {
         return Ok(None);
@@ -339,6 +380,18 @@ mod tests {
         assert!("debian:../x".parse::<Source>().unwrap_err().to_string().contains("6.12"));
         assert!("/no/such".parse::<Source>().unwrap_err().to_string().contains("no such file"));
         assert!("/etc/passwd".parse::<Source>().unwrap_err().to_string().contains("endings"));
+    }
+
+    #[test]
+    fn sources_that_are_installed_are_listed_by_their_versions() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in
+            ["linux-source-6.12.tar.xz", "linux-source-6.1.tar.xz", "linux-config-6.1", "linux-source-7.3"]
+        {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        assert_eq!(installed(dir.path()), ["6.1", "6.12"]);
+        assert!(installed(&dir.path().join("none")).is_empty());
     }
 
     #[test]

@@ -4,7 +4,9 @@ use crate::manifest::SCHEMA;
 use crate::profile_tree::hash_tree;
 use crate::sources::{self, Sources};
 use crate::{kept, Error, KernelManifest, Result, Symbols};
-use kerntune_work::{checked, hash_file, read_versioned, ContentHash, IoContext, Seal, WorkDir};
+use kerntune_work::{
+    checked, hash_file, read_file, read_versioned, ContentHash, Id, IoContext, Seal, WorkDir, RESULT_FILE,
+};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,6 +59,9 @@ impl Kernel {
         if manifest.id != seal.id {
             return Err(damaged(format!("{MANIFEST} is of the kernel {}", manifest.id)));
         }
+        if let Some(field) = manifest.field_with_controls() {
+            return Err(damaged(format!("{MANIFEST} has a control character in `{field}`")));
+        }
         manifest.aliases = seal.names;
         Ok(Self { dir, manifest })
     }
@@ -77,7 +82,9 @@ impl Kernel {
         };
         // One that was linked again was compiled where its objects were.
         let compiled = match &self.manifest.order_id {
-            Some(_) => field(&self.dir, LINKED_FROM).map(|id| self.dir.with_file_name(id)),
+            Some(_) => field(&self.dir, LINKED_FROM)
+                .and_then(|id| id.parse::<Id>().ok())
+                .map(|id| self.dir.with_file_name(id)),
             None => None,
         };
         match field(compiled.as_deref().unwrap_or(&self.dir), PROFILE) {
@@ -198,7 +205,7 @@ pub fn damaged(work: &WorkDir) -> Result<Vec<Error>> {
 /// Finds a kernel by label, by id or the beginning of one, or by the path of its directory.
 ///
 /// # Errors
-/// [`Error::UnknownKernel`] names what there is, [`Error::AmbiguousKernel`] the candidates.
+/// [`Error::UnknownKernel`] names what there is, [`Error::AmbiguousKernel`] the candidates; one that is there and damaged.
 pub fn find(work: &WorkDir, name: &str) -> Result<Kernel> {
     if name.contains('/') {
         return Kernel::load(Path::new(name));
@@ -211,12 +218,50 @@ pub fn find(work: &WorkDir, name: &str) -> Result<Kernel> {
     match found[..] {
         [kernel] => Kernel::load(&kernel.dir),
         [] if Path::new(name).join(MANIFEST).is_file() => Kernel::load(Path::new(name)),
-        [] => Err(Error::UnknownKernel { name: name.to_string(), known: known(&kernels) }),
+        [] => match damage_of(work, &|id, label| {
+            label == Some(name) || (!name.is_empty() && id.starts_with(name))
+        })? {
+            Some(damage) => Err(damage),
+            None => Err(Error::UnknownKernel { name: name.to_string(), known: known(&kernels) }),
+        },
         _ => {
             let candidates = found.iter().map(|k| k.named()).collect();
             Err(Error::AmbiguousKernel { name: name.to_string(), candidates })
         }
     }
+}
+
+/// The kernel with this id, of which a recording is; none if it is not in the work directory (built elsewhere, or removed).
+///
+/// # Errors
+/// One that is there and damaged.
+pub fn find_recorded(work: &WorkDir, id: &str) -> Result<Option<Kernel>> {
+    match work.find(KIND, id) {
+        Some(dir) => Kernel::load(&dir).map(Some),
+        None => damage_of(work, &|found, _| found == id)?.map_or(Ok(None), Err),
+    }
+}
+
+/// Damage of the first kernel whose id and label are meant, if any of the damaged ones is.
+fn damage_of(work: &WorkDir, is_meant: &dyn Fn(&str, Option<&str>) -> bool) -> Result<Option<Error>> {
+    let of_work = work.damaged(KIND)?.into_iter().map(|(dir, error)| match error {
+        kerntune_work::Error::NotAResult { .. } => {
+            (dir.clone(), Error::Damaged { dir, reason: format!("{RESULT_FILE} is missing") })
+        }
+        error => (dir, error.into()),
+    });
+    let own =
+        work.list(KIND)?.into_iter().filter_map(|dir| Kernel::peek(&dir).err().map(|error| (dir, error)));
+    let mut all = of_work.chain(own);
+    let found = all.find(|(dir, _)| {
+        let id = dir.file_name().unwrap_or_default().to_string_lossy();
+        // Not to be relied on, but enough to know what is meant.
+        let text = read_file(dir.join(MANIFEST)).ok();
+        let manifest = text.and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
+        let label = manifest.as_ref().and_then(|manifest| manifest.get("label")?.as_str());
+        is_meant(&id, label)
+    });
+    Ok(found.map(|(_, error)| error))
 }
 
 /// What a message says of kernels that were not meant: the newest, and how to see all.
@@ -272,7 +317,7 @@ pub fn remove(work: &WorkDir, name: &str) -> Result<PathBuf> {
 pub(crate) mod tests {
     use super::*;
     use crate::{CompilerIdentity, SourceRecord, TaskLayout};
-    use kerntune_work::Key;
+    use kerntune_work::{Key, SUMS_FILE};
 
     pub(crate) fn manifest(id: &str, label: &str, built: &str) -> KernelManifest {
         KernelManifest {
@@ -410,6 +455,38 @@ pub(crate) mod tests {
         // It goes by its id.
         remove(&work, "aa11").unwrap();
         assert!(damaged(&work).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_damaged_kernel_is_not_taken_for_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        assert!(find_recorded(&work, "aa11").unwrap().is_none());
+        let kernel = put(&work, "aa11", "base", "2025-01-01T00:00:00Z");
+        put(&work, "bb22", "other", "2025-01-01T00:00:00Z");
+        assert_eq!(find_recorded(&work, "aa11").unwrap().unwrap().manifest.label, "base");
+        assert!(find_recorded(&work, "aa1").unwrap().is_none(), "a beginning is no id");
+        type Damage = fn(&str) -> String;
+        let damages: [(&str, Damage, &str); 3] = [
+            (SUMS_FILE, |text| format!("0{text}"), "BLAKE3SUMS is not the list that was written"),
+            (MANIFEST, |text| text.replace("223.5", "0.5"), "kernel.json is not the file that was written"),
+            (RESULT_FILE, |text| text.replace("aa11", "aa12"), "is not what was written"),
+        ];
+        for (name, change, words) in damages {
+            let path = kernel.join(name);
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, change(&text)).unwrap();
+            for meant in ["base", "aa11", "aa"] {
+                let error = find(&work, meant).unwrap_err().to_string();
+                assert!(error.contains(words), "{meant}: {error}");
+            }
+            assert!(find_recorded(&work, "aa11").unwrap_err().to_string().contains(words));
+            assert!(matches!(find(&work, "cc"), Err(Error::UnknownKernel { .. })));
+            assert!(find(&work, "other").is_ok() && find_recorded(&work, "bb22").unwrap().is_some());
+            fs::write(&path, text).unwrap();
+        }
+        fs::remove_file(kernel.join(RESULT_FILE)).unwrap();
+        assert!(find(&work, "base").unwrap_err().to_string().contains("result.json is missing"));
     }
 
     #[test]

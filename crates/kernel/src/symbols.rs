@@ -5,10 +5,9 @@ use crate::sources::Sources;
 use crate::symbol_groups::{group, Group};
 use crate::{stubs, Error, Result};
 use kerntune_isa::{Guest, Isa};
-use kerntune_work::IoContext;
+use kerntune_work::{open_file, IoContext};
 use object::{ReadCache, ReadRef};
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::Path;
 
 /// One function, or a part of one that the compiler put elsewhere.
@@ -56,7 +55,7 @@ pub struct Symbols {
 impl Symbols {
     /// Reads the symbol table of an ELF file; debug information is not needed and not read.
     pub fn load(vmlinux: &Path) -> Result<Self> {
-        let file = File::open(vmlinux).at("open", vmlinux)?;
+        let file = open_file(vmlinux).at("open", vmlinux)?;
         Self::parse(&ReadCache::new(file), vmlinux)
     }
 

@@ -13,6 +13,22 @@ use std::path::PathBuf;
 /// is done, `.cmd` files. `$(GATE)` stands for anything outside that can stop a build.
 const MAKEFILE: &str = include_str!("stand_in/Makefile");
 
+/// Keeps what is said.
+#[derive(Default)]
+struct Notes(std::sync::Mutex<Vec<String>>);
+
+impl kerntune_work::Progress for Notes {
+    fn begin(&self, _: &str, _: Option<u64>) {}
+
+    fn at(&self, _: u64) {}
+
+    fn end(&self) {}
+
+    fn note(&self, text: &str) {
+        self.0.lock().unwrap().push(text.into());
+    }
+}
+
 struct Bench {
     dir: tempfile::TempDir,
     work: WorkDir,
@@ -199,6 +215,29 @@ fn options_that_do_not_take_are_told() {
     assert!(warnings.contains("CONFIG_BLOCKED=y from") && warnings.contains("did not take"), "{warnings}");
     assert!(warnings.contains("kerntune needs CONFIG_PVH=y"), "{warnings}");
 
+    // A fragment of the same text elsewhere finds the same configuration, and is called by its own name.
+    fs::create_dir(bench.path("other")).unwrap();
+    fs::copy(bench.path("user.config"), bench.path("other/mine.config")).unwrap();
+    let again = BuildRequest { fragments: vec![bench.path("other/mine.config")], ..request.clone() };
+    let said = Notes::default();
+    build(&bench.work, &again, &said).unwrap();
+    let said = said.0.into_inner().unwrap().join("\n");
+    assert!(said.contains("other/mine.config did not take") && !said.contains("user.config"), "{said}");
+    // Certificates of whoever made it are not in the source.
+    let certificates = "CONFIG_SYSTEM_TRUSTED_KEYS=\"debian/canonical-certs.pem\"";
+    bench.write("certs.config", &format!("{certificates} # theirs\n"));
+    let by_fragment = BuildRequest { fragments: vec![bench.path("certs.config")], ..bench.request("certs") };
+    let by_line = BuildRequest { extra: vec![certificates.into()], ..bench.request("certs") };
+    for request in [by_fragment, by_line] {
+        let kernel = bench.build(&request).unwrap();
+        let config = fs::read_to_string(kernel.config()).unwrap();
+        assert!(config.contains("CONFIG_SYSTEM_TRUSTED_KEYS=\"\"\n"), "{config}");
+        let warnings = kernel.manifest.warnings.join("\n");
+        assert!(
+            warnings.contains("CONFIG_SYSTEM_TRUSTED_KEYS emptied: debian/canonical-certs.pem"),
+            "{warnings}"
+        );
+    }
     request.extra = vec!["CONFIG_BLOCKED=y".into()];
     let error = bench.build(&request).unwrap_err();
     assert!(matches!(&error, Error::ConfigRefused { problems } if problems.len() == 1), "{error}");
@@ -243,7 +282,7 @@ fn a_patched_kernel_has_another_id_and_keeps_its_patches() {
     let patched = bench.build(&request).unwrap();
     assert_ne!(patched.manifest.id, plain.manifest.id);
     assert_ne!(patched.manifest.source.hash, plain.manifest.source.hash);
-    assert_eq!(patched.manifest.source.patches, [PathBuf::from("patches/01-one.patch")]);
+    assert_eq!(patched.manifest.source.patches, ["patches/01-one.patch"]);
     // The user's tree is as it was, and the kernel's own copy of the patch makes the same kernel.
     assert!(fs::read_to_string(bench.path("src/kernel/fork.c")).unwrap().contains("return 1;"));
     fs::rename(bench.path("one.patch"), bench.path("moved")).unwrap();

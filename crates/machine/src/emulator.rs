@@ -46,9 +46,8 @@ impl Emulator {
         let (cpu, mut command_line) = cpu(&request.demands);
         command_line += &calibration::command_line(kernel, request.demands.cpus)?;
         command.args(["-accel", "tcg", "-cpu", &cpu, "-smp", &processors(request.demands.cpus)]);
-        // One instruction is one nanosecond; idle time is skipped; the clock and all that QEMU
-        // draws at random begin the same every time.
-        command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm", "-seed", "1"]);
+        // The clock and all that QEMU draws at random begin the same every time.
+        command.args(["-icount", qemu::clock(request), "-rtc", "base=2026-01-01,clock=vm", "-seed", "1"]);
         // Without ioeventfd a device is driven on the emulation thread, when the guest says so, and
         // not by another thread whenever the host schedules it.
         qemu::guest(&mut command, kernel, request, directory, &command_line, ",ioeventfd=off");

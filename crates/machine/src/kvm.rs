@@ -40,7 +40,7 @@ impl Kvm {
         qemu::bare(&mut command);
         if self.accelerator == "tcg" {
             // A clock that the guest can tell the speed of, however busy the host is.
-            command.args(["-icount", "shift=0,sleep=off"]);
+            command.args(["-icount", qemu::clock(request)]);
         }
         // `max` is the host's CPU where the accelerator is KVM.
         command.args(["-accel", self.accelerator, "-cpu", "max", "-smp", "1"]);

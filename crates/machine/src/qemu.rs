@@ -86,6 +86,17 @@ pub(crate) fn guest(
     command.args(["-device", &format!("virtserialport,chardev=out,name={PORT_NAME}")]);
 }
 
+/// How an emulated guest's clock runs: an instruction is a nanosecond, and time in which all CPUs are idle is skipped.
+///
+/// Before a disk of the host it is not skipped: the guest would wait for minutes of its own while the host is busy for a moment
+/// with a request, and all limits within the guest would be over.
+pub(crate) fn clock(request: &RunRequest) -> &'static str {
+    match request.demands.disk.is_some_and(|disk| disk.kind == DiskKind::Virtio) {
+        true => "shift=0,sleep=on",
+        false => "shift=0,sleep=off",
+    }
+}
+
 /// The file of the host that is the guest's disk, if it has one of that kind.
 fn host_file(request: &RunRequest, directory: &Path) -> Option<PathBuf> {
     let disk = request.demands.disk.filter(|disk| disk.kind == DiskKind::Virtio);

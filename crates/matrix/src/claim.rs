@@ -5,9 +5,11 @@
 //! machines' clocks have to agree. Two that work on one task all the same, since one of them only seemed dead, cost time and no
 //! more: a result is put there once.
 
+use crate::figures::bytes;
+use crate::made::{damaged, decode};
 use crate::process::{began_at, process};
 use crate::{Error, Result, Store};
-use kerntune_work::interrupt;
+use kerntune_work::{interrupt, Id};
 use serde::{Deserialize, Serialize};
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::sync::Arc;
@@ -47,6 +49,7 @@ pub enum ClaimState {
 /// A claim as it is in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
+    schema: String,
     /// Whose.
     pub holder: Holder,
     /// How far.
@@ -78,41 +81,68 @@ impl Holder {
     }
 }
 
-fn object(task: &str, number: u64) -> String {
+/// Name and version of a claim's form.
+const CLAIM: &str = "kerntune-claim/1";
+/// The largest number of a claim. No task is claimed so often, and the next number is one that exists.
+const LAST: u64 = 999_999_999;
+
+impl Claim {
+    fn new(holder: Holder) -> Self {
+        Self { schema: CLAIM.into(), holder, state: ClaimState::Working, beat: 0 }
+    }
+}
+
+fn object(task: &Id, number: u64) -> String {
     format!("claims/{task}/{number:04}")
 }
 
-/// The claims of a task, in order.
-pub(crate) fn claims(store: &dyn Store, task: &str) -> Result<Vec<(u64, Claim)>> {
+/// The number of a claim of this name, if it is one.
+fn number(name: &str) -> Option<u64> {
+    let number: u64 = name.parse().ok()?;
+    (number <= LAST && name == format!("{number:04}")).then_some(number)
+}
+
+/// The claim of this name among those of a task; none if it is no name of a claim.
+pub(crate) fn named(store: &dyn Store, task: &Id, name: &str) -> Result<Option<Claim>> {
+    number(name).map_or(Ok(None), |number| read(store, task, number))
+}
+
+/// The numbers of a task's claims, ascending. Other names beside them, such as a copy that a program made, are nobody's claims.
+fn numbers(store: &dyn Store, task: &Id) -> Result<Vec<u64>> {
     let start = format!("claims/{task}/");
+    let names = store.list(&start)?;
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| number(name.strip_prefix(&start)?)).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// The claims of a task, in order.
+pub(crate) fn claims(store: &dyn Store, task: &Id) -> Result<Vec<(u64, Claim)>> {
     let mut found = Vec::new();
-    for name in store.list(&start)? {
-        let Some(number) = name.strip_prefix(&start).and_then(|number| number.parse().ok()) else { continue };
-        found.extend(read(store, &name)?.map(|claim| (number, claim)));
+    for number in numbers(store, task)? {
+        found.extend(read(store, task, number)?.map(|claim| (number, claim)));
     }
     Ok(found)
 }
 
-fn read(store: &dyn Store, name: &str) -> Result<Option<Claim>> {
-    let Some(bytes) = store.get(name)? else { return Ok(None) };
-    let damaged = |error: serde_json::Error| Error::Object {
-        store: store.url(),
-        name: name.to_owned(),
-        what: error.to_string(),
-    };
-    serde_json::from_slice(&bytes).map(Some).map_err(damaged)
+/// A claim; none if it is gone.
+fn read(store: &dyn Store, task: &Id, number: u64) -> Result<Option<Claim>> {
+    let name = object(task, number);
+    let Some(bytes) = store.get(&name)? else { return Ok(None) };
+    decode(store, &name, &bytes, CLAIM).map(Some)
 }
 
 /// The last claim of a task.
-pub(crate) fn last(store: &dyn Store, task: &str) -> Result<Option<(u64, Claim)>> {
-    let start = format!("claims/{task}/");
-    let Some(name) = store.list(&start)?.pop() else { return Ok(None) };
-    let number = name.strip_prefix(&start).and_then(|number| number.parse().ok()).unwrap_or_default();
-    Ok(read(store, &name)?.map(|claim| (number, claim)))
+///
+/// # Errors
+/// [`Error::Object`] for one that is damaged.
+pub(crate) fn last(store: &dyn Store, task: &Id) -> Result<Option<(u64, Claim)>> {
+    let Some(number) = numbers(store, task)?.pop() else { return Ok(None) };
+    Ok(read(store, task, number)?.map(|claim| (number, claim)))
 }
 
 /// Whether somebody seems to work on it who is not known to be gone.
-pub(crate) fn is_held(store: &dyn Store, task: &str) -> Result<bool> {
+pub(crate) fn is_held(store: &dyn Store, task: &Id) -> Result<bool> {
     let own = Holder::own();
     let held = |claim: &Claim| claim.state == ClaimState::Working && !claim.holder.is_gone(&own);
     Ok(last(store, task)?.is_some_and(|(_, claim)| held(&claim)))
@@ -121,7 +151,7 @@ pub(crate) fn is_held(store: &dyn Store, task: &str) -> Result<bool> {
 /// Makes a claim, and waits for it while others hold it. None once `done` says that it is of no use any more.
 pub(crate) fn take(
     store: &Arc<dyn Store>,
-    task: &str,
+    task: &Id,
     lease: Duration,
     done: &dyn Fn() -> Result<bool>,
 ) -> Result<Option<Held>> {
@@ -153,18 +183,17 @@ pub(crate) fn take(
                 number + 1
             }
         };
-        let claim = Claim { holder: own.clone(), state: ClaimState::Working, beat: 0 };
-        if store.put_new(&object(task, number), &bytes(&claim))? {
+        let name = object(task, number);
+        if number > LAST {
+            return Err(damaged(&**store, &name, "there are no numbers after it"));
+        }
+        let claim = Claim::new(own.clone());
+        if store.put_new(&name, &bytes(&claim))? {
             return Ok(Some(Held::new(store.clone(), task, number, claim, lease)));
         }
+        // Somebody else was faster.
+        std::thread::sleep(pause);
     }
-}
-
-fn bytes(claim: &Claim) -> Vec<u8> {
-    // Texts and a number: it cannot fail.
-    let mut bytes = serde_json::to_vec(claim).unwrap_or_default();
-    bytes.push(b'\n');
-    bytes
 }
 
 /// A claim that is ours. Dropped without [`Held::end`] it is given up.
@@ -178,7 +207,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    fn new(store: Arc<dyn Store>, task: &str, number: u64, claim: Claim, lease: Duration) -> Self {
+    fn new(store: Arc<dyn Store>, task: &Id, number: u64, claim: Claim, lease: Duration) -> Self {
         let name = object(task, number);
         let (stop, stopped) = channel();
         let (own, at, mut beating) = (store.clone(), name.clone(), claim.clone());
@@ -227,6 +256,33 @@ mod tests {
         (dir, store)
     }
 
+    fn task() -> Id {
+        "t".parse().unwrap()
+    }
+
+    #[test]
+    fn names_beside_claims_are_passed_over_and_the_largest_number_is_the_last() {
+        let (_dir, store) = store();
+        let over = Claim { state: ClaimState::Released, ..Claim::new(Holder::own()) };
+        for name in ["0001", "0001.bak", "x", "12", "00002", "9999", "10000", "18446744073709551615", "+7"] {
+            store.put(&format!("claims/t/{name}"), &bytes(&over)).unwrap();
+        }
+        assert_eq!(numbers(&*store, &task()).unwrap(), [1, 9999, 10_000]);
+        assert_eq!(take(&store, &task(), LEASE, &|| Ok(false)).unwrap().unwrap().number, 10_001);
+        store.put(&object(&task(), LAST), &bytes(&over)).unwrap();
+        let error = take(&store, &task(), LEASE, &|| Ok(false)).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("no numbers after it"), "{error}");
+    }
+
+    #[test]
+    fn a_changed_claim_is_refused() {
+        let (_dir, store) = store();
+        let whole = bytes(&Claim::new(Holder::own()));
+        let changed = String::from_utf8(whole).unwrap().replace("\"beat\": 0", "\"beat\": 1");
+        store.put(&object(&task(), 1), changed.as_bytes()).unwrap();
+        assert!(matches!(last(&*store, &task()), Err(Error::Object { .. })));
+    }
+
     #[test]
     fn one_holds_a_claim_and_the_next_has_it_when_it_is_given_up() {
         let (_dir, store) = store();
@@ -234,7 +290,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
-                    let held = take(&store, "t", LEASE, &|| Ok(false)).unwrap().unwrap();
+                    let held = take(&store, &task(), LEASE, &|| Ok(false)).unwrap().unwrap();
                     assert_eq!(holds.fetch_add(1, Ordering::SeqCst), 0);
                     std::thread::sleep(Duration::from_millis(5));
                     holds.fetch_sub(1, Ordering::SeqCst);
@@ -242,7 +298,7 @@ mod tests {
                 });
             }
         });
-        let all = claims(&*store, "t").unwrap();
+        let all = claims(&*store, &task()).unwrap();
         let numbers: Vec<u64> = all.iter().map(|(number, _)| *number).collect();
         assert_eq!(numbers, (1..=8).collect::<Vec<_>>());
     }
@@ -253,17 +309,19 @@ mod tests {
         let (short, done) = (Duration::from_millis(200), || Ok(false));
         // Of another machine, which is silent.
         let holder = Holder { host: "elsewhere".into(), ..Holder::own() };
-        let claim = Claim { holder, state: ClaimState::Working, beat: 7 };
-        store.put(&object("t", 3), &bytes(&claim)).unwrap();
-        assert!(is_held(&*store, "t").unwrap());
-        let held = take(&store, "t", short, &done).unwrap().unwrap();
+        let claim = Claim { beat: 7, ..Claim::new(holder) };
+        store.put(&object(&task(), 3), &bytes(&claim)).unwrap();
+        assert!(is_held(&*store, &task()).unwrap());
+        let held = take(&store, &task(), short, &done).unwrap().unwrap();
         assert_eq!(held.number, 4);
-        // We live: others wait until it is done.
-        let tries = AtomicUsize::new(0);
-        let waited = take(&store, "t", short, &|| Ok(tries.fetch_add(1, Ordering::SeqCst) > 60)).unwrap();
+        // We live: others wait until it is done, longer than their lease. It is many of our beats, so that a machine which does much
+        // else may be late.
+        let (tries, patient) = (AtomicUsize::new(0), Duration::from_secs(3));
+        let waited =
+            take(&store, &task(), patient, &|| Ok(tries.fetch_add(1, Ordering::SeqCst) > 14)).unwrap();
         assert!(waited.is_none());
         held.end(ClaimState::Made).unwrap();
-        assert!(!is_held(&*store, "t").unwrap());
+        assert!(!is_held(&*store, &task()).unwrap());
     }
 
     #[test]
@@ -271,8 +329,8 @@ mod tests {
         let (_dir, store) = store();
         // No process has this number.
         let holder = Holder { process: "4194305@1".into(), ..Holder::own() };
-        store.put(&object("t", 1), &bytes(&Claim { holder, state: ClaimState::Working, beat: 0 })).unwrap();
-        assert!(!is_held(&*store, "t").unwrap());
-        assert_eq!(take(&store, "t", LEASE, &|| Ok(false)).unwrap().unwrap().number, 2);
+        store.put(&object(&task(), 1), &bytes(&Claim::new(holder))).unwrap();
+        assert!(!is_held(&*store, &task()).unwrap());
+        assert_eq!(take(&store, &task(), LEASE, &|| Ok(false)).unwrap().unwrap().number, 2);
     }
 }

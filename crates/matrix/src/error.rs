@@ -53,6 +53,12 @@ pub enum Error {
         /// The plan's id.
         plan: String,
     },
+    /// Nothing is in the store that was named.
+    #[error("there is no store at {store}, or nothing is in it: `kerntune matrix run FILE --store {store}` makes one")]
+    NoStore {
+        /// The store.
+        store: String,
+    },
     /// No plan by that name.
     #[error("{store} has no plan {plan:?}; `kerntune matrix plan FILE --store {store}` puts one there")]
     NoPlan {
@@ -82,8 +88,8 @@ pub enum Error {
     },
     /// Two machines computed the same task and disagree.
     #[error(
-        "task {task} came out differently here than the result that is in the store: one of the machines is not what the plan says; \
-         ours is kept as {kept}"
+        "task {task} came out differently on two machines: one of them is not what the plan says, or lies; the other result is kept as \
+         {kept}. Remove both, and the task is computed again"
     )]
     Differs {
         /// The task.
@@ -91,6 +97,25 @@ pub enum Error {
         /// Where the other result is in the store.
         kept: String,
     },
+    /// A result in the store is not the one that this machine computed.
+    #[error("{name} is another result of task {task} than this machine computed: remove it, and the task is computed again")]
+    Replaced {
+        /// The task.
+        task: String,
+        /// The object.
+        name: String,
+    },
+    /// A task of a foreign plan that runs code on this machine.
+    #[error("{title}: not run, since {reason}: --trust-commands runs it, if you trust the plan's author as you trust a program")]
+    Untrusted {
+        /// The task's title.
+        title: String,
+        /// What is run.
+        reason: String,
+    },
+    /// An id, a hash, a label or a file's name that is none.
+    #[error(transparent)]
+    Name(#[from] kerntune_work::NameError),
     /// A task whose inputs are not computed yet.
     #[error("task {task} needs {need}, which is not there yet")]
     NotReady {
@@ -116,7 +141,7 @@ pub enum Error {
         message: String,
     },
     /// Slurm does not do as it is told.
-    #[error("{program}: {message}; is this a machine that Slurm takes jobs from (`sinfo`)?")]
+    #[error("{program}: {message}")]
     Slurm {
         /// Which of its programs.
         program: String,
@@ -181,6 +206,7 @@ impl Error {
             Self::Tune(Tune::Machine(error)) => of_machine(error),
             Self::Tune(Tune::Work(_)) => true,
             Self::Work(_) | Self::Store { .. } | Self::NoHelper { .. } | Self::Git { .. } => true,
+            Self::Untrusted { .. } | Self::Differs { .. } | Self::Replaced { .. } => true,
             Self::NotReady { .. } | Self::OtherCode { .. } | Self::Panicked | Self::Slurm { .. } => true,
             _ => false,
         }

@@ -1,21 +1,22 @@
-//! Results of tasks, as they are in the store. Nothing of the machine or the hour is in them: whoever computes one has the same bytes.
+//! Results of tasks, as they are in the store, sealed. Nothing of the machine or the hour is in them: whoever computes one has the same bytes.
 
 use kerntune_compare::{Measurement, OperationCounters};
+use kerntune_work::{seal_bytes, Id};
 use serde::{Deserialize, Serialize};
 
 /// Name and version of a measurement's form.
-pub(crate) const FIGURES: &str = "kerntune-cell/1";
+pub(crate) const FIGURES: &str = "kerntune-cell/2";
 /// Name and version of a kernel's form.
-pub(crate) const BUILT: &str = "kerntune-built/1";
+pub(crate) const BUILT: &str = "kerntune-built/2";
 /// Name and version of what a command said.
-pub(crate) const SAID: &str = "kerntune-said/1";
+pub(crate) const SAID: &str = "kerntune-said/2";
 
 /// Exact counters of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     schema: String,
     /// The task.
-    pub task: String,
+    pub task: Id,
     /// Names the contents of the kernel's images.
     pub kernel: String,
     /// The workload.
@@ -32,7 +33,7 @@ pub struct Figures {
 
 impl Figures {
     pub(crate) fn new(
-        task: &str,
+        task: &Id,
         kernel: String,
         workload: &str,
         run: &str,
@@ -41,7 +42,7 @@ impl Figures {
     ) -> Self {
         Self {
             schema: FIGURES.into(),
-            task: task.into(),
+            task: task.clone(),
             kernel,
             workload: workload.into(),
             run: run.into(),
@@ -57,16 +58,16 @@ impl Figures {
 pub struct Built {
     schema: String,
     /// The task.
-    pub task: String,
+    pub task: Id,
     /// The kernel's id.
-    pub kernel: String,
+    pub kernel: Id,
     /// Names the contents of its images.
     pub content: String,
 }
 
 impl Built {
-    pub(crate) fn new(task: &str, kernel: &str, content: String) -> Self {
-        Self { schema: BUILT.into(), task: task.into(), kernel: kernel.into(), content }
+    pub(crate) fn new(task: &Id, kernel: Id, content: String) -> Self {
+        Self { schema: BUILT.into(), task: task.clone(), kernel, content }
     }
 }
 
@@ -74,20 +75,18 @@ impl Built {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Said {
     schema: String,
-    pub task: String,
+    pub task: Id,
     pub output: String,
 }
 
 impl Said {
-    pub fn new(task: &str, output: String) -> Self {
-        Self { schema: SAID.into(), task: task.into(), output }
+    pub fn new(task: &Id, output: String) -> Self {
+        Self { schema: SAID.into(), task: task.clone(), output }
     }
 }
 
-/// A result's bytes.
+/// An object's bytes, with their hash.
 pub(crate) fn bytes(value: &impl Serialize) -> Vec<u8> {
     // Maps with keys of text and no floats: it cannot fail.
-    let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
-    bytes.push(b'\n');
-    bytes
+    seal_bytes(value).unwrap_or_default()
 }

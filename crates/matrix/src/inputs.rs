@@ -4,7 +4,7 @@
 use crate::{KernelRef, Plan, Result, SourceRef, What};
 use kerntune_kernel::{Compiler, ImportedSource, Source};
 use kerntune_tune::{Recipe, Session};
-use kerntune_work::{find_program, hash_file};
+use kerntune_work::{find_program, hash_file, Hash};
 use std::process::Command;
 
 /// Programs that recipes run beside the compiler, with the versions that kerntune knows.
@@ -18,9 +18,9 @@ pub(crate) fn of(plan: &Plan, session: &Session, what: &What) -> Result<Vec<(Str
         What::Build { source, patches, config, fragments, set, compiler, kcflags, label: _ } => {
             add("does", "build".into());
             add("source", of_source(session, source)?);
-            add("patches", patches.join(" "));
-            add("config", config.clone().unwrap_or_default());
-            add("fragments", fragments.join(" "));
+            add("patches", joined(patches));
+            add("config", config.as_deref().unwrap_or_default().to_owned());
+            add("fragments", joined(fragments));
             add("set", set.join("\n"));
             add("kcflags", kcflags.join("\n"));
             add("compiler", of_compiler(compiler)?);
@@ -50,6 +50,10 @@ pub(crate) fn of(plan: &Plan, session: &Session, what: &What) -> Result<Vec<(Str
         }
     }
     Ok(all)
+}
+
+fn joined(hashes: &[Hash]) -> String {
+    hashes.iter().map(Hash::as_str).collect::<Vec<_>>().join(" ")
 }
 
 /// What runs in the guest, and what runs the guest.

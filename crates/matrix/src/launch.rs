@@ -31,7 +31,8 @@ pub fn launch(command: Command, store: &dyn Store, task: &Task, log: &Path) -> R
         },
         || true,
     )?;
-    if turn::finished(store)?.contains(&task.id) {
+    // One that was there before says nothing of this process, which may have found that it is wrong.
+    if turn::finished(store)?.contains(&task.id) && (!was_there || end.success()) {
         return Ok(if was_there { Turn::Found } else { Turn::Made });
     }
     if let Some(why) = turn::why_failed(store, &task.id)? {

@@ -12,6 +12,7 @@
 /// Names the code of this crate and of those below it, for keys of results.
 pub const CODE: &str = env!("KERNTUNE_CODE");
 
+mod audit;
 mod claim;
 mod error;
 mod figures;
@@ -19,6 +20,7 @@ mod figures;
 pub mod foreign;
 mod inputs;
 mod launch;
+mod ledger;
 mod made;
 mod materials;
 mod pack;
@@ -28,12 +30,15 @@ mod plan_file;
 mod pool;
 mod process;
 mod resolve;
+mod room;
 pub mod schedule;
 pub mod slurm;
 mod store;
 mod table;
+pub mod trust;
 mod turn;
 
+pub use audit::{audit, StoreAudit, StoreFinding};
 pub use claim::{Claim, ClaimState, Holder, LEASE};
 pub use error::{Error, Result};
 pub use figures::{Built, Figures};
@@ -43,6 +48,7 @@ pub use plan::{Cell, Cores, KernelRef, Plan, SourceRef, Task, What};
 pub use plan_file::PlanFile;
 pub use pool::{Event, Pool, Summary};
 pub use resolve::resolve;
-pub use store::{open, Directory, Remote, Store, HELPER};
+pub use store::{existing, open, Directory, Remote, Store, HELPER};
 pub use table::{log, results, states, CellResult, CellState, Progress, RESULTS_SCHEMA, STATES_SCHEMA};
+pub use trust::Trust;
 pub use turn::{retry, Turn, Worker};

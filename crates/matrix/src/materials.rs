@@ -1,21 +1,21 @@
 //! What a task names, as files and values of this machine.
 
-use crate::{Error, KernelRef, Plan, Result, SourceRef, Store, What};
+use crate::figures::{bytes, Built};
+use crate::room::ROOM;
+use crate::{made, pack, Error, KernelRef, Plan, Result, SourceRef, Store, What};
 use kerntune_kernel::{BaseConfig, BuildRequest, Kernel, Source};
 use kerntune_tune::base::with_needs;
-use kerntune_work::{find_program, write_atomic, IoContext, Job, WorkDir};
+use kerntune_work::{
+    find_program, write_atomic, CommitHash, Hash, Id, IoContext, Job, Progress, RelativePath, WorkDir,
+};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Where a work directory has what plans need beside results.
-pub(crate) const ROOM: &str = ".matrix";
-
 /// A text of the plan as a file.
-fn text(plan: &Plan, work: &WorkDir, hash: &str) -> Result<PathBuf> {
-    let text = plan.texts.get(hash).filter(|text| blake3::hash(text.as_bytes()).to_hex().as_str() == hash);
-    let text = text.ok_or_else(|| Error::Plan(format!("the plan lacks the text {hash}")))?;
+fn text(plan: &Plan, work: &WorkDir, hash: &Hash) -> Result<PathBuf> {
+    let text = plan.texts.get(hash).ok_or_else(|| Error::Plan(format!("the plan lacks the text {hash}")))?;
     let room = work.root().join(ROOM).join("texts");
     let path = room.join(hash);
     if fs::read(&path).map_or(true, |there| there != text.as_bytes()) {
@@ -39,8 +39,8 @@ pub(crate) fn request(plan: &Plan, work: &WorkDir, what: &What) -> Result<Option
         return Ok(None);
     };
     let files =
-        |hashes: &[String]| hashes.iter().map(|hash| text(plan, work, hash)).collect::<Result<Vec<_>>>();
-    let mut request = BuildRequest::new(source(work, of)?, label);
+        |hashes: &[Hash]| hashes.iter().map(|hash| text(plan, work, hash)).collect::<Result<Vec<_>>>();
+    let mut request = BuildRequest::new(source(work, of)?, label.as_str());
     request.patches = files(patches)?;
     request.fragments = files(fragments)?;
     request.extra.clone_from(set);
@@ -55,14 +55,61 @@ pub(crate) fn request(plan: &Plan, work: &WorkDir, what: &What) -> Result<Option
     Ok(Some(with_needs(request, &workloads)))
 }
 
-/// A kernel that a task reads, in the work directory.
+/// A kernel that a task runs in a guest: that of the work directory, or the store's.
 pub(crate) fn kernel(store: &dyn Store, work: &WorkDir, of: &KernelRef) -> Result<Kernel> {
+    let (id, content) = identity(store, of)?;
+    match pack::own(work, &id, &content) {
+        Some(kernel) => Ok(kernel),
+        None => pack::receive(store, work, &id, &content),
+    }
+}
+
+/// A kernel whose build this machine repeats or goes on with: what its directory says is run here, so it has to be this machine's own. A
+/// kernel that another machine built is built again, and has to come out the same.
+///
+/// # Errors
+/// [`Error::Differs`] if it does not; those of the build.
+pub(crate) fn own_kernel(
+    (work, progress): (&WorkDir, &dyn Progress),
+    plan: &Plan,
+    store: &dyn Store,
+    of: &KernelRef,
+) -> Result<Kernel> {
+    let (id, content) = identity(store, of)?;
+    if let Some(kernel) = pack::own(work, &id, &content) {
+        return Ok(kernel);
+    }
+    let Some(task) = of.task() else { return pack::receive(store, work, &id, &content) };
+    let what = plan.task(task).map(|task| &task.what);
+    let request = what.map(|what| request(plan, work, what)).transpose()?.flatten();
+    let Some(request) = request else {
+        return Err(Error::NotReady { task: "this task".into(), need: task.to_string() });
+    };
+    let kernel = kerntune_kernel::build(work, &request, progress)?;
+    let ours = Built::new(task, kernel.manifest.id.parse()?, kernel.content()?);
+    match ours.content == content {
+        true => Ok(kernel),
+        false => Err(made::conflict(store, task, &bytes(&ours))?),
+    }
+}
+
+/// A kernel's id and what names the contents of its images.
+fn identity(store: &dyn Store, of: &KernelRef) -> Result<(Id, String)> {
     match of {
-        KernelRef::Given { id, content } => crate::pack::fetch(store, work, id, content),
-        KernelRef::Of(task) => {
-            let built = crate::made::built(store, task)?;
-            crate::pack::fetch(store, work, &built.kernel, &built.content)
-        }
+        KernelRef::Given { id, content } => Ok((id.clone(), content.clone())),
+        KernelRef::Of(task) => made::built(store, task).map(|built| (built.kernel, built.content)),
+    }
+}
+
+/// A kernel that a command of the plan names by its label, among those of the work directory.
+///
+/// # Errors
+/// A kernel that names something to run which kerntune does not know.
+pub(crate) fn named_kernel(store: &dyn Store, work: &WorkDir, of: &KernelRef) -> Result<Kernel> {
+    let kernel = kernel(store, work, of)?;
+    match pack::is_received(work, &kernel) {
+        true => pack::adopt(work, &kernel),
+        false => Ok(kernel),
     }
 }
 
@@ -79,8 +126,8 @@ pub(crate) fn commit_of(plan: &Plan, work: &WorkDir, of: &KernelRef) -> Result<O
 pub(crate) fn scratch(
     plan: &Plan,
     work: &WorkDir,
-    task: &str,
-    files: &[(String, String)],
+    task: &Id,
+    files: &[(RelativePath, Hash)],
 ) -> Result<PathBuf> {
     let directory = work.root().join(ROOM).join("commands").join(task);
     let _ = fs::remove_dir_all(&directory);
@@ -97,8 +144,8 @@ pub(crate) fn scratch(
 
 /// git, in a tree: what it prints.
 pub(crate) fn git(tree: &Path, arguments: &[&str]) -> Result<String> {
-    let mut command = Command::new("git");
-    command.arg("-C").arg(tree).args(arguments).env("LC_ALL", "C");
+    let mut command = kerntune_work::git(tree)?;
+    command.args(arguments);
     let (end, said) = Job::new(command).time_limit(Duration::from_secs(600)).output()?;
     match end.success() {
         true => Ok(said),
@@ -110,7 +157,7 @@ pub(crate) fn git(tree: &Path, arguments: &[&str]) -> Result<String> {
 }
 
 /// A commit's files as a tarball.
-fn export(work: &WorkDir, tree: &Path, commit: &str) -> Result<PathBuf> {
+fn export(work: &WorkDir, tree: &Path, commit: &CommitHash) -> Result<PathBuf> {
     let room = work.root().join(ROOM).join("commits");
     let path = room.join(format!("{commit}.tar.gz"));
     if path.is_file() {
@@ -123,10 +170,13 @@ fn export(work: &WorkDir, tree: &Path, commit: &str) -> Result<PathBuf> {
         let program = program.to_owned();
         move |source| kerntune_work::Error::Spawn { program, source }
     };
-    let mut archive = Command::new("git")
-        .arg("-C")
-        .arg(tree)
-        .args(["archive", "--format=tar", "--prefix=linux/", commit])
+    let mut command = kerntune_work::git(tree)?;
+    if kerntune_work::programs_of_fetch(tree)?.is_empty() {
+        // A partial clone gets what it lacks, as it does by hand.
+        command.env_remove("GIT_NO_LAZY_FETCH");
+    }
+    let mut archive = command
+        .args(["archive", "--format=tar", "--prefix=linux/", commit.as_str()])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

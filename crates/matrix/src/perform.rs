@@ -1,6 +1,7 @@
 //! What a task does.
 
 use crate::figures::{bytes, Built, Figures, Said};
+use crate::trust::Trust;
 use crate::{inputs, materials, pack, Error, Plan, Result, Store, Task, What};
 use kerntune_compare::Measurement;
 use kerntune_kernel::Kernel;
@@ -11,7 +12,7 @@ use kerntune_tune::model::{self, Model};
 use kerntune_tune::optimize::{optimize, OptimizeRequest};
 use kerntune_tune::record::{record, Capture, RecordRequest, Repeat};
 use kerntune_tune::{Recipe, Session};
-use kerntune_work::{Progress, WorkDir};
+use kerntune_work::{Id, Progress, WorkDir};
 use std::path::Path;
 
 /// Runs a command of kerntune with these arguments in a directory that is the task's own; what it prints.
@@ -41,17 +42,23 @@ impl<'a> Place<'a> {
     }
 
     /// Computes a task's result. What it needs is in the store.
-    pub(crate) fn perform(&self, plan: &Plan, store: &dyn Store, task: &Task) -> Result<Vec<u8>> {
+    pub(crate) fn perform(
+        &self,
+        plan: &Plan,
+        store: &dyn Store,
+        task: &Task,
+        trust: Trust,
+    ) -> Result<Vec<u8>> {
         let session = self.session()?;
         match &task.what {
             What::Build { .. } => {
                 let request = materials::request(plan, self.work, &task.what)?;
-                let request = request.ok_or(Error::Unknown { what: "task", name: task.id.clone() })?;
+                let request = request.ok_or(Error::Unknown { what: "task", name: task.id.to_string() })?;
                 let kernel = kerntune_kernel::build(self.work, &request, self.progress)?;
                 built(store, &task.id, &kernel)
             }
             What::Tune { kernel: of, recipe, workload } => {
-                let mut kernel = materials::kernel(store, self.work, of)?;
+                let mut kernel = materials::own_kernel((self.work, self.progress), plan, store, of)?;
                 if let Some(source) = materials::commit_of(plan, self.work, of)? {
                     // Where it was built the commit's files were elsewhere.
                     kernel.manifest.source.origin = source.to_string();
@@ -74,7 +81,10 @@ impl<'a> Place<'a> {
                 built(store, &task.id, &optimized.tuned)
             }
             What::Measure { kernel, workload, run } => {
-                let kernel = materials::kernel(store, self.work, kernel)?;
+                let kernel = match trust.confirm {
+                    true => materials::own_kernel((self.work, self.progress), plan, store, kernel)?,
+                    false => materials::kernel(store, self.work, kernel)?,
+                };
                 let (workload, model) = (plan.workload(workload)?, model_of(plan)?);
                 // Sums alone take half the time of a recording with events.
                 let capture = Capture { functions: false, edges: true };
@@ -88,7 +98,7 @@ impl<'a> Place<'a> {
             }
             What::Command { arguments, kernels, files, cores: _ } => {
                 for kernel in kernels {
-                    materials::kernel(store, self.work, kernel)?;
+                    materials::named_kernel(store, self.work, kernel)?;
                 }
                 let directory = materials::scratch(plan, self.work, &task.id, files)?;
                 let output = (self.command)(arguments, &directory)?;
@@ -99,9 +109,9 @@ impl<'a> Place<'a> {
 }
 
 /// Puts a kernel into the store, and says which it is.
-fn built(store: &dyn Store, task: &str, kernel: &Kernel) -> Result<Vec<u8>> {
+fn built(store: &dyn Store, task: &Id, kernel: &Kernel) -> Result<Vec<u8>> {
     pack::send(store, kernel)?;
-    Ok(bytes(&Built::new(task, &kernel.manifest.id, kernel.content()?)))
+    Ok(bytes(&Built::new(task, kernel.manifest.id.parse()?, kernel.content()?)))
 }
 
 /// The plan's model; it was in a file of its own, perhaps, where the plan was made.

@@ -2,12 +2,12 @@
 
 use crate::{Error, Result, Store};
 use kerntune_kernel::Arch;
-use kerntune_work::Key;
+use kerntune_work::{CommitHash, Hash, Id, Key, Label, RelativePath};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Name and version of a plan's form in the store.
-const SCHEMA: &str = "kerntune-matrix-plan/1";
+const SCHEMA: &str = "kerntune-matrix-plan/2";
 
 /// What is to be computed. Its id is that of its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub struct Plan {
     /// Workloads by name: the text of a user's file; none of one that comes with kerntune.
     pub workloads: BTreeMap<String, Option<String>>,
     /// Files that tasks read (patches, configurations), by the BLAKE3 of their text.
-    pub texts: BTreeMap<String, String>,
+    pub texts: BTreeMap<Hash, String>,
     /// In an order in which each comes after those that it needs.
     pub tasks: Vec<Task>,
     /// In the order of the file's axes.
@@ -35,13 +35,13 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// The id of its key: rule, code and inputs.
-    pub id: String,
+    pub id: Id,
     /// For people: `build debian:6.12 hz100 gcc`.
     pub title: String,
     /// What to do.
     pub what: What,
     /// Tasks whose results it reads.
-    pub needs: Vec<String>,
+    pub needs: Vec<Id>,
     /// All that decides the result, by name: contents by their hashes, programs by their versions.
     pub inputs: Vec<(String, String)>,
 }
@@ -65,11 +65,11 @@ pub enum What {
         /// Of what.
         source: SourceRef,
         /// Patches in order, by the hash of their text.
-        patches: Vec<String>,
+        patches: Vec<Hash>,
         /// A whole configuration, by the hash of its text.
-        config: Option<String>,
+        config: Option<Hash>,
         /// Fragments in order, by the hash of their text.
-        fragments: Vec<String>,
+        fragments: Vec<Hash>,
         /// Lines of the configuration.
         set: Vec<String>,
         /// The compiler, as `--compiler` takes it.
@@ -77,7 +77,7 @@ pub enum What {
         /// `KCFLAGS`.
         kcflags: Vec<String>,
         /// What it is to be called.
-        label: String,
+        label: Label,
     },
     /// Tunes a kernel.
     Tune {
@@ -104,7 +104,7 @@ pub enum What {
         /// Kernels that it names, which have to be in the work directory.
         kernels: Vec<KernelRef>,
         /// Files that it reads: name, and hash of the text.
-        files: Vec<(String, String)>,
+        files: Vec<(RelativePath, Hash)>,
         /// Whether it takes one CPU or all.
         cores: Cores,
     },
@@ -121,7 +121,7 @@ pub enum SourceRef {
         /// Where the tree is.
         tree: String,
         /// The commit's hash in full.
-        commit: String,
+        commit: CommitHash,
     },
 }
 
@@ -132,12 +132,12 @@ pub enum KernelRef {
     /// One that was there when the plan was made; it is in the store.
     Given {
         /// Its id.
-        id: String,
+        id: Id,
         /// Names the contents of its images.
         content: String,
     },
     /// What a task makes.
-    Of(String),
+    Of(Id),
 }
 
 /// A cell of the matrix.
@@ -154,7 +154,7 @@ pub struct Cell {
     /// The workload, or the command's name.
     pub workload: String,
     /// The task whose result is the cell's.
-    pub task: String,
+    pub task: Id,
 }
 
 impl What {
@@ -167,6 +167,12 @@ impl What {
         }
     }
 
+    /// Tasks that make kernels which it reads, sorted.
+    fn needs(&self) -> Vec<Id> {
+        let needs: BTreeSet<&Id> = self.kernels().iter().filter_map(KernelRef::task).collect();
+        needs.into_iter().cloned().collect()
+    }
+
     /// Kernels that it reads.
     pub fn kernels(&self) -> &[KernelRef] {
         match self {
@@ -177,19 +183,39 @@ impl What {
     }
 }
 
+impl KernelRef {
+    /// The task that makes it, if one does.
+    pub fn task(&self) -> Option<&Id> {
+        match self {
+            Self::Of(task) => Some(task),
+            Self::Given { .. } => None,
+        }
+    }
+}
+
+/// The id of a task of these inputs.
+fn id_of(inputs: &[(String, String)]) -> Id {
+    let key = inputs
+        .iter()
+        .fold(Key::new("matrix-task/1", crate::CODE), |key, (name, value)| key.field(name, value));
+    Id::of(&key)
+}
+
 impl Task {
     /// A task of these inputs.
     pub(crate) fn new(title: String, what: What, inputs: Vec<(String, String)>) -> Self {
-        let needs = what.kernels().iter().filter_map(|kernel| match kernel {
-            KernelRef::Of(task) => Some(task.clone()),
-            KernelRef::Given { .. } => None,
-        });
-        let needs: BTreeSet<String> = needs.collect();
-        let mut key = Key::new("matrix-task/1", crate::CODE);
-        for (name, value) in &inputs {
-            key = key.field(name, value);
+        Self { id: id_of(&inputs), title, needs: what.needs(), what, inputs }
+    }
+
+    /// Refuses a task whose id is not that of its inputs, or whose needs are not those of what it does.
+    fn check(&self) -> Result<(), String> {
+        if self.id != id_of(&self.inputs) {
+            return Err(format!("the task {} has the inputs of {}", self.id, id_of(&self.inputs)));
         }
-        Self { id: key.id(), title, what, needs: needs.into_iter().collect(), inputs }
+        match self.needs == self.what.needs() {
+            true => Ok(()),
+            false => Err(format!("the task {} does not need what it says", self.id)),
+        }
     }
 }
 
@@ -210,7 +236,7 @@ impl Plan {
     }
 
     /// Adds a task, unless it is there. Returns its id.
-    pub(crate) fn add(&mut self, task: Task) -> String {
+    pub(crate) fn add(&mut self, task: Task) -> Id {
         let id = task.id.clone();
         if self.task(&id).is_none() {
             self.tasks.push(task);
@@ -221,6 +247,30 @@ impl Plan {
     /// Its name in the store: 16 hex digits that name its content.
     pub fn id(&self) -> String {
         blake3::hash(&self.bytes()).to_hex()[..16].to_owned()
+    }
+
+    /// Refuses a plan that contradicts itself: a text under another hash, an id that is not that of its inputs, a task that comes before
+    /// one that it needs, a cell of no task.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if let Some((hash, _)) = self.texts.iter().find(|(hash, text)| Hash::of(text.as_bytes()) != **hash) {
+            return Err(format!("the text {hash} has another hash"));
+        }
+        let mut known: BTreeSet<&Id> = BTreeSet::new();
+        for task in &self.tasks {
+            task.check()?;
+            if let Some(need) = task.needs.iter().find(|need| !known.contains(need)) {
+                return Err(format!("the task {} comes before {need}, which it needs", task.id));
+            }
+            if !known.insert(&task.id) {
+                return Err(format!("the task {} is there twice", task.id));
+            }
+        }
+        match self.cells.iter().find(|cell| !known.contains(&cell.task)) {
+            Some(cell) => {
+                Err(format!("the cell {} is of the task {}, which it lacks", cell.name(), cell.task))
+            }
+            None => Ok(()),
+        }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -282,6 +332,7 @@ impl Plan {
         if plan.code != crate::CODE {
             return Err(Error::OtherCode { plan: id.to_owned() });
         }
+        plan.check().map_err(damaged)?;
         Ok(plan)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::schedule::{next, Load};
 use crate::{claim, turn, Cores, Error, Plan, Result, Store, Task, Turn};
-use kerntune_work::interrupt;
+use kerntune_work::{interrupt, Id};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -42,13 +42,13 @@ pub enum Event<'a> {
 #[derive(Debug, Default)]
 pub struct Summary {
     /// Tasks by how they ended here.
-    pub turns: BTreeMap<String, Turn>,
+    pub turns: BTreeMap<Id, Turn>,
     /// Tasks that others finished meanwhile, or before.
     pub elsewhere: usize,
     /// Tasks that were not begun, since one that they need failed or was left to others.
-    pub blocked: Vec<String>,
+    pub blocked: Vec<Id>,
     /// What kept this machine from ending a task.
-    pub errors: Vec<(String, Error)>,
+    pub errors: Vec<(Id, Error)>,
 }
 
 /// Works on a plan.
@@ -61,6 +61,8 @@ pub struct Pool<'a> {
     pub cores: usize,
     /// Computes a task, as [`crate::Worker::turn`] does: in a process of its own, or here. Called from several threads.
     pub run: &'a (dyn Fn(&Task) -> Result<Turn> + Sync),
+    /// Begin also what other machines computed, so that it is confirmed here.
+    pub confirm: bool,
     /// Hears what happens.
     pub tell: &'a (dyn Fn(usize, usize, Event) + Sync),
 }
@@ -114,6 +116,9 @@ impl Pool<'_> {
 
     /// What others did.
     fn look(&self, state: &mut Run, summary: &mut Summary) -> Result<()> {
+        if self.confirm {
+            return Ok(());
+        }
         let finished = turn::finished(self.store)?;
         for task in &self.plan.tasks {
             let ours = state.running.contains_key(&task.id) || summary.turns.contains_key(&task.id);
@@ -176,7 +181,7 @@ impl Pool<'_> {
         state.running.remove(&task.id);
         match turn {
             Ok(turn) => {
-                let is_done = matches!(turn, Turn::Made | Turn::Found | Turn::Discarded);
+                let is_done = matches!(turn, Turn::Made | Turn::Found | Turn::Discarded | Turn::Confirmed);
                 let list = if is_done { &mut state.done } else { &mut state.over };
                 list.insert(task.id.clone());
                 self.say(state, Event::Ended { task, turn: &turn, took });
@@ -198,10 +203,10 @@ impl Pool<'_> {
 
 /// How far it is.
 struct Run {
-    done: BTreeSet<String>,
-    over: BTreeSet<String>,
-    running: BTreeMap<String, Cores>,
-    tries: BTreeMap<String, usize>,
+    done: BTreeSet<Id>,
+    over: BTreeSet<Id>,
+    running: BTreeMap<Id, Cores>,
+    tries: BTreeMap<Id, usize>,
 }
 
 impl Summary {

@@ -7,6 +7,7 @@ use crate::{
 };
 use kerntune_guest::{read_text, Workload, SHIPPED};
 use kerntune_tune::{model, Recipe, Session};
+use kerntune_work::{CommitHash, Hash, Id, RelativePath};
 use std::path::Path;
 
 /// The word for the kernel as it is.
@@ -97,14 +98,14 @@ impl Maker<'_> {
     }
 
     /// A file's text, kept by its hash.
-    fn text(&mut self, path: &Path) -> Result<String> {
+    fn text(&mut self, path: &Path) -> Result<Hash> {
         let text = read_text("read", &self.file.directory.join(path))?;
-        let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
+        let hash = Hash::of(text.as_bytes());
         self.plan.texts.insert(hash.clone(), text);
         Ok(hash)
     }
 
-    fn texts(&mut self, paths: &[std::path::PathBuf]) -> Result<Vec<String>> {
+    fn texts(&mut self, paths: &[std::path::PathBuf]) -> Result<Vec<Hash>> {
         paths.iter().map(|path| self.text(path)).collect()
     }
 
@@ -123,7 +124,7 @@ impl Maker<'_> {
             )));
         }
         pack::send(self.store, &kernel)?;
-        Ok(KernelRef::Given { id: kernel.manifest.id.clone(), content: kernel.content()? })
+        Ok(KernelRef::Given { id: kernel.manifest.id.parse()?, content: kernel.content()? })
     }
 
     /// The kernels of an entry: by commit, configuration and compiler.
@@ -160,7 +161,7 @@ impl Maker<'_> {
                         set: configuration.set.clone(),
                         compiler: compiler.clone(),
                         kcflags: configuration.kcflags.clone(),
-                        label: plain(&label.join("-")),
+                        label: plain(&label.join("-")).parse()?,
                     };
                     planned.push(Planned {
                         kernel: kernel.clone(),
@@ -198,12 +199,10 @@ impl Maker<'_> {
                 }
             };
             for commit in listed.lines() {
-                let is_hash = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
-                if !is_hash {
-                    return Err(Error::Git { tree: tree.clone(), message: commit.to_owned() });
-                }
+                let odd = |_| Error::Git { tree: tree.clone(), message: commit.to_owned() };
+                let hash: CommitHash = commit.parse().map_err(odd)?;
                 let name = if revision.contains("..") { &commit[..12] } else { revision };
-                let at = SourceRef::Commit { tree: tree.display().to_string(), commit: commit.to_owned() };
+                let at = SourceRef::Commit { tree: tree.display().to_string(), commit: hash };
                 commits.push((name.to_owned(), at));
             }
         }
@@ -257,15 +256,11 @@ impl Maker<'_> {
         let kernels = entry.kernels.iter().map(|name| self.given(name)).collect::<Result<Vec<_>>>()?;
         let mut files = Vec::new();
         for path in &entry.files {
-            let plain = path.is_relative()
-                && path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
-            if !plain {
-                return Err(Error::Plan(format!(
-                    "{}: the files of a command are below the plan's directory",
-                    path.display()
-                )));
-            }
-            files.push((path.display().to_string(), self.text(path)?));
+            let odd = |error| {
+                Error::Plan(format!("{error}: the files of a command are below the plan's directory"))
+            };
+            let name: RelativePath = path.display().to_string().parse().map_err(odd)?;
+            files.push((name, self.text(path)?));
         }
         let (arguments, cores) = (entry.arguments.clone(), entry.cores);
         let task =
@@ -284,7 +279,7 @@ impl Maker<'_> {
     }
 
     /// Adds a task with its inputs.
-    fn task(&mut self, title: String, what: What) -> Result<String> {
+    fn task(&mut self, title: String, what: What) -> Result<Id> {
         let inputs = inputs::of(&self.plan, self.session, &what)?;
         Ok(self.plan.add(Task::new(title, what, inputs)))
     }
@@ -304,5 +299,7 @@ impl Maker<'_> {
 
 /// As a kernel may be called.
 fn plain(label: &str) -> String {
-    label.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).collect()
+    let label: String =
+        label.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).collect();
+    label.trim_start_matches(['.', '-']).to_owned()
 }

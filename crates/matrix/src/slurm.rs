@@ -7,7 +7,7 @@
 
 use crate::claim::{self, Claim};
 use crate::{turn, Cores, Error, Plan, Result, Store, Task};
-use kerntune_work::{interrupt, write_atomic, IoContext, Job, Progress};
+use kerntune_work::{interrupt, write_atomic, Id, IoContext, Job, JobEnd, Progress};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,14 @@ const MOST_ELEMENTS: usize = 1_000;
 /// So often everything that is missing is handed in again without that one task more is finished.
 const FRUITLESS: usize = 3;
 
+/// How long a program of Slurm may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// An array of jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Array {
     /// A task for each element.
-    pub tasks: Vec<String>,
+    pub tasks: Vec<Id>,
     /// What each takes.
     pub cores: Cores,
     /// Elements that have to end first: number of the array among all, and of the element in it.
@@ -38,8 +41,7 @@ pub fn arrays(plan: &Plan, open: impl Fn(&Task) -> bool) -> Vec<Array> {
     let open: Vec<&Task> = plan.tasks.iter().filter(|task| open(task)).collect();
     let ids: BTreeSet<&str> = open.iter().map(|task| task.id.as_str()).collect();
     for task in open {
-        let needs: Vec<&str> =
-            task.needs.iter().map(String::as_str).filter(|need| ids.contains(need)).collect();
+        let needs: Vec<&str> = task.needs.iter().map(Id::as_str).filter(|need| ids.contains(need)).collect();
         let cores = task.what.cores();
         let after = needs.iter().filter_map(|need| place.get(need).copied()).collect();
         let fresh = arrays.len();
@@ -59,7 +61,7 @@ pub fn arrays(plan: &Plan, open: impl Fn(&Task) -> bool) -> Vec<Array> {
 /// An array that Slurm has.
 struct JobArray {
     id: String,
-    tasks: Vec<String>,
+    tasks: Vec<Id>,
 }
 
 /// The last claims of the tasks of elements that run, and since when they are as they are.
@@ -119,9 +121,13 @@ impl Slurm<'_> {
                     self.directory.display()
                 )));
             }
-            let jobs = self.hand_in(&missing)?;
+            let (jobs, refused) = self.hand_in(&missing, progress)?;
             handed.rounds += 1;
-            progress.note(&format!("handed to Slurm: {} tasks in {} arrays", missing.len(), jobs.len()));
+            let tasks: usize = jobs.iter().map(|job| job.tasks.len()).sum();
+            progress.note(&format!("handed to Slurm: {tasks} tasks in {} arrays", jobs.len()));
+            if let Some(refused) = refused {
+                progress.note(&format!("warning: {refused}; the other tasks follow when these have ended"));
+            }
             let waited = self.wait(&jobs, progress);
             handed.jobs.extend(jobs.iter().map(|job| job.id.clone()));
             if let Err(error) = waited {
@@ -137,7 +143,7 @@ impl Slurm<'_> {
     }
 
     /// Tasks that can still be computed.
-    fn missing(&self) -> Result<BTreeSet<String>> {
+    fn missing(&self) -> Result<BTreeSet<Id>> {
         let (finished, mut over) = (turn::finished(self.store)?, turn::failed(self.store)?);
         let mut missing = BTreeSet::new();
         for task in self.plan.tasks.iter().filter(|task| !finished.contains(&task.id)) {
@@ -149,13 +155,21 @@ impl Slurm<'_> {
         Ok(missing)
     }
 
-    fn hand_in(&self, missing: &BTreeSet<String>) -> Result<Vec<JobArray>> {
+    /// The arrays that Slurm took, and why it did not take the next one. Those that it took run, whatever happens to the others.
+    fn hand_in(
+        &self,
+        missing: &BTreeSet<Id>,
+        progress: &dyn Progress,
+    ) -> Result<(Vec<JobArray>, Option<Error>)> {
         let arrays = arrays(self.plan, |task| missing.contains(&task.id));
         let mut jobs: Vec<JobArray> = Vec::with_capacity(arrays.len());
         for (number, array) in arrays.iter().enumerate() {
             let stem = format!("{}-{number}", crate::process::process().replace('@', "-"));
             let list = self.directory.join(format!("{stem}.tasks"));
-            write_atomic(&list, (array.tasks.join("\n") + "\n").as_bytes())?;
+            write_atomic(
+                &list,
+                (array.tasks.iter().map(|task| format!("{task}\n")).collect::<String>()).as_bytes(),
+            )?;
             let script = self.directory.join(format!("{stem}.sh"));
             write_atomic(&script, self.script(&list).as_bytes())?;
             let after: Vec<String> =
@@ -178,14 +192,33 @@ impl Slurm<'_> {
             arguments.extend(self.options.iter().cloned());
             arguments.push(script.display().to_string());
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            let said = self.patiently("sbatch", &arguments)?;
-            let id = said.lines().last().unwrap_or_default().split(';').next().unwrap_or_default().trim();
-            if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_digit()) {
-                return Err(self.error("sbatch", said.trim().to_owned()));
+            match self.patiently("sbatch", &arguments).and_then(|answer| self.id(&answer, progress)) {
+                Ok(id) => jobs.push(JobArray { id, tasks: array.tasks.clone() }),
+                Err(error @ Error::Slurm { .. }) if !jobs.is_empty() => return Ok((jobs, Some(error))),
+                Err(error) => {
+                    if let [_, ..] = jobs[..] {
+                        let ids: Vec<&str> = jobs.iter().map(|job| job.id.as_str()).collect();
+                        let _ = self.call("scancel", &ids);
+                    }
+                    return Err(error);
+                }
             }
-            jobs.push(JobArray { id: id.to_owned(), tasks: array.tasks.clone() });
         }
-        Ok(jobs)
+        Ok((jobs, None))
+    }
+
+    /// The id of an array that sbatch made: `103`, or `103;cluster`, the last such line of what it printed. What the site's plugins have
+    /// to say beside it goes to the user.
+    fn id(&self, answer: &Answer, progress: &dyn Progress) -> Result<String> {
+        for line in answer.errors.lines().filter(|line| !line.trim().is_empty()) {
+            progress.note(&format!("warning: sbatch: {line}"));
+        }
+        let ids = answer.output.lines().rev().filter_map(job_id);
+        ids.map(str::to_owned).next().ok_or_else(|| {
+            let said = answer.output.trim();
+            let said = if said.is_empty() { "nothing" } else { said };
+            self.error("sbatch", format!("it ended well and printed no number of a job, but {said}"))
+        })
     }
 
     /// What a node runs.
@@ -219,10 +252,10 @@ impl Slurm<'_> {
                 return Ok(());
             }
             match self.call("squeue", &["--noheader", "--array", "--format=%i %T %r", &list]) {
-                Ok(said) if said.trim().is_empty() => return Ok(()),
-                Ok(said) => {
+                Ok(Answer { output, .. }) if output.trim().is_empty() => return Ok(()),
+                Ok(Answer { output, .. }) => {
                     away = false;
-                    for element in self.dead(&said, jobs, &mut lives)? {
+                    for element in self.dead(&output, jobs, &mut lives)? {
                         progress
                             .note(&format!("job {element} is lost: it is cancelled, and handed in again"));
                         let _ = self.call("scancel", &[&element]);
@@ -270,7 +303,7 @@ impl Slurm<'_> {
     }
 
     /// A program of Slurm; while its controller is away, again.
-    fn patiently(&self, program: &str, arguments: &[&str]) -> Result<String> {
+    fn patiently(&self, program: &str, arguments: &[&str]) -> Result<Answer> {
         let mut tries = 0;
         loop {
             match self.call(program, arguments) {
@@ -284,19 +317,38 @@ impl Slurm<'_> {
         }
     }
 
-    fn call(&self, program: &str, arguments: &[&str]) -> Result<String> {
+    fn call(&self, program: &str, arguments: &[&str]) -> Result<Answer> {
         let mut command = Command::new(program);
         command.args(arguments).env("LC_ALL", "C");
-        let (end, said) = Job::new(command).time_limit(Duration::from_secs(120)).output()?;
-        match end.success() {
-            true => Ok(said),
-            false => Err(self.error(program, said.lines().last().unwrap_or("it failed").to_owned())),
+        let (end, [output, errors]) = Job::new(command).time_limit(PATIENCE).outputs()?;
+        if end.success() {
+            return Ok(Answer { output, errors });
         }
+        let last = |text: &str| text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned);
+        let reason = match end {
+            JobEnd::TimedOut => format!("it did not answer within {} s", PATIENCE.as_secs()),
+            _ => last(&errors).or_else(|| last(&output)).unwrap_or_else(|| "it failed".into()),
+        };
+        let question =
+            if is_away(&reason) { "; is this a machine that Slurm takes jobs from (`sinfo`)?" } else { "" };
+        Err(self.error(program, reason + question))
     }
 
     fn error(&self, program: &str, message: String) -> Error {
         Error::Slurm { program: program.to_owned(), message }
     }
+}
+
+/// What a program of Slurm printed.
+struct Answer {
+    output: String,
+    errors: String,
+}
+
+/// The number of a job in a line of `sbatch --parsable`.
+fn job_id(line: &str) -> Option<&str> {
+    let id = line.split(';').next()?.trim();
+    (!id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit())).then_some(id)
 }
 
 /// Whether the controller may come back.
@@ -324,7 +376,7 @@ mod tests {
     fn plan(kernels: usize, workloads: usize) -> Plan {
         let model = kerntune_tune::model::find("generic").unwrap();
         let mut plan = Plan::new("test".into(), &model);
-        let builds: Vec<String> = (0..kernels)
+        let builds: Vec<Id> = (0..kernels)
             .map(|number| {
                 let what = What::Build {
                     source: SourceRef::Named(format!("source-{number}")),
@@ -334,7 +386,7 @@ mod tests {
                     set: vec![],
                     compiler: "gcc".into(),
                     kcflags: vec![],
-                    label: "k".into(),
+                    label: "k".parse().unwrap(),
                 };
                 plan.add(Task::new("build".into(), what, vec![("number".into(), number.to_string())]))
             })
@@ -343,7 +395,8 @@ mod tests {
             for number in 0..workloads {
                 let (kernel, run) = (KernelRef::Of(build.clone()), "measured".into());
                 let what = What::Measure { kernel, workload: format!("w{number}"), run };
-                let inputs = vec![("kernel".into(), build.clone()), ("number".into(), number.to_string())];
+                let inputs =
+                    vec![("kernel".into(), build.to_string()), ("number".into(), number.to_string())];
                 plan.add(Task::new("measure".into(), what, inputs));
             }
         }
@@ -360,7 +413,7 @@ mod tests {
             assert_eq!((array.tasks.len(), array.after.as_slice()), (50, &[(0, number)][..]));
         }
         // What is there is not waited for.
-        let builds: BTreeSet<&String> = arrays[0].tasks.iter().collect();
+        let builds: BTreeSet<&Id> = arrays[0].tasks.iter().collect();
         let rest = super::arrays(&plan, |task| !builds.contains(&task.id));
         assert_eq!(rest.len(), 1, "they wait for nothing, and are one array");
         assert_eq!((rest[0].tasks.len(), rest[0].after.len()), (1000, 0));
@@ -371,10 +424,20 @@ mod tests {
         let plan = plan(1, 2500);
         let arrays = arrays(&plan, |_| true);
         assert_eq!(arrays.iter().map(|array| array.tasks.len()).collect::<Vec<_>>(), [1, 1000, 1000, 500]);
-        let mut all: Vec<&String> = arrays.iter().flat_map(|array| &array.tasks).collect();
+        let mut all: Vec<&Id> = arrays.iter().flat_map(|array| &array.tasks).collect();
         all.sort();
         all.dedup();
         assert_eq!(all.len(), 2501);
+    }
+
+    #[test]
+    fn ids_of_jobs() {
+        for (line, id) in [("103", Some("103")), ("103;cluster", Some("103")), (" 7 ", Some("7"))] {
+            assert_eq!(job_id(line), id);
+        }
+        for line in ["", "Submitted batch job 7", "lua: 7 jobs", ";x"] {
+            assert_eq!(job_id(line), None, "{line}");
+        }
     }
 
     #[test]

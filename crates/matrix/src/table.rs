@@ -1,12 +1,14 @@
 //! How far a plan is, and what came of it.
 
 use crate::claim::{self, ClaimState};
-use crate::figures::{Figures, Said, FIGURES};
-use crate::{turn, Cell, Error, Plan, Result, Store};
+use crate::figures::Figures;
+use crate::made::{self, TaskResult};
+use crate::{ledger, turn, Cell, Error, KernelRef, Plan, Result, Store};
+use kerntune_work::{Hash, Id, WorkDir};
 use serde::Serialize;
 
 /// Name and version of the JSON form of [`results`].
-pub const RESULTS_SCHEMA: &str = "kerntune-matrix-results/1";
+pub const RESULTS_SCHEMA: &str = "kerntune-matrix-results/2";
 /// Name and version of the JSON form of [`states`].
 pub const STATES_SCHEMA: &str = "kerntune-matrix-status/1";
 
@@ -55,6 +57,8 @@ pub struct CellResult {
     pub cell: String,
     /// The task.
     pub task: String,
+    /// Whether this machine computed the same.
+    pub confirmed: bool,
     /// Exact counters, of a measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figures: Option<Figures>,
@@ -87,7 +91,7 @@ pub fn states(plan: &Plan, store: &dyn Store) -> Result<Vec<CellState>> {
             None => Progress::Waiting,
         };
         all.push(CellState {
-            task: task.id.clone(),
+            task: task.id.to_string(),
             title: task.title.clone(),
             progress,
             claims: claims.len(),
@@ -97,28 +101,58 @@ pub fn states(plan: &Plan, store: &dyn Store) -> Result<Vec<CellState>> {
     Ok(all)
 }
 
-/// The results of the cells that have one.
+/// The results of the cells that have one. `work` knows which of them this machine computed.
 ///
 /// # Errors
-/// A result that is damaged.
-pub fn results(plan: &Plan, store: &dyn Store) -> Result<Vec<CellResult>> {
+/// A result that is damaged; [`Error::Differs`] for one that came out differently on another machine, or on this one.
+pub fn results(plan: &Plan, store: &dyn Store, work: &WorkDir) -> Result<Vec<CellResult>> {
     let mut all = Vec::new();
     for cell in &plan.cells {
-        let name = crate::made::result(&cell.task);
-        let Some(bytes) = store.get(&name)? else { continue };
-        let damaged = |what: String| Error::Object { store: store.url(), name: name.clone(), what };
-        let of = |error: serde_json::Error| damaged(error.to_string());
-        let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(of)?;
-        if value["task"] != cell.task.as_str() {
-            return Err(damaged("it is of another task".into()));
+        let task = &cell.task;
+        let Some((result, bytes)) = made::read(store, task)? else { continue };
+        undisputed(plan, store, task)?;
+        let ours = ledger::confirmed(work, task);
+        let confirmed = ours.as_ref() == Some(&Hash::of(&bytes));
+        if ours.is_some() && !confirmed {
+            return Err(Error::Replaced { task: task.to_string(), name: made::result(task) });
         }
-        let (figures, output) = match value["schema"] == FIGURES {
-            true => (Some(serde_json::from_value(value).map_err(of)?), None),
-            false => (None, Some(serde_json::from_value::<Said>(value).map_err(of)?.output)),
+        let (figures, output) = match result {
+            TaskResult::Figures(figures) => {
+                of_its_kernel(plan, store, task, &figures)?;
+                (Some(*figures), None)
+            }
+            TaskResult::Said(said) => (None, Some(said.output)),
+            TaskResult::Built(_) => {
+                return Err(made::damaged(store, &made::result(task), "a cell has no kernel for a result"))
+            }
         };
-        all.push(CellResult { cell: cell.name(), task: cell.task.clone(), figures, output });
+        all.push(CellResult { cell: cell.name(), task: task.to_string(), confirmed, figures, output });
     }
     Ok(all)
+}
+
+/// Refuses a result on which two machines disagree, or that needs one.
+fn undisputed(plan: &Plan, store: &dyn Store, task: &Id) -> Result<()> {
+    if let Some(kept) = store.list(&made::conflicts(task))?.into_iter().next() {
+        return Err(Error::Differs { task: task.to_string(), kept });
+    }
+    let needs = plan.task(task).map_or(&[][..], |task| &task.needs);
+    needs.iter().try_for_each(|need| undisputed(plan, store, need))
+}
+
+/// Refuses figures of another kernel than the task names.
+fn of_its_kernel(plan: &Plan, store: &dyn Store, task: &Id, figures: &Figures) -> Result<()> {
+    let kernels = plan.task(task).map_or(&[][..], |task| task.what.kernels());
+    for kernel in kernels {
+        let content = match kernel {
+            KernelRef::Given { content, .. } => content.clone(),
+            KernelRef::Of(need) => made::built(store, need)?.content,
+        };
+        if figures.kernel != content {
+            return Err(made::damaged(store, &made::result(task), "it is of another kernel"));
+        }
+    }
+    Ok(())
 }
 
 /// What was said while a cell was computed: of each task that it needs, and of its own, by claim.

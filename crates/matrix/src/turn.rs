@@ -1,8 +1,10 @@
 //! One task on one machine: claim, compute, put the result there once.
 
 use crate::claim::{self, ClaimState};
-use crate::made::result;
-use crate::{Error, Place, Plan, Result, Store, Task};
+use crate::made::{self, decode, result};
+use crate::trust::{self, Trust};
+use crate::{ledger, Error, Place, Plan, Result, Store, Task, What};
+use kerntune_work::{Hash, Id};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,6 +19,8 @@ pub enum Turn {
     Found,
     /// It was computed here, and somebody else was faster: the same bytes, which are thrown away.
     Discarded,
+    /// It was computed here as well, and came out the same.
+    Confirmed,
     /// It failed, here or elsewhere before; why.
     Failed(String),
     /// This machine would compute something else: what differs.
@@ -35,48 +39,48 @@ pub struct Worker<'a> {
     pub lease: Duration,
     /// What is said while a task is computed, to be kept with it.
     pub log: &'a (dyn Fn() -> Vec<u8> + Send + Sync),
+    /// Whether to believe what the plan and the store say.
+    pub trust: Trust,
 }
 
 /// Why a task failed.
 #[derive(Debug, Serialize, Deserialize)]
 struct Failure {
     schema: String,
-    task: String,
+    task: Id,
     message: String,
 }
 
-const FAILURE: &str = "kerntune-failure/1";
+const FAILURE: &str = "kerntune-failure/2";
 
-fn failure(task: &str) -> String {
+fn failure(task: &Id) -> String {
     format!("failures/{task}.json")
 }
 
 /// The ids of the tasks that have a result.
-pub(crate) fn finished(store: &dyn Store) -> Result<BTreeSet<String>> {
+pub(crate) fn finished(store: &dyn Store) -> Result<BTreeSet<Id>> {
     ids(store, "results/")
 }
 
 /// The ids of the tasks that failed.
-pub(crate) fn failed(store: &dyn Store) -> Result<BTreeSet<String>> {
+pub(crate) fn failed(store: &dyn Store) -> Result<BTreeSet<Id>> {
     ids(store, "failures/")
 }
 
-fn ids(store: &dyn Store, room: &str) -> Result<BTreeSet<String>> {
+fn ids(store: &dyn Store, room: &str) -> Result<BTreeSet<Id>> {
     let names = store.list(room)?;
-    Ok(names
-        .iter()
-        .filter_map(|name| Some(name.strip_prefix(room)?.strip_suffix(".json")?.to_owned()))
-        .collect())
+    Ok(names.iter().filter_map(|name| name.strip_prefix(room)?.strip_suffix(".json")?.parse().ok()).collect())
 }
 
 /// Why a task failed, if it did.
-pub(crate) fn why_failed(store: &dyn Store, task: &str) -> Result<Option<String>> {
+pub(crate) fn why_failed(store: &dyn Store, task: &Id) -> Result<Option<String>> {
     let name = failure(task);
     let Some(bytes) = store.get(&name)? else { return Ok(None) };
-    let damaged =
-        |error: serde_json::Error| Error::Object { store: store.url(), name, what: error.to_string() };
-    let failure: Failure = serde_json::from_slice(&bytes).map_err(damaged)?;
-    Ok(Some(failure.message))
+    let failure: Failure = decode(store, &name, &bytes, FAILURE)?;
+    match failure.task == *task {
+        true => Ok(Some(failure.message)),
+        false => Err(made::damaged(store, &name, "it is of another task")),
+    }
 }
 
 /// Forgets that these tasks failed: they are tried again.
@@ -96,21 +100,36 @@ impl Worker<'_> {
     pub fn turn(&self, id: &str) -> Result<Turn> {
         let store = &*self.store;
         let task = self.plan.task(id).ok_or(Error::Unknown { what: "task", name: id.to_owned() })?;
-        let progress = self.place.progress;
-        if store.get(&result(id))?.is_some() {
+        let (id, progress) = (&task.id, self.place.progress);
+        let found = made::read(store, id)?;
+        if found.is_some() && !self.trust.confirm {
             return Ok(Turn::Found);
         }
-        if let Some(why) = why_failed(store, id)? {
+        if let Some((_, bytes)) = &found {
+            match ledger::confirmed(self.place.work, id) {
+                Some(ours) if ours == Hash::of(bytes) => return Ok(Turn::Found),
+                _ => {}
+            }
+        } else if let Some(why) = why_failed(store, id)? {
             return Ok(Turn::Failed(why));
         }
         for need in &task.needs {
-            if store.get(&result(need))?.is_none() {
-                return Err(Error::NotReady { task: id.to_owned(), need: need.clone() });
+            if made::read(store, need)?.is_none() {
+                return Err(Error::NotReady { task: id.to_string(), need: need.to_string() });
+            }
+        }
+        let runs_code = self.trust.confirm || !matches!(task.what, What::Measure { .. });
+        if runs_code && !self.trust.commands {
+            if let Some(reason) = trust::foreign_code(self.plan, self.place.work, task)? {
+                return Err(Error::Untrusted { title: task.title.clone(), reason });
             }
         }
         let differences = self.place.differences(self.plan, task)?;
         if !differences.is_empty() {
             return Ok(Turn::Refused(differences));
+        }
+        if let Some((_, theirs)) = found {
+            return self.compare(task, &theirs);
         }
         let done = || Ok(store.get(&result(id))?.is_some() || why_failed(store, id)?.is_some());
         let Some(held) = claim::take(&self.store, id, self.lease, &done)? else {
@@ -123,7 +142,7 @@ impl Worker<'_> {
         }
         progress.note(&format!("{}: claim {}", task.title, held.number));
         let number = held.number;
-        let computed = self.place.perform(self.plan, store, task);
+        let computed = self.place.perform(self.plan, store, task, self.trust);
         // Beside the result, for people: one that is lost is no loss.
         let log = (self.log)();
         if !log.is_empty() {
@@ -131,7 +150,7 @@ impl Worker<'_> {
         }
         match computed {
             Ok(bytes) => {
-                let turn = self.put(id, number, &bytes)?;
+                let turn = self.put(id, &bytes)?;
                 held.end(if turn == Turn::Made { ClaimState::Made } else { ClaimState::Discarded })?;
                 Ok(turn)
             }
@@ -141,8 +160,7 @@ impl Worker<'_> {
             }
             Err(error) => {
                 let message = error.to_string();
-                let failed =
-                    Failure { schema: FAILURE.into(), task: id.to_owned(), message: message.clone() };
+                let failed = Failure { schema: FAILURE.into(), task: id.clone(), message: message.clone() };
                 store.put_new(&failure(id), &crate::figures::bytes(&failed))?;
                 held.end(ClaimState::Failed)?;
                 Ok(Turn::Failed(message))
@@ -151,17 +169,27 @@ impl Worker<'_> {
     }
 
     /// Puts a result there. One that is there has to be the same.
-    fn put(&self, id: &str, number: u64, bytes: &[u8]) -> Result<Turn> {
+    fn put(&self, id: &Id, bytes: &[u8]) -> Result<Turn> {
         let (store, name) = (&*self.store, result(id));
+        ledger::confirm(self.place.work, id, bytes)?;
         if store.put_new(&name, bytes)? {
             return Ok(Turn::Made);
         }
-        if store.get(&name)?.as_deref() == Some(bytes) {
-            return Ok(Turn::Discarded);
+        match store.get(&name)?.as_deref() == Some(bytes) {
+            true => Ok(Turn::Discarded),
+            false => Err(made::conflict(store, id, bytes)?),
         }
-        let kept = format!("conflicts/{id}/{number:04}.json");
-        store.put(&kept, bytes)?;
-        Err(Error::Differs { task: id.to_owned(), kept })
+    }
+
+    /// Computes a task that another machine computed, without a claim: nobody waits for it.
+    fn compare(&self, task: &Task, theirs: &[u8]) -> Result<Turn> {
+        let store = &*self.store;
+        let ours = self.place.perform(self.plan, store, task, self.trust)?;
+        ledger::confirm(self.place.work, &task.id, &ours)?;
+        match ours == theirs {
+            true => Ok(Turn::Confirmed),
+            false => Err(made::conflict(store, &task.id, &ours)?),
+        }
     }
 }
 

@@ -4,7 +4,11 @@ use crate::manifest::{Manifest, TableFile, SCHEMA_NAME};
 use crate::tables::{is_rare, Tables, SCHEMA};
 use crate::{Error, Profile, Result};
 use bytes::Bytes;
-use kerntune_work::{checked, note_use, seal, write_atomic, write_json, IoContext, RESULT_FILE};
+use kerntune_work::{
+    checked, is_out_of_memory, note_use, read_file, seal, write_atomic, write_json, Hash, IoContext,
+    RESULT_FILE,
+};
+use parquet::errors::ParquetError;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
@@ -31,7 +35,7 @@ impl Profile {
             let file = TableFile {
                 rows: table.rows,
                 bytes: table.bytes.len() as u64,
-                blake3: blake3::hash(&table.bytes).to_hex().to_string(),
+                blake3: Hash::of(&table.bytes),
             };
             files.insert(table.name.to_owned(), file);
             Ok(())
@@ -47,7 +51,7 @@ impl Profile {
         let manifest = load_manifest(dir)?;
         let tables = Tables::decode(
             |table| read_table(dir, &manifest, table),
-            |table, source| Error::Decode { path: table_path(dir, table), source },
+            |table, source| undecoded(table_path(dir, table), source),
         )?;
         if let Some((table, what)) = tables.broken_reference() {
             return Err(Error::Damaged { path: table_path(dir, table), what });
@@ -63,7 +67,7 @@ impl Profile {
 /// A directory that holds no profile of this version; a manifest that is not the one that was written.
 pub fn load_manifest(dir: &Path) -> Result<Manifest> {
     let path = dir.join(MANIFEST_FILE);
-    let bytes = match fs::read(&path) {
+    let bytes = match read_file(&path) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Err(Error::NotAProfile { path: dir.to_owned(), missing: MANIFEST_FILE });
         }
@@ -77,7 +81,15 @@ pub fn load_manifest(dir: &Path) -> Result<Manifest> {
         return Err(Error::Schema { path, found: found.to_owned(), expected: SCHEMA_NAME });
     }
     checked(dir, &[MANIFEST_FILE])?;
-    serde_json::from_value(value).map_err(|source| Error::Manifest { path, source })
+    let manifest: Manifest =
+        serde_json::from_value(value).map_err(|source| Error::Manifest { path: path.clone(), source })?;
+    let is_known = |name: &String| SCHEMA.iter().any(|table| table.name == name);
+    match manifest.tables.keys().find(|name| !is_known(name)) {
+        Some(name) => {
+            Err(Error::Damaged { path, what: format!("`{}` is no table of a profile", name.escape_debug()) })
+        }
+        None => Ok(manifest),
+    }
 }
 
 /// Reads every file of a profile, what lies beside its tables too, and checks it against what was saved, and the
@@ -89,6 +101,14 @@ pub fn verify(dir: &Path) -> Result<Manifest> {
     let profile = Profile::load(dir)?;
     checked(dir, &[])?;
     Ok(profile.manifest)
+}
+
+/// The error of a table that could not be decoded.
+fn undecoded(path: PathBuf, source: ParquetError) -> Error {
+    match is_out_of_memory(&source) {
+        true => Error::Memory { path, source },
+        false => Error::Decode { path, source },
+    }
 }
 
 fn table_path(dir: &Path, table: &str) -> PathBuf {
@@ -106,7 +126,7 @@ fn read_table(dir: &Path, manifest: &Manifest, table: &'static str) -> Result<Op
         }
         return Err(damaged(format!("{MANIFEST_FILE} does not name it")));
     };
-    let bytes = match fs::read(&path) {
+    let bytes = match read_file(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(damaged("it is missing".into())),
         other => other.at("read", &path)?,
     };
@@ -117,8 +137,25 @@ fn read_table(dir: &Path, manifest: &Manifest, table: &'static str) -> Result<Op
             expected.bytes
         )));
     }
-    if blake3::hash(&bytes).to_hex().as_str() != expected.blake3 {
+    if Hash::of(&bytes) != expected.blake3 {
         return Err(damaged(format!("it is not the file that {MANIFEST_FILE} names (another BLAKE3 hash)")));
     }
     Ok(Some(Bytes::from(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_little_memory_does_not_blame_the_profile() {
+        let zstd = std::io::Error::other("Allocation error : not enough memory");
+        let error = undecoded("p/functions.parquet".into(), zstd.into());
+        assert!(matches!(error, Error::Memory { .. }) && is_out_of_memory(&error));
+        let text = error.to_string();
+        assert!(text.starts_with("there is not enough memory to read p/functions.parquet"), "{text}");
+        assert!(!text.contains("remove"), "{text}");
+        let damaged = undecoded("p/functions.parquet".into(), ParquetError::General("odd".into()));
+        assert!(matches!(damaged, Error::Decode { .. }));
+    }
 }

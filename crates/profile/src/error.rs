@@ -54,6 +54,14 @@ pub enum Error {
         /// The reason of the Parquet reader.
         source: ParquetError,
     },
+    /// Memory ran out while a file was read.
+    #[error("there is not enough memory to read {path} ({source}); the profile is not to blame: give the command more memory and run it again")]
+    Memory {
+        /// The table's file.
+        path: PathBuf,
+        /// The reason of the Parquet reader.
+        source: ParquetError,
+    },
     /// A table could not be written.
     #[error("cannot write the profile's table {table}: {source}")]
     Encode {

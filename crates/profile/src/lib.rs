@@ -50,6 +50,7 @@ mod sampled;
 mod scope;
 mod store;
 mod tables;
+mod thread_name;
 mod totals;
 mod units;
 
@@ -74,6 +75,7 @@ pub use tables::{
     PointStats, RegionStats, SharedLine, SignalStats, SwitchStats, Symbol, TableSchema, Tables, ThreadStats,
     SCHEMA,
 };
+pub use thread_name::thread_name;
 pub use totals::FunctionTotals;
 pub use units::{Address, FunctionIndex, Instructions, Nanoseconds};
 

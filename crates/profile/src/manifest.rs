@@ -1,6 +1,7 @@
 //! What a profile says of itself.
 
 use crate::{Counted, Nanoseconds, Run, Sampled};
+use kerntune_work::{checked_text, Hash, Id};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,6 +17,7 @@ pub struct Manifest {
     /// [`SCHEMA_NAME`].
     pub schema: String,
     /// The profile's name in the work directory.
+    #[serde(deserialize_with = "checked_text::<_, Id>")]
     pub id: String,
     /// The kernel that ran.
     pub kernel: KernelId,
@@ -117,8 +119,8 @@ pub struct TableFile {
     pub rows: u64,
     /// Size of the file in bytes.
     pub bytes: u64,
-    /// BLAKE3 of the file, 64 hex digits.
-    pub blake3: String,
+    /// BLAKE3 of the file.
+    pub blake3: Hash,
 }
 
 impl Manifest {

@@ -140,6 +140,9 @@ fn legend(comparison: &Comparison, style: Style) -> String {
         };
         lines.push(noise.into());
     }
+    if comparison.rows.iter().any(|row| row.is_of_other_work()) {
+        lines.push("~      user code ran differently: not the kernel's change alone".into());
+    }
     if comparison.rows.iter().any(|row| row.model) {
         lines.push(format!("model  figures of a front-end model, {}", model_name(comparison)));
     }
@@ -191,9 +194,21 @@ fn role(row: &Row) -> Role {
     }
 }
 
-/// With a `*` or room for one, so that figures line up.
+/// With its mark or room for one, so that figures line up.
 fn starred(row: &Row, text: String) -> String {
-    text + if row.within_noise() { "*" } else { " " }
+    text + match mark(row) {
+        "" => " ",
+        mark => mark,
+    }
+}
+
+/// `*` of what may be chance, `~` of what is of other work.
+pub(crate) fn mark(row: &Row) -> &'static str {
+    match (row.within_noise(), row.is_of_other_work()) {
+        (true, _) => "*",
+        (false, true) => "~",
+        (false, false) => "",
+    }
 }
 
 /// `-11.82`, or `from 0` where the base is 0.

@@ -108,9 +108,19 @@ fn note(what: &str, count: u64, events: u64) -> String {
             format!("{count} taken branches found no counter and are missing from the counts.")
         }
         "strange_runs" => {
-            format!("{count} runs between two branches (of {events} samples) do not fit the kernel's code.")
+            format!("{count} runs between two branches do not fit the kernel's code and were left out.")
+        }
+        "unplaced_runs" => {
+            format!("{count} runs in the kernel's memory were left out: it has no function there.")
+        }
+        "speculated_branches" => {
+            format!("{count} branches were not taken, or undone by the CPU, and were left out.")
         }
         "strange_lines" => format!("{count} lines of the samples could not be parsed and were left out."),
+        "boots" => format!("The samples are of {count} boots or machines."),
+        "calls_of_unknown_code" => {
+            format!("{count} calls are of code that the image does not have, and were left out.")
+        }
         "silent_cpus" => format!("{count} CPUs have no sample."),
         "unclosed_regions" => {
             format!("{count} regions were begun and never ended: their figures are incomplete.")

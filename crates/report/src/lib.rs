@@ -139,7 +139,7 @@ pub enum Error {
         whole: u64,
     },
     /// A trace that cannot be read.
-    #[error("{0}")]
+    #[error(transparent)]
     Trace(kerntune_analyze::Error),
     /// Nothing to choose a call from.
     #[error("no call of {function} ended{}: there is none to show", .region.as_ref().map_or(String::new(), |name| format!(" in region {name}")))]

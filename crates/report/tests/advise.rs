@@ -2,7 +2,7 @@
 
 use crate::synthetic;
 use kerntune_profile::{Manifest, Nanoseconds, Profile, Tables, ThreadKind, ThreadStats};
-use kerntune_report::advise::{advise, built_in, Advice, Rule};
+use kerntune_report::advise::{advise, built_in, Advice, RecordedConfig, Rule};
 use kerntune_report::characterise::Wanted;
 use kerntune_report::Style;
 use serde_json::Value;
@@ -35,6 +35,7 @@ fn rule(name: &str, conditions: &[&str], rest: &str) -> Rule {
 }
 
 fn of(profile: &Profile, region: Option<&str>, config: Option<&str>, rules: &[Rule]) -> Advice {
+    let config = config.map_or(RecordedConfig::Missing, RecordedConfig::Known);
     advise(&Wanted { profile, region, costs: None }, config, rules).unwrap()
 }
 
@@ -159,6 +160,23 @@ fn changes_are_proposed_but_for_what_protects() {
         text.rfind("a-guard").unwrap() > text.rfind("b-note").unwrap(),
         "what protects comes last: {text}"
     );
-    let error = advise(&Wanted { profile: &profile, region: Some("nothing"), costs: None }, None, &rules);
+    let wanted = Wanted { profile: &profile, region: Some("nothing"), costs: None };
+    let error = advise(&wanted, RecordedConfig::Missing, &rules);
     assert!(error.unwrap_err().to_string().contains("no region \"nothing\""));
+}
+
+#[test]
+fn a_damaged_kernel_is_no_kernel_that_is_not_at_hand() {
+    let profile = profile();
+    let rules = [
+        rule("asks", &["config = [\"CONFIG_A=y\"]"], ""),
+        rule("other", &["fact = \"kernel-percent\"\nat_least = 1"], ""),
+    ];
+    let wanted = Wanted { profile: &profile, region: None, costs: None };
+    let damaged = advise(&wanted, RecordedConfig::Damaged, &rules).unwrap();
+    assert_eq!(damaged.unasked(), ["asks"]);
+    let text = damaged.text(Style::PLAIN, true);
+    assert!(text.contains("1 of 2 rules apply") && text.contains("the recorded kernel is damaged"), "{text}");
+    let missing = advise(&wanted, RecordedConfig::Missing, &rules).unwrap();
+    assert!(missing.unasked().is_empty() && missing.text(Style::PLAIN, true).contains("is not at hand"));
 }

@@ -147,3 +147,19 @@ fn random_layouts_are_a_picture_with_every_order_in_it() {
     assert_balanced(&svg);
     assert!(kerntune_report::html::layouts::picture(&sample::comparison()).is_none());
 }
+
+/// What user code did otherwise is no gain of the kernel: the page says so first, and colours no figure that it is in.
+#[test]
+fn runs_of_other_work_are_named_on_the_page() {
+    let comparison = sample::other_work();
+    let input = HtmlInput { title: "x", comparison: Some(&comparison), ..HtmlInput::default() };
+    let page = markup(&report(&input).unwrap());
+    assert!(
+        page.contains("The runs did not do the same work: user code executed \u{2212}1.5 % instructions"),
+        "{page}"
+    );
+    assert!(page.contains("<dt>~</dt>"), "{page}");
+    let tile = page.split("<li>").find(|tile| tile.contains("Whole instructions, total")).unwrap();
+    assert!(tile.contains("change same") && tile.contains("\u{2212}1.3 %~"), "{tile}");
+    assert!(!markup(&full()).contains("did not do the same work"));
+}

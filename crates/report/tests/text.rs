@@ -38,6 +38,8 @@ fn comparisons() {
     golden("changes.txt", &comparison::changes(&sample::comparison(), Style::PLAIN));
     golden("comparison_layouts.txt", &comparison::table(&sample::whole_with_layouts(), Style::PLAIN));
     golden("changes_whole.txt", &comparison::changes(&sample::whole_with_layouts(), Style::PLAIN));
+    golden("comparison_other_work.txt", &comparison::table(&sample::other_work(), Style::PLAIN));
+    golden("changes_other_work.txt", &comparison::changes(&sample::other_work(), Style::PLAIN));
     golden("changes_none.txt", &comparison::changes(&sample::unchanged(), Style::PLAIN));
 }
 

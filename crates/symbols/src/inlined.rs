@@ -16,7 +16,8 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 /// # Errors
 /// The file cannot be read, or its debug information is damaged.
 pub fn inlined(image: &Path) -> Result<Option<BTreeMap<String, BTreeSet<String>>>> {
-    let bytes = std::fs::read(image).map_err(|source| Error::Image { path: image.into(), source })?;
+    let bytes =
+        kerntune_work::read_file(image).map_err(|source| Error::Image { path: image.into(), source })?;
     inlined_in(&bytes, &image.display().to_string())
 }
 

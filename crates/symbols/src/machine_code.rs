@@ -60,7 +60,8 @@ impl MachineCode {
     /// # Errors
     /// It cannot be read, is no ELF file, or its debug information is damaged.
     pub fn open(image: &Path) -> Result<Self> {
-        let bytes = std::fs::read(image).map_err(|source| Error::Image { path: image.into(), source })?;
+        let bytes =
+            kerntune_work::read_file(image).map_err(|source| Error::Image { path: image.into(), source })?;
         Self::parse(&bytes, &image.display().to_string())
     }
 

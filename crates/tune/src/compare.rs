@@ -5,7 +5,7 @@ use crate::model::Model;
 use crate::moment::later;
 use crate::record::{counted, record, record_all, Capture, RecordRequest, Recorded, Repeat};
 use crate::{Result, Session};
-use kerntune_compare::{Comparison, KernelRef, Labels, Models};
+use kerntune_compare::{Comparison, KernelRef, Labels, Measurement, Models};
 use kerntune_guest::{Workload, SEED};
 use kerntune_kernel::Kernel;
 use std::ops::Range;
@@ -140,12 +140,50 @@ pub struct Effort {
     pub seeds: u32,
     /// Random layouts of the base kernel; 0 for none.
     pub layouts: u32,
+    /// One run of each, and [`MOMENTS`] if user code ran differently: how far it differs by itself decides what it says.
+    pub moments_as_needed: bool,
 }
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { runs: 1, seeds: 1, layouts: 0 }
+        Self { runs: 1, seeds: 1, layouts: 0, moments_as_needed: false }
     }
+}
+
+/// Moments at which runs begin where user code ran differently on the two kernels.
+pub const MOMENTS: u32 = 4;
+
+/// Three recordings compared, and more runs of both kernels begun at other moments if their user code ran differently.
+pub(crate) fn settled(
+    session: &Session,
+    kernels: [&Kernel; 2],
+    recordings: [&Recorded; 3],
+    workload: &Workload,
+    model: &Model,
+) -> Result<Comparison> {
+    let comparison = from_recordings(kernels, recordings, workload, model)?;
+    if !comparison.needs_moments() {
+        return Ok(comparison);
+    }
+    session.progress.note(&format!(
+        "user code ran differently on the two kernels: {} more runs of each, begun at other moments",
+        MOMENTS - 1
+    ));
+    let workloads: Vec<Workload> = (1..MOMENTS).map(|moment| later(workload, moment)).collect();
+    let requests: Vec<RecordRequest> = workloads
+        .iter()
+        .flat_map(|workload| kernels.map(|kernel| counted(kernel, workload, model)))
+        .collect();
+    let recorded = record_all(session, &requests)?;
+    let [base, again, tuned] = recordings;
+    let runs_of = |first: &Recorded, place| -> Result<Vec<Measurement>> {
+        let others = recorded.iter().skip(place).step_by(kernels.len());
+        std::iter::once(first).chain(others).map(Recorded::measurement).collect()
+    };
+    let runs = [runs_of(base, 0)?, runs_of(tuned, 1)?];
+    let labels = labels(kernels, workload, model);
+    let [of_base, of_tuned] = runs;
+    Ok(Comparison::of_runs(&[of_base], &again.measurement()?, &[of_tuned], labels)?)
 }
 
 /// All of it: what was recorded before is used again. The recordings of [`Compared`] are those of the first run.
@@ -180,7 +218,12 @@ pub fn compare(
         of_tuned.push(each(1).collect::<Result<_>>()?);
     }
     let labels = labels([base, tuned], workload, model);
-    let mut comparison = Comparison::of_runs(&of_base, &again.measurement()?, &of_tuned, labels)?;
+    let mut comparison = match (effort.moments_as_needed, recorded) {
+        (true, [base_run, tuned_run]) => {
+            settled(session, [base, tuned], [base_run, again, tuned_run], workload, model)?
+        }
+        _ => Comparison::of_runs(&of_base, &again.measurement()?, &of_tuned, labels)?,
+    };
     if effort.layouts > 0 {
         comparison.layouts = Some(layouts(session, base, workload, model, &comparison, effort.layouts)?);
     }

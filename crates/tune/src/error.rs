@@ -204,6 +204,12 @@ pub enum Error {
         /// The option that the recipe takes.
         instead: &'static str,
     },
+    /// A profile of no kernel.
+    #[error("profile {profile} is of no kernel that was built here (it was imported, or is of the running kernel): nothing can be held against it")]
+    NoKernel {
+        /// The profile's id.
+        profile: String,
+    },
     /// A recording that says nothing of branches.
     #[error("{} was recorded without edges, of which the counts are made; record again without --no-edges", profile.display())]
     NoEdges {

@@ -7,7 +7,7 @@ use kerntune_convert::uftrace::{self, ExportError};
 use kerntune_profile::Profile;
 use kerntune_work::{interrupt, write_atomic, IoContext, Progress};
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// Writes the trace of the profile in `directory` as a uftrace data directory, which must not be
@@ -17,13 +17,30 @@ pub fn uftrace(profile: &Profile, directory: &Path, output: &Path, progress: &dy
         return Err(Error::Exists { path: output.to_owned() });
     }
     let run = RunFiles::open(directory)?;
-    let mut partial = output.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    if partial.exists() {
-        fs::remove_dir_all(&partial).at("remove", &partial)?;
+    let partial = aside(output)?;
+    let written = write_aside(profile, &run, &partial, progress);
+    let count = written.inspect_err(|_| drop(fs::remove_dir_all(&partial)))?;
+    fs::rename(&partial, output).at("create", output)?;
+    Ok(count)
+}
+
+/// Makes a directory beside `output` that nobody had.
+fn aside(output: &Path) -> Result<PathBuf> {
+    let name = output.file_name().unwrap_or_default().to_string_lossy();
+    if let Some(parent) = output.parent() {
+        fs::create_dir_all(parent).at("create", parent)?;
     }
-    fs::create_dir_all(&partial).at("create", &partial)?;
+    for number in 0.. {
+        let path = output.with_file_name(format!(".{name}.{}-{number}", std::process::id()));
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return Ok(made.map(|()| path.clone()).at("create", &path)?),
+        }
+    }
+    Err(Error::Exists { path: output.to_owned() })
+}
+
+fn write_aside(profile: &Profile, run: &RunFiles, partial: &Path, progress: &dyn Progress) -> Result<u64> {
     let tasks = uftrace::tasks(&run.recording.threads);
     let names = profile.tables.symbols.iter().map(|symbol| symbol.name.as_str());
     for (name, bytes) in uftrace::files(&tasks, names) {
@@ -43,13 +60,11 @@ pub fn uftrace(profile: &Profile, directory: &Path, output: &Path, progress: &dy
     let done = uftrace::records(&trace, &mut append, &mut |done| watch::at(progress, done));
     progress.end();
     interrupt::check()?;
-    let count = done.map_err(|error| match error {
+    done.map_err(|error| match error {
         ExportError::Trace(error) => Error::Analyze(error),
         ExportError::Write(source) => {
-            kerntune_work::Error::Io { action: "write", path: partial.clone(), source }.into()
+            kerntune_work::Error::Io { action: "write", path: partial.to_owned(), source }.into()
         }
         ExportError::Stopped => kerntune_work::Error::Interrupted.into(),
-    })?;
-    fs::rename(&partial, output).at("create", output)?;
-    Ok(count)
+    })
 }

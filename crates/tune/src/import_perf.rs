@@ -10,8 +10,10 @@ use kerntune_profile::{
     Tables, ROOM,
 };
 use kerntune_work::{ContentHash, IoContext, Job, Key, WorkDir};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
+use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 use std::time::SystemTime;
@@ -22,8 +24,21 @@ pub const MACHINE: &str = "host";
 /// The first bytes of a perf.data file.
 const PERF_DATA: &[u8] = b"PERFILE2";
 
+/// The first bytes of files that are packed, and by which program.
+const PACKED: [(&[u8], &str); 4] =
+    [(b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\0", "xz"), (b"BZh", "bzip2")];
+
+/// What perf says of samples that have no CPU.
+const NO_CPU: &str = "do not have CPU attribute set";
+
 /// The kernel's image is moved by multiples of this much (`CONFIG_PHYSICAL_ALIGN`).
 const ALIGNMENT: u64 = 1 << 21;
+
+/// Where kernels for x86-64 lie in memory that are not moved, and neither modules nor generated code (`KERNEL_IMAGE_SIZE`).
+const IMAGES: Range<u64> = 0xffff_ffff_8000_0000..0xffff_ffff_a000_0000;
+
+/// The same for those that are moved (KASLR): they have twice the room.
+const MOVED_IMAGES: Range<u64> = 0xffff_ffff_8000_0000..0xffff_ffff_c000_0000;
 
 /// Least share of the runs through the image's code that must begin and end at its instructions. Some do not where the
 /// kernel patches itself as it boots; most do not if it is another image.
@@ -54,8 +69,12 @@ pub struct Import {
     pub samples: u64,
     /// Runs of straight code between two branches that are in the profile.
     pub runs: u64,
+    /// Runs in the kernel's part of memory where the kernel has no function; left out.
+    pub unplaced: u64,
     /// Lines that were not understood, and left out.
     pub strange: Strange,
+    /// Boots or machines that the samples are of.
+    pub parts: usize,
 }
 
 /// Makes a profile of `request`, in the work directory; named by its content, and not made again if it is there.
@@ -83,44 +102,60 @@ pub fn import(work: &WorkDir, request: &Request) -> Result<Import> {
                 .into(),
         ));
     }
-    if let Some(release) = stacks.release.as_deref().filter(|release| !is_version(release, &manifest.version))
-    {
+    let other = |release: &&str| !is_version(release, &manifest.version);
+    if let Some(release) = stacks.parts.iter().filter_map(|part| part.release.as_deref()).find(other) {
         return Err(refuse(format!(
-            "it was recorded on Linux {release}, and kernel {} is {}: record on this kernel, or name that one",
-            manifest.label, manifest.version
+            "it was recorded on Linux {release}, and kernel {} is {}: record on this kernel, or name that one{}",
+            manifest.label,
+            manifest.version,
+            if stacks.parts.len() > 1 { "; it has samples of several boots: import those of each kernel alone" } else { "" }
         )));
+    }
+    if stacks.longest < 2 {
+        return Err(refuse(
+            "its stacks have one branch each, so that nothing is known of the code between two branches: record whole stacks \
+             (`perf record -b`), and do not cut them when they are printed"
+                .into(),
+        ));
     }
     let image = Image::load(request.kernel)?;
     let placed = Placed::of(&stacks, &image);
-    if placed.runs == u64::MAX || placed.strange == u64::MAX {
+    if [placed.runs, placed.strange, placed.unplaced].contains(&u64::MAX) {
         return Err(refuse("the sum of its counts overflows 64 bits".into()));
     }
     if placed.runs == 0 || placed.fitting() < MIN_FITTING {
         return Err(refuse(format!(
             "{:.1} % of the runs in kernel code begin and end at instructions of kernel {}, {:.0} % are needed: it is of another \
-             image, or of one that was moved in memory (KASLR) and does not say where to: leave --show-mmap-events in",
+             image, or of one that was moved in memory (KASLR) and does not say where to: leave --show-mmap-events in. If it has \
+             samples of several boots, import each alone and merge the profiles",
             placed.fitting() * 100.0,
             manifest.label,
             MIN_FITTING * 100.0
         )));
     }
-    let key = Key::new("perf/2", crate::CODE)
+    let key = Key::new("perf/3", crate::CODE)
         .file("samples", request.file)?
         .field("kernel", &manifest.id)
         .field("workload", request.workload)
         .field("idle cpus", [u8::from(request.idle_cpus)]);
     let id = key.id();
-    let (samples, runs, strange) = (stacks.samples, placed.runs, stacks.strange.clone());
+    let import = |recorded| Import {
+        recorded,
+        samples: stacks.samples,
+        runs: placed.runs,
+        unplaced: placed.unplaced,
+        strange: stacks.strange.clone(),
+        parts: stacks.parts.iter().filter(|part| part.samples > 0).count(),
+    };
     let staged = work.stage(ROOM, &key)?;
     if let Some(done) = staged.already() {
-        let path = done;
-        let manifest = load_manifest(&path)?;
-        return Ok(Import { recorded: Recorded { path, manifest }, samples, runs, strange });
+        let manifest = load_manifest(&done)?;
+        return Ok(import(Recorded { path: done, manifest }));
     }
     staged.clear()?;
     let manifest = describe(&id, request, &stacks, &placed)?;
-    let manifest = Profile { manifest, tables: placed.tables }.save(staged.path())?;
-    Ok(Import { recorded: Recorded { path: staged.publish()?, manifest }, samples, runs, strange })
+    let manifest = Profile { manifest, tables: placed.tables.clone() }.save(staged.path())?;
+    Ok(import(Recorded { path: staged.publish()?, manifest }))
 }
 
 fn describe(id: &str, request: &Request, stacks: &BranchStacks, placed: &Placed) -> Result<Manifest> {
@@ -133,7 +168,11 @@ fn describe(id: &str, request: &Request, stacks: &BranchStacks, placed: &Placed)
     manifest.capture = Capture { edges: true, ..Capture::default() };
     manifest.events = stacks.samples;
     manifest.health.insert("strange_runs".into(), placed.strange);
+    manifest.health.insert("unplaced_runs".into(), placed.unplaced);
+    manifest.health.insert("speculated_branches".into(), stacks.speculated);
     manifest.health.insert("strange_lines".into(), stacks.strange.lines);
+    let boots = stacks.parts.iter().filter(|part| part.samples > 0).count();
+    manifest.health.insert("boots".into(), if boots > 1 { boots as u64 } else { 0 });
     if let Some(silent) = stacks.silent_cpus().filter(|_| !request.idle_cpus) {
         manifest.health.insert("silent_cpus".into(), silent.into());
     }
@@ -150,28 +189,38 @@ fn is_version(release: &str, version: &str) -> bool {
 /// The samples of `file`, by way of `perf script` if they are not text yet.
 fn read(file: &Path) -> Result<BranchStacks> {
     let refuse = |reason: String| Error::PerfData { file: file.to_owned(), reason };
-    let not_read = |error: ReadError| match error {
-        ReadError::Io(source) => {
-            kerntune_work::Error::Io { action: "read", path: file.into(), source }.into()
-        }
-        other => refuse(other.to_string()),
-    };
     if !fs::metadata(file).at("open", file)?.is_file() {
         return Err(refuse("it is not a regular file: save the samples in one".into()));
     }
     let mut begin = Vec::new();
     let open = || File::open(file).at("open", file);
     open()?.take(PERF_DATA.len() as u64).read_to_end(&mut begin).at("read", file)?;
-    if begin != PERF_DATA {
-        return BranchStacks::read(BufReader::new(open()?)).map_err(not_read);
+    if let Some((_, program)) = PACKED.iter().find(|(mark, _)| begin.starts_with(mark)) {
+        return Err(refuse(format!("it is packed by {program}: unpack it first")));
     }
+    if begin != PERF_DATA {
+        return BranchStacks::read(BufReader::new(open()?)).map_err(|error| not_read(file, error));
+    }
+    match perf_script(file, "cpu,ip,brstack")? {
+        // Recorded without -a.
+        Err(said) if said.contains(NO_CPU) => perf_script(file, "ip,brstack")?,
+        other => other,
+    }
+    .map_err(|said| refuse(format!("`perf script` cannot read its branch records: {said}")))
+}
+
+/// The samples of the perf.data `file`, or what perf said when it failed.
+fn perf_script(file: &Path, fields: &str) -> Result<Result<BranchStacks, String>> {
     let mut command = Command::new("perf");
-    command.args(["script", "--header", "--show-mmap-events", "-F", "cpu,ip,brstack", "-i"]).arg(file);
+    command.args(["script", "--header", "--show-mmap-events", "-F", fields, "-i"]).arg(file);
     let (mut lines, mut messages, mut failed) = (Lines::default(), Vec::new(), None);
     let end = Job::new(command).run(
         |line| {
-            if messages.len() < 4 && !line.starts_with(['#', ' ', '[']) && !line.is_empty() {
-                messages.push(line.to_string());
+            let message = line.trim();
+            let is_output =
+                message.starts_with(['#', '[']) || message.contains("PERF_RECORD_") || message.contains("0x");
+            if messages.len() < 4 && !is_output && !message.is_empty() {
+                messages.push(message.to_string());
             }
             failed = lines.line(line).err();
             failed.is_none()
@@ -179,12 +228,24 @@ fn read(file: &Path) -> Result<BranchStacks> {
         || true,
     )?;
     if let Some(error) = failed {
-        return Err(not_read(error));
+        return Err(not_read(file, error));
     }
     if end.success() {
-        return Ok(lines.finish());
+        return Ok(Ok(lines.finish()));
     }
-    Err(refuse(format!("`perf script` cannot read its branch records: {}", messages.join(" "))))
+    if messages.is_empty() {
+        messages.push("it ended without a message; does it know --show-mmap-events and brstack?".into());
+    }
+    Ok(Err(messages.join(" ")))
+}
+
+fn not_read(file: &Path, error: ReadError) -> Error {
+    match error {
+        ReadError::Io(source) => {
+            kerntune_work::Error::Io { action: "read", path: file.into(), source }.into()
+        }
+        other => Error::PerfData { file: file.to_owned(), reason: other.to_string() },
+    }
 }
 
 /// What was sampled, at the addresses where the image was linked.
@@ -195,20 +256,39 @@ struct Placed {
     runs: u64,
     /// Those that do not begin and end at instructions, and are left out.
     strange: u64,
+    /// Those in the kernel's part of memory where it has no function; left out as well.
+    unplaced: u64,
 }
 
 impl Placed {
     fn of(stacks: &BranchStacks, image: &Image) -> Self {
         let functions = image.symbols().functions();
         let linked = functions.iter().map(|function| function.address).min().unwrap_or_default();
-        let moved = stacks.kernel_at.map_or(0, |at| aligned(at).wrapping_sub(aligned(linked)));
-        let here =
-            |address: u64| Some(address.wrapping_sub(moved)).filter(|a| image.symbols().lookup(*a).is_some());
         let mut placed =
             Self { tables: Tables { symbols: image.rows(), ..Tables::default() }, ..Self::default() };
-        for (&(first, last), &count) in &stacks.runs {
-            // Otherwise user code, modules, generated code.
-            let (Some(start), Some(last)) = (here(first), here(last)) else { continue };
+        let (mut runs, mut branches) = (BTreeMap::new(), BTreeMap::new());
+        for part in &stacks.parts {
+            let moved = part.kernel_at.map_or(0, |at| aligned(at).wrapping_sub(aligned(linked)));
+            let images = if moved == 0 { IMAGES } else { MOVED_IMAGES };
+            let here = |address: u64| {
+                Some(address.wrapping_sub(moved)).filter(|a| image.symbols().lookup(*a).is_some())
+            };
+            for (&(first, last), &count) in &part.runs {
+                match (here(first), here(last)) {
+                    (Some(first), Some(last)) => add(&mut runs, (first, last), count),
+                    _ if images.contains(&first) || images.contains(&last) => {
+                        placed.unplaced = placed.unplaced.saturating_add(count);
+                    }
+                    // User code, modules, generated code.
+                    _ => {}
+                }
+            }
+            for (&(source, target), &count) in &part.branches {
+                let (Some(source), Some(target)) = (here(source), here(target)) else { continue };
+                add(&mut branches, (source, target), count);
+            }
+        }
+        for ((start, last), count) in runs {
             let Some((instructions, bytes)) = image.straight(start, last) else {
                 placed.strange = placed.strange.saturating_add(count);
                 continue;
@@ -217,8 +297,7 @@ impl Placed {
             let (start, last, instructions) = (Address(start), Address(last), Instructions(instructions));
             placed.tables.blocks.push(Block { start, last, count, instructions, bytes });
         }
-        for (&(source, target), &count) in &stacks.branches {
-            let (Some(source), Some(target)) = (here(source), here(target)) else { continue };
+        for ((source, target), count) in branches {
             let kind = image.branch(source);
             placed.tables.edges.push(Edge { source: Address(source), target: Address(target), count, kind });
         }
@@ -226,9 +305,14 @@ impl Placed {
     }
 
     fn fitting(&self) -> f64 {
-        let all = self.runs.saturating_add(self.strange);
+        let all = self.runs.saturating_add(self.strange).saturating_add(self.unplaced);
         self.runs as f64 / all.max(1) as f64
     }
+}
+
+fn add(counts: &mut BTreeMap<(u64, u64), u64>, what: (u64, u64), count: u64) {
+    let sum = counts.entry(what).or_default();
+    *sum = sum.saturating_add(count);
 }
 
 fn aligned(address: u64) -> u64 {

@@ -68,7 +68,7 @@ pub mod trim;
 mod tune;
 pub mod watch;
 
-pub use engine::{Plan, State, StepName, StepState};
+pub use engine::{vouch, Plan, State, StepName, StepState};
 pub use error::{Error, Result};
 pub use layouts::{LAYOUT_SEED, MOST_LAYOUTS};
 pub use moment::MOST_RUNS;

@@ -10,7 +10,7 @@ use kerntune_machine::LastWords;
 use kerntune_work::IoContext;
 use serde::Serialize;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Figures that one step printed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -60,10 +60,32 @@ pub fn of_recording(workload: &Workload, run: &str, profile: &Path) -> Result<Ve
     judge(workload, run, &profile.join(RUN).join("guest"))
 }
 
+/// Words by which programs say that they lack a file or a program.
+const MISSING: [&str; 4] = ["No such file or directory", "not found", "No such file", "cannot execute"];
+
+/// Characters of a line that is shown.
+const LINE_WIDTH: usize = 160;
+
+/// Of each step of a recording that said so, the log and its first line that says that a file or program is not there: the step
+/// may have ended well, and its figures are then of other work than was meant. What it measures it may do on purpose.
+pub fn missing_files(workload: &Workload, run: &str, profile: &Path) -> Vec<(PathBuf, String)> {
+    let files = profile.join(RUN).join("guest");
+    let steps = workload.runs().into_iter().filter(|(name, _)| *name == run).flat_map(|(_, run)| &run.steps);
+    let logs = steps.zip(1..).map(|(step, number)| files.join(step_log(run, number, &step.command)));
+    logs.filter_map(|log| {
+        let text = fs::read(&log).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let line = text.lines().find(|line| MISSING.iter().any(|words| line.contains(words)))?;
+        let shown =
+            line.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(LINE_WIDTH).collect();
+        Some((log, shown))
+    })
+    .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     const WORKLOAD: &str = "[[training.step]]\ncommand = [\"rr\"]\n[[measured.step]]\ncommand = [\"rr\"]\n\
         [[measured.step]]\nregion = \"get\"\ncommand = [\"/usr/bin/ab\"]\nfail = [\"Failed requests: +[1-9]\"]\n\
@@ -82,6 +104,24 @@ mod tests {
     fn figures_have_the_name_of_their_step() {
         let all = judged("Failed requests:  0\nper second: 12.5\n").unwrap();
         assert_eq!((all.len(), all[0].step.as_str(), all[0].figures[0].value), (1, "get", 12.5));
+    }
+
+    #[test]
+    fn what_a_program_did_not_find_is_said_with_its_log() {
+        let profile = tempfile::tempdir().unwrap();
+        let guest = profile.path().join(RUN).join("guest");
+        fs::create_dir_all(&guest).unwrap();
+        let workload = Workload::parse(WORKLOAD, &PathBuf::from("x.toml")).unwrap();
+        let found = |text: &str| {
+            fs::write(guest.join("measured-2-ab.log"), text).unwrap();
+            missing_files(&workload, "measured", profile.path())
+        };
+        assert_eq!(found("all is well\n"), []);
+        let log = guest.join("measured-2-ab.log");
+        for line in ["bash: line 1: sort: command not found", "cat: /x: No such file or directory"] {
+            assert_eq!(found(&format!("first\n{line}\u{1b}\n")), [(log.clone(), format!("{line} "))]);
+        }
+        assert_eq!(missing_files(&workload, "training", profile.path()), []);
     }
 
     #[test]

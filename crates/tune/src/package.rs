@@ -1,18 +1,21 @@
 //! A kernel's package with all that the work directory knows of it, and a kernel built again.
 
-use crate::engine::directories;
+use crate::engine::tunings_of;
 use crate::Result;
 use kerntune_kernel::{Extra, Kernel, Package, PackageRequest, ProfileFiles, RebuildRequest, Rebuilt};
 use kerntune_optimize::{clang_autofdo, gcc_pgo};
-use kerntune_work::{Progress, WorkDir};
+use kerntune_work::{checked, Progress, WorkDir};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 /// Packs `kernel` with its profile, and with the comparison and the proof of every tuning that it came of.
 pub fn package(work: &WorkDir, kernel: &Kernel, progress: &dyn Progress) -> Result<Package> {
-    let request =
-        PackageRequest { kernel, profile: profile_of(work, kernel)?, extras: extras(work, kernel)? };
+    let request = PackageRequest {
+        kernel,
+        profile: profile_of(work, kernel)?,
+        extras: extras(work, kernel, progress)?,
+    };
     Ok(kerntune_kernel::package(work, &request, progress)?)
 }
 
@@ -28,16 +31,18 @@ pub fn verify(
     Ok(kerntune_kernel::rebuild(work, &request, progress)?)
 }
 
-/// The profile that was compiled into `kernel`, where it is still there.
+/// The profile that was compiled into `kernel`, where it is still there: every file of it as it was written.
 pub fn profile_of(work: &WorkDir, kernel: &Kernel) -> Result<Option<ProfileFiles>> {
     let Some(id) = &kernel.manifest.profile_id else {
         return Ok(None);
     };
     if let Some(dir) = work.find(gcc_pgo::NAME, id) {
+        checked(&dir, &[])?;
         let profile = gcc_pgo::PreparedProfile::load(&dir)?;
         return Ok(Some(ProfileFiles { tree: profile.tree(), dir: profile.dir }));
     }
     if let Some(dir) = work.find(clang_autofdo::NAME, id) {
+        checked(&dir, &[])?;
         let profile = clang_autofdo::PreparedProfile::load(&dir)?;
         return Ok(Some(ProfileFiles { tree: profile.tree(), dir: profile.dir }));
     }
@@ -45,17 +50,22 @@ pub fn profile_of(work: &WorkDir, kernel: &Kernel) -> Result<Option<ProfileFiles
 }
 
 /// What tunings say of the kernel that they made.
-fn extras(work: &WorkDir, kernel: &Kernel) -> Result<Vec<Extra>> {
+fn extras(work: &WorkDir, kernel: &Kernel, progress: &dyn Progress) -> Result<Vec<Extra>> {
     let mut extras: Vec<Extra> = Vec::new();
-    for dir in directories(work)? {
-        let Some(workload) = workload_of(&dir, &kernel.manifest.id) else {
+    for tuning in tunings_of(work, &kernel.manifest.id)? {
+        let dir = &tuning.directory;
+        let (Some(_), Some(_)) = (tuning.file("comparison.json")?, tuning.file("proof.json")?) else {
+            progress.note(&format!(
+                "{}: nothing vouches for its comparison and proof, they are left out; the same `kerntune tune` writes them anew",
+                dir.display()
+            ));
+            continue;
+        };
+        let Some(workload) = workload_of(dir, &kernel.manifest.id) else {
             continue;
         };
         for what in ["comparison", "proof"] {
             let path = dir.join(format!("{what}.json"));
-            if !path.is_file() {
-                continue;
-            }
             let name = |number: usize| match number {
                 1 => format!("{what}-{workload}.json"),
                 _ => format!("{what}-{workload}-{number}.json"),

@@ -1,7 +1,6 @@
 //! Profiles of the work directory at the gate ([`kerntune_optimize::quality`]), and carried to another kernel.
 
-use crate::Recipe;
-use crate::Result;
+use crate::{Error, Recipe, Result};
 use kerntune_kernel::Kernel;
 use kerntune_optimize::gcc_pgo;
 use kerntune_optimize::quality::{self, Quality, Question};
@@ -24,10 +23,13 @@ pub fn check(
     against: Option<&str>,
 ) -> Result<Quality> {
     let recording = Profile::load(&find(work, name)?.path)?;
-    let recorded = kerntune_kernel::find(work, &recording.manifest.kernel.id);
+    let id = &recording.manifest.kernel.id;
+    if id.is_empty() {
+        return Err(Error::NoKernel { profile: recording.manifest.id });
+    }
     let (kernel, recorded) = match kernel {
-        Some(kernel) => (kerntune_kernel::find(work, kernel)?, recorded.ok()),
-        None => (recorded?, None),
+        Some(kernel) => (kerntune_kernel::find(work, kernel)?, kerntune_kernel::find_recorded(work, id)?),
+        None => (kerntune_kernel::find(work, id)?, None),
     };
     let question = |halves| Question {
         recording: &recording,

@@ -124,6 +124,12 @@ impl Recipe {
         steps
     }
 
+    /// Whether a step of it compiles a whole kernel: an order or a rewriting makes the tuned kernel in seconds.
+    pub fn compiles(self, step: StepName) -> bool {
+        let links = self.parts().iter().any(|part| part.uses_model || !part.compiles);
+        step.compiles() && !(step == TUNED_KERNEL && links)
+    }
+
     /// The same for a kernel of this architecture.
     pub fn steps_on(self, arch: Arch) -> Vec<StepName> {
         if arch.is_default() {
@@ -324,6 +330,19 @@ mod tests {
             about,
             "clang-autofdo+thinlto, and then layout by a recording of the kernel that came out"
         );
+    }
+
+    #[test]
+    fn steps_that_compile_a_kernel_are_told_from_those_that_link_one() {
+        let compiling = |name: &str| -> Vec<&str> {
+            let recipe = recipe(name);
+            recipe.steps().into_iter().filter(|step| recipe.compiles(*step)).map(StepName::as_str).collect()
+        };
+        assert_eq!(compiling("gcc-pgo"), ["base-kernel", "instrumented-kernel", "tuned-kernel"]);
+        assert_eq!(compiling("layout"), ["base-kernel", "movable-kernel"]);
+        assert_eq!(compiling("gcc-pgo+layout"), ["base-kernel", "instrumented-kernel", "movable-kernel"]);
+        assert_eq!(compiling("bolt"), ["base-kernel"]);
+        assert_eq!(compiling("clang-autofdo+propeller"), ["base-kernel", "mapped-kernel", "movable-kernel"]);
     }
 
     #[test]

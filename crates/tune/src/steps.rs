@@ -23,17 +23,19 @@ use std::path::Path;
 /// The first step of every recipe.
 pub const IMAGE: StepName = StepName::new("image", "pack the workload into a guest image");
 /// The kernel that is to be tuned.
-pub const BASE_KERNEL: StepName = StepName::new("base-kernel", "build the base kernel");
+pub const BASE_KERNEL: StepName = StepName::new("base-kernel", "build the base kernel").compiling();
 /// What is recorded in its place where no machine records it.
 pub const TRAINING_KERNEL: StepName =
-    StepName::new("training-kernel", "build a kernel for a PC of the same source, to be recorded");
+    StepName::new("training-kernel", "build a kernel for a PC of the same source, to be recorded")
+        .compiling();
 /// A recording of the base kernel, or of what stands for it.
 pub const RECORD_TRAINING: StepName =
     StepName::new("record-training", "record the training on the base kernel");
 /// What was counted, as the compiler or optimizer reads it.
 pub const PROFILE: StepName = StepName::new("profile", "turn what was counted into a profile");
 /// What the tuning is for.
-pub const TUNED_KERNEL: StepName = StepName::new("tuned-kernel", "build the tuned kernel with the profile");
+pub const TUNED_KERNEL: StepName =
+    StepName::new("tuned-kernel", "build the tuned kernel with the profile").compiling();
 /// Functional checks.
 pub const CHECK: StepName =
     StepName::new("check", "check that the tuned kernel does what the base kernel does");

@@ -1,7 +1,7 @@
 //! All of it.
 
-use crate::compare::{from_recordings, CAPTURE};
-use crate::engine::{Engine, Plan, StepState, Tell};
+use crate::compare::{settled, CAPTURE};
+use crate::engine::{Engine, Plan, StepName, StepState, Tell};
 use crate::model::Model;
 use crate::part::{Job, RecipeOptions};
 use crate::record::Recorded;
@@ -13,7 +13,7 @@ use crate::steps::{
 use crate::{Recipe, Result, Session};
 use kerntune_compare::Comparison;
 use kerntune_guest::Workload;
-use kerntune_kernel::{BuildRequest, Kernel, ObjectFlags};
+use kerntune_kernel::{preview, BuildRequest, Estimate, Kernel, ObjectFlags};
 use kerntune_optimize::gcc_pgo::{Exclusion, Exclusions};
 use kerntune_optimize::Proof;
 use kerntune_work::{write_atomic, write_json, IoContext, Key};
@@ -65,6 +65,18 @@ pub struct Tuned {
 }
 
 impl TuneRequest<'_> {
+    /// Checks what the plan names before it is shown, and estimates what each step that compiles a kernel costs. Makes nothing.
+    ///
+    /// # Errors
+    /// A source, a configuration or a patch that cannot be used; missing tools.
+    pub fn estimate(&self, session: &Session) -> Result<Vec<(StepName, Estimate)>> {
+        self.workload.require_run("training")?;
+        self.recipe.check_compiler(&self.build.compiler)?;
+        let estimate = preview(session.work, self.build)?;
+        let compiling = self.recipe.steps().into_iter().filter(|step| self.recipe.compiles(*step));
+        Ok(compiling.map(|step| (step, estimate.clone())).collect())
+    }
+
     /// The plan as far as it was made before. Makes nothing.
     ///
     /// # Errors
@@ -141,12 +153,14 @@ pub fn tune(session: &Session, request: &TuneRequest, tell: &Tell) -> Result<Tun
         ],
     )?;
     let [before, again, after] = measured;
-    let comparison = from_recordings([&base, &tuned], [&before, &again, &after], workload, model)?;
+    let comparison = settled(session, [&base, &tuned], [&before, &again, &after], workload, model)?;
 
     let directory = engine.directory();
+    engine.forget_files()?;
     write_atomic(&directory.join("comparison.json"), comparison.to_json().as_bytes())?;
     write_json(&directory.join("proof.json"), &proof)?;
     link(&tuned.bzimage(), &directory.join("bzImage"))?;
+    engine.vouch_for(&["comparison.json", "proof.json", "bzImage"])?;
     let (steps, excluded) = (engine.steps(), excluded.list().entries().to_vec());
     Ok(Tuned { directory, steps, base, tuned, profile, proof, excluded, comparison, before, after })
 }

@@ -1,5 +1,6 @@
 //! The work directory: the one place that makes, finds, lists and removes results.
 
+use crate::names::{is_id, PARTIAL};
 use crate::seal::{Seal, RESULT_FILE, SUMS_FILE};
 use crate::{fault, Error, IoContext, Key, Lock, Result};
 use rustix::fs::{
@@ -8,11 +9,10 @@ use rustix::fs::{
 use rustix::io::Errno;
 use std::fmt;
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the name of a result in the making ends with.
-const PARTIAL: &str = ".partial";
 /// What the name of a result that is being deleted begins with.
 const REMOVED: &str = ".removed-";
 
@@ -98,9 +98,9 @@ impl WorkDir {
     /// Where the result `id` of `kind` is, if it was ever finished. What it says of itself is checked, its files are
     /// not: whoever uses them does that ([`sound`](Self::sound), [`checked`]).
     pub fn find(&self, kind: &str, id: &str) -> Option<PathBuf> {
-        let path = self.root.join(kind).join(id);
+        let path = is_id(id).then(|| self.root.join(kind).join(id))?;
         let seal = Seal::read(&path).ok()?;
-        (is_id(id) && seal.kind == kind && seal.id == id).then_some(path)
+        (seal.kind == kind && seal.id == id).then_some(path)
     }
 
     /// The result `id` of `kind`, every file of it as it was written. A result that is not is told and taken for
@@ -187,6 +187,9 @@ impl WorkDir {
         let lock = self.lock(kind, id)?;
         let room = self.room(kind)?;
         let partial = room.join(format!("{id}{PARTIAL}"));
+        if is_of_others(&partial) {
+            discard(&partial)?;
+        }
         fault::point("stage").at("create", &partial)?;
         fs::create_dir_all(&partial).at("create", &partial)?;
         fault::point("staged").at("create", &partial)?;
@@ -275,10 +278,13 @@ pub fn note_use(file: &Path) {
     let _ = utimensat(CWD, file, &times, AtFlags::empty());
 }
 
-/// Whether this can be the name of a result: one plain part of a path.
-fn is_id(id: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    !id.is_empty() && id.chars().all(plain) && !id.starts_with('.') && !id.contains(PARTIAL)
+/// Whether what has the name of a result in the making is none that this user left there: a link, or another user's, in which
+/// there may be links to anywhere.
+fn is_of_others(partial: &Path) -> bool {
+    // Root's files on a server that takes root for nobody.
+    const NOBODY: u32 = 65_534;
+    let ours = [rustix::process::geteuid().as_raw(), NOBODY];
+    partial.symlink_metadata().is_ok_and(|found| !found.is_dir() || !ours.contains(&found.uid()))
 }
 
 /// Deletes a directory of the store. It is renamed first: what an interrupted deletion leaves is seen by nobody.

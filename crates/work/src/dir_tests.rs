@@ -194,3 +194,50 @@ fn b3sums_lines_are_those_of_the_tool() {
     let hash = blake3::hash(b"text").to_hex();
     assert_eq!(sums, format!("{hash}  below/other\n{hash}  file\n"));
 }
+
+#[test]
+fn names_that_are_not_plain_text_are_not_sealed() {
+    use std::os::unix::ffi::OsStringExt;
+    for name in [b"a\xff".to_vec(), b"a\nb".to_vec()] {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let staged = work.stage("examples", &Key::new("example/1", "")).unwrap();
+        fs::write(staged.path().join(std::ffi::OsString::from_vec(name)), "x").unwrap();
+        let error = staged.publish().unwrap_err().to_string();
+        assert!(error.contains("is not plain text"), "{error}");
+    }
+}
+
+#[test]
+fn a_list_of_files_elsewhere_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let work = WorkDir::open(dir.path()).unwrap();
+    let staged = work.stage("examples", &Key::new("example/1", "")).unwrap();
+    fs::write(staged.path().join("file"), "x").unwrap();
+    let path = staged.publish().unwrap();
+    let seal = Seal::read(&path).unwrap();
+    for line in ["../../etc/hostname", "/etc/hostname", "a/../../b"] {
+        let text = format!("{}  {line}\n", blake3::hash(b"x").to_hex());
+        fs::write(path.join(SUMS_FILE), &text).unwrap();
+        let sums = blake3::hash(text.as_bytes()).to_hex().to_string();
+        let mut forged = seal.clone();
+        forged.sums = sums;
+        assert!(forged.sums(&path).is_err() && forged.check(&path).is_err(), "{line}");
+    }
+}
+
+#[test]
+fn a_partial_directory_that_is_a_link_is_not_written_through() {
+    let dir = tempfile::tempdir().unwrap();
+    let work = WorkDir::open(dir.path().join("work")).unwrap();
+    let key = Key::new("test/1", "").field("x", "y");
+    let victim = dir.path().join("victim");
+    fs::create_dir(&victim).unwrap();
+    let partial = work.room("things").unwrap().join(format!("{}.partial", key.id()));
+    std::os::unix::fs::symlink(&victim, &partial).unwrap();
+    let staged = work.stage("things", &key).unwrap();
+    fs::write(staged.path().join("file"), "text").unwrap();
+    let whole = staged.publish().unwrap();
+    assert!(whole.join("file").is_file() && fs::symlink_metadata(&whole).unwrap().is_dir());
+    assert_eq!(fs::read_dir(&victim).unwrap().count(), 0);
+}

@@ -1,9 +1,9 @@
 //! Files that appear whole or not at all.
 
-use crate::{fault, Error, IoContext, Result};
+use crate::{create_new, fault, read_file, Error, IoContext, Result};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let aside = dir.join(format!(".{name}.{}", std::process::id()));
     let write = || -> std::io::Result<()> {
-        let mut file = File::create(&aside)?;
+        let mut file = create_new(&aside)?;
         fault::point("write")?;
         file.write_all(bytes)?;
         file.sync_data()?;
@@ -51,7 +51,7 @@ fn to_json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>> {
 /// # Errors
 /// [`Error::Schema`] for a file of another version; [`Error::Json`] for one that cannot be understood.
 pub fn read_versioned<T: DeserializeOwned>(path: &Path, schema: &'static str) -> Result<T> {
-    let bytes = fs::read(path).at("read", path)?;
+    let bytes = read_file(path).at("read", path)?;
     let value = serde_json::from_slice(&bytes);
     of_schema(value.map_err(|source| Error::Json { path: path.to_owned(), source })?, path, schema)
 }
@@ -80,10 +80,19 @@ const END: &str = "}\n";
 /// # Errors
 /// As [`write_atomic`].
 pub fn write_sealed(path: &Path, value: &impl Serialize) -> Result<()> {
-    let text = to_json(path, value)?;
-    let hash = blake3::hash(&text).to_hex();
-    let parts = [BEGIN.as_bytes(), hash.as_bytes(), OF.as_bytes(), &text, END.as_bytes()];
-    write_atomic(path, &parts.concat())
+    write_atomic(path, &sealed(&to_json(path, value)?))
+}
+
+/// The bytes of a sealed file of this value, for where it is no file; none of a value that JSON cannot hold.
+pub fn seal_bytes(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
+    Ok(sealed(&text))
+}
+
+fn sealed(text: &[u8]) -> Vec<u8> {
+    let hash = blake3::hash(text).to_hex();
+    [BEGIN.as_bytes(), hash.as_bytes(), OF.as_bytes(), text, END.as_bytes()].concat()
 }
 
 /// Reads what [`write_sealed`] wrote.
@@ -91,7 +100,7 @@ pub fn write_sealed(path: &Path, value: &impl Serialize) -> Result<()> {
 /// # Errors
 /// [`Error::Seal`] if the file is not what was written.
 pub fn read_sealed<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    let bytes = fs::read(path).at("read", path)?;
+    let bytes = read_file(path).at("read", path)?;
     parse_sealed(&bytes, path)
 }
 
@@ -124,6 +133,18 @@ mod tests {
         write_atomic(&path, b"two").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_written_aside_goes_through_no_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, victim) = (dir.path().join("f"), dir.path().join("victim"));
+        fs::write(&victim, "precious").unwrap();
+        let aside = dir.path().join(format!(".f.{}", std::process::id()));
+        std::os::unix::fs::symlink(&victim, &aside).unwrap();
+        write_atomic(&path, b"one").unwrap();
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        assert_eq!(fs::read(&path).unwrap(), b"one");
     }
 
     #[test]

@@ -75,9 +75,14 @@ impl Job {
     ///
     /// # Errors
     /// The program cannot be started; an interrupt; an output that stays open when the program is gone, see `GRACE`.
-    pub fn run(
+    pub fn run(self, mut line: impl FnMut(&str) -> bool, tick: impl FnMut() -> bool) -> Result<JobEnd> {
+        self.watch(|_, text| line(text), tick)
+    }
+
+    /// [`run`](Self::run), where `line` is told which output it is from.
+    fn watch(
         mut self,
-        mut line: impl FnMut(&str) -> bool,
+        mut line: impl FnMut(Stream, &str) -> bool,
         mut tick: impl FnMut() -> bool,
     ) -> Result<JobEnd> {
         let mut child =
@@ -85,12 +90,12 @@ impl Job {
         let started = Instant::now();
         let (tx, rx) = mpsc::sync_channel(1024);
         let readers = [
-            child.stdout.take().map(|s| Box::new(s) as Box<dyn Read + Send>),
-            child.stderr.take().map(|s| Box::new(s) as Box<dyn Read + Send>),
+            child.stdout.take().map(|s| (Stream::Output, Box::new(s) as Box<dyn Read + Send>)),
+            child.stderr.take().map(|s| (Stream::Errors, Box::new(s) as Box<dyn Read + Send>)),
         ];
-        for stream in readers.into_iter().flatten() {
+        for (stream, reader) in readers.into_iter().flatten() {
             let tx = tx.clone();
-            std::thread::spawn(move || send_lines(stream, &tx));
+            std::thread::spawn(move || send_lines(stream, reader, &tx));
         }
         drop(tx);
         let (mut open, mut exited, mut heard) = (true, None, started);
@@ -105,9 +110,9 @@ impl Job {
             }
             let wanted = if open {
                 match rx.recv_timeout(Duration::from_millis(200)) {
-                    Ok(Ok(text)) => {
+                    Ok(Ok((stream, text))) => {
                         heard = Instant::now();
-                        line(&text)
+                        line(stream, &text)
                     }
                     Ok(Err(source)) => {
                         end(&mut child);
@@ -173,18 +178,43 @@ impl Job {
         )?;
         Ok((end, all))
     }
+
+    /// Runs and returns the lines of its output, and apart from them those of its error output; for short programs.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn outputs(self) -> Result<(JobEnd, [String; 2])> {
+        let mut all = [String::new(), String::new()];
+        let end = self.watch(
+            |stream, text| {
+                let to = &mut all[stream as usize];
+                to.push_str(text);
+                to.push('\n');
+                true
+            },
+            || true,
+        )?;
+        Ok((end, all))
+    }
+}
+
+/// One of the outputs of a program.
+#[derive(Debug, Clone, Copy)]
+enum Stream {
+    Output,
+    Errors,
 }
 
 /// Sends each line until the stream ends, or nobody listens.
-fn send_lines(stream: impl Read, to: &SyncSender<io::Result<String>>) {
-    let mut reader = BufReader::new(stream);
+fn send_lines(stream: Stream, reader: impl Read, to: &SyncSender<io::Result<(Stream, String)>>) {
+    let mut reader = BufReader::new(reader);
     let mut raw = Vec::new();
     loop {
         raw.clear();
         let read = reader.by_ref().take(LINE_MAX).read_until(b'\n', &mut raw);
         let item = match read {
             Ok(0) => return,
-            Ok(_) => Ok(String::from_utf8_lossy(&raw).trim_end_matches(['\r', '\n']).to_string()),
+            Ok(_) => Ok((stream, String::from_utf8_lossy(&raw).trim_end_matches(['\r', '\n']).to_string())),
             Err(error) => Err(error),
         };
         let last = item.is_err();
@@ -237,6 +267,14 @@ mod tests {
         lines.sort();
         assert_eq!(lines, ["one", "two"]);
         assert!(matches!(end, JobEnd::Exited(s) if s.code() == Some(3)));
+    }
+
+    #[test]
+    fn outputs_are_kept_apart() {
+        let (end, [output, errors]) =
+            Job::new(shell("echo one; echo two >&2; echo three")).outputs().unwrap();
+        assert!(end.success());
+        assert_eq!((output.as_str(), errors.as_str()), ("one\nthree\n", "two\n"));
     }
 
     /// Lines of a job, and how it ended.

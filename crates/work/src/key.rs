@@ -1,7 +1,6 @@
 //! What names a result: everything that went into it, and the code that computed it.
 
-use crate::{IoContext, Result};
-use std::fs::File;
+use crate::{open_file, IoContext, Result};
 use std::path::Path;
 
 /// The longest text of a field that a key keeps as it is; of what is longer it keeps the hash.
@@ -40,7 +39,7 @@ impl Key {
     /// Adds the contents of a file, streamed.
     pub fn file(mut self, name: &str, path: &Path) -> Result<Self> {
         let mut hasher = blake3::Hasher::new();
-        let file = File::open(path).at("read", path)?;
+        let file = open_file(path).at("read", path)?;
         hasher.update_reader(file).at("read", path)?;
         self.fields.push((name.to_owned(), hashed(&hasher.finalize())));
         Ok(self)
@@ -108,7 +107,7 @@ impl ContentHash {
     /// Adds the contents of a file, streamed.
     pub fn file(self, name: &str, path: &Path) -> Result<Self> {
         let mut sub = blake3::Hasher::new();
-        let file = File::open(path).at("read", path)?;
+        let file = open_file(path).at("read", path)?;
         sub.update_reader(file).at("read", path)?;
         Ok(self.field(name, sub.finalize().as_bytes()))
     }

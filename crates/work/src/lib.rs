@@ -22,26 +22,38 @@
 mod dir;
 mod fault;
 mod files;
+mod git;
 pub mod interrupt;
 mod job;
 mod key;
 mod lock;
+mod marked;
 mod memory;
+mod names;
+mod open;
 mod programs;
 mod progress;
 mod seal;
 mod survey;
+mod vouched;
 
 pub use dir::{checked, is_of_the_store, note_use, Notes, Staged, WorkDir};
-pub use files::{parse_sealed, read_sealed, read_versioned, write_atomic, write_json, write_sealed};
+pub use files::{
+    parse_sealed, read_sealed, read_versioned, seal_bytes, write_atomic, write_json, write_sealed,
+};
+pub use git::{git, git_of_ours, programs_of_fetch};
 pub use job::{Job, JobEnd};
 pub use key::{ContentHash, Key};
 pub use lock::Lock;
-pub use memory::{available_memory, mem_available};
+pub use marked::{copy_directory, take_directory, DIRECTORY_MARK};
+pub use memory::{available_memory, is_out_of_memory, mem_available};
+pub use names::{checked_text, CommitHash, Hash, Id, Label, NameError, PlainName, RelativePath};
+pub use open::{create_new, file_kind, open_file, open_own, read_file};
 pub use programs::find_program;
 pub use progress::{NoProgress, Progress};
 pub use seal::{hash_file, seal, Seal, RESULT_FILE, RESULT_SCHEMA, SUMS_FILE};
 pub use survey::{survey, Found, Reason, Survey};
+pub use vouched::{check_files, hash_files, FileHashes};
 
 use std::path::PathBuf;
 
@@ -105,6 +117,16 @@ pub enum Error {
         /// The result's directory.
         dir: PathBuf,
         /// What differs from what was sealed: which file, and how.
+        what: String,
+    },
+    /// A directory that was named for results holds something else.
+    #[error("{path} {what}; name a new directory for `kerntune {command}`")]
+    OthersDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// The command that was to write into it.
+        command: String,
+        /// What there is, as a phrase after the path.
         what: String,
     },
     /// Not the name of a result.

@@ -1,10 +1,9 @@
 //! Locks between processes.
 
-use crate::{interrupt, Error, IoContext, Result};
+use crate::{interrupt, open_own, Error, IoContext, Result};
 use rustix::fs::{flock, FlockOperation};
 use rustix::io::{fcntl_setfd, Errno, FdFlags};
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -63,9 +62,7 @@ impl Lock {
 }
 
 fn open(path: &Path) -> Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true).mode(0o644);
-    options.open(path).at("open lock", path)
+    open_own("open lock", path, 0o644)
 }
 
 /// Whether the lock was to be had.
@@ -86,6 +83,8 @@ fn attempt(file: &File, path: &Path) -> Result<bool> {
 mod tests {
     use super::*;
     use std::cell::Cell;
+    use std::fs::OpenOptions;
+    use std::os::unix::fs::OpenOptionsExt;
 
     #[test]
     fn a_second_one_waits_and_says_so() {

@@ -1,6 +1,8 @@
-//! Memory that there is for more programs.
+//! Memory: how much there is for more programs, and errors that say that there was too little.
 
+use std::error::Error as StdError;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 /// Where control groups are (version 2).
@@ -16,6 +18,19 @@ pub fn available_memory() -> Option<u64> {
         fs::read_to_string(group.join("memory.max")).ok()
     });
     Some(limit.map_or(machine, |limit| limit.min(machine)))
+}
+
+/// Zstandard's word for an allocation that failed; its errors have no kind.
+const ZSTD_ALLOCATION: &str = "Allocation error : not enough memory";
+
+/// Finds too little memory among the causes of an error: of the system (`ENOMEM`), or of Zstandard. A file that could not be read
+/// for it is not damaged.
+pub fn is_out_of_memory(error: &(dyn StdError + 'static)) -> bool {
+    let of_io = |io: &io::Error| {
+        let inner = io.get_ref().is_some_and(|inner| is_out_of_memory(inner));
+        inner || io.kind() == io::ErrorKind::OutOfMemory || io.to_string() == ZSTD_ALLOCATION
+    };
+    error.downcast_ref::<io::Error>().is_some_and(of_io) || error.source().is_some_and(is_out_of_memory)
 }
 
 /// `MemAvailable` of the text of `/proc/meminfo`, in bytes.
@@ -42,6 +57,19 @@ mod tests {
         assert_eq!(mem_available("MemAvailable: much kB\n"), None);
         assert_eq!(mem_available("MemAvailable: 18446744073709551615 kB\n"), None);
         assert!(available_memory().is_some_and(|bytes| bytes > 1 << 20));
+    }
+
+    #[test]
+    fn too_little_memory_is_found_below_other_errors() {
+        let system = io::Error::from_raw_os_error(12);
+        assert!(is_out_of_memory(&system));
+        let zstd = || io::Error::other(ZSTD_ALLOCATION);
+        assert!(is_out_of_memory(&zstd()));
+        let error = crate::Error::Io { action: "read", path: "f".into(), source: zstd() };
+        assert!(is_out_of_memory(&error) && is_out_of_memory(&io::Error::other(error)));
+        assert!(!is_out_of_memory(&io::Error::other("Data corruption detected")));
+        // The same words in a name.
+        assert!(!is_out_of_memory(&io::Error::other(format!("{ZSTD_ALLOCATION}.parquet: no such file"))));
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //! of, and `BLAKE3SUMS`, the hash of each of its files.
 
 use crate::files::{of_schema, parse_sealed, write_atomic, write_sealed};
-use crate::{Error, IoContext, Key, Result};
+use crate::{open_file, read_file, Error, Hash, IoContext, Key, RelativePath, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -60,7 +60,7 @@ impl Seal {
     /// [`Error::NotAResult`] if nothing does; [`Error::Seal`] if it is not what was written.
     pub fn read(dir: &Path) -> Result<Self> {
         let path = dir.join(RESULT_FILE);
-        let bytes = match fs::read(&path) {
+        let bytes = match read_file(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(Error::NotAResult { dir: dir.to_owned() })
             }
@@ -123,11 +123,11 @@ impl Seal {
     /// The hashes of the files of the result in `dir`, by path relative to it.
     ///
     /// # Errors
-    /// [`Error::Changed`] if the list is not the one that was sealed.
-    pub fn sums(&self, dir: &Path) -> Result<BTreeMap<String, String>> {
+    /// [`Error::Changed`] if the list is not the one that was sealed, or a line of it is no hash and a path below `dir`.
+    pub fn sums(&self, dir: &Path) -> Result<BTreeMap<RelativePath, Hash>> {
         let path = dir.join(SUMS_FILE);
         let changed = |what: String| Error::Changed { dir: dir.to_owned(), what };
-        let text = match fs::read(&path) {
+        let text = match read_file(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(changed(format!("{SUMS_FILE} is missing")))
             }
@@ -136,9 +136,14 @@ impl Seal {
         if blake3::hash(&text).to_hex().as_str() != self.sums {
             return Err(changed(format!("{SUMS_FILE} is not the list that was written")));
         }
-        let text = String::from_utf8_lossy(&text);
-        let line = |line: &str| line.split_once("  ").map(|(hash, path)| (path.to_owned(), hash.to_owned()));
-        Ok(text.lines().filter_map(line).collect())
+        let text = String::from_utf8(text).map_err(|_| changed(format!("{SUMS_FILE} is not UTF-8")))?;
+        text.lines()
+            .map(|line| {
+                let odd = || changed(format!("`{}` is no line of {SUMS_FILE}", line.escape_debug()));
+                let (hash, path) = line.split_once("  ").ok_or_else(odd)?;
+                Ok((path.parse().map_err(|_| odd())?, hash.parse().map_err(|_| odd())?))
+            })
+            .collect()
     }
 
     /// Hashes every file of the result in `dir`.
@@ -158,7 +163,7 @@ impl Seal {
                 Some(_) => {}
             }
         }
-        if let Some(path) = found.files.keys().find(|path| !expected.contains_key(*path)) {
+        if let Some(path) = found.files.keys().find(|path| !expected.contains_key(path.as_str())) {
             return Err(changed(format!("{path} was added")));
         }
         if found.links() != self.links {
@@ -184,7 +189,7 @@ impl Seal {
                 if !file.is_file() {
                     return Err(changed(format!("{path} is missing")));
                 }
-                if hash_file(&file)? != *hash {
+                if *hash != digest(&file)? {
                     return Err(changed(format!("{path} is not the file that was written")));
                 }
             }
@@ -209,8 +214,8 @@ pub fn seal(dir: &Path, kind: &str, id: &str, loose: &[&str]) -> Result<()> {
 /// What a directory holds.
 #[derive(Default)]
 struct Content {
-    files: BTreeMap<String, String>,
-    links: BTreeMap<String, String>,
+    files: BTreeMap<RelativePath, Hash>,
+    links: BTreeMap<RelativePath, String>,
     bytes: u64,
 }
 
@@ -218,7 +223,7 @@ struct Content {
 /// damaged since would be vouched for as it is now.
 struct Original<'a> {
     dir: &'a Path,
-    sums: BTreeMap<String, String>,
+    sums: BTreeMap<RelativePath, Hash>,
 }
 
 impl<'a> Original<'a> {
@@ -227,7 +232,7 @@ impl<'a> Original<'a> {
     }
 
     /// The hash of its file `name`, if that is the file which `found` is about.
-    fn hash(&self, name: &str, found: &fs::Metadata) -> Option<&String> {
+    fn hash(&self, name: &RelativePath, found: &fs::Metadata) -> Option<&Hash> {
         let hash = self.sums.get(name)?;
         let own = self.dir.join(name).symlink_metadata().ok()?;
         ((own.dev(), own.ino()) == (found.dev(), found.ino())).then_some(hash)
@@ -242,15 +247,19 @@ impl Content {
             for entry in fs::read_dir(&directory).at("list", &directory)? {
                 let entry = entry.at("list", &directory)?;
                 let path = entry.path();
-                let name = path.strip_prefix(dir).unwrap_or(&path).to_string_lossy().into_owned();
+                let odd = |what: String| Error::Changed { dir: dir.to_owned(), what };
+                let name: RelativePath = relative(dir, &path).map_err(odd)?;
                 let kind = entry.file_type().at("look at", &path)?;
-                if name == RESULT_FILE || name == SUMS_FILE || loose.contains(&name) {
+                if name == RESULT_FILE || name == SUMS_FILE || loose.iter().any(|loose| name == **loose) {
                     continue;
                 } else if kind.is_dir() {
                     open.push(path);
                 } else if kind.is_symlink() {
                     let target = fs::read_link(&path).at("read", &path)?;
-                    content.links.insert(name, target.to_string_lossy().into_owned());
+                    let target = target.to_str().filter(|target| !target.contains(char::is_control));
+                    let target = target
+                        .ok_or_else(|| odd(format!("{name} links to a name that is not plain text")))?;
+                    content.links.insert(name, target.to_owned());
                 } else if kind.is_file() {
                     let found = entry.metadata().at("look at", &path)?;
                     content.bytes += found.len();
@@ -261,8 +270,7 @@ impl Content {
                         None => paths.push((name, path)),
                     }
                 } else {
-                    let what = format!("{name} is neither file, directory nor symbolic link");
-                    return Err(Error::Changed { dir: dir.to_owned(), what });
+                    return Err(odd(format!("{name} is neither file, directory nor symbolic link")));
                 }
             }
         }
@@ -283,11 +291,20 @@ impl Content {
     }
 }
 
+/// The name of a file below `dir`. Each has a line in [`SUMS_FILE`], so that two names must never be one line, nor one name two.
+fn relative(dir: &Path, path: &Path) -> Result<RelativePath, String> {
+    let name = path.strip_prefix(dir).unwrap_or(path);
+    let plain = name.to_str().and_then(|name| name.parse().ok());
+    plain.ok_or_else(|| {
+        format!("the file name `{}` is not plain text", name.display().to_string().escape_debug())
+    })
+}
+
 /// Hashes files, a share of them on each processor.
-fn hash_all(paths: Vec<(String, PathBuf)>) -> Result<BTreeMap<String, String>> {
+fn hash_all(paths: Vec<(RelativePath, PathBuf)>) -> Result<BTreeMap<RelativePath, Hash>> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let share = paths.len().div_ceil(workers).max(64);
-    let hash = |(name, path): &(String, PathBuf)| Ok((name.clone(), hash_file(path)?));
+    let hash = |(name, path): &(RelativePath, PathBuf)| Ok((name.clone(), digest(path)?));
     std::thread::scope(|scope| {
         let running: Vec<_> = paths
             .chunks(share)
@@ -311,8 +328,12 @@ type State = (u64, u64, u64, i64, i64);
 /// # Errors
 /// A file that cannot be read.
 pub fn hash_file(path: &Path) -> Result<String> {
-    static KNOWN: OnceLock<Mutex<HashMap<PathBuf, (State, String)>>> = OnceLock::new();
-    let file = File::open(path).at("read", path)?;
+    digest(path).map(String::from)
+}
+
+pub(crate) fn digest(path: &Path) -> Result<Hash> {
+    static KNOWN: OnceLock<Mutex<HashMap<PathBuf, (State, Hash)>>> = OnceLock::new();
+    let file = open_file(path).at("read", path)?;
     let m = file.metadata().at("look at", path)?;
     let state = (m.dev(), m.ino(), m.len(), m.ctime(), m.ctime_nsec());
     // A map of hashes is whole also where a thread that held it panicked.
@@ -322,7 +343,7 @@ pub fn hash_file(path: &Path) -> Result<String> {
     }
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(file).at("read", path)?;
-    let hash = hasher.finalize().to_hex().to_string();
+    let hash = Hash::from(hasher.finalize());
     // Small files cost less to hash than to remember: a source tree has ninety thousand.
     if m.len() > 64 << 10 {
         known().insert(path.to_owned(), (state, hash.clone()));

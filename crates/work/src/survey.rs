@@ -1,6 +1,7 @@
 //! What is in a work directory: how large, how old, what keeps it, and what can go.
 
 use crate::dir::{discard, is_removed, partial_of};
+use crate::vouched::{check_files, FileHashes};
 use crate::{read_sealed, IoContext, Lock, Result, Seal, WorkDir};
 use rustix::io::Errno;
 use rustix::process::{test_kill_process, Pid};
@@ -78,6 +79,9 @@ pub fn survey(work: &WorkDir, thorough: bool, on_progress: &mut dyn FnMut(&Path)
             let mut reason = kept.reason(&kind, &name);
             if let (None, Some(seal), true) = (&reason, &kept.seal, thorough) {
                 reason = seal.check(&path).err().map(|error| Reason::Damaged(error.to_string()));
+            }
+            if reason.is_none() && kind == PLANS && thorough {
+                reason = check_plan(&path).err().map(|error| Reason::Damaged(error.to_string()));
             }
             let lock = room.join(format!(".{}.lock", partial_of(&name).unwrap_or(&name)));
             let in_use = lock.is_file() && Lock::try_take(&lock)?.is_none();
@@ -180,8 +184,14 @@ impl Kept {
         } else if partial_of(name).is_some() || kind == RUNS {
             because(Reason::Unfinished)
         } else if kind == PLANS {
-            let plan = read_sealed::<serde_json::Value>(&path.join(PLAN));
-            Some(Self { seal: None, error: None, reason: plan.is_err().then_some(Reason::NoResult) })
+            let reason = match read_sealed::<serde_json::Value>(&path.join(PLAN)) {
+                Ok(_) => None,
+                Err(crate::Error::Seal { .. }) => {
+                    Some(Reason::Damaged(format!("{PLAN} is not the file that was written")))
+                }
+                Err(_) => Some(Reason::NoResult),
+            };
+            Some(Self { seal: None, error: None, reason })
         } else {
             match Seal::read(path) {
                 Ok(seal) => Some(Self { seal: Some(seal), error: None, reason: None }),
@@ -204,6 +214,16 @@ impl Kept {
             }
         }
     }
+}
+
+/// That the files beside a plan are those that it has hashes of.
+fn check_plan(directory: &Path) -> Result<()> {
+    #[derive(serde::Deserialize)]
+    struct Plan {
+        #[serde(default)]
+        files: FileHashes,
+    }
+    check_files(directory, &read_sealed::<Plan>(&directory.join(PLAN))?.files)
 }
 
 /// `.NAME.PID`, which [`crate::write_atomic`] writes first, of a process that is no more.

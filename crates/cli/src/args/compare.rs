@@ -22,9 +22,10 @@ pub struct Compare {
     #[command(flatten)]
     pub cpus: Cpus,
     /// Runs of each kernel, each begun at another moment: where processes wait for each other, the moment decides the path
-    #[arg(long, default_value_t = 1, value_name = "N",
+    /// [default: 1, and 4 if user code runs differently on the two kernels]
+    #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]
-    pub runs: u32,
+    pub runs: Option<u32>,
     /// Seeds of the workload, each with the runs of --runs. A seed changes the random numbers of the guest's kernel, of programs
     /// that get them from the kernel, and of programs whose command takes {seed} (docs/measuring.md)
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]

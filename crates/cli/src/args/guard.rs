@@ -83,6 +83,9 @@ pub struct GuardCheck {
     /// Also explain rows that got shorter
     #[arg(long)]
     pub all: bool,
+    /// Fail with status 7 if the file's figures cannot be used and its kernel was measured again
+    #[arg(long, conflicts_with = "against")]
+    pub strict: bool,
     /// Also write the result as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,

@@ -73,6 +73,8 @@ pub struct MatrixRun {
     /// Take over a claim that showed no sign of life for this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub lease: u64,
+    #[command(flatten)]
+    pub trust: TrustOptions,
     /// With slurm: an option of sbatch, as --sbatch=--partition=long; may be repeated
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub sbatch: Vec<String>,
@@ -109,4 +111,18 @@ pub struct Worker {
     /// Take over a claim that showed no sign of life for this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub lease: u64,
+    #[command(flatten)]
+    pub trust: TrustOptions,
+}
+
+/// How far to believe a plan and the other machines of its store.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct TrustOptions {
+    /// Run commands of the plan, and builds of sources, patches and compilers that it names, on this machine: a plan is code. Not needed
+    /// for a plan file of yours
+    #[arg(long)]
+    pub trust_commands: bool,
+    /// Compute also what other machines computed, and refuse a result that came out differently
+    #[arg(long)]
+    pub confirm: bool,
 }

@@ -38,7 +38,7 @@ pub use guard::{
 pub use interval::Interval;
 pub use kernel::Kernel;
 pub use live::{Dump, Live, Watch};
-pub use matrix::{Engine, Matrix, MatrixRun, StoreAt, Worker};
+pub use matrix::{Engine, Matrix, MatrixRun, StoreAt, TrustOptions, Worker};
 pub use package::Package;
 pub use paper::Paper;
 pub use prove::{On, Prove};

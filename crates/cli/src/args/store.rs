@@ -2,10 +2,17 @@
 
 use super::Json;
 use clap::Args;
+use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub struct Check {
+    /// Also check this store of matrices: a directory or a URL; may be repeated (that of the work directory always is)
+    #[arg(long, value_name = "URL")]
+    pub store: Vec<String>,
+    /// Also check the fleet below this prefix; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub fleet: Vec<PathBuf>,
     #[command(flatten)]
     pub format: Json,
 }

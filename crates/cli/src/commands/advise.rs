@@ -2,14 +2,14 @@
 
 use super::characterise::costs;
 use crate::args::{Advise, Global};
-use crate::exit::{Exit, Failure};
+use crate::exit::{held_apart, Exit, Failure};
 use crate::files::OutputFile;
 use crate::global::work;
 use crate::output::Output;
 use kerntune_guest::read_text;
-use kerntune_kernel::Error;
+use kerntune_kernel::find_recorded;
 use kerntune_profile::{find, Manifest, Profile};
-use kerntune_report::advise::{advise, built_in, Rule};
+use kerntune_report::advise::{advise, built_in, RecordedConfig, Rule};
 use kerntune_report::characterise::Wanted;
 use kerntune_work::{IoContext, WorkDir};
 use std::fs;
@@ -22,8 +22,14 @@ pub fn run(global: &Global, options: &Advise, output: &Output) -> Result<Exit, F
     let profile = Profile::load(&find(&work, &options.profile)?.path)?;
     let costs = costs(&profile.manifest);
     let wanted = Wanted { profile: &profile, region: options.region.as_deref(), costs };
-    let config = config(&work, &profile.manifest)?;
-    let advice = advise(&wanted, config.as_deref(), &rules)?;
+    let config = config(&work, &profile.manifest);
+    let (config, damage) = held_apart(config)?;
+    let recorded = match (&config, &damage) {
+        (Some(text), _) => RecordedConfig::Known(text),
+        (None, None) => RecordedConfig::Missing,
+        (None, Some(_)) => RecordedConfig::Damaged,
+    };
+    let advice = advise(&wanted, recorded, &rules)?;
     match options.format.json {
         true => output.print(&advice.json()?),
         false => output.print(&advice.text(output.style(), options.all)),
@@ -40,7 +46,14 @@ pub fn run(global: &Global, options: &Advise, output: &Output) -> Result<Exit, F
             }
         }
     }
-    Ok(Exit::Ok)
+    Ok(match damage {
+        Some(damage) => {
+            let unasked = advice.unasked();
+            output
+                .left_out(&damage, &format!("{} rules were not asked: {}", unasked.len(), unasked.join(", ")))
+        }
+        None => Exit::Ok,
+    })
 }
 
 /// The rules that are built in, and those of a directory in their place and beside them, by name.
@@ -77,13 +90,8 @@ fn is_rule(path: &Path) -> bool {
 /// # Errors
 /// A kernel that is here and damaged.
 fn config(work: &WorkDir, manifest: &Manifest) -> Result<Option<String>, Failure> {
-    let id = &manifest.kernel.id;
-    match kerntune_kernel::find(work, id) {
-        // A name can be the beginning of another's id.
-        Ok(kernel) if kernel.manifest.id == *id => Ok(Some(read_text("read", &kernel.config())?)),
-        Ok(_) | Err(Error::UnknownKernel { .. } | Error::AmbiguousKernel { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    let kernel = find_recorded(work, &manifest.kernel.id)?;
+    Ok(kernel.map(|kernel| read_text("read", &kernel.config())).transpose()?)
 }
 
 #[cfg(test)]
@@ -107,7 +115,8 @@ mod tests {
             let manifest = Manifest::new("p", KernelId::default(), "w", "emulator");
             let profile = Profile { manifest, tables: Tables::default() };
             let wanted = Wanted { profile: &profile, region: None, costs: None };
-            let changes = advise(&wanted, Some("CONFIG_X=y\n"), &[rule]).unwrap().changes().unwrap();
+            let changes =
+                advise(&wanted, RecordedConfig::Known("CONFIG_X=y\n"), &[rule]).unwrap().changes().unwrap();
             let parsed = kerntune_tune::trial::parse(&changes, &directory.path().join("changes.toml"));
             assert_eq!(parsed.unwrap()[0].name, name, "{changes}");
         }

@@ -22,7 +22,12 @@ pub fn run(global: &Global, options: &Compare, output: &Output) -> Result<Exit, 
     let base = kerntune_kernel::find(&work, &options.base)?;
     let tuned = kerntune_kernel::find(&work, &options.tuned)?;
     let session = Session::new(&work, output.progress())?;
-    let effort = Effort { runs: options.runs, seeds: options.seeds, layouts: options.layouts.unwrap_or(0) };
+    let effort = Effort {
+        runs: options.runs.unwrap_or(1),
+        seeds: options.seeds,
+        layouts: options.layouts.unwrap_or(0),
+        moments_as_needed: options.runs.is_none(),
+    };
     if options.seeds > 1 && !workload.takes_seed("measured") {
         output.note(&format!(
             "note: no command of workload {} takes {{seed}}: seeds change only the random numbers of the \

@@ -1,7 +1,7 @@
 //! `kerntune matrix plan|run|status|results|log` and `kerntune worker`.
 
 use super::work;
-use crate::args::{Engine, Global, Matrix, MatrixRun, StoreAt, Worker as WorkerOptions};
+use crate::args::{Engine, Global, Matrix, MatrixRun, StoreAt, TrustOptions, Worker as WorkerOptions};
 use crate::exit::{Exit, Failure};
 use crate::kept::Kept;
 use crate::output::Output;
@@ -13,7 +13,8 @@ use kerntune_machine::machine_of;
 use kerntune_matrix::slurm::{self, Slurm};
 use kerntune_matrix::{
     launch, log, open, resolve, results, retry, states, CellResult, CellState, Error, Event, Place, Plan,
-    PlanFile, Pool, Progress, Store, Summary, Task, Turn, Worker, REFUSED, RESULTS_SCHEMA, STATES_SCHEMA,
+    PlanFile, Pool, Progress, Store, Summary, Task, Trust, Turn, Worker, REFUSED, RESULTS_SCHEMA,
+    STATES_SCHEMA,
 };
 use kerntune_work::{IoContext, Job, WorkDir};
 use serde::Serialize;
@@ -61,7 +62,7 @@ pub fn run(global: &Global, command: &Matrix, output: &Output) -> Result<Exit, F
     match command {
         Matrix::Plan { file, store, format } => {
             let store = store_of(&work, store)?;
-            let (plan, id) = planned(&work, &file.display().to_string(), &*store, output)?;
+            let Planning { plan, id, .. } = planned(&work, &file.display().to_string(), &*store, output)?;
             let url = store.url();
             if format.json {
                 let cells = plan.cells.iter().map(kerntune_matrix::Cell::name).collect();
@@ -85,7 +86,7 @@ pub fn run(global: &Global, command: &Matrix, output: &Output) -> Result<Exit, F
         Matrix::Run(options) => compute(&work, options, output),
         Matrix::Status { plan, store, format } => {
             let store = store_of(&work, store)?;
-            let (plan, id) = planned(&work, plan, &*store, output)?;
+            let Planning { plan, id, .. } = planned(&work, plan, &*store, output)?;
             let tasks = states(&plan, &*store)?;
             match format.json {
                 true => output.json(&Document { schema: STATES_SCHEMA, plan: &id, of: States { tasks } }),
@@ -95,12 +96,12 @@ pub fn run(global: &Global, command: &Matrix, output: &Output) -> Result<Exit, F
         }
         Matrix::Results { plan, store, format } => {
             let store = store_of(&work, store)?;
-            let (plan, id) = planned(&work, plan, &*store, output)?;
-            show_results(&plan, &id, &*store, format.json, output)
+            let Planning { plan, id, .. } = planned(&work, plan, &*store, output)?;
+            show_results(&work, &plan, &id, &*store, format.json, output)
         }
         Matrix::Log { plan, cell, store } => {
             let store = store_of(&work, store)?;
-            let (plan, _) = planned(&work, plan, &*store, output)?;
+            let plan = planned(&work, plan, &*store, output)?.plan;
             output.print(&log(&plan, &*store, plan.cell(cell)?)?);
             Ok(Exit::Ok)
         }
@@ -111,19 +112,23 @@ pub fn run(global: &Global, command: &Matrix, output: &Output) -> Result<Exit, F
 pub fn worker(global: &Global, options: &WorkerOptions, output: &Output) -> Result<Exit, Failure> {
     let work = work(global)?;
     let store = open(&options.store)?;
-    let (plan, id) = planned(&work, &options.plan, &*store, output)?;
+    let planning = planned(&work, &options.plan, &*store, output)?;
+    let trust = planning.trust(options.trust);
+    let plan = &planning.plan;
     let Some(task) = &options.task else {
-        let summary = pool(&work, &plan, &id, &*store, options.cores, options.lease, output)?;
-        return Ok(ended(&plan, &summary));
+        let here = Here { work: &work, cores: options.cores, lease: options.lease, trust };
+        let summary = pool(&here, plan, &planning.id, &*store, output)?;
+        return Ok(ended(plan, &summary));
     };
     let kept = Kept::new(output.progress());
     let place = place(&work, &kept);
     let said = || kept.said();
     let lease = Duration::from_secs(options.lease);
-    let worker = Worker { plan: &plan, store: Arc::from(store), place, lease, log: &said };
+    let worker = Worker { plan, store: Arc::from(store), place, lease, log: &said, trust };
     match worker.turn(task)? {
         Turn::Made => output.note("made"),
         Turn::Found => output.note("found"),
+        Turn::Confirmed => output.note("confirmed: it came out the same here"),
         Turn::Discarded => output.note("found: another machine finished first, with the same result"),
         Turn::Failed(why) => {
             say(&format!("failed: {why}"));
@@ -139,26 +144,39 @@ pub fn worker(global: &Global, options: &WorkerOptions, output: &Output) -> Resu
 
 /// The store that is meant.
 fn store_of(work: &WorkDir, at: &StoreAt) -> Result<Box<dyn Store>, Failure> {
-    let own = || work.root().join(ROOM).join("store").display().to_string();
-    Ok(open(&at.store.clone().unwrap_or_else(own))?)
+    Ok(open(&at.store.clone().unwrap_or_else(|| own_store(work)))?)
+}
+
+/// The store of a work directory.
+pub fn own_store(work: &WorkDir) -> String {
+    work.root().join(ROOM).join("store").display().to_string()
+}
+
+/// A plan, and where it came from.
+struct Planning {
+    plan: Plan,
+    id: String,
+    /// Whether it was made here, of a file of the user's.
+    is_own: bool,
+}
+
+impl Planning {
+    fn trust(&self, asked: TrustOptions) -> Trust {
+        Trust { commands: self.is_own || asked.trust_commands, confirm: asked.confirm }
+    }
 }
 
 /// The plan of a file, put into the store, or the one that is there.
-fn planned(
-    work: &WorkDir,
-    plan: &str,
-    store: &dyn Store,
-    output: &Output,
-) -> Result<(Plan, String), Failure> {
-    if !Path::new(plan).is_file() {
+fn planned(work: &WorkDir, plan: &str, store: &dyn Store, output: &Output) -> Result<Planning, Failure> {
+    // What is there and no file, or looks like a path, is refused as the file that was meant.
+    if !Path::new(plan).exists() && !plan.contains('/') {
         let plan = Plan::load(store, plan)?;
-        let id = plan.id();
-        return Ok((plan, id));
+        return Ok(Planning { id: plan.id(), plan, is_own: false });
     }
     let file = PlanFile::load(Path::new(plan))?;
     let plan = resolve(&file, &place(work, output.progress()), store)?;
     let id = plan.publish(store)?;
-    Ok((plan, id))
+    Ok(Planning { plan, id, is_own: true })
 }
 
 /// This machine.
@@ -202,38 +220,50 @@ fn compute(work: &WorkDir, options: &MatrixRun, output: &Output) -> Result<Exit,
         return Err(Failure::usage("--cores is for --engine local: Slurm knows the nodes"));
     }
     let store = store_of(work, &options.store)?;
-    let (plan, id) = planned(work, &options.plan, &*store, output)?;
+    let planning = planned(work, &options.plan, &*store, output)?;
+    let (plan, id, trust) = (&planning.plan, &planning.id, planning.trust(options.trust));
     if options.retry {
-        retry(&plan, &*store)?;
+        retry(plan, &*store)?;
     }
     let exit = match options.engine {
         Engine::Local => {
-            ended(&plan, &pool(work, &plan, &id, &*store, options.cores, options.lease, output)?)
+            let here = Here { work, cores: options.cores, lease: options.lease, trust };
+            ended(plan, &pool(&here, plan, id, &*store, output)?)
         }
-        Engine::Slurm => by_slurm(work, &plan, &id, &*store, options, output)?,
+        Engine::Slurm => by_slurm(work, &planning, &*store, options, output)?,
     };
-    match show_results(&plan, &id, &*store, options.format.json, output)? {
+    match show_results(work, plan, id, &*store, options.format.json, output)? {
         Exit::Ok => Ok(exit),
         other => Ok(other),
     }
 }
 
-/// All of a plan on this machine: each task in a process of its own.
-fn pool(
-    work: &WorkDir,
-    plan: &Plan,
-    id: &str,
-    store: &dyn Store,
+/// How this machine works on a plan.
+struct Here<'a> {
+    work: &'a WorkDir,
     cores: Option<NonZeroUsize>,
+    /// Of claims, in seconds.
     lease: u64,
-    output: &Output,
-) -> Result<Summary, Failure> {
+    trust: Trust,
+}
+
+/// The options of a worker that trusts so far.
+fn trust_options(trust: Trust) -> impl Iterator<Item = &'static str> {
+    let commands = trust.commands.then_some("--trust-commands");
+    commands.into_iter().chain(trust.confirm.then_some("--confirm"))
+}
+
+/// All of a plan on this machine: each task in a process of its own.
+fn pool(here: &Here, plan: &Plan, id: &str, store: &dyn Store, output: &Output) -> Result<Summary, Failure> {
     let program = own_program()?;
+    let work = here.work;
     let logs = work.root().join(ROOM).join("logs").join(id);
     let run = |task: &Task| {
         let mut command = Command::new(&program);
         command.arg("--dir").arg(work.root()).args(["worker", "--store", &store.url(), "--plan", id]);
-        command.args(["--task", &task.id, "--lease", &lease.to_string()]);
+        command
+            .args(["--task", task.id.as_str(), "--lease", &here.lease.to_string()])
+            .args(trust_options(here.trust));
         launch(command, store, task, &logs.join(format!("{}.log", task.id)))
     };
     let tell = |done: usize, all: usize, event: Event| {
@@ -244,6 +274,7 @@ fn pool(
             Event::Ended { task, turn, took } => match turn {
                 Turn::Made => format!("{}: made in {:.1} s", task.title, took.as_secs_f64()),
                 Turn::Found | Turn::Discarded => format!("{}: found", task.title),
+                Turn::Confirmed => format!("{}: confirmed in {:.1} s", task.title, took.as_secs_f64()),
                 Turn::Failed(why) => format!("{}: failed: {why}", task.title),
                 Turn::Refused(what) => {
                     format!("{}: left to others, as {REFUSED}{}", task.title, what.join(", "))
@@ -253,8 +284,8 @@ fn pool(
         output.note(&format!("[{done}/{all}] {line}"));
     };
     let all = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let cores = cores.map_or(all, NonZeroUsize::get);
-    Ok(Pool { plan, store, cores, run: &run, tell: &tell }.run()?)
+    let cores = here.cores.map_or(all, NonZeroUsize::get);
+    Ok(Pool { plan, store, cores, run: &run, confirm: here.trust.confirm, tell: &tell }.run()?)
 }
 
 fn ended(plan: &Plan, summary: &Summary) -> Exit {
@@ -262,7 +293,7 @@ fn ended(plan: &Plan, summary: &Summary) -> Exit {
         return Exit::Ok;
     }
     for id in &summary.blocked {
-        let title = plan.task(id).map_or(id, |task| &task.title);
+        let title = plan.task(id).map_or(id.as_str(), |task| &task.title);
         say(&format!("not started, because a result that it needs is missing: {title}"));
     }
     Exit::Findings
@@ -270,12 +301,17 @@ fn ended(plan: &Plan, summary: &Summary) -> Exit {
 
 fn by_slurm(
     work: &WorkDir,
-    plan: &Plan,
-    id: &str,
+    planning: &Planning,
     store: &dyn Store,
     options: &MatrixRun,
     output: &Output,
 ) -> Result<Exit, Failure> {
+    let Planning { plan, id, .. } = planning;
+    if options.trust.confirm {
+        return Err(Failure::usage(
+            "--confirm is for --engine local: what this machine computes is confirmed",
+        ));
+    }
     let directory = slurm::directory(&work.root().join(ROOM), id);
     let own = own_program()?.display().to_string();
     let node = options.node_dir.clone().unwrap_or_else(|| work.root().to_owned());
@@ -284,6 +320,7 @@ fn by_slurm(
         vec![options.node_program.clone().unwrap_or(own), "--dir".into(), node.display().to_string()];
     let lease = options.lease.to_string();
     worker.extend(words(&["worker", "--store", &store.url(), "--plan", id, "--lease", &lease]));
+    worker.extend(trust_options(planning.trust(options.trust)).map(str::to_owned));
     let slurm = Slurm {
         plan,
         store,
@@ -326,13 +363,14 @@ fn show_states(tasks: &[CellState], output: &Output) {
 }
 
 fn show_results(
+    work: &WorkDir,
     plan: &Plan,
     id: &str,
     store: &dyn Store,
     json: bool,
     output: &Output,
 ) -> Result<Exit, Failure> {
-    let cells = results(plan, store)?;
+    let cells = results(plan, store, work)?;
     if json {
         output.json(&Document { schema: RESULTS_SCHEMA, plan: id, of: Results { cells } });
         return Ok(Exit::Ok);
@@ -367,6 +405,13 @@ fn show_results(
         ],
         lines,
     );
+    let foreign = cells.iter().filter(|cell| !cell.confirmed).count();
+    if foreign > 0 {
+        output.note(&format!(
+            "{foreign} of {} results are what other machines say; `matrix run --confirm` computes them here, too",
+            cells.len()
+        ));
+    }
     for cell in cells.iter().filter(|cell| cell.output.is_some()) {
         output.print(&format!("\n{}\n{}", cell.cell, cell.output.as_deref().unwrap_or_default()));
     }

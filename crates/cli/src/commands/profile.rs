@@ -71,9 +71,9 @@ pub fn run(global: &Global, command: &Command, output: &Output) -> Result<Exit, 
                 let shown: Vec<Shown> =
                     listing.entries.iter().map(|e| Shown::new(&e.path, &e.manifest)).collect();
                 output.json(&shown);
-            } else if listing.entries.is_empty() {
+            } else if listing.entries.is_empty() && listing.damaged.is_empty() {
                 output.note("no profiles yet: `kerntune record` makes one");
-            } else {
+            } else if !listing.entries.is_empty() {
                 output.table(
                     &["ID", "KERNEL", "WORKLOAD", "RUN", "MACHINE", "#EVENTS", "DATE"],
                     listing.entries.iter().map(|entry| {

@@ -4,6 +4,7 @@ use super::{kernel_for, work, workload};
 use crate::args::{Global, Record, TagPlace};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use crate::standard_input::command_input;
 use kerntune_guest::{AdHoc, Figure, Workload};
 use kerntune_kernel::Triggers;
 use kerntune_machine::Selection;
@@ -24,7 +25,16 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         ));
     }
     let work = work(global)?;
-    let workload = what_runs(options, output)?;
+    let mut workload = what_runs(options, output)?;
+    let input = match &mut workload.context {
+        Some(context) => {
+            let input = command_input()?;
+            context.input = input.file;
+            input.note.iter().for_each(|note| output.note(&format!("warning: {note}")));
+            input.note
+        }
+        None => None,
+    };
     let kernel = kernel_for(&work, options.kernel.as_deref(), [&workload], output)?;
     let edges = edges(options);
     if options.model.is_asked() && !edges {
@@ -89,6 +99,13 @@ pub fn run(global: &Global, options: &Record, output: &Output) -> Result<Exit, F
         if !figures.is_empty() {
             output.print(&described(&figures));
         }
+        for (log, line) in outputs::missing_files(&workload, run, &recorded.path) {
+            output.note(&format!("warning: the program printed `{line}` ({})", log.display()));
+        }
+        // What came after it was looked at first.
+        if input.is_none() && workload.context.is_some() {
+            command_input()?.note.iter().for_each(|note| output.note(&format!("warning: {note}")));
+        }
         output.note(&format!(
             "\nprofile {}\n`kerntune report {}` shows the functions",
             recorded.path.display(),
@@ -110,7 +127,9 @@ fn what_runs(options: &Record, output: &Output) -> Result<Workload, Failure> {
                  list`)",
             ));
         }
-        let AdHoc { mut workload, notes } = Workload::of_command(&options.command)?;
+        let here = std::env::current_dir()
+            .map_err(|error| Failure::usage(format!("the current directory cannot be found: {error}")))?;
+        let AdHoc { mut workload, notes } = Workload::of_command(&options.command, &here)?;
         options.cpus.give(&mut workload);
         notes.iter().for_each(|note| output.note(&format!("warning: {note}")));
         return Ok(workload);

@@ -4,10 +4,13 @@ use super::{bytes, work};
 use crate::args::{Check, Gc, Global};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use kerntune_fleet::Fleet;
+use kerntune_matrix::StoreAudit;
 use kerntune_work::{survey, Found, Reason, Survey, WorkDir};
+use serde::Serialize;
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const SCHEMA: &str = "kerntune-store/1";
@@ -21,9 +24,14 @@ pub fn check(global: &Global, options: &Check, output: &Output) -> Result<Exit, 
         seen.found.iter().filter(|found| matches!(found.reason, Some(Reason::Damaged(_)))).collect();
     let results = seen.found.iter().filter(|found| found.reason.is_none());
     let (count, size) = results.fold((0u64, 0u64), |(n, sum), found| (n + 1, sum + found.bytes));
+    let beside = Beside::look(&work, options, output)?;
     if options.format.json {
-        output.json(&document(&work, &seen, count, size, 0));
+        let mut document = document(&work, &seen, count, size, 0);
+        document["stores"] = json!(beside.stores);
+        document["fleets"] = json!(beside.fleets);
+        output.json(&document);
     } else {
+        beside.print(output);
         for found in &damaged {
             output.print(&format!("{}/{}: {}", found.kind, found.name, why(found)));
         }
@@ -44,7 +52,80 @@ pub fn check(global: &Global, options: &Check, output: &Output) -> Result<Exit, 
             ));
         }
     }
-    Ok(if damaged.is_empty() { Exit::Ok } else { Exit::Findings })
+    Ok(if damaged.is_empty() && beside.is_whole() { Exit::Ok } else { Exit::Findings })
+}
+
+/// Stores of matrices and fleets, which are no results of the work directory.
+#[derive(Default)]
+struct Beside {
+    stores: Vec<AuditedStore>,
+    fleets: Vec<AuditedFleet>,
+}
+
+#[derive(Serialize)]
+struct AuditedStore {
+    store: String,
+    #[serde(flatten)]
+    audit: StoreAudit,
+}
+
+#[derive(Serialize)]
+struct AuditedFleet {
+    fleet: PathBuf,
+    profiles: usize,
+    findings: Vec<FleetFinding>,
+}
+
+#[derive(Serialize)]
+struct FleetFinding {
+    file: PathBuf,
+    what: String,
+}
+
+impl Beside {
+    fn look(work: &WorkDir, options: &Check, output: &Output) -> Result<Self, Failure> {
+        let mut found = Self::default();
+        let own = super::matrix::own_store(work);
+        let own = Path::new(&own).is_dir().then(|| kerntune_matrix::open(&own)).transpose()?;
+        // One that is named and has nothing is another than was meant: to find nothing wrong with it would be no answer.
+        let named = options.store.iter().map(|address| kerntune_matrix::existing(address));
+        for store in own.into_iter().map(Ok).chain(named) {
+            let store = store?;
+            output.progress().note(&store.url());
+            let audit = kerntune_matrix::audit(&*store, work)?;
+            found.stores.push(AuditedStore { store: store.url(), audit });
+        }
+        for prefix in &options.fleet {
+            output.progress().note(&prefix.display().to_string());
+            let (profiles, wrong) = Fleet::existing(prefix)?.audit()?;
+            if profiles == 0 && wrong.is_empty() {
+                return Err(kerntune_fleet::Error::NoFleet { path: prefix.clone() }.into());
+            }
+            let findings = wrong.into_iter().map(|(file, what)| FleetFinding { file, what }).collect();
+            found.fleets.push(AuditedFleet { fleet: prefix.clone(), profiles, findings });
+        }
+        Ok(found)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.stores.iter().all(|store| store.audit.findings.is_empty())
+            && self.fleets.iter().all(|fleet| fleet.findings.is_empty())
+    }
+
+    fn print(&self, output: &Output) {
+        for AuditedStore { store, audit } in &self.stores {
+            for finding in &audit.findings {
+                output.print(&format!("{store}: {}: {}", finding.object, finding.what));
+            }
+            output.print(&format!("{store}: {} objects, {} wrong", audit.objects, audit.findings.len()));
+        }
+        for AuditedFleet { fleet, profiles, findings } in &self.fleets {
+            for finding in findings {
+                output.print(&format!("{}: {}", finding.file.display(), finding.what));
+            }
+            output.print(&format!("{}: {profiles} profiles, {} wrong", fleet.display(), findings.len()));
+        }
+    }
 }
 
 /// Shows what there is and what can go; deletes the latter if asked to.

@@ -10,7 +10,6 @@ use kerntune_kernel::{Symbols, Triggers};
 use kerntune_tune::import_mcrae::{no_triggers, triggers_as_names};
 use kerntune_work::Lock;
 use serde_json::json;
-use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 use wildmatch::WildMatch;
@@ -53,7 +52,7 @@ pub fn run(options: &Tags, output: &Output) -> Result<Exit, Failure> {
     }
     if let Some((path, text)) = tags {
         // Untouched if it is the same: make would compile everything again.
-        if fs::read_to_string(path.path()).ok().as_deref() != Some(text.as_str()) {
+        if !path.holds(text.as_bytes()) {
             path.write(text.as_bytes())?;
         }
     }

@@ -12,6 +12,7 @@ use kerntune_kernel::Compiler;
 use kerntune_tune::base::{with_needs, LABEL};
 use kerntune_tune::trial::{keep, parse, trial, Change, Trial, TrialRequest, Tried};
 use kerntune_tune::Session;
+use kerntune_work::take_directory;
 use std::time::Duration;
 
 /// What a base kernel is called that is built with options of its own.
@@ -22,6 +23,10 @@ pub fn run(global: &Global, options: &Try, output: &Output) -> Result<Exit, Fail
     let changes = parse(&read_text("read", &options.changes)?, &options.changes)?;
     let workload = workload(&options.workload, &options.cpus)?;
     workload.require_run("measured")?;
+    if let Some(directory) = &options.output {
+        take_directory(directory, "try", &[])
+            .map_err(|error| Failure::usage(format!("--output: {error}")))?;
+    }
     // Another kernel than the one that all take by its label is not called so.
     let label = if options.build.is_default() { LABEL } else { CHANGED };
     let build = with_needs(build_request(&options.build, label, Compiler::default())?, [&workload]);

@@ -1,10 +1,12 @@
 //! `kerntune tune`.
 
-use super::{build_request, provenance, work, workload};
+use super::{build_request, bytes, provenance, work, workload};
 use crate::args::{Global, Tune};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::ranking::{self, Asked};
+use kerntune_compare::number::{figure, grouped};
+use kerntune_kernel::Estimate;
 use kerntune_profile::{rfc3339, Profile};
 use kerntune_report::comparison;
 use kerntune_report::html::{self, HtmlInput, StepLine};
@@ -61,7 +63,9 @@ pub fn run(global: &Global, options: &Tune, output: &Output) -> Result<Exit, Fai
         output.note(why);
     }
     if options.dry_run {
-        dry_run(&request.plan(&session)?.steps(), options.format.json, output);
+        // Before the plan: what cannot be built is no plan.
+        let estimates = request.estimate(&session)?;
+        dry_run(&request.plan(&session)?.steps(), &estimates, options.format.json, output);
         return Ok(Exit::Ok);
     }
     output.note(&format!("tuning {} for {} ({recipe})", build.source, workload.name));
@@ -105,14 +109,20 @@ fn with_exclusions(tuned: &Tuned) -> String {
 
 /// A step as `--dry-run --json` shows it.
 #[derive(Serialize)]
-struct Planned {
+struct Planned<'a> {
     step: StepName,
     what: &'static str,
     /// Where its result is, if it is done.
     result: Option<PathBuf>,
+    /// Of a step that compiles a kernel and is to be done.
+    estimate: Option<&'a Estimate>,
 }
 
-fn dry_run(steps: &[StepState], json: bool, output: &Output) {
+fn dry_run(steps: &[StepState], estimates: &[(StepName, Estimate)], json: bool, output: &Output) {
+    let of_step = |step: &StepState| {
+        let is_it = |(name, _): &&(StepName, Estimate)| *name == step.name && step.state == State::Todo;
+        estimates.iter().find(is_it).map(|(_, estimate)| estimate)
+    };
     if json {
         let planned = |step: &StepState| Planned {
             step: step.name,
@@ -121,6 +131,7 @@ fn dry_run(steps: &[StepState], json: bool, output: &Output) {
                 State::Todo => None,
                 State::Found(path) | State::Made(path, _) | State::Resumed(path, _) => Some(path.clone()),
             },
+            estimate: of_step(step),
         };
         let steps: Vec<Planned> = steps.iter().map(planned).collect();
         output.json(&serde_json::json!({ "schema": "kerntune-steps/1", "steps": steps }));
@@ -129,15 +140,28 @@ fn dry_run(steps: &[StepState], json: bool, output: &Output) {
     output.table(
         &["#STEP", "WHAT", "STATE"],
         steps.iter().enumerate().map(|(at, step)| {
-            let state = match &step.state {
-                State::Todo => "to do".into(),
-                State::Found(path) | State::Made(path, _) | State::Resumed(path, _) => {
+            let state = match (&step.state, of_step(step)) {
+                (State::Todo, None) => "to do".into(),
+                (State::Todo, Some(of)) => format!(
+                    "to do: ~{} objects, ~{} min, ~{}",
+                    grouped(of.objects),
+                    figure(of.minutes),
+                    bytes(of.disk_bytes)
+                ),
+                (State::Found(path) | State::Made(path, _) | State::Resumed(path, _), _) => {
                     format!("done: {}", path.display())
                 }
             };
             vec![(at + 1).to_string(), step.name.to_string(), state]
         }),
     );
+    if let Some(estimate) = steps.iter().find_map(of_step) {
+        output.print(&format!(
+            "\nEstimates rest on {}. Other work on this machine makes it longer, objects from a cache shorter; \
+             a build directory goes when its kernel is made.",
+            estimate.rests_on
+        ));
+    }
 }
 
 fn write_page(tuned: &Tuned, workload: &str) -> Result<PathBuf, Failure> {
@@ -169,5 +193,6 @@ fn write_page(tuned: &Tuned, workload: &str) -> Result<PathBuf, Failure> {
     })?;
     let path = tuned.directory.join("report.html");
     kerntune_work::write_atomic(&path, page.as_bytes())?;
+    kerntune_tune::vouch(&tuned.directory, "report.html")?;
     Ok(path)
 }

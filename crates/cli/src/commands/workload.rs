@@ -75,7 +75,15 @@ fn new(path: &Path, command: &[String], output: &Output) -> Result<Exit, Failure
         return Err(Failure::usage(format!("--output: {} exists already", path.display())));
     }
     let file = OutputFile::new("--output", path)?;
-    let AdHoc { workload, notes } = Workload::of_command(command)?;
+    let here = std::env::current_dir()
+        .map_err(|error| Failure::usage(format!("the current directory cannot be found: {error}")))?;
+    let AdHoc { workload, notes } = Workload::of_command(command, &here)?;
+    if workload.context.as_ref().is_some_and(|context| context.directory.is_some()) {
+        output.note(&format!(
+            "warning: the command names files relative to {}; commands of a workload file run in /: write absolute paths",
+            here.display()
+        ));
+    }
     notes.iter().for_each(|note| output.note(&format!("warning: {note}")));
     // A string of JSON is one of TOML.
     let words = |words: &[String]| serde_json::to_string(words).map_err(Failure::usage);

@@ -9,7 +9,7 @@ use crate::registry::{entry, Run};
 use crate::subject::Subject;
 use clap::Args;
 use kerntune_convert::autofdo::Unsymbolized;
-use kerntune_kernel::Kernel;
+use kerntune_kernel::find_recorded;
 use kerntune_optimize::clang_autofdo::line_tables;
 use std::path::PathBuf;
 
@@ -34,8 +34,8 @@ impl Run<Global> for Options {
         let file = OutputFile::new("--output", path)?;
         let subject = Subject::open(global, &self.profile)?;
         // What the counts lead to is in the kernel's line tables: without them they make an empty profile.
-        if let Some(kernel) = subject.work.find("kernels", &subject.profile.manifest.kernel.id) {
-            line_tables(&Kernel::load(&kernel)?)?;
+        if let Some(kernel) = find_recorded(&subject.work, &subject.profile.manifest.kernel.id)? {
+            line_tables(&kernel)?;
         }
         let counts = Unsymbolized::of(&subject.profile.tables).map_err(Failure::usage)?;
         let mut text = Vec::new();

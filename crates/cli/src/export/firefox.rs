@@ -78,6 +78,7 @@ impl Options {
             let what = "the trace has an interval of hours without an event, which no sample holds";
             return Err(Failure { exit: Exit::Recording, message: what.into() });
         }
+        let title = part::cut_title(&title, &told, &part, profile);
         let value = timeline.finish(&about(&title, unit, &profile.manifest, left_out.as_deref()));
         file.write_with(|out| serde_json::to_writer(out, &value?).map_err(io::Error::from))?;
         if let Some(left_out) = left_out {

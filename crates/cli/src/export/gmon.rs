@@ -75,8 +75,8 @@ impl Files {
         });
         let tables = without_arcs.as_ref().unwrap_or(&profile.tables);
         let exported = gmon::export(tables, wanted).map_err(Failure::usage)?;
-        self.gmon.write(&exported.gmon.to_bytes(Target::LITTLE_64))?;
-        self.symbols.write(exported.symbols.as_bytes())?;
+        let gmon = exported.gmon.to_bytes(Target::LITTLE_64);
+        OutputFile::write_together(&[(&self.gmon, &gmon), (&self.symbols, exported.symbols.as_bytes())])?;
         if exported.left_out_ns > 0 {
             output.note(&format!(
                 "left out: {} ns of functions that are too small for gprof",

@@ -69,6 +69,9 @@ impl Options {
             let mut timeline =
                 Timeline::new(out, &group(&title(profile), unit), &profile.tables, &files.recording);
             told = Some(part::tell(&files, &part, &mut timeline, output));
+            if let Some(Ok(told)) = told.as_ref().filter(|told| told.as_ref().is_ok_and(|told| !told.whole)) {
+                timeline.cut(told.end, &part::cut_title(&title(profile), told, &part, profile));
+            }
             let calls = timeline.calls;
             let is_told = matches!(told, Some(Ok(_)));
             let finished = timeline.finish();

@@ -11,8 +11,7 @@ use kerntune_convert::gmon::{self, Gmon, Target};
 use kerntune_guest::read_input;
 use kerntune_kernel::Symbols;
 use kerntune_profile::{rfc3339, Address, FunctionIndex, KernelId, Manifest, Nanoseconds, Profile, Symbol};
-use kerntune_work::{IoContext, Key};
-use std::fs::File;
+use kerntune_work::{open_file, IoContext, Key};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -79,7 +78,7 @@ const GMON_MAX: u64 = 1 << 30;
 /// Byte order and width from the first bytes of the image: a gmon.out does not say them.
 fn target(image: &Path) -> Result<Target, Failure> {
     let mut ident = Vec::new();
-    File::open(image).and_then(|file| file.take(6).read_to_end(&mut ident)).at("read", image)?;
+    open_file(image).and_then(|file| file.take(6).read_to_end(&mut ident)).at("read", image)?;
     match ident[..] {
         [0x7f, b'E', b'L', b'F', class @ (1 | 2), data @ (1 | 2)] => Ok(Target {
             byte_order: if data == 1 { ByteOrder::Little } else { ByteOrder::Big },

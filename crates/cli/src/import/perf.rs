@@ -51,6 +51,22 @@ impl Run<Global> for Options {
                 import.strange.lines
             ));
         }
+        if import.unplaced > 0 {
+            output.note(&format!(
+                "kerntune: {}: {} of {} runs in the kernel's memory were left out: kernel {} has no function there",
+                self.file.display(),
+                import.unplaced,
+                import.unplaced.saturating_add(import.runs),
+                kernel.manifest.label
+            ));
+        }
+        if import.parts > 1 {
+            output.note(&format!(
+                "kerntune: {}: it has samples of {} boots or machines, each with its own place of the kernel",
+                self.file.display(),
+                import.parts
+            ));
+        }
         if self.format.json {
             output.print(&summary::Options.json(&Profile::load(&recorded.path)?)?);
         } else {

@@ -47,9 +47,9 @@ impl Run<Subject> for Options {
             Some(files) => Some(timeline(files, &of.profile, region, Some(room), output)?),
             None => None,
         };
-        let code = match CodeOf::open(&of.work, &of.profile) {
-            Ok(code) => code.heaviest(room)?,
-            Err(why) => Code { rest: why, ..Code::default() },
+        let (code, damage) = match CodeOf::open(&of.work, &of.profile) {
+            Ok(code) => (code.heaviest(room)?, None),
+            Err(none) => (Code { rest: none.why, ..Code::default() }, none.damage),
         };
         let page = profile_page(&ProfilePage {
             profile: &of.profile,
@@ -61,6 +61,9 @@ impl Run<Subject> for Options {
         })?;
         file.write(page.as_bytes())?;
         output.note(&format!("wrote {} ({} KiB)", self.output.display(), page.len().div_ceil(1024)));
-        Ok(Exit::Ok)
+        Ok(match damage {
+            Some(damage) => output.left_out(&damage, "the page has no source and code"),
+            None => Exit::Ok,
+        })
     }
 }

@@ -46,11 +46,26 @@ impl Bench {
         Self::on(&support::ftrace_kernel())
     }
 
+    /// With a module whose direct registration fails in its last step on a function that is live-patched.
+    pub fn with_failing_registration() -> Self {
+        let mut bench = Self::new();
+        let text = |&(name, text): &(&'static str, &'static str)| match name {
+            "Makefile" => (name, &*format!("ccflags-y += -DKG_SHARED=-EBUSY\n{text}").leak()),
+            _ => (name, text),
+        };
+        let files: Vec<_> = kerntune_kgmon::SOURCE.files.iter().map(text).collect();
+        let source = ModuleSource { name: "kgmon", files: files.leak() };
+        let _alone = support::with_objects();
+        bench.module = kerntune_kernel::module(&bench.work, &bench.kernel, &source, &NoProgress).unwrap();
+        bench
+    }
+
     /// The same in this kernel.
     pub fn on(id: &str) -> Self {
         let work = WorkDir::open(support::work_dir()).unwrap();
         let kernel = kerntune_kernel::find(&work, id).unwrap();
         let symbols = kernel.symbols().unwrap();
+        let _alone = support::with_objects();
         let module = kerntune_kgmon::build_for(&work, &kernel, &NoProgress).unwrap();
         let callee = kerntune_kernel::module(&work, &kernel, &CALLEE, &NoProgress).unwrap();
         Self { work, kernel, symbols, module, callee }

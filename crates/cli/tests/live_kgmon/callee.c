@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * callee: a module whose functions are called as often as somebody writes to /proc/callee, from system calls, from NMIs,
- * and deep down, so that what a profiler counts of them is known. For tests of kgmon.
+ * and deep down, so that what a profiler counts of them is known. A mapping of the file has memory once somebody says so, and a function
+ * of the kernel may be live-patched meanwhile. For tests of kgmon.
  */
 #include <linux/atomic.h>
+#include <linux/completion.h>
 #include <linux/cpu.h>
 #include <linux/delay.h>
 #include <linux/fs.h>
+#include <linux/ftrace.h>
 #include <linux/math.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/proc_fs.h>
 #include <linux/timer.h>
@@ -101,7 +105,47 @@ static void tick(unsigned int times)
 		timer_delete_sync(&ticking);
 }
 
-/* `calls N`, `depth N`, `nmis N` or `ticking N`; any number of writers at a time. */
+static DECLARE_COMPLETION(memory);
+static struct page *page;
+
+static vm_fault_t fault(struct vm_fault *vmf)
+{
+	if (wait_for_completion_killable(&memory))
+		return VM_FAULT_SIGBUS;
+	get_page(page);
+	vmf->page = page;
+	return 0;
+}
+
+static const struct vm_operations_struct mapping = { .fault = fault };
+
+static int callee_mmap(struct file *file, struct vm_area_struct *area)
+{
+	area->vm_ops = &mapping;
+	return 0;
+}
+
+static void patched(unsigned long ip, unsigned long parent, struct ftrace_ops *ops, struct ftrace_regs *regs)
+{
+}
+
+static struct ftrace_ops patch = {
+	.func = patched,
+	.flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_DYNAMIC,
+};
+
+/* Stands where a live patch would: at the beginning of int_sqrt(). */
+static int patch_kernel(bool on)
+{
+	int error;
+
+	if (!on)
+		return unregister_ftrace_function(&patch);
+	error = ftrace_set_filter(&patch, "int_sqrt", 8, 1);
+	return error ?: register_ftrace_function(&patch);
+}
+
+/* `calls N`, `depth N`, `nmis N`, `ticking N`, `memory 1`, `patch 0|1`; any number of writers at a time. */
 static ssize_t callee_write(struct file *file, const char __user *from, size_t size, loff_t *at)
 {
 	char text[32] = "", verb[16];
@@ -120,6 +164,10 @@ static ssize_t callee_write(struct file *file, const char __user *from, size_t s
 		send_nmis(number);
 	else if (!strcmp(verb, "ticking"))
 		tick(number);
+	else if (!strcmp(verb, "memory"))
+		complete_all(&memory);
+	else if (!strcmp(verb, "patch"))
+		return patch_kernel(number) ?: (ssize_t)size;
 	else
 		return -EINVAL;
 	return size;
@@ -134,11 +182,18 @@ static ssize_t callee_read(struct file *file, char __user *to, size_t size, loff
 	return simple_read_from_buffer(to, size, at, text, length);
 }
 
-static const struct proc_ops operations = { .proc_read = callee_read, .proc_write = callee_write };
+static const struct proc_ops operations = {
+	.proc_read = callee_read,
+	.proc_write = callee_write,
+	.proc_mmap = callee_mmap,
+};
 
 static int __init callee_init(void)
 {
 	timer_setup(&ticking, callee_ticks, 0);
+	page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	if (!page)
+		return -ENOMEM;
 	if (!proc_create("callee", 0600, NULL, &operations))
 		return -ENOMEM;
 	return register_nmi_handler(NMI_LOCAL, in_nmi_handler, 0, "callee");
@@ -149,6 +204,7 @@ static void __exit callee_exit(void)
 	unregister_nmi_handler(NMI_LOCAL, "callee");
 	remove_proc_entry("callee", NULL);
 	tick(0);
+	__free_page(page);
 }
 
 module_init(callee_init);

@@ -12,6 +12,7 @@ pub mod unique;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The checkout.
 pub fn checkout() -> PathBuf {
@@ -87,7 +88,15 @@ pub fn bpf_kernel() -> String {
     hooked_kernel(&options.each_ref().map(|option| ["--set", option]).concat(), "ftrace-bpf")
 }
 
+/// Held by who builds a module in this process, and by who asks for the kernel: a `kerntune kernel build` that starts
+/// meanwhile inherits the lock on the kernel's objects, and would wait for itself.
+pub fn with_objects() -> MutexGuard<'static, ()> {
+    static OBJECTS: Mutex<()> = Mutex::new(());
+    OBJECTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn hooked_kernel(more: &[&str], label: &str) -> String {
+    let _alone = with_objects();
     let [disk, hooked] = ["disk", "hooked"].map(|name| format!("crates/cli/tests/{name}.config"));
     let ours = [disk, hooked].map(|path| checkout().join(path).display().to_string());
     let fragments = [fragment("ftrace"), fragment("mitigations")].into_iter().chain(ours).collect::<Vec<_>>();

@@ -89,6 +89,8 @@ impl Names {
         let mut out: [String; 3] = Default::default();
         for at in 0..3 {
             out[at] = match self.0[at].insert(numbers[at]) {
+                // Readers take blanks for no name.
+                true if names[at].trim().is_empty() => format!("({}) \"{}\"", numbers[at], names[at]),
                 true => format!("({}) {}", numbers[at], names[at]),
                 false => format!("({})", numbers[at]),
             };

@@ -10,13 +10,13 @@ mod paths;
 
 pub use paths::of_paths;
 
-use crate::stacks::{function_name, kind_name, Unit};
+use crate::stacks::{function_name, lane_name, Unit};
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameHandle, FrameInfo, ProcessHandle,
     Profile, ReferenceTimestamp, SamplingInterval, StackHandle, ThreadHandle, Timestamp,
 };
 use kerntune_analyze::timeline::{CpuSlice, Doing, Lane, Sink, Slice};
-use kerntune_profile::{FunctionIndex, PathKind, Tables};
+use kerntune_profile::{thread_name, FunctionIndex, PathKind, Tables};
 use kerntune_trace::{How, Recording};
 use markers::Stretch;
 use serde_json::{json, Value};
@@ -87,6 +87,8 @@ fn finish(profile: &Profile, about: &About<'_>) -> serde_json::Result<Value> {
         // What the library writes as microseconds was handed to it as nanoseconds: intervals are shorter than its unit.
         meta["sampleUnits"]["threadCPUDelta"] = json!("ns");
         meta["importedFrom"] = json!(about.creator);
+        // How much is left out is known at the end.
+        meta["product"] = json!(about.title);
         meta["extra"] = json!([{ "label": "kerntune", "entries": entries }]);
     }
     Ok(value)
@@ -211,17 +213,18 @@ impl<'a> Timeline<'a> {
         let (recording, profile) = (self.recording, &mut self.profile);
         let machine = self.processes.get(&u32::MAX).copied();
         let (name, tid, tgid) = match recording.threads.get(row) {
-            Some(thread) => (thread.comm.as_str(), thread.pid, thread.tgid),
-            None if row + 1 == self.rows.len() => (kind_name(PathKind::Interrupt), 0, u32::MAX),
-            None => ("[thread not known]", 0, u32::MAX),
+            Some(thread) => (thread_name(&thread.comm), thread.pid, thread.tgid),
+            None if row + 1 == self.rows.len() => (PathKind::Interrupt.stand_in().into(), 0, u32::MAX),
+            None => ("[thread not known]".into(), 0, u32::MAX),
         };
         let process = *self.processes.entry(tgid).or_insert_with(|| {
             let leader = recording.threads.iter().find(|thread| thread.pid == tgid);
-            profile.add_process(leader.map_or(name, |leader| &leader.comm), tgid, moment(0))
+            let name = leader.map_or_else(|| name.clone(), |leader| thread_name(&leader.comm));
+            profile.add_process(&name, tgid, moment(0))
         });
         let process = if tgid == u32::MAX { machine.unwrap_or(process) } else { process };
         let handle = profile.add_thread(process, tid, moment(0), false);
-        profile.set_thread_name(handle, name);
+        profile.set_thread_name(handle, &name);
         self.rows[row] = Some(Row { handle, frames: HashMap::new(), since: 0 });
         handle
     }
@@ -234,7 +237,7 @@ impl<'a> Timeline<'a> {
         }
         let name = match kind {
             PathKind::Function => function_name(self.tables, FunctionIndex(function)),
-            other => kind_name(other).to_owned(),
+            other => other.stand_in().to_owned(),
         };
         let of = &self.categories;
         let category = match kind {
@@ -335,15 +338,11 @@ impl Sink for Timeline<'_> {
 
     fn cpu(&mut self, cpu: u32, slice: CpuSlice) {
         let name = match (slice.state.doing, slice.state.holder.lane) {
-            (Doing::Halted, _) | (_, Lane::Idle) => "halted",
-            (Doing::Waits, _) => "another CPU's turn",
-            (_, Lane::Interrupt) => kind_name(PathKind::Interrupt),
-            (_, Lane::Thread(thread)) => {
-                self.recording.threads.get(thread as usize).map_or("", |thread| thread.comm.as_str())
-            }
-            (_, Lane::Unknown) => "[thread not known]",
+            (Doing::Halted, _) | (_, Lane::Idle) => "halted".into(),
+            (Doing::Waits, _) => "another CPU's turn".into(),
+            (_, lane) => lane_name(self.recording, lane),
         };
-        let name = if slice.state.holder.user { format!("{name} (user)") } else { name.to_owned() };
+        let name = if slice.state.holder.user { format!("{name} (user)") } else { name.into_owned() };
         let (begin, end) = (self.moment(slice.begin), self.moment(slice.end));
         if let Some(row) = self.cpus.get(cpu as usize) {
             Stretch::add(&mut self.profile, *row, &name, begin, end);

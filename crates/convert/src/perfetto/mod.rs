@@ -12,10 +12,10 @@ mod writer;
 
 pub use paths::of_paths;
 
-use crate::stacks::{function_name, kind_name};
+use crate::stacks::{function_name, lane_name};
 use crate::uftrace;
 use kerntune_analyze::timeline::{CpuSlice, Doing, Lane, Sink, Slice};
-use kerntune_profile::{FunctionIndex, PathKind, Tables};
+use kerntune_profile::{thread_name, FunctionIndex, Tables};
 use kerntune_trace::{How, Recording};
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
@@ -45,6 +45,7 @@ pub struct Timeline<'a, W: Write> {
 /// Numbers of tracks: threads come after these.
 const MACHINE: u64 = 1;
 const REGIONS: u64 = 2;
+const CUT: u64 = 3;
 const FIRST_CPU: u64 = 16;
 const FIRST_THREAD: u64 = 1 << 16;
 const FIRST_PROCESS: u64 = 1 << 40;
@@ -74,6 +75,18 @@ impl<'a, W: Write> Timeline<'a, W> {
         }
     }
 
+    /// Says that there is no more from this moment on, and why, in a track of its own: the name of the group was written before
+    /// anybody knew.
+    pub fn cut(&mut self, at: u64, why: &str) {
+        self.out.track(CUT, None, why);
+        let name = self.word("[cut here]");
+        if !self.out.knows(name) {
+            self.out.name(name, "[cut here]");
+        }
+        self.out.begin(at, CUT, name, 5);
+        self.out.end(at + 1, CUT);
+    }
+
     /// Writes what is left. Returns the number of packets.
     ///
     /// # Errors
@@ -98,12 +111,12 @@ impl<'a, W: Write> Timeline<'a, W> {
         let process = known.tgid;
         if process != 0 && self.processes.insert(process) {
             let leader = self.recording.threads.iter().find(|thread| thread.pid == process);
-            let name = leader.map_or(known.comm.as_str(), |leader| leader.comm.as_str());
-            self.out.process(FIRST_PROCESS + u64::from(process), process, name);
+            let name = thread_name(&leader.unwrap_or(known).comm);
+            self.out.process(FIRST_PROCESS + u64::from(process), process, &name);
         }
         match process {
             0 => self.out.track(uuid, Some(self.machine), &format!("{} (idle task)", known.comm)),
-            process => self.out.thread(uuid, process, task.tid, &known.comm),
+            process => self.out.thread(uuid, process, task.tid, &thread_name(&known.comm)),
         }
         uuid
     }
@@ -147,17 +160,13 @@ impl<W: Write> Sink for Timeline<'_, W> {
     fn cpu(&mut self, cpu: u32, slice: CpuSlice) {
         let user = slice.state.holder.user;
         let text = match (slice.state.doing, slice.state.holder.lane) {
-            (Doing::Halted, _) | (_, Lane::Idle) => "[halted]",
-            (Doing::Waits, _) => "[another CPU's turn]",
-            (_, Lane::Interrupt) => kind_name(PathKind::Interrupt),
-            (_, Lane::Thread(thread)) => {
-                self.recording.threads.get(thread as usize).map_or("", |thread| thread.comm.as_str())
-            }
-            (_, Lane::Unknown) => "[thread not known]",
+            (Doing::Halted, _) | (_, Lane::Idle) => "[halted]".into(),
+            (Doing::Waits, _) => "[another CPU's turn]".into(),
+            (_, lane) => lane_name(self.recording, lane),
         };
-        let name = self.word(text);
+        let name = self.word(&text);
         if !self.out.knows(name) {
-            self.out.name(name, text);
+            self.out.name(name, &text);
         }
         let track = FIRST_CPU + u64::from(cpu);
         self.out.begin(slice.begin, track, name, if user { 7 } else { 6 });

@@ -76,6 +76,7 @@ fn calls_cpus_and_regions_are_slices() {
     let state = CpuState { doing: Doing::Halted, holder: Holder { lane: Lane::Idle, user: false } };
     timeline.cpu(0, CpuSlice { begin: 1040, end: 1100, state });
     timeline.region_ended(1100, 0);
+    timeline.cut(1100, "rr, first 3 % only");
     assert_eq!(timeline.calls, 3);
     timeline.finish().unwrap();
     let trace = Trace::decode(&out[..]).unwrap();
@@ -85,10 +86,12 @@ fn calls_cpus_and_regions_are_slices() {
         (FIRST_THREAD + 1, "walk", 1),
         (FIRST_CPU, "[halted]", 60),
         (REGIONS, "tcp_rr", 100),
+        (CUT, "[cut here]", 1),
     ];
     assert_eq!(slices(&trace.packet), expected.map(|(track, name, length)| (track, name.to_owned(), length)));
     let tracks: Vec<_> = trace.packet.iter().filter_map(|packet| packet.track_descriptor.as_ref()).collect();
     assert_eq!(tracks[0].name.as_deref(), Some("rr (1 ns = 1 instruction)"));
+    assert!(tracks.iter().any(|track| track.name.as_deref() == Some("rr, first 3 % only")));
     let thread = tracks.iter().find_map(|track| track.thread.as_ref()).unwrap();
     assert_eq!((thread.pid, thread.tid, thread.thread_name.as_str()), (Some(7), Some(7), "rr"));
     assert!(tracks.iter().any(|track| track.name.as_deref() == Some("swapper (idle task)")));

@@ -17,7 +17,7 @@ fn unpack(image: &GuestImage) -> HashMap<String, (u32, Vec<u8>)> {
             return files;
         }
         let (name, mode) = (reader.entry().name().to_owned(), reader.entry().mode());
-        assert_eq!((reader.entry().mtime(), reader.entry().uid(), reader.entry().gid()), (0, 0, 0));
+        assert_eq!((reader.entry().mtime(), reader.entry().uid(), reader.entry().gid()), (1, 0, 0));
         let mut contents = Vec::new();
         reader.read_to_end(&mut contents).unwrap();
         files.insert(name, (mode, contents));
@@ -141,19 +141,124 @@ fn an_image_with_what_not_all_may_read_is_the_users_own() {
     assert_eq!((mode(&own.dir), mode(&own.initramfs)), (0o700, 0o600));
 }
 
-/// busybox has no `git`; what it does have is not packed a second time.
+/// Where a program of this machine is in an image.
+fn packed_path(word: &str) -> String {
+    let path = host::find_program(word).unwrap().canonicalize().unwrap();
+    path.strip_prefix("/").unwrap().to_str().unwrap().to_owned()
+}
+
+/// Whether `/bin/sh` of an image is busybox.
+fn sh_is_busybox(files: &HashMap<String, (u32, Vec<u8>)>) -> bool {
+    ["bin/sh", "usr/bin/sh"]
+        .iter()
+        .any(|path| files.get(*path).is_some_and(|(_, to)| to.ends_with(b"busybox")))
+}
+
+/// `sh` is this machine's, and so is all that it names; with `busybox` in `binaries`, busybox serves what it has.
 #[test]
-fn programs_of_shell_strings_are_packed() {
+fn programs_of_shell_strings_are_this_machines() {
     let dir = tempfile::tempdir().unwrap();
     let work = WorkDir::open(dir.path()).unwrap();
     let script = SIMPLE.replace("true", "python3 --version | grep Python; no-such-tool; kt-mark begin x");
     let files = unpack(&GuestImage::build(&work, &workload(&script), &NoProgress).unwrap());
-    let python = host::find_program("python3").unwrap().canonicalize().unwrap();
-    assert!(files.contains_key(python.strip_prefix("/").unwrap().to_str().unwrap()));
-    assert!(files.contains_key("kt/bin/kt-mark"));
-    if host::busybox_applets().contains("grep") {
-        assert!(!files.contains_key("usr/bin/grep") && !files.contains_key("bin/grep"));
+    for word in ["python3", "grep", "sh"] {
+        assert!(files.contains_key(&packed_path(word)), "{word}");
     }
+    assert!(files.contains_key("kt/bin/kt-mark") && !sh_is_busybox(&files));
+    let script = script.replace("\"bash\"", "\"busybox\"");
+    let files = unpack(&GuestImage::build(&work, &workload(&script), &NoProgress).unwrap());
+    assert!(files.contains_key(&packed_path("python3")) && sh_is_busybox(&files));
+    assert!(!files.contains_key(&packed_path("grep")));
+    // Only busybox's own shell finds its applets.
+    for command in ["\"bash\", \"-c\", \"grep x\"", "\"timeout\", \"5\", \"grep\""] {
+        let other = script.replace("\"rr\"", command);
+        let files = unpack(&GuestImage::build(&work, &workload(&other), &NoProgress).unwrap());
+        assert!(files.contains_key(&packed_path("grep")), "{command}");
+    }
+}
+
+#[derive(Default)]
+struct Notes(std::sync::Mutex<Vec<String>>);
+
+impl Progress for Notes {
+    fn begin(&self, _what: &str, _total: Option<u64>) {}
+    fn at(&self, _done: u64) {}
+    fn end(&self) {}
+    fn note(&self, text: &str) {
+        self.0.lock().unwrap().push(text.to_owned());
+    }
+}
+
+/// Mode and content by path.
+type PackedFiles = HashMap<String, (u32, Vec<u8>)>;
+
+/// The image of a command that somebody gave, and what was said.
+fn ad_hoc(command: &[&str]) -> (PackedFiles, Vec<String>) {
+    // One for all: init is compiled once.
+    static WORK: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
+    let work = WorkDir::open(WORK.get_or_init(|| tempfile::tempdir().unwrap()).path()).unwrap();
+    let command: Vec<String> = command.iter().map(|word| word.to_string()).collect();
+    let notes = Notes::default();
+    let workload = Workload::of_command(&command, Path::new("/")).unwrap().workload;
+    let image = GuestImage::build(&work, &workload, &notes).unwrap();
+    (unpack(&image), notes.0.into_inner().unwrap())
+}
+
+#[test]
+fn a_command_runs_this_machines_programs() {
+    let commands: [(&[&str], &[&str]); 6] = [
+        (&["sh", "-c", "grep -c abc /etc/services"], &["sh", "grep"]),
+        (&["bash", "-c", "ls | sort"], &["bash", "ls", "sort"]),
+        (&["timeout", "10", "sort", "/etc/passwd"], &["sort", "sh"]),
+        (&["find", "/etc/hostname", "-exec", "md5sum", "{}", "+"], &["md5sum"]),
+        (&["xargs", "-n", "1", "wc"], &["wc"]),
+        // What only tar knows of.
+        (&["tar", "-czf", "/dev/null", "/etc/hostname"], &["gzip", "sh"]),
+    ];
+    for (command, words) in commands {
+        let (files, notes) = ad_hoc(command);
+        for word in words {
+            assert!(files.contains_key(&packed_path(word)), "{command:?}: {word}");
+        }
+        assert!(!sh_is_busybox(&files), "{command:?}");
+        assert!(!files.keys().any(|path| path.ends_with("/busybox")), "{command:?}");
+        assert_eq!(notes, [""; 0], "{command:?}");
+    }
+}
+
+#[test]
+fn a_script_brings_what_it_and_its_scripts_name() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let (outer, inner) = (dir.path().join("outer"), dir.path().join("inner"));
+    fs::write(&outer, format!("#!/bin/bash\npython3 -V\n{}\n", inner.display())).unwrap();
+    fs::write(&inner, "#!/bin/sh\nperl -v\n").unwrap();
+    for file in [&outer, &inner] {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    for command in [&[outer.to_str().unwrap()][..], &["bash", outer.to_str().unwrap()]] {
+        let (files, _) = ad_hoc(command);
+        for word in ["bash", "python3", "perl", "sh"] {
+            assert!(files.contains_key(&packed_path(word)), "{command:?}: {word}");
+        }
+        assert!(files.contains_key(inner.strip_prefix("/").unwrap().to_str().unwrap()));
+    }
+}
+
+/// busybox serves what the machine lacks, by name.
+#[test]
+fn a_program_that_busybox_serves_is_named() {
+    let lacking = |name: &&String| host::find_program(name).is_none() && !crate::shell::is_builtin(name);
+    let Some(name) = host::busybox_applets().iter().find(lacking) else { return };
+    let (files, notes) = ad_hoc(&["sh", "-c", name]);
+    assert!(files[&format!("kt/bin/{name}")].1.ends_with(b"/busybox"));
+    assert_eq!(notes, [format!("`{name}` is busybox's: this machine has no other")]);
+}
+
+/// What starts no other program is alone in the image but for what was always there.
+#[test]
+fn a_program_that_starts_no_other_brings_no_utilities() {
+    let (files, _) = ad_hoc(&["ls", "/etc/hostname"]);
+    assert!(!files.contains_key(&packed_path("grep")));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The table `[disk]` of a workload.
 
-use super::{Claimed, Reader, HIDDEN};
+use super::{Claimed, Reader, HIDDEN, TMP};
 use crate::disk::{Disk, DiskKind, Filesystem};
 use crate::fields::{Fields, Located};
 use std::path::{Component, Path, PathBuf};
@@ -137,7 +137,7 @@ impl Reader<'_> {
             && !place.value.contains(|c: char| c.is_control());
         let wrong = if !plain {
             Some(format!("\"{}\" is not an absolute path", place.value))
-        } else if let Some(dir) = HIDDEN.iter().find(|dir| path.starts_with(dir)) {
+        } else if let Some(dir) = HIDDEN.iter().chain([&TMP]).find(|dir| path.starts_with(dir)) {
             Some(format!("\"{}\" is in {dir}, which is the guest's own", place.value))
         } else if OF_PROGRAMS.iter().any(|dir| path == Path::new(dir)) {
             Some(format!("\"{}\" would hide the programs that are packed there", place.value))
@@ -156,8 +156,8 @@ impl Reader<'_> {
     fn words_of(&mut self, fields: &mut Fields, key: &str) -> Vec<String> {
         let mut words = Vec::new();
         for word in fields.strings(&mut self.source, key) {
-            if word.value.contains(['\t', '\n', '\0']) {
-                let message = "holds a tab, a line end or a NUL, which init's plan cannot carry".into();
+            if word.value.contains('\0') {
+                let message = "holds a NUL, which no argument can".into();
                 self.source.problem(word.span, &fields.key(key), message);
             }
             words.push(word.value);
@@ -330,7 +330,7 @@ mod tests {
             with("files = [\"/etc/hosts\", \"/srv/hosts\"]"),
             "5:24: disk.files: another file is /data/hosts, too (a file is on the disk by its last name)"
         );
-        assert!(with("files = [\"/tmp/x\"]").contains("disk.files: \"/tmp/x\" cannot be seen in the guest"));
+        assert!(with("files = [\"/run/x\"]").contains("disk.files: \"/run/x\" cannot be seen in the guest"));
         assert_eq!(
             with("mkfs_options = [\"-U\", \"random\"]"),
             "5:16: disk.mkfs_options: mkfs.ext4's -U is kerntune's, so that each disk comes out the same (leave it out)"

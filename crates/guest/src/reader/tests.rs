@@ -21,7 +21,7 @@ fn every_problem_is_found_with_its_place() {
 nme = \"x\"
 packages = [\"redis-server\", 5, \"redis-server\"]
 memory_mb = \"much\"
-files = [\"etc/hosts\", \"/tmp/x\"]
+files = [\"etc/hosts\", \"/run/x\"]
 programs = [\"rrr\"]
 [[service]]
 name = \"a b\"
@@ -38,7 +38,7 @@ ready = { tcp = 6379, within_second = 3 }
 [[measured.step]]
 region = \"total\"
 operations = 0
-command = [\"rr\", \"a\\tb\"]
+command = [\"rr\", \"a\\u0000b\"]
 metrics = [{ name = \"m\", regex = \"(a)(b)\", unit = \"s\", better = \"more\" }]
 [[measured.step]]
 region = \"\"
@@ -52,7 +52,7 @@ command = \"rr\"
             "2:32: packages: \"redis-server\" is there twice",
             "3:13: memory_mb: must be a whole number, not a string",
             "4:10: files: \"etc/hosts\" is not an absolute path (start with / and use no ..)",
-            "4:23: files: \"/tmp/x\" cannot be seen in the guest, where /tmp is its own \
+            "4:23: files: \"/run/x\" cannot be seen in the guest, where /run is its own \
              (keep it in another directory)",
             "5:13: programs: kerntune has no guest program \"rrr\" \
              (it has rr, paths, selftest, kt-mark, smp, kt-disk, kgmon, tagged, kbx, mckusick, netperf, remote, osbench, ipc, shuffle, operations, batched; host programs go into `binaries`)",
@@ -75,8 +75,7 @@ command = \"rr\"
             "19:10: measured.step[0].region: \"total\" is the name of the sum over all regions",
             "20:14: measured.step[0].operations: a region without operations has no path length \
              (say how many the program does, or leave the key out if it marks each one)",
-            "21:18: measured.step[0].command: holds a tab, a line end or a NUL, which init's plan cannot carry \
-             (put the script into a file of `texts`)",
+            "21:18: measured.step[0].command: holds a NUL, which no argument can",
             "22:34: measured.step[0].metrics[0].regex: has 2 groups; exactly one must hold the number \
              (use (?:…) for groups that hold nothing)",
             "22:65: measured.step[0].metrics[0].better: is \"higher\" or \"lower\", not \"more\"",

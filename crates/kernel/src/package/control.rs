@@ -55,10 +55,10 @@ impl Names {
         let id: String = manifest.id.chars().take(ID_DIGITS).collect();
         let name = if has_modules { release.to_string() } else { format!("{release}-{id}") };
         // Debian policy 5.6.1: lower case letters, digits, plus, minus, full stop.
-        let package = format!("linux-image-{}", name.to_lowercase().replace(['_', '~'], "-"));
+        let package = format!("linux-image-{}", kept(&name.to_lowercase(), "+-.", '-'));
         let built: String = manifest.built.chars().filter(char::is_ascii_digit).collect();
-        // A release candidate comes before the release.
-        let version = format!("{}-1kt{built}", manifest.version.replace("-rc", "~rc"));
+        // Policy 5.6.12: these and letters and digits. A release candidate comes before the release.
+        let version = format!("{}-1kt{built}", kept(&manifest.version.replace("-rc", "~rc"), "+-.~", '.'));
         let recipe = manifest.recipe.as_ref().map_or(String::new(), |recipe| format!(", recipe {recipe}"));
         Self {
             release: release.into(),
@@ -147,6 +147,11 @@ impl Names {
     }
 }
 
+/// The text with `other` in the place of what is neither a letter or digit of ASCII nor one of `signs`.
+fn kept(text: &str, signs: &str, other: char) -> String {
+    text.chars().map(|c| if c.is_ascii_alphanumeric() || signs.contains(c) { c } else { other }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,6 +190,33 @@ mod tests {
         assert!(
             names.control(1).contains("Depends: kmod\n") && names.script_of("postinst").contains("INITRD=No")
         );
+    }
+
+    /// What vendors put into EXTRAVERSION and CONFIG_LOCALVERSION; dpkg itself judges.
+    #[test]
+    fn debian_takes_the_names_of_odd_releases() {
+        let versions = [
+            ("6.12.117-Vendor_x1", "6.12.117-Vendor.x1"),
+            ("5.15.153.1-microsoft-standard-WSL2_", "5.15.153.1-microsoft-standard-WSL2."),
+            ("6.12.0-rc3_next:1", "6.12.0~rc3.next.1"),
+            ("6.1.0@a,b=c#d%e^f", "6.1.0.a.b.c.d.e.f"),
+            ("6.12.1-π", "6.12.1-."),
+            ("6.12.1+dirty~2", "6.12.1+dirty~2"),
+        ];
+        for (version, wanted) in versions {
+            let mut of = manifest("647d628482bdcbc9", "x", "2026-01-01T00:00:00Z");
+            of.version = version.into();
+            let names = Names::of(&of, version, "CONFIG_MODULES=y\n");
+            assert_eq!(names.version, format!("{wanted}-1kt20260101000000"));
+            let sound = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c);
+            assert!(names.package.chars().all(sound), "{}", names.package);
+            let judged =
+                std::process::Command::new("dpkg").args(["--validate-version", &names.version]).status();
+            assert!(judged.map_or(true, |status| status.success()), "{version}");
+            let judged =
+                std::process::Command::new("dpkg").args(["--validate-pkgname", &names.package]).status();
+            assert!(judged.map_or(true, |status| status.success()), "{version}");
+        }
     }
 
     #[test]

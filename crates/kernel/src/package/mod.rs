@@ -15,7 +15,10 @@ use crate::relink::ORDER;
 use crate::{rebuild, tools, Arch, Error, Kernel, RebuildRequest, Result};
 use control::Names;
 use kerntune_isa::{Guest, Isa};
-use kerntune_work::{read_versioned, write_json, IoContext, Job, Key, Progress, WorkDir};
+use kerntune_work::{
+    checked, read_versioned, write_json, IoContext, Job, Key, PlainName, Progress, RelativePath, Seal,
+    WorkDir,
+};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -85,7 +88,7 @@ pub struct PackageManifest {
     /// Modules in it.
     pub modules: u64,
     /// The package's file, beside this manifest.
-    pub file: String,
+    pub file: PlainName,
     /// Its size in bytes.
     pub bytes: u64,
     /// What it installs, without directories and modules; sorted.
@@ -139,10 +142,14 @@ pub fn package(work: &WorkDir, request: &PackageRequest, progress: &dyn Progress
         return Err(Error::NotOfArch { what: "a package", arch });
     }
     tools::require(TOOLS)?;
+    // Image, configuration, symbols, order and patches: all that is packed.
+    checked(&kernel.dir, &[])?;
     // Names that the kernel got later are none of the package's business.
     let of = KernelManifest { aliases: Vec::new(), ..kernel.manifest.clone() };
     let config = fs::read_to_string(kernel.config()).at("read", kernel.config())?;
-    let names = Names::of(&of, &release(&kernel.bzimage())?, &config);
+    let release = release(&kernel.bzimage())?;
+    crate::release::check(&release, "")?;
+    let names = Names::of(&of, &release, &config);
     let key = package_key(request, &of, &names)?;
     let id = key.id();
     if let Some(dir) = work.sound(KIND, &id) {
@@ -190,11 +197,48 @@ pub fn package(work: &WorkDir, request: &PackageRequest, progress: &dyn Progress
         recipe: of.recipe,
         modules,
         bytes: deb.metadata().at("look at", &deb)?.len(),
-        file,
+        file: file.parse()?,
         installs,
     };
     write_json(&staged.path().join(MANIFEST), &manifest)?;
     Package::load(&staged.publish()?)
+}
+
+/// That a package has the fields and commands of every package, whatever its kernel says of itself. For tests with damaged input.
+///
+/// # Panics
+/// It has others.
+pub(crate) fn check_texts(manifest: &KernelManifest, release: &str, config: &str) {
+    if manifest.field_with_controls().is_some() || crate::release::check(release, "").is_err() {
+        return;
+    }
+    let names = Names::of(manifest, release, config);
+    let control = names.control(0);
+    let fields = control.lines().filter(|line| !line.starts_with(' '));
+    let ours = [
+        "Package",
+        "Source",
+        "Version",
+        "Architecture",
+        "Maintainer",
+        "Installed-Size",
+        "Depends",
+        "Recommends",
+    ];
+    for field in fields {
+        let (name, _) = field.split_once(": ").unwrap_or_else(|| panic!("no field: {field:?}"));
+        let known =
+            ours.contains(&name) || ["Section", "Priority", "Homepage", "Description"].contains(&name);
+        assert!(known, "a field of the kernel's: {field:?}");
+    }
+    for script in control::SCRIPTS.map(|script| names.script_of(script)) {
+        let quotes = script.lines().map(|line| line.matches('\'').count());
+        assert!(
+            quotes.clone().all(|count| count % 2 == 0 && count <= 4),
+            "a name ends its quotation: {script}"
+        );
+    }
+    assert!(!names.readme().chars().any(|c| c.is_control() && c != '\n'));
 }
 
 fn package_key(request: &PackageRequest, of: &KernelManifest, names: &Names) -> Result<Key> {
@@ -238,11 +282,8 @@ fn pack(
     let json = serde_json::to_string_pretty(of).unwrap_or_default();
     tree.write(&format!("{about}/kernel.json"), &format!("{json}\n"))?;
     tree.write(&format!("{about}/README"), &names.readme())?;
-    for file in [PathBuf::from(ORDER)].iter().chain(&of.source.patches) {
-        let from = kernel.dir.join(file);
-        if from.is_file() {
-            tree.copy(&from, &format!("{about}/{}", file.display()))?;
-        }
+    for file in sealed_files(kernel)? {
+        tree.copy(&kernel.dir.join(&file), &format!("{about}/{file}"))?;
     }
     for Extra { name, path } in &request.extras {
         tree.copy(path, &format!("{about}/{name}"))?;
@@ -265,6 +306,18 @@ fn pack(
         tree.write_script(&format!("DEBIAN/{script}"), &names.script_of(script))?;
     }
     Ok((modules.len() as u64, installs))
+}
+
+/// The kernel's order and patches. Only a file that its seal lists is packed, and no link, which may lead anywhere.
+fn sealed_files(kernel: &Kernel) -> Result<Vec<RelativePath>> {
+    let sums = Seal::read(&kernel.dir)?.sums(&kernel.dir)?;
+    let patches = &kernel.manifest.source.patches;
+    if let Some(patch) = patches.iter().find(|patch| !sums.contains_key(*patch)) {
+        let reason = format!("it has no patch {patch}");
+        return Err(Error::Damaged { dir: kernel.dir.clone(), reason });
+    }
+    let order = sums.keys().filter(|file| **file == ORDER).cloned();
+    Ok(order.chain(patches.iter().cloned()).collect())
 }
 
 /// The profile as one file: counters of every object of a kernel are a thousand of them.

@@ -28,7 +28,7 @@ fn bench(config: &str) -> Bench {
     let mut manifest = manifest("647d628482bdcbc9", "tuned", "2026-11-21T15:07:04Z");
     manifest.recipe = Some("gcc-pgo".into());
     manifest.profile_id = Some("08fa".into());
-    manifest.source.patches = vec!["patches/01-fix.patch".into()];
+    manifest.source.patches = vec!["patches/01-fix.patch".parse().unwrap()];
     for (name, content) in [
         ("bzImage", bzimage()),
         ("vmlinux", b"elf".to_vec()),
@@ -65,6 +65,44 @@ fn said_by(program: &str, arguments: &[&std::ffi::OsStr]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// What a foreign kernel's `kernel.json` may not say, each sealed anew as its maker can do.
+#[test]
+fn a_foreign_kernel_puts_nothing_of_this_machine_into_a_package() {
+    let bench = bench("CONFIG_BLK_DEV_INITRD=y\n");
+    let dir = &bench.kernel.dir;
+    let whole = fs::read_to_string(dir.join("kernel.json")).unwrap();
+    let forged = |from: &str, to: &str| {
+        assert!(whole.contains(from), "{from}");
+        fs::write(dir.join("kernel.json"), whole.replace(from, to)).unwrap();
+        kerntune_work::seal(dir, "kernels", "647d628482bdcbc9", &[]).unwrap();
+        Kernel::load(dir)
+    };
+    for label in ["x\\nDepends: evil-package", "$(reboot)", "a\\\"b", "../x"] {
+        assert!(forged("\"label\": \"tuned\"", &format!("\"label\": \"{label}\"")).is_err(), "{label}");
+    }
+    for patch in ["/etc/hostname", "../../../victim/x", "patches/../../x"] {
+        assert!(forged("patches/01-fix.patch", patch).is_err(), "{patch}");
+    }
+    assert!(forged("\"id\": \"647d628482bdcbc9\"", "\"id\": \"../victim\"").is_err());
+    // A line of the control file each.
+    for (field, text) in [("recipe", "gcc-pgo"), ("version", "6.12.117")] {
+        let error = forged(&format!("\"{field}\": \"{text}\""), &format!("\"{field}\": \"{text}\\nX: y\""));
+        assert!(
+            error.unwrap_err().to_string().contains(&format!("control character in `{field}`")),
+            "{field}"
+        );
+    }
+    // A name of no file of the kernel, and a link to a file of this machine.
+    let absent = forged("patches/01-fix.patch", "patches/02.patch").unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", dir.join("patches/03.patch")).unwrap();
+    let linked = forged("patches/01-fix.patch", "patches/03.patch").unwrap();
+    for kernel in [absent, linked] {
+        let request = PackageRequest { kernel: &kernel, profile: None, extras: Vec::new() };
+        let error = package(&bench.work, &request, &NoProgress).unwrap_err().to_string();
+        assert!(error.contains("it has no patch"), "{error}");
+    }
+}
+
 #[test]
 fn dpkg_unpacks_what_was_packed() {
     let bench = bench("CONFIG_BLK_DEV_INITRD=y\n");
@@ -89,6 +127,29 @@ fn dpkg_unpacks_what_was_packed() {
     }
     assert!(made.manifest.installs.contains(&format!("/usr/lib/kerntune/{name}/profile.tar.zst")));
     assert_eq!(made.manifest.modules, 0);
+}
+
+#[test]
+fn dpkg_takes_a_vendors_version() {
+    let mut bench = bench("");
+    bench.kernel.manifest.version = "6.12.117-Vendor_x1".into();
+    let made = package(&bench.work, &request(&bench), &NoProgress).unwrap();
+    assert_eq!(made.manifest.version, "6.12.117-Vendor.x1-1kt20261121150704");
+    let version = said_by("dpkg-deb", &["--field".as_ref(), made.file().as_os_str(), "Version".as_ref()]);
+    assert_eq!(version.trim(), made.manifest.version);
+}
+
+#[test]
+fn a_file_of_the_kernel_that_was_changed_is_not_packed() {
+    for name in ["System.map", "config", "patches/01-fix.patch", "bzImage"] {
+        let bench = bench("");
+        let path = bench.kernel.dir.join(name);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes.push(b'\n');
+        fs::write(&path, bytes).unwrap();
+        let error = package(&bench.work, &request(&bench), &NoProgress).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("not the file that was written"), "{error}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The files of a package before they are packed.
 
 use crate::Result;
-use kerntune_work::IoContext;
+use kerntune_work::{IoContext, RelativePath};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,11 @@ impl Tree {
     }
 
     /// Where a file is to be; its directory is made.
+    ///
+    /// # Errors
+    /// A name that leads out of its directory: some are of texts in a foreign kernel.
     pub fn path(&self, name: &str) -> Result<PathBuf> {
-        let path = self.0.join(name);
+        let path = self.0.join(name.parse::<RelativePath>()?);
         let parent = path.parent().unwrap_or(&self.0);
         fs::create_dir_all(parent).at("create", parent)?;
         Ok(path)

@@ -1,9 +1,12 @@
 //! Where a collector's files are.
 
 use crate::{Error, Result};
-use kerntune_work::{Lock, WorkDir};
-use rustix::fs::{Mode, OFlags};
-use std::fs::{self, DirBuilder};
+use kerntune_work::{file_kind, open_own, Lock, WorkDir};
+use rustix::fs::{fstat, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use std::fs::{self, DirBuilder, File};
+use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
@@ -17,6 +20,8 @@ const NAME: &str = ".live";
 const LOCK: &str = "lock";
 const SOCKET: &str = "socket";
 const LOG: &str = "log";
+/// What nobody but the owner may do to the directory: write.
+const OTHERS_WRITE: u32 = 0o022;
 
 impl Place {
     /// Of this work directory. Nothing is made.
@@ -30,30 +35,104 @@ impl Place {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
                 Err(Error::io("create", &self.0)(error))
             }
-            _ => Ok(()),
+            _ => self.open().map(drop),
+        }
+    }
+
+    /// The directory, open: nobody else can put anything into it, or another directory in its place. `None` if there is none.
+    fn open(&self) -> Result<Option<OwnedFd>> {
+        let refused = |what: &str| {
+            Error::Filter(format!(
+                "{} {what}: nothing in it is touched; look at it, remove it, and run the command again",
+                self.0.display()
+            ))
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = match rustix::fs::open(&self.0, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            Err(error) => {
+                let kind = fs::symlink_metadata(&self.0).ok().and_then(|found| file_kind(found.file_type()));
+                return Err(match kind {
+                    Some(kind) if kind != "a directory" => {
+                        refused(&format!("is {kind}, and not the directory of a collector"))
+                    }
+                    _ => Error::io("open", &self.0)(error.into()),
+                });
+            }
+            Ok(directory) => directory,
+        };
+        let found = fstat(&directory).map_err(|error| Error::io("look at", &self.0)(error.into()))?;
+        let us = geteuid().as_raw();
+        if found.st_uid != us {
+            return Err(refused(&format!(
+                "belongs to user {}, and kerntune runs as user {us}",
+                found.st_uid
+            )));
+        }
+        if found.st_mode & OTHERS_WRITE != 0 {
+            return Err(refused("can be written to by other users"));
+        }
+        Ok(Some(directory))
+    }
+
+    /// The directory, which is there, and a path of `name` in it that stays valid as long as it is open.
+    fn within(&self, name: &str) -> Result<(OwnedFd, PathBuf)> {
+        let directory =
+            self.open()?.ok_or_else(|| Error::io("open", &self.0)(std::io::ErrorKind::NotFound.into()))?;
+        let path = PathBuf::from(format!("/proc/self/fd/{}/{name}", directory.as_raw_fd()));
+        Ok((directory, path))
+    }
+
+    /// Opens a file of the directory; it is made if it is not there.
+    fn file(&self, name: &str) -> Result<File> {
+        let (_directory, path) = self.within(name)?;
+        Ok(open_own("write", &path, 0o600).map_err(|error| self.named(name, error))?)
+    }
+
+    /// The error with the path that users know.
+    fn named(&self, name: &str, error: kerntune_work::Error) -> kerntune_work::Error {
+        use kerntune_work::Error::Io;
+        match error {
+            Io { action, source, .. } => Io { action, path: self.0.join(name), source },
+            other => other,
         }
     }
 
     /// The lock, if nobody has it.
     pub(super) fn lock(&self) -> Result<Option<Lock>> {
-        Ok(Lock::try_take(&self.0.join(LOCK))?)
+        let (_directory, path) = self.within(LOCK)?;
+        Ok(Lock::try_take(&path).map_err(|error| self.named(LOCK, error))?)
     }
 
     /// Number of the process that runs, or that was killed.
-    pub fn process(&self) -> Option<u32> {
-        fs::read_to_string(self.0.join(LOCK)).ok()?.trim().parse().ok()
+    ///
+    /// # Errors
+    /// The directory is not ours.
+    pub fn process(&self) -> Result<Option<u32>> {
+        let Some(directory) = self.open()? else { return Ok(None) };
+        let path = format!("/proc/self/fd/{}/{LOCK}", directory.as_raw_fd());
+        if !fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
+            return Ok(None);
+        }
+        Ok(fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()))
     }
 
     /// Says who runs; nobody if none.
     pub(super) fn set_process(&self, process: Option<u32>) -> Result<()> {
-        let path = self.0.join(LOCK);
         let text = process.map_or(String::new(), |process| format!("{process}\n"));
-        fs::write(&path, text).map_err(Error::io("write", path))
+        let mut file = self.file(LOCK)?;
+        let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
+        written.map_err(Error::io("write", self.0.join(LOCK)))
     }
 
-    /// What the collector says when it has no terminal any more.
-    pub fn log(&self) -> PathBuf {
-        self.0.join(LOG)
+    /// The log, empty: what the collector says when it has no terminal any more.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is no file of ours.
+    pub fn log(&self) -> Result<File> {
+        let file = self.file(LOG)?;
+        file.set_len(0).map_err(Error::io("write", self.0.join(LOG)))?;
+        Ok(file)
     }
 
     /// The socket.
@@ -63,10 +142,69 @@ impl Place {
 
     /// The socket's name in the few bytes that an address has, with what keeps it valid.
     pub(super) fn short(&self) -> Result<(OwnedFd, PathBuf)> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(&self.0, flags, Mode::empty())
-            .map_err(|error| Error::io("open", &self.0)(error.into()))?;
-        let path = PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd()));
-        Ok((directory, path))
+        self.within(SOCKET)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{symlink, PermissionsExt};
+
+    fn place() -> (tempfile::TempDir, Place) {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::of(&WorkDir::open(dir.path()).unwrap());
+        (dir, place)
+    }
+
+    #[test]
+    fn links_in_the_directory_lead_nowhere() {
+        let (dir, place) = place();
+        place.make().unwrap();
+        let victim = dir.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        symlink(&victim, place.0.join(LOCK)).unwrap();
+        symlink(&victim, place.0.join(LOG)).unwrap();
+        for error in [
+            place.lock().unwrap_err(),
+            place.set_process(Some(7)).unwrap_err(),
+            place.set_process(None).unwrap_err(),
+            place.log().unwrap_err(),
+        ] {
+            let said = error.to_string();
+            let is_named = said.contains(".live/lock: it is a symbolic link")
+                || said.contains(".live/log: it is a symbolic link");
+            assert!(is_named, "{said}");
+        }
+        assert_eq!(place.process().unwrap(), None);
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn a_directory_that_is_not_ours_is_refused() {
+        let (dir, place) = place();
+        assert_eq!(place.process().unwrap(), None);
+        let refused = |place: &Place| {
+            let said = place.make().unwrap_err().to_string();
+            assert_eq!(place.process().unwrap_err().to_string(), said);
+            said
+        };
+        fs::create_dir(dir.path().join("other")).unwrap();
+        symlink(dir.path().join("other"), &place.0).unwrap();
+        assert!(refused(&place).contains("is a symbolic link, and not the directory"));
+        fs::remove_file(&place.0).unwrap();
+        fs::write(&place.0, "").unwrap();
+        assert!(place.make().unwrap_err().to_string().contains("Not a directory"));
+        fs::remove_file(&place.0).unwrap();
+        place.make().unwrap();
+        place.set_process(Some(7)).unwrap();
+        assert_eq!(place.process().unwrap(), Some(7));
+        fs::set_permissions(&place.0, fs::Permissions::from_mode(0o770)).unwrap();
+        assert!(refused(&place).contains("can be written to by other users"));
+        fs::set_permissions(&place.0, fs::Permissions::from_mode(0o700)).unwrap();
+        // To root alone: nobody else can give a directory away.
+        if std::os::unix::fs::chown(&place.0, Some(4242), None).is_ok() {
+            assert!(refused(&place).contains("belongs to user 4242, and kerntune runs as user"));
+        }
     }
 }

@@ -1,20 +1,19 @@
 //! The process that collects.
 
+use super::conversations::Conversations;
 use super::protocol::{Answer, Request, Status};
 use super::Place;
 use crate::{Collector, Error, Labels, Result};
 use kerntune_work::{interrupt, Lock};
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-/// How long somebody who asks may take.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Bytes of the longest question.
-const QUESTION_MAX: u64 = 64 << 10;
+/// How long the answers of a collector that ends may still take.
+const PARTING: Duration = Duration::from_secs(2);
 
 /// Keeps a snapshot; where it is then.
 pub type Dump<'a> = dyn FnMut(&mut Collector, Labels) -> Result<PathBuf> + 'a;
@@ -32,7 +31,7 @@ pub fn serve(
 ) -> Result<()> {
     place.make()?;
     let Some(_lock) = lock(place)? else {
-        let who = place.process().map_or(String::new(), |process| format!(" (process {process})"));
+        let who = place.process()?.map_or(String::new(), |process| format!(" (process {process})"));
         return Err(Error::Filter(format!("a collector runs already{who}: `kerntune live stop` stops it")));
     };
     let mut collector = start()?;
@@ -84,33 +83,41 @@ fn collector_loop(
     dump: &mut Dump<'_>,
 ) -> Result<()> {
     let mut stopped = false;
+    let mut conversations = Conversations::default();
     while !stopped && !interrupt::is_set() {
         collector.take()?;
         while let Ok((stream, _)) = listener.accept() {
-            // Who asks badly, or goes away, is answered by silence.
-            let _ = answer(&stream, collector, started, dump, &mut stopped);
+            conversations.add(stream);
         }
+        conversations.go_on(|line| line_of(&answer(line, collector, started, dump, &mut stopped)));
+    }
+    let ends = Instant::now();
+    while !conversations.is_quiet() && ends.elapsed() < PARTING {
+        std::thread::sleep(Duration::from_millis(10));
+        conversations
+            .go_on(|_| line_of(&Answer::Failed { message: "the collector ends".into(), nothing: false }));
     }
     Ok(())
 }
 
+fn line_of(answer: &Answer) -> Vec<u8> {
+    let mut line = serde_json::to_vec(answer).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
 fn answer(
-    mut stream: &UnixStream,
+    line: &[u8],
     collector: &mut Collector,
     started: SystemTime,
     dump: &mut Dump<'_>,
     stopped: &mut bool,
-) -> std::io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = String::new();
-    BufReader::new(stream.take(QUESTION_MAX)).read_line(&mut line)?;
+) -> Answer {
     let failed = |error: Error| Answer::Failed {
         nothing: matches!(error, Error::Nothing(_)),
         message: error.to_string(),
     };
-    let answer = match serde_json::from_str(&line) {
+    match serde_json::from_slice(line) {
         Err(error) => {
             Answer::Failed { message: format!("the request cannot be read: {error}"), nothing: false }
         }
@@ -127,10 +134,7 @@ fn answer(
             let labels = Labels { workload, region: "live".into(), ..Labels::default() };
             dump(collector, labels).map_or_else(failed, |path| Answer::Dumped { path })
         }
-    };
-    let mut line = serde_json::to_vec(&answer)?;
-    line.push(b'\n');
-    stream.write_all(&line)
+    }
 }
 
 fn status(collector: &mut Collector, started: SystemTime) -> Status {

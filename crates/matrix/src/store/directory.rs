@@ -25,10 +25,7 @@ impl Directory {
     /// A directory that cannot be made.
     pub fn open(root: &Path) -> Result<Self> {
         fs::create_dir_all(root).at("create the store", root)?;
-        let root = root.canonicalize().at("resolve", root)?;
-        let aside = root.join(ASIDE);
-        fs::create_dir_all(&aside).at("create", &aside)?;
-        Ok(Self { root })
+        Ok(Self { root: root.canonicalize().at("resolve", root)? })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -66,6 +63,7 @@ impl Store for Directory {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let aside = self.root.join(ASIDE).join(format!("{host}-{}-{number}", crate::process::process()));
+        self.room(&aside)?;
         write_atomic(&aside, bytes)?;
         let made = name_it(&aside, &path);
         // Gone already where it was renamed.

@@ -7,7 +7,7 @@ pub(crate) mod wire;
 pub use directory::Directory;
 pub use remote::{Remote, HELPER};
 
-use crate::Result;
+use crate::{Error, Result};
 use std::path::Path;
 
 /// Objects by name (`results/1a2b.json`). What [`Store::put_new`] made is whole, and the same for everybody.
@@ -54,5 +54,21 @@ pub fn open(address: &str) -> Result<Box<dyn Store>> {
     match address.split_once("://") {
         Some(_) => Ok(Box::new(Remote::open(address)?)),
         None => Ok(Box::new(Directory::open(Path::new(address))?)),
+    }
+}
+
+/// The store at this address, if something is in it: for who only looks. Nothing is made.
+///
+/// # Errors
+/// [`Error::NoStore`]; a helper that is not there, or does not reach the store.
+pub fn existing(address: &str) -> Result<Box<dyn Store>> {
+    let no_store = || Error::NoStore { store: address.to_owned() };
+    if !address.contains("://") && !Path::new(address).is_dir() {
+        return Err(no_store());
+    }
+    let store = open(address)?;
+    match store.list("")?.is_empty() {
+        true => Err(no_store()),
+        false => Ok(store),
     }
 }

@@ -46,7 +46,7 @@ fn figures_depend_neither_on_directory_nor_cores_nor_load() {
     }
     let all = states(&plan, &*a).unwrap();
     assert!(all.iter().all(|task| (task.claims, task.computed) == (1, 1) && task.progress == Progress::Done));
-    let cells = kerntune_matrix::results(&plan, &*a).unwrap();
+    let cells = kerntune_matrix::results(&plan, &*a, &one.work).unwrap();
     let figures = cells[0].figures.as_ref().unwrap();
     assert_eq!(
         figures.operations.iter().map(|of| of.operation.as_str()).collect::<Vec<_>>(),
@@ -66,9 +66,15 @@ fn a_machine_that_has_nothing_takes_kernels_out_of_the_store() {
     let other = bench.node("other");
     // No compiler was asked there: the kernel is the very same.
     assert_eq!(other.turn(&plan, &store, &plan.tasks[1].id).unwrap(), Turn::Made);
-    let kernels =
-        |node: &crate::support::Node| kerntune_kernel::list(&node.work).unwrap()[0].content().unwrap();
-    assert_eq!(kernels(&builder), kernels(&other));
+    let content = |room: std::path::PathBuf| {
+        let ids = fs::read_dir(&room).unwrap().map(|entry| entry.unwrap().path());
+        let id = ids.into_iter().find(|path| path.join("kernel.json").is_file()).unwrap();
+        kerntune_kernel::Kernel::load(&id).unwrap().content().unwrap()
+    };
+    // It is kept apart from kernels that were built there.
+    let received = other.work.root().join(".matrix/kernels");
+    assert_eq!(content(builder.work.root().join("kernels")), content(received));
+    assert!(kerntune_kernel::list(&other.work).unwrap().is_empty());
     // A kernel that is damaged in the store is refused by name.
     let pack = store.list("packs/").unwrap().remove(0);
     let mut bytes = store.get(&pack).unwrap().unwrap();
@@ -179,7 +185,9 @@ fn a_process_that_is_killed_is_begun_again_and_not_for_ever() {
             }
             false => node.turn(&plan, &store, &task.id),
         };
-        Pool { plan: &plan, store: &*store, cores: 1, run: &one, tell: &|_, _, _| () }.run().unwrap()
+        Pool { plan: &plan, store: &*store, cores: 1, run: &one, confirm: false, tell: &|_, _, _| () }
+            .run()
+            .unwrap()
     };
     let summary = run(3);
     assert!(matches!(&summary.errors[..], [(_, Error::Lost { signal: 9, last, .. })] if last == "working"));
@@ -201,7 +209,7 @@ fn commands_run_in_directories_of_their_own() {
     let node = bench.node("node");
     let plan = bench.plan(&node, &*store);
     assert!(node.run(&plan, &store, 2).unwrap().is_whole());
-    let cells = kerntune_matrix::results(&plan, &*store).unwrap();
+    let cells = kerntune_matrix::results(&plan, &*store, &node.work).unwrap();
     assert_eq!(cells[1].output.as_deref(), Some("guard check in tolerances.toml"));
     // Another content is another task.
     fs::write(bench.path("tolerances.toml"), "x = 2\n").unwrap();

@@ -2,6 +2,7 @@
 //! same, and once.
 
 mod engine;
+mod hostile;
 mod objects;
 mod race;
 mod simulation;

@@ -45,7 +45,7 @@ fn raced(
     let mut node = bench.node("node");
     let plan = bench.plan(&node, &*store);
     node.turn(&plan, &store, &plan.tasks[0].id).unwrap();
-    let task = plan.tasks[1].id.clone();
+    let task = plan.tasks[1].id.to_string();
     let (theirs, name) = (store.clone(), format!("results/{task}.json"));
     // What the right result is.
     let right = bench.store("right");
@@ -69,7 +69,13 @@ fn the_slower_of_two_throws_its_result_away() {
 
 #[test]
 fn two_that_disagree_are_told() {
-    let (turn, store, task) = raced(|store, name| assert!(store.put_new(name, b"something else").unwrap()));
+    let (turn, store, task) = raced(|store, name| {
+        let right = String::from_utf8(store.get("the right one").unwrap().unwrap()).unwrap();
+        let of: serde_json::Value = serde_json::from_str::<serde_json::Value>(&right).unwrap()["of"].take();
+        let mut other = of.clone();
+        other["model"] = "another".into();
+        assert!(store.put_new(name, &kerntune_work::seal_bytes(&other).unwrap()).unwrap());
+    });
     let error = turn.unwrap_err();
     assert!(matches!(&error, Error::Differs { task: of, .. } if *of == task), "{error}");
     let kept = objects(&*store, "conflicts/");

@@ -2,7 +2,7 @@
 
 use kerntune_machine::{Machine, Outcome, RunRequest};
 use kerntune_matrix::{
-    resolve, Directory, Place, Plan, PlanFile, Pool, Result, Store, Summary, Task, Turn, Worker,
+    resolve, Directory, Place, Plan, PlanFile, Pool, Result, Store, Summary, Task, Trust, Turn, Worker,
 };
 use kerntune_rehearsal::Rehearsal;
 use kerntune_work::{NoProgress, Progress, WorkDir};
@@ -59,6 +59,7 @@ pub struct Node {
     path: PathBuf,
     pub before: Arc<Before>,
     pub identity: Option<String>,
+    pub trust: Trust,
 }
 
 impl Bench {
@@ -116,7 +117,9 @@ impl Node {
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join(programs);
         fs::create_dir_all(&shared).unwrap();
         let _ = symlink(shared, work.root().join(programs));
-        Self { work, path: path.to_owned(), before: Arc::new(|| ()), identity: None }
+        // The stand-in's source is a directory, and make runs what stands there.
+        let trust = Trust { commands: true, confirm: false };
+        Self { work, path: path.to_owned(), before: Arc::new(|| ()), identity: None, trust }
     }
 
     /// Calls something with this machine.
@@ -143,14 +146,15 @@ impl Node {
         self.at(|place| {
             let place = Place { ..*place };
             let (lease, log) = (Duration::from_secs(2), || b"a log\n".to_vec());
-            Worker { plan, store: store.clone(), place, lease, log: &log }.turn(task)
+            Worker { plan, store: store.clone(), place, lease, log: &log, trust: self.trust }.turn(task)
         })
     }
 
     /// All of a plan, on so many cores.
     pub fn run(&self, plan: &Plan, store: &Arc<dyn Store>, cores: usize) -> Result<Summary> {
         let run = |task: &Task| self.turn(plan, store, &task.id);
-        Pool { plan, store: &**store, cores, run: &run, tell: &|_, _, _| () }.run()
+        let confirm = self.trust.confirm;
+        Pool { plan, store: &**store, cores, run: &run, confirm, tell: &|_, _, _| () }.run()
     }
 }
 

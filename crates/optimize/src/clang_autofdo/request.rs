@@ -3,8 +3,7 @@
 use super::{check_compiler, PreparedProfile, NAME};
 use crate::{version, Result};
 use kerntune_kernel::{BaseConfig, BuildRequest, Compiler, Kernel};
-use kerntune_work::IoContext;
-use std::fs;
+use kerntune_work::{read_file, IoContext};
 use std::path::PathBuf;
 
 /// The first Linux whose Kbuild knows AutoFDO (`scripts/Makefile.autofdo`).
@@ -174,7 +173,7 @@ fn config_lines(request: &BuildRequest) -> Result<Vec<String>> {
         BaseConfig::File(path) => Some(path),
     };
     for path in whole.into_iter().chain(&request.fragments) {
-        let bytes = fs::read(path).at("read configuration", path)?;
+        let bytes = read_file(path).at("read configuration", path)?;
         lines.extend(String::from_utf8_lossy(&bytes).lines().map(|line| line.trim().to_string()));
     }
     Ok(lines)
@@ -193,6 +192,7 @@ mod tests {
     use super::*;
     use crate::clang_autofdo::{default_compiler, ProfileSummary};
     use kerntune_kernel::Source;
+    use std::fs;
 
     fn request() -> BuildRequest {
         let mut request = BuildRequest::new(Source::Debian("6.12".into()), "base");

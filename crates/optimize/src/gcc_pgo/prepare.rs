@@ -20,8 +20,9 @@ use std::path::{Component, Path, PathBuf};
 /// Checks, merges and completes the counters of one or more training runs.
 ///
 /// Each of `runs` is a directory with what was below the guest's `/sys/kernel/debug/gcov`: files
-/// such as `<build path>/kernel/fork.gcda`, at its top or in a `gcov` directory. `gcov` is the kernel
-/// that ran, with its objects kept. Several runs are added up.
+/// such as `<build path>/kernel/fork.gcda`, at its top or in a directory `gcov` of any depth, as in
+/// `sys/kernel/debug/gcov`. `gcov` is the kernel that ran, with its objects kept. Several runs are added up.
+/// Files of other trees (modules that were built elsewhere) are left out, and their number is noted.
 ///
 /// Into each file goes the program summary, which the kernel does not export and without which
 /// GCC ignores the whole profile in silence. The result is named by its content; what is there
@@ -48,36 +49,50 @@ pub fn prepare_as_exported(work: &WorkDir, run: &Path, gcov: &Kernel) -> Result<
 /// # Errors
 /// As [`prepare_profile`].
 pub fn check_profile(runs: &[PathBuf], gcov: &Kernel) -> Result<Quality> {
-    Ok(Counted::read(runs, gcov, true)?.quality)
+    Ok(Counted::read(runs, gcov, true, &mut |_| {})?.quality)
 }
 
-/// Whether `run` is a directory of `.gcda` files that read; of which build they are is not asked. For who wants to know before
-/// that build is made.
+/// Whether `run` is a directory of `.gcda` files of which most read; of which build they are is not asked. For who wants to know
+/// before that build is made.
 ///
 /// # Errors
 /// [`Error::NothingExported`], [`Error::BadFile`].
 pub fn check_files(run: &Path) -> Result<()> {
-    read_files(run).map(drop)
+    let files = exported(run)?;
+    let (mut bad, mut first) = (0, None);
+    for path in &files {
+        match read(path) {
+            Ok(_) => {}
+            Err(error @ Error::BadFile { .. }) => {
+                bad += 1;
+                first = first.or(Some(error));
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    match first {
+        Some(error) if bad * 2 > files.len() => Err(error),
+        _ => Ok(()),
+    }
 }
 
-/// All counters below a directory by their paths; at least one file.
-fn read_files(run: &Path) -> Result<Vec<(PathBuf, Gcda)>> {
-    let found = find_gcda(run)?;
-    if found.is_empty() {
-        return Err(Error::NothingExported { dir: run.to_owned() });
+/// The `.gcda` files below a directory; at least one.
+fn exported(run: &Path) -> Result<Vec<PathBuf>> {
+    match find_gcda(run)? {
+        none if none.is_empty() => Err(Error::NothingExported { dir: run.to_owned() }),
+        found => Ok(found),
     }
-    let read = |path: PathBuf| {
-        let bytes = fs::read(&path).at("read", &path)?;
-        match Gcda::parse(&bytes) {
-            Ok(gcda) => Ok((path, gcda)),
-            Err(source) => Err(Error::BadFile { file: path, source }),
-        }
-    };
-    found.into_iter().map(read).collect()
+}
+
+fn read(path: &Path) -> Result<Gcda> {
+    let bytes = fs::read(path).at("read", path)?;
+    Gcda::parse(&bytes).map_err(|source| Error::BadFile { file: path.to_owned(), source })
 }
 
 fn prepare(work: &WorkDir, runs: &[PathBuf], gcov: &Kernel, complete: bool) -> Result<PreparedProfile> {
-    let Counted { files, counts, run_count, summary, values, quality } = Counted::read(runs, gcov, complete)?;
+    let mut note = |text: &str| work.note(text);
+    let Counted { files, counts, run_count, summary, values, quality } =
+        Counted::read(runs, gcov, complete, &mut note)?;
     let manifest = |id: &str| Manifest::new(id, &gcov.manifest, run_count, summary, values);
     store(work, gcov, manifest, &files, &counts, &quality)
 }
@@ -93,13 +108,14 @@ struct Counted {
 }
 
 impl Counted {
-    fn read(runs: &[PathBuf], gcov: &Kernel, complete: bool) -> Result<Self> {
+    /// `note` is told of what was left out.
+    fn read(runs: &[PathBuf], gcov: &Kernel, complete: bool, note: &mut dyn FnMut(&str)) -> Result<Self> {
         let (first, others) = runs.split_first().ok_or(Error::NoRuns)?;
         let build = Build::of(gcov)?;
-        let mut merged = build.read_run(first)?;
+        let mut merged = build.read_run(first, note)?;
         let mut each = vec![build.counts(&merged)?];
         for other in others {
-            let files = build.read_run(other)?;
+            let files = build.read_run(other, note)?;
             each.push(build.counts(&files)?);
             for (name, gcda) in files {
                 let sum = match merged.get(&name) {
@@ -194,28 +210,50 @@ impl<'a> Build<'a> {
         Ok(Self { kernel, dir, gcc: gcc_version(&kernel.manifest.compiler) })
     }
 
-    /// The files of a run by their place in the build directory.
-    fn read_run(&self, run: &Path) -> Result<Files> {
-        let mut files = Files::new();
-        for (path, gcda) in read_files(run)? {
-            let name = self.place(run, &path)?;
-            self.check(&path, &name, &gcda)?;
+    /// The files of a run by their place in the build directory. What is of another tree is left out, unless that is most.
+    fn read_run(&self, run: &Path, note: &mut dyn FnMut(&str)) -> Result<Files> {
+        let (mut files, mut others) = (Files::new(), Vec::new());
+        let found = exported(run)?;
+        for path in &found {
+            let Some(name) = self.place(run, path) else {
+                others.push(path);
+                continue;
+            };
+            let gcda = read(path)?;
+            self.check(path, &name, &gcda)?;
             files.insert(name, gcda);
+        }
+        if let Some(first) = others.first() {
+            let (left_out, all) = (others.len(), found.len());
+            if left_out * 2 > all {
+                let build_path = self.kernel.manifest.build_path.display();
+                let reason = format!(
+                    "{left_out} of {all} files are of a kernel that was built elsewhere than in {build_path}"
+                );
+                return Err(self.other_build(first, reason));
+            }
+            note(&format!(
+                "{left_out} of {all} .gcda files are not of kernel {} and were left out: {}{}",
+                self.kernel.manifest.label,
+                first.display(),
+                if left_out > 1 { " …" } else { "" }
+            ));
         }
         complete::check(self.kernel, &self.dir, run, |name| files.contains_key(name))?;
         Ok(files)
     }
 
-    /// `kernel/fork.gcda` of `RUN/gcov/<build path>/kernel/fork.gcda`.
-    fn place(&self, run: &Path, path: &Path) -> Result<PathBuf> {
+    /// `kernel/fork.gcda` of `RUN/gcov/<build path>/kernel/fork.gcda`; the kernel's documentation gathers the files below
+    /// `RUN/sys/kernel/debug/gcov`.
+    fn place(&self, run: &Path, path: &Path) -> Option<PathBuf> {
         let below = path.strip_prefix(run).unwrap_or(path);
-        let below = below.strip_prefix("gcov").unwrap_or(below);
         let build_path = &self.kernel.manifest.build_path;
         let expected: PathBuf =
             build_path.components().filter(|c| matches!(c, Component::Normal(_))).collect();
-        below.strip_prefix(expected).map(Path::to_owned).map_err(|_| {
-            self.other_build(path, format!("its kernel was built elsewhere than in {}", build_path.display()))
-        })
+        let names: Vec<Component<'_>> = below.components().collect();
+        let tops = (0..names.len()).filter(|at| *at == 0 || names[at - 1].as_os_str() == "gcov");
+        let mut below = tops.map(|at| names[at..].iter().collect::<PathBuf>());
+        below.find_map(|below| below.strip_prefix(&expected).ok().map(Path::to_owned))
     }
 
     fn check(&self, path: &Path, name: &Path, gcda: &Gcda) -> Result<()> {

@@ -162,6 +162,36 @@ fn another_build_is_refused() {
     assert!(text.contains(".gcda from another build") && text.contains("/w/k.partial/build"), "{text}");
 }
 
+/// As the script of `Documentation/dev-tools/gcov.rst` leaves them, with a module of another tree.
+#[test]
+fn a_gathered_tree_is_taken_and_another_tree_left_out() {
+    let fixture = Fixture::new();
+    let profile = fixture.prepare(1).unwrap();
+    let gathered = fixture.run().join("sys/kernel/debug");
+    fs::create_dir_all(&gathered).unwrap();
+    fs::rename(fixture.run().join("gcov"), gathered.join("gcov")).unwrap();
+    let same = |run: PathBuf| prepare_profile(&fixture.work, &[run], &fixture.gcov).unwrap().id == profile.id;
+    assert!(same(fixture.run()) && same(gathered.clone()) && same(gathered.join("gcov")));
+
+    let foreign = gathered.join("gcov/var/lib/dkms/foo/1.0/build");
+    fs::create_dir_all(&foreign).unwrap();
+    fs::write(foreign.join("foo.gcda"), "").unwrap();
+    let mut said = Vec::new();
+    let mut note = |text: &str| said.push(text.to_owned());
+    Counted::read(&[fixture.run()], &fixture.gcov, true, &mut note).unwrap();
+    let [said] = &said[..] else { panic!("{said:?}") };
+    assert!(said.starts_with("1 of 3 .gcda files are not of kernel base-gcov and were left out: "), "{said}");
+    assert!(said.ends_with("gcov/var/lib/dkms/foo/1.0/build/foo.gcda"), "{said}");
+    check_files(&fixture.run()).unwrap();
+
+    for name in ["bar.gcda", "baz.gcda"] {
+        fs::write(foreign.join(name), "").unwrap();
+    }
+    let text = fixture.refusal();
+    assert!(text.starts_with(".gcda from another build: ") && text.contains("3 of 5 files"), "{text}");
+    assert!(check_files(&fixture.run()).is_err());
+}
+
 #[test]
 fn a_part_of_the_counters_is_refused() {
     let fixture = Fixture::new();

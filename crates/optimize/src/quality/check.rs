@@ -1,8 +1,9 @@
 //! The figures of the gate, and its verdict.
 
 use super::{Fate, Matched, Overlap};
-use kerntune_profile::KernelId;
+use kerntune_profile::{KernelId, Manifest};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Least share of the executed instructions of the kernel that must have counts. The emulator counts every one, so that
@@ -21,6 +22,9 @@ pub const MIN_OVERLAP: f64 = 0.5;
 /// 65 %, which two workloads have (docs/quality.md).
 pub const STEADY_OVERLAP: f64 = 0.8;
 
+/// Largest share of the runs between two sampled branches that may not fit the kernel's code.
+pub const MAX_STRANGE_RUNS: f64 = 0.05;
+
 /// Fewer instructions than this are no training to speak of: a millisecond of an emulated CPU.
 pub const FEW_INSTRUCTIONS: u64 = 1_000_000;
 
@@ -30,7 +34,7 @@ const NAMED: usize = 10;
 /// Something that the gate has to say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Which check: `counts`, `training`, `overflow`, `kernel`, `coverage`, `branches`, `cpus`, `blocks`, `halves` or `recipe`.
+    /// Which check: `counts`, `training`, `overflow`, `kernel`, `coverage`, `branches`, `cpus`, `runs`, `blocks`, `halves` or `recipe`.
     pub check: String,
     /// Whether the profile is refused for it; otherwise it is a warning.
     pub refused: bool,
@@ -115,8 +119,27 @@ pub struct Quality {
     pub overlap: Option<Overlap>,
     /// Why there are no halves.
     pub whole: Option<String>,
+    /// What was left out when it was imported, by name, as in the manifest's `health`; without what there was none of.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, u64>,
     /// What is to be said of it; refused if one of them is.
     pub findings: Vec<Finding>,
+}
+
+/// Names of the counts of what imports leave out, in the manifest's `health`, in words.
+const LEFT_OUT: [(&str, &str); 6] = [
+    ("strange_lines", "lines were not understood"),
+    ("strange_runs", "runs between two branches do not fit the kernel's code"),
+    ("unplaced_runs", "runs are in the kernel's memory where it has no function"),
+    ("speculated_branches", "branches were not taken, or undone by the CPU"),
+    ("silent_cpus", "CPUs have no sample"),
+    ("calls_of_unknown_code", "calls are of code that the image does not have"),
+];
+
+/// Counts of what an import left out.
+pub(super) fn left_out(manifest: &Manifest) -> BTreeMap<String, u64> {
+    let count = |name: &str| manifest.health.get(name).copied().filter(|count| *count > 0);
+    LEFT_OUT.iter().filter_map(|(name, _)| Some(((*name).to_owned(), count(name)?))).collect()
 }
 
 impl Quality {
@@ -222,6 +245,11 @@ impl fmt::Display for Quality {
             }
             (None, Some(whole)) => writeln!(f, "  halves      none: {whole}")?,
             (None, None) => {}
+        }
+        for (name, words) in LEFT_OUT {
+            if let Some(count) = self.left_out.get(name) {
+                writeln!(f, "  left out    {count} {words}")?;
+            }
         }
         for finding in &self.findings {
             let word = if finding.refused { "REFUSED" } else { "warning" };

@@ -49,6 +49,7 @@ pub(crate) fn pass_counters(
         matched: Some(Matched { ran: all, same: all, matched_instructions: counted, ..Matched::default() }),
         overlap,
         whole,
+        left_out: Default::default(),
         findings: Vec::new(),
     };
     let findings = [little(&quality), unsteady(&quality, false)];

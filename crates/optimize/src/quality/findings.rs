@@ -1,8 +1,8 @@
 //! What the gate finds: each function asks one thing of the figures.
 
 use super::check::{
-    named, percent, share, Finding, Quality, FEW_INSTRUCTIONS, MIN_CARRIED_PERCENT, MIN_COVERAGE,
-    MIN_OVERLAP, STEADY_OVERLAP,
+    named, percent, share, Finding, Quality, FEW_INSTRUCTIONS, MAX_STRANGE_RUNS, MIN_CARRIED_PERCENT,
+    MIN_COVERAGE, MIN_OVERLAP, STEADY_OVERLAP,
 };
 use kerntune_profile::{Manifest, Tables};
 
@@ -49,6 +49,24 @@ pub(super) fn silent_cpus(manifest: &Manifest) -> Option<Finding> {
         format!("the counts of {silent} CPUs are missing: there is not one sample of them"),
         "sample all of them (`perf record -a`), or import with --idle-cpus if they had nothing to do".into(),
     ))
+}
+
+/// Runs of samples that are no straight code of the image: branches are missing between, or they are of another image.
+pub(super) fn strange_runs(manifest: &Manifest, tables: &Tables) -> Option<Finding> {
+    let strange = *manifest.health.get("strange_runs")?;
+    let counted = tables.blocks.iter().fold(0u64, |sum, block| sum.saturating_add(block.count));
+    let found = share(strange, counted.saturating_add(strange));
+    (found > MAX_STRANGE_RUNS).then(|| {
+        Finding::refused(
+            "runs",
+            format!(
+                "{} of the runs between two branches do not begin and end at instructions of the kernel, {} are allowed",
+                percent(found),
+                percent(MAX_STRANGE_RUNS)
+            ),
+            "is it of this kernel, and does every stack have all branches that were taken? Record again".into(),
+        )
+    })
 }
 
 /// What to do about counts that the regions know of and the tables do not.

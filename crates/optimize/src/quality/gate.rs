@@ -2,9 +2,10 @@
 //! another kernel.
 
 use super::carry::{self, Matched};
-use super::check::{named, percent, share, Finding, Quality, Unit};
+use super::check::{left_out, named, percent, share, Finding, Quality, Unit};
 use super::findings::{
-    branches_left_out, little, little_covered, misplaced, no_counts, overflowed, silent_cpus, unsteady,
+    branches_left_out, little, little_covered, misplaced, no_counts, overflowed, silent_cpus, strange_runs,
+    unsteady,
 };
 use super::overlap::{by_blocks, halves, Overlap};
 use super::Image;
@@ -76,6 +77,7 @@ pub fn check(question: &Question) -> Result<Quality> {
         matched,
         overlap,
         whole,
+        left_out: left_out(manifest),
         findings: Vec::new(),
     };
     let findings = [
@@ -85,6 +87,7 @@ pub fn check(question: &Question) -> Result<Quality> {
         little_covered(&quality, manifest),
         branches_left_out(&quality),
         silent_cpus(manifest),
+        strange_runs(manifest, tables),
         unsteady(&quality, question.halves.is_some()),
     ];
     quality.findings.extend(findings.into_iter().flatten());
@@ -103,9 +106,11 @@ pub fn check(question: &Question) -> Result<Quality> {
 /// # Errors
 /// [`Error::Unfit`] with every reason; images that cannot be read.
 pub(crate) fn pass(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<Quality> {
-    let other = (recording.manifest.kernel.id != kernel.manifest.id)
-        .then(|| kerntune_kernel::find(work, &recording.manifest.kernel.id).ok())
-        .flatten();
+    let recorded = &recording.manifest.kernel.id;
+    let other = match *recorded != kernel.manifest.id {
+        true => kerntune_kernel::find_recorded(work, recorded)?,
+        false => None,
+    };
     let quality =
         check(&Question { recording, recorded: other.as_ref(), kernel, recipe: None, halves: None })?;
     quality.verdict()?;

@@ -25,8 +25,8 @@ mod tests;
 
 pub use carry::{Fate, Lost, Matched, Ran};
 pub use check::{
-    Finding, Quality, Unfit, Unit, FEW_INSTRUCTIONS, MIN_CARRIED_PERCENT, MIN_COVERAGE, MIN_OVERLAP,
-    STEADY_OVERLAP,
+    Finding, Quality, Unfit, Unit, FEW_INSTRUCTIONS, MAX_STRANGE_RUNS, MIN_CARRIED_PERCENT, MIN_COVERAGE,
+    MIN_OVERLAP, STEADY_OVERLAP,
 };
 pub(crate) use counters::pass_counters;
 pub use gate::{carry, check, Asking, Asks, Question};

@@ -290,6 +290,18 @@ fn what_would_do_nothing_is_refused() {
         recording.manifest.health.insert("silent_cpus".into(), 1);
     });
     assert_eq!(refused(&silent), ["cpus"], "{silent}");
+    assert!(silent.to_string().contains("\n  left out    1 CPUs have no sample\n"), "{silent}");
+    let strange = |percent: u64| {
+        ask(&|recording| {
+            let fitting = recording.tables.blocks.iter().map(|block| block.count).sum::<u64>();
+            recording.manifest.health.insert("strange_runs".into(), fitting * percent / (100 - percent));
+        })
+    };
+    assert!(refused(&strange(4)).is_empty(), "{}", strange(4));
+    assert_eq!(refused(&strange(10)), ["runs"], "{}", strange(10));
+    let (text, json) = (strange(4).to_string(), serde_json::to_value(strange(4)).unwrap());
+    assert!(text.contains(" runs between two branches do not fit the kernel's code\n"), "{text}");
+    assert!(json["left_out"]["strange_runs"].as_u64().is_some_and(|count| count > 0), "{json}");
     let elsewhere = ask(&|recording| {
         for block in &mut recording.tables.blocks {
             (block.start, block.last) = (Address(0x7000_0000), Address(0x7000_0000));

@@ -1,11 +1,33 @@
 //! What a compiler calls its copies and pieces of a function.
 
 /// The function of the source that a symbol belongs to, and whether it is only its cold part:
-/// compilers add `.isra.0`, `.constprop.0`, `.part.0`, `.cold`, `.llvm.1234`, each perhaps with a
-/// number, to what they made of a function.
+/// compilers add `.isra.0`, `.constprop.0`, `.part.0`, `.cold`, `.llvm.1234`, `.argprom`, `.__part.1`, each perhaps with
+/// a number, to what they made of a function.
 pub fn source_name(symbol: &str) -> (&str, bool) {
-    const ADDED: [&str; 8] =
-        ["isra", "constprop", "part", "cold", "llvm", "lto_priv", "__uniq", "localalias"];
+    const ADDED: [&str; 19] = [
+        // GCC and both.
+        "isra",
+        "constprop",
+        "part",
+        "cold",
+        "llvm",
+        "lto_priv",
+        "__uniq",
+        "localalias",
+        // Clang: parameters passed by value, left out, a result left out; control-flow integrity; copies for a constant or
+        // for how memory is used; pieces by heat, for exceptions, and of BOLT and Propeller.
+        "argprom",
+        "argelim",
+        "retelim",
+        "cfi",
+        "cfi_jt",
+        "specialized",
+        "memprof",
+        "warm",
+        "split",
+        "eh",
+        "__part",
+    ];
     let mut name = symbol;
     let mut cold = false;
     while let Some((head, tail)) = name.rsplit_once('.') {
@@ -30,6 +52,16 @@ mod tests {
             ("tcp_ack.constprop.0", "tcp_ack", false),
             ("__alloc_skb.part.0.isra.0.cold", "__alloc_skb", true),
             ("vfs_read.llvm.8123", "vfs_read", false),
+            ("d.argprom", "d", false),
+            ("g.retelim.argelim", "g", false),
+            ("e.cfi", "e", false),
+            ("e.cfi_jt", "e", false),
+            ("f.specialized.1", "f", false),
+            ("h.memprof.12.cold", "h", true),
+            ("i.warm", "i", false),
+            ("m.split", "m", false),
+            ("m.eh", "m", false),
+            ("n.__part.2", "n", false),
             (".L123", ".L123", false),
             ("a.b", "a.b", false),
             ("", "", false),

@@ -61,6 +61,9 @@ fn entered(of: &Character, is_it: impl Fn(&str) -> bool, exceptions: bool) -> Op
 /// Why nothing is said of functions that were not chosen.
 const UNTRACED: &str = "only some functions were traced (--only, --skip)";
 
+/// Said of the configuration of a damaged kernel.
+pub(crate) const DAMAGED_KERNEL: &str = "the recorded kernel is damaged";
+
 /// Whether there is such a fact.
 pub(crate) fn is_known(name: &str) -> bool {
     FACTS.iter().any(|(known, ..)| *known == name)
@@ -89,6 +92,17 @@ struct Function {
     net_ns: u64,
 }
 
+/// The configuration of the kernel that was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordedConfig<'a> {
+    /// Its text.
+    Known(&'a str),
+    /// The kernel is not at hand.
+    Missing,
+    /// The kernel is at hand and damaged: nothing in it is believed.
+    Damaged,
+}
+
 /// All that is asked.
 pub(crate) struct Facts<'a> {
     character: &'a Character,
@@ -97,15 +111,21 @@ pub(crate) struct Facts<'a> {
     threads: Vec<(String, u64)>,
     /// Names of the functions that ran in any region: a set-up may need what a region does not.
     ran: HashSet<String>,
-    config: Option<BTreeMap<&'a str, &'a str>>,
+    /// By option; or why none is known.
+    config: Result<BTreeMap<&'a str, &'a str>, &'static str>,
     sampled: bool,
     /// Whether only some functions were traced: one that is not there may have run.
     selected: bool,
 }
 
 impl<'a> Facts<'a> {
-    /// `config` is the configuration of the kernel that was recorded, if it is known.
-    pub fn new(profile: &Profile, scope: &Scope, character: &'a Character, config: Option<&'a str>) -> Self {
+    /// The facts of a profile and of the kernel that was recorded.
+    pub fn new(
+        profile: &Profile,
+        scope: &Scope,
+        character: &'a Character,
+        config: RecordedConfig<'a>,
+    ) -> Self {
         let tables = &profile.tables;
         let of_kernel = |at: usize| tables.symbols.get(at).filter(|symbol| !is_user(profile, symbol));
         let mut functions = Vec::new();
@@ -123,7 +143,12 @@ impl<'a> Facts<'a> {
         let threads = tables.threads.iter().filter(|row| scope.contains(row.region));
         let threads = threads.filter(|row| row.kind == ThreadKind::Thread);
         let threads = threads.map(|row| (row.comm.clone(), row.net_ns.get())).collect();
-        let (config, sampled) = (config.map(lines), sampled::is(profile));
+        let config = match config {
+            RecordedConfig::Known(text) => Ok(lines(text)),
+            RecordedConfig::Missing => Err("the configuration of the recorded kernel is not at hand"),
+            RecordedConfig::Damaged => Err(DAMAGED_KERNEL),
+        };
+        let sampled = sampled::is(profile);
         Self { character, functions, threads, ran, config, sampled, selected }
     }
 
@@ -163,8 +188,9 @@ impl<'a> Facts<'a> {
     }
 
     fn config(&self, asked: &[String]) -> Answer {
-        let Some(config) = &self.config else {
-            return Answer::Unknown("the configuration of the recorded kernel is not at hand".into());
+        let config = match &self.config {
+            Ok(config) => config,
+            Err(why) => return Answer::Unknown((*why).into()),
         };
         for line in asked {
             let (name, value) = line.split_once('=').unwrap_or((line, ""));

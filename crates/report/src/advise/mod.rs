@@ -5,12 +5,12 @@
 //!
 //! ```
 //! use kerntune_profile::{KernelId, Manifest, Profile, Tables};
-//! use kerntune_report::advise::{advise, built_in};
+//! use kerntune_report::advise::{advise, built_in, RecordedConfig};
 //! use kerntune_report::characterise::Wanted;
 //! let manifest = Manifest::new("p1", KernelId::default(), "rr", "emulator");
 //! let profile = Profile { manifest, tables: Tables::default() };
 //! let wanted = Wanted { profile: &profile, region: None, costs: None };
-//! let advice = advise(&wanted, None, &built_in())?;
+//! let advice = advise(&wanted, RecordedConfig::Missing, &built_in())?;
 //! assert_eq!(advice.changes(), None);
 //! # Ok::<(), kerntune_report::Error>(())
 //! ```
@@ -19,6 +19,7 @@ mod facts;
 mod rule;
 mod when;
 
+pub use facts::RecordedConfig;
 pub use rule::{built_in, Rule};
 
 use crate::characterise::event::Basis;
@@ -27,7 +28,7 @@ use crate::characterise::marks;
 use crate::characterise::Wanted;
 use crate::style::{printable, Role};
 use crate::{Result, Style};
-use facts::{Answer, Facts};
+use facts::{Answer, Facts, DAMAGED_KERNEL};
 use kerntune_compare::number::fixed;
 use kerntune_profile::KernelId;
 use serde::Serialize;
@@ -75,11 +76,11 @@ pub struct Advice {
     not_known: Vec<Passed>,
 }
 
-/// Holds a workload's profile against rules. `config` is the configuration of the kernel that was recorded, if it is at hand.
+/// Holds a workload's profile against rules.
 ///
 /// # Errors
 /// A region that the profile does not have; a profile that was carried to another kernel.
-pub fn advise(wanted: &Wanted, config: Option<&str>, rules: &[Rule]) -> Result<Advice> {
+pub fn advise(wanted: &Wanted, config: RecordedConfig<'_>, rules: &[Rule]) -> Result<Advice> {
     let character = Character::of(wanted.profile, wanted.region, wanted.costs)?;
     let scope = marks::measured(wanted.profile, wanted.region)?;
     let facts = Facts::new(wanted.profile, &scope, &character, config);
@@ -135,6 +136,12 @@ impl Advice {
             evidence,
             change: rule.change.clone(),
         });
+    }
+
+    /// Rules that were not asked, as the kernel that was recorded is damaged.
+    pub fn unasked(&self) -> Vec<&str> {
+        let of_kernel = self.not_known.iter().filter(|passed| passed.because == DAMAGED_KERNEL);
+        of_kernel.map(|passed| passed.rule.as_str()).collect()
     }
 
     /// Rules that propose a change.

@@ -305,8 +305,10 @@ fn absent(profile: &Profile, counters: &Counters, cycles: &[Cycles], region: Opt
     let mut absent = Vec::new();
     let mut say = |what, why: &str| absent.push(Absent { what, why: why.into() });
     const RECORD: &str = "record in the emulator: `kerntune record --workload W`";
+    let is_recorded = profile.manifest.machine == "emulator";
     if !capture.functions {
-        say("functions, interrupts, switches and system calls", "record without --no-functions");
+        let why = if is_recorded { "record without --no-functions" } else { RECORD };
+        say("functions, interrupts, switches and system calls", why);
     }
     if capture.functions && !has_entries(profile) {
         say(
@@ -337,7 +339,10 @@ fn absent(profile: &Profile, counters: &Counters, cycles: &[Cycles], region: Opt
     if sampled.is_none() && profile.tables.cpus.is_empty() && capture.functions {
         say(
             "migrations, run delay, waits for locks",
-            "this profile is of one CPU: record with --cpus N (docs/cpus.md)",
+            match is_recorded {
+                true => "this profile is of one CPU: record with --cpus N (docs/cpus.md)",
+                false => "it has no figures by CPU; record in the emulator: `kerntune record --workload W --cpus N`",
+            },
         );
     }
     if sampled.is_some() {

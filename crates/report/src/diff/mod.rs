@@ -14,7 +14,7 @@ pub use text::text;
 use crate::inlining::{unite, Moves};
 use crate::view::scope;
 use crate::{Error, Result};
-use kerntune_profile::{difference_within, Difference, PathDifference, PathLabel, Profile};
+use kerntune_profile::{difference_within, thread_name, Difference, PathDifference, PathLabel, Profile};
 use serde::Serialize;
 use std::collections::{BTreeSet, HashMap};
 
@@ -191,7 +191,7 @@ fn functions(difference: &Difference, moves: &Moves) -> Vec<Row> {
 
 fn paths(difference: &Difference, of_both: &[PathDifference]) -> Vec<Row> {
     let name = |label: &PathLabel| match label {
-        PathLabel::Thread(comm) => comm.clone(),
+        PathLabel::Thread(comm) => thread_name(comm).into_owned(),
         PathLabel::Interrupt => "[interrupt]".into(),
         PathLabel::Idle => "[idle task]".into(),
         PathLabel::User => "[user]".into(),

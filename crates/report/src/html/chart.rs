@@ -1,7 +1,7 @@
 //! Bars of change: one small picture per metric, all on one scale.
 
 use super::{minus, model_tag};
-use crate::comparison::{brief, change_unit};
+use crate::comparison::{brief, change_unit, mark};
 use kerntune_compare::{Comparison, Metric, Row, TOTAL};
 use maud::{html, Markup};
 
@@ -90,17 +90,8 @@ fn bar(row: &Row, top: f64, scale: &Scale) -> Markup {
             height=(BAR) rx="1.5" {}
         @if has_band { rect.aa x=(px(from)) y=(px(middle - 1.5)) width=(px(to - from)) height="3" {} }
         text class={ "value " (kind) (total) } x=(px(x)) y=(px(middle)) text-anchor=(side) {
-            (minus(&change_unit(row))) (star(row))
+            (minus(&change_unit(row))) (mark(row))
         }
-    }
-}
-
-/// A mark for what the A/A difference hides.
-pub(super) fn star(row: &Row) -> &'static str {
-    if row.within_noise() {
-        "*"
-    } else {
-        ""
     }
 }
 

@@ -1,8 +1,8 @@
 //! The comparison: key figures, pictures, table.
 
-use super::chart::{capitalised, charts, kind, star};
+use super::chart::{capitalised, charts, kind};
 use super::{minus, model_tag, scroll};
-use crate::comparison::{aa, change_unit, interval, means, model_name};
+use crate::comparison::{aa, change_unit, interval, mark, means, model_name};
 use crate::models::ranges;
 use kerntune_compare::{number, Comparison, Metric, Row, Verdict, Whose, TOTAL};
 use maud::{html, Markup};
@@ -20,7 +20,7 @@ pub(super) fn tiles(verdict: &Verdict) -> Markup {
             @for row in of(Whose::Whole).filter(brief).chain(of(Whose::Kernel)) {
                 li {
                     span.what { (what(row)) ", total" (model_tag(row.model)) } " "
-                    span class={ "change " (kind(row)) } { (minus(&change_unit(row))) (star(row)) } " "
+                    span class={ "change " (kind(row)) } { (minus(&change_unit(row))) (mark(row)) } " "
                     span.from { (large(row.base)) " → " (large(row.tuned)) }
                 }
             }
@@ -121,7 +121,7 @@ fn cells(row: &Row, largest: f64) -> Markup {
         td data-v=(row.tuned) { (figure(row.tuned)) }
         td class={ "delta " (kind) } data-v=(text(row.change_percent)) {
             i class=(kind) style=(format!("width:{width:.0}%")) {}
-            b { (minus(&change_unit(row))) span.star { (star(row)) } }
+            b { (minus(&change_unit(row))) span.star { (mark(row)) } }
             @if row.interval_percent.is_some() { " " small { (minus(&interval(row))) } }
         }
         td.quiet data-v=(text(row.aa_percent.map(f64::abs))) { (aa(row)) }
@@ -135,6 +135,10 @@ fn legend(comparison: &Comparison) -> Markup {
                 dt { "*" }
                 @if comparison.runs * comparison.seeds > 1 { dd { "The interval contains 0: the change may be chance." } }
                 @else { dd { "The change is not larger than the A/A difference: it means nothing." } }
+            }
+            @if comparison.rows.iter().any(Row::is_of_other_work) {
+                dt { "~" }
+                dd { "User code ran differently on the two kernels: the change is not the kernel's alone." }
             }
             @if let Some(means) = means(comparison) {
                 dt { "runs" }

@@ -15,7 +15,7 @@ pub use text::text;
 use crate::view::scope;
 use crate::{Error, Result};
 use align::{Aligned, Place};
-use kerntune_profile::{difference_within, Difference, PathLabel, Profile};
+use kerntune_profile::{difference_within, thread_name, Difference, PathLabel, Profile};
 
 /// What of it is wanted.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,7 +109,7 @@ impl Found {
 
     fn name(&self, place: &Place) -> String {
         match &place.label {
-            PathLabel::Thread(comm) => comm.clone(),
+            PathLabel::Thread(comm) => thread_name(comm).into_owned(),
             PathLabel::Interrupt => "[interrupt]".into(),
             PathLabel::Idle => "[idle task]".into(),
             PathLabel::User => "[way back to user code]".into(),

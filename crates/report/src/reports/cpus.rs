@@ -233,8 +233,16 @@ struct Json<'a> {
     sent: &'a [Signal],
 }
 
-/// What there is to say of a profile of one CPU.
-pub(super) const ONE_CPU: &str = "This profile is of one CPU: record with `--cpus N` (docs/cpus.md).\n";
+/// Message for a profile without figures by CPU.
+pub(super) fn no_cpus(profile: &Profile) -> &'static str {
+    match profile.manifest.machine.as_str() {
+        "emulator" => "This profile is of one CPU: record with `--cpus N` (docs/cpus.md).\n",
+        _ => {
+            "This profile has no figures by CPU, as it was not recorded in the emulator. There: `kerntune record \
+             --workload W --cpus N` (docs/cpus.md).\n"
+        }
+    }
+}
 
 impl Report for Options {
     fn text(&self, profile: &Profile, style: Style) -> Result<String> {
@@ -242,7 +250,7 @@ impl Report for Options {
         let top = self.top.unwrap_or(crate::TOP);
         let mut out = header(profile, &found.totals, self.region.as_deref());
         if found.cpus.is_empty() {
-            return Ok(out + ONE_CPU);
+            return Ok(out + no_cpus(profile));
         }
         out += &style.paint(
             Role::Faint,

@@ -1,6 +1,6 @@
 //! Locks: which had to be waited for, on whose behalf, and where CPUs spin.
 
-use super::cpus::ONE_CPU;
+use super::cpus::no_cpus;
 use super::{entry, Entry, Report};
 use crate::columns::{Columns, Side};
 use crate::head::Head;
@@ -210,7 +210,7 @@ impl Report for Options {
         let top = self.top.unwrap_or(crate::TOP);
         let mut out = header(profile, &found.totals, self.region.as_deref());
         if !found.has_cpus {
-            return Ok(out + ONE_CPU);
+            return Ok(out + no_cpus(profile));
         }
         let waits = found.locks.iter().fold(0u64, |sum, row| sum.saturating_add(row.waits));
         let spun = found.spinning.iter().fold(0u64, |sum, row| sum.saturating_add(row.instructions));

@@ -1,6 +1,6 @@
 //! Threads on several CPUs: how long those that could run waited for a CPU, and which ones went on on another.
 
-use super::cpus::ONE_CPU;
+use super::cpus::no_cpus;
 use super::{entry, Entry, Report};
 use crate::columns::{Columns, Side};
 use crate::head::Head;
@@ -207,7 +207,7 @@ impl Report for Options {
         let top = self.top.unwrap_or(crate::TOP);
         let mut out = header(profile, &found.totals, self.region.as_deref());
         if !found.has_cpus {
-            return Ok(out + ONE_CPU);
+            return Ok(out + no_cpus(profile));
         }
         let sum = |counts: &mut dyn Iterator<Item = u64>| grouped(counts.fold(0, u64::saturating_add));
         out += &format!(

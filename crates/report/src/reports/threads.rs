@@ -9,7 +9,7 @@ use crate::view::{scope, share};
 use crate::{health, sampled, Result, Style};
 use clap::Args;
 use kerntune_compare::number::{fixed, grouped};
-use kerntune_profile::{Profile, ScopeTotals, ThreadKind};
+use kerntune_profile::{thread_name, Profile, ScopeTotals, ThreadKind};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -147,7 +147,11 @@ impl Report for Options {
                     false => sampled::error(profile, row.net_ns, unit),
                 }
                 .into(),
-                printable(&row.comm).into(),
+                match row.kind {
+                    ThreadKind::Thread => printable(&thread_name(&row.comm)),
+                    ThreadKind::Interrupt | ThreadKind::Idle => printable(&row.comm),
+                }
+                .into(),
             ]);
         }
         out += &table.render(style);

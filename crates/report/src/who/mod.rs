@@ -12,9 +12,10 @@ use crate::{Error, Result};
 use clap::Args;
 use kerntune_analyze::TraceFile;
 use kerntune_profile::{
-    CallArc, FunctionStats, HistogramBucket, Nanoseconds, PathKind, PathNode, Profile, ThreadKind,
-    ThreadStats,
+    thread_name, CallArc, FunctionStats, HistogramBucket, Nanoseconds, PathKind, PathNode, Profile,
+    ThreadKind, ThreadStats,
 };
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which threads a report is of.
@@ -91,7 +92,7 @@ impl Who {
         for wanted in &self.thread {
             let fits = |row: &&ThreadStats| {
                 let by_id = row.kind != ThreadKind::Interrupt && wanted.parse() == Ok(row.pid);
-                by_id || matches(wanted, &row.comm)
+                by_id || matches(wanted, &name_of(row))
             };
             self.add(&mut chosen, rows.iter().filter(fits), "thread", wanted, profile)?;
         }
@@ -124,11 +125,20 @@ impl Who {
             return Ok(());
         }
         let processes = processes(&profile.tables.threads);
+        let shown: Vec<String> = profile.tables.threads.iter().map(|row| name_of(row).into_owned()).collect();
         let names: BTreeSet<&str> = match what {
             "program" => processes.values().map(String::as_str).collect(),
-            _ => profile.tables.threads.iter().map(|row| row.comm.as_str()).collect(),
+            _ => shown.iter().map(String::as_str).collect(),
         };
         Err(no_thread(what, wanted, names))
+    }
+}
+
+/// A thread's name as the table of threads shows it: no thread has the name of the interrupts.
+fn name_of(row: &ThreadStats) -> Cow<'_, str> {
+    match row.kind {
+        ThreadKind::Thread => thread_name(&row.comm),
+        ThreadKind::Interrupt | ThreadKind::Idle => row.comm.as_str().into(),
     }
 }
 
@@ -232,5 +242,38 @@ fn root_of(row: &ThreadStats) -> (PathKind, String) {
         ThreadKind::Thread => (PathKind::Thread, row.comm.clone()),
         ThreadKind::Interrupt => (PathKind::Interrupt, String::new()),
         ThreadKind::Idle => (PathKind::Idle, String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kerntune_profile::{KernelId, Manifest, Tables};
+
+    #[test]
+    fn a_thread_that_calls_itself_the_interrupts_is_a_thread() {
+        let row = |thread, kind, pid| ThreadStats {
+            region: 0,
+            thread,
+            kind,
+            pid,
+            tgid: pid,
+            comm: "[interrupt]".into(),
+            net_ns: Nanoseconds(1),
+            user_ns: Nanoseconds(0),
+            switches_in: 0,
+        };
+        let threads = vec![row(0, ThreadKind::Thread, 7), row(1, ThreadKind::Interrupt, 0)];
+        let manifest = Manifest::new("p", KernelId::default(), "w", "emulator");
+        let profile = Profile { manifest, tables: Tables { threads, ..Tables::default() } };
+        let chosen = |name: &str| {
+            let who = Who { thread: vec![name.into()], program: Vec::new() };
+            let chosen = who.chosen(&profile).map_err(|error| error.to_string());
+            chosen.map(|chosen| chosen.threads.into_keys().collect::<Vec<_>>())
+        };
+        assert_eq!(chosen("[interrupt]"), Ok(vec![1]));
+        assert_eq!(chosen("\"[interrupt]\""), Ok(vec![0]));
+        assert_eq!(chosen("7"), Ok(vec![0]));
+        assert!(chosen("nobody").unwrap_err().contains("\"[interrupt]\", [interrupt]"));
     }
 }

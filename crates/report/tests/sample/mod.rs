@@ -148,6 +148,30 @@ pub fn whole_with_layouts() -> Comparison {
     comparison
 }
 
+/// A server that compiled its programs at other instants on the tuned kernel, whose own path is longer: one run of each kernel.
+pub fn other_work() -> Comparison {
+    let run = |kernel: u64, user: u64| {
+        let counts = [
+            (Metric::PathLength, kernel),
+            (Metric::TakenBranches, kernel / 6),
+            (Metric::UserInstructions, user),
+            (Metric::WholeInstructions, kernel + user),
+        ];
+        let region = RegionFigures {
+            name: "get",
+            depth: 0,
+            closed: true,
+            operations: 100,
+            counts: counts.into(),
+            events: Default::default(),
+            whole_events: Default::default(),
+        };
+        Measurement::from_regions([region]).unwrap()
+    };
+    let base = run(100_000, 900_000);
+    Comparison::new(&base, &base, &run(100_200, 886_500), labels()).unwrap()
+}
+
 /// Nothing changed at all.
 pub fn unchanged() -> Comparison {
     let run = measurement(&[("getpid", 1_000, [61.0, 9.0, 0.0, 0.0])]);

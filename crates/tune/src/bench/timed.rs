@@ -18,7 +18,7 @@ use kerntune_stats::{
     schedule, Counter, Decision, Kernel as KernelName, Level, Method, Options, Results, ResultsRow, Set,
     Skipped, Stop, Value, RESULTS_SCHEMA,
 };
-use kerntune_work::{write_json, IoContext};
+use kerntune_work::{read_file, write_json, IoContext};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -383,7 +383,7 @@ fn sides<'a>(machine: &dyn Machine, request: &TimedRequest<'a>) -> Result<Vec<(&
 
 /// The times of before, if they are those of the same request.
 fn taken_up(path: &Path, suite: &str, empty: &Results) -> Result<Results> {
-    let bytes = fs::read(path).at("read", path)?;
+    let bytes = read_file(path).at("read", path)?;
     let results = serde_json::from_slice(&bytes).ok().filter(|results: &Results| {
         goes_on_with(results, empty) && results.rows.iter().all(|row| row.suite == suite)
     });

@@ -6,7 +6,7 @@
 mod plan;
 mod step;
 
-pub use plan::{directories, Plan, State, StepState};
+pub use plan::{tunings_of, vouch, Plan, State, StepState};
 pub use step::{Artifact, Directory, Step, StepName};
 
 use crate::together::together;
@@ -98,6 +98,22 @@ impl<'a> Engine<'a> {
     fn end<S: Step>(&self, step: &S, (output, took): (S::Output, Duration)) -> Result<S::Output> {
         self.plan.borrow_mut().end(step.name(), self.key(step)?, output.directory(), took)?;
         Ok(output)
+    }
+
+    /// Its own files are about to be written.
+    ///
+    /// # Errors
+    /// A plan that cannot be written.
+    pub fn forget_files(&self) -> Result<()> {
+        self.plan.borrow_mut().forget_files()
+    }
+
+    /// Notes what these files of its directory are, which were just written: who reads one checks that it still is.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn vouch_for(&self, names: &[&str]) -> Result<()> {
+        self.plan.borrow_mut().vouch_for(names)
     }
 
     /// The plan's own directory: plan, comparison, report, tuned image.

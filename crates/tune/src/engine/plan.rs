@@ -2,7 +2,10 @@
 
 use super::StepName;
 use crate::Result;
-use kerntune_work::{note_use, read_sealed, write_sealed, IoContext, WorkDir};
+use kerntune_work::{
+    check_files, hash_files, note_use, read_sealed, write_sealed, FileHashes, IoContext, RelativePath,
+    WorkDir,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -43,12 +46,15 @@ struct Ledger {
     /// What the plan is for, in words.
     about: Vec<String>,
     /// Results of finished steps by name, relative to the work directory.
-    results: BTreeMap<String, PathBuf>,
+    results: BTreeMap<String, RelativePath>,
     /// What each was made from.
     keys: BTreeMap<String, String>,
     /// Steps that were begun and have not ended.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     begun: BTreeSet<String>,
+    /// Hashes of the plan's own files: what came of it, for people and packages.
+    #[serde(default, skip_serializing_if = "FileHashes::is_empty")]
+    files: FileHashes,
 }
 
 /// A plan in the work directory.
@@ -69,11 +75,8 @@ struct Made {
     resumed: bool,
 }
 
-/// The directories of all plans that can be read, by id. They are no results: nothing but their own file vouches for them.
-///
-/// # Errors
-/// A directory that cannot be listed.
-pub fn directories(work: &WorkDir) -> Result<Vec<PathBuf>> {
+/// The directories of all plans that can be read, by id. They are no results: their own file vouches for them.
+fn directories(work: &WorkDir) -> Result<Vec<PathBuf>> {
     let room = work.root().join(ROOM);
     let entries = match fs::read_dir(&room) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -83,6 +86,52 @@ pub fn directories(work: &WorkDir) -> Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_plan).collect();
     found.sort();
     Ok(found)
+}
+
+/// A tuning that made a kernel.
+#[derive(Debug)]
+pub struct Tuning {
+    /// Where its files are.
+    pub directory: PathBuf,
+    files: FileHashes,
+}
+
+impl Tuning {
+    /// One of its files, as it was written. None of a tuning by an older kerntune, which has no hashes.
+    ///
+    /// # Errors
+    /// A file that is another by now, or gone.
+    pub fn file(&self, name: &str) -> Result<Option<PathBuf>> {
+        let Some((name, hash)) = self.files.get_key_value(name) else { return Ok(None) };
+        check_files(&self.directory, &FileHashes::from([(name.clone(), hash.clone())]))?;
+        Ok(Some(self.directory.join(name)))
+    }
+}
+
+/// The tunings that made this kernel.
+///
+/// # Errors
+/// A directory that cannot be listed.
+pub fn tunings_of(work: &WorkDir, kernel: &str) -> Result<Vec<Tuning>> {
+    let of = |directory: PathBuf| {
+        let ledger: Ledger = read_sealed(&directory.join(FILE)).ok()?;
+        let (kind, id) = kind_and_id(ledger.results.get(TUNED_KERNEL)?)?;
+        (kind == "kernels" && id == kernel).then_some(Tuning { directory, files: ledger.files })
+    };
+    Ok(directories(work)?.into_iter().filter_map(of).collect())
+}
+
+/// The step whose result a tuning is for.
+const TUNED_KERNEL: &str = "tuned-kernel";
+
+/// Notes what a file of a plan is that was just written beside it.
+///
+/// # Errors
+/// A plan or a file that cannot be read.
+pub fn vouch(directory: &Path, name: &str) -> Result<()> {
+    let mut ledger: Ledger = read_sealed(&directory.join(FILE))?;
+    ledger.files.extend(hash_files(directory, &[name])?);
+    Ok(write_sealed(&directory.join(FILE), &ledger)?)
 }
 
 impl Plan {
@@ -147,10 +196,27 @@ impl Plan {
         if let Some(made) = self.made.get_mut(named) {
             made.took = took;
         }
-        let relative = result.strip_prefix(self.work.root()).unwrap_or(result).to_owned();
-        self.ledger.results.insert(named.to_owned(), relative);
+        let relative =
+            result.strip_prefix(self.work.root()).ok().and_then(|path| path.to_str()?.parse().ok());
+        match relative {
+            Some(relative) => drop(self.ledger.results.insert(named.to_owned(), relative)),
+            // A result elsewhere is nothing that a later call could find.
+            None => drop(self.ledger.results.remove(named)),
+        }
         self.ledger.keys.insert(named.to_owned(), key);
         self.ledger.begun.remove(named);
+        self.write()
+    }
+
+    /// Its own files are about to be written: whoever is stopped in between leaves none that is taken for another.
+    pub(super) fn forget_files(&mut self) -> Result<()> {
+        self.ledger.files.clear();
+        self.write()
+    }
+
+    /// Notes what these files are, which were just written.
+    pub(super) fn vouch_for(&mut self, names: &[&str]) -> Result<()> {
+        self.ledger.files.extend(hash_files(&self.directory, names)?);
         self.write()
     }
 
@@ -161,8 +227,8 @@ impl Plan {
 }
 
 /// The first two parts of a result's path.
-fn kind_and_id(relative: &Path) -> Option<(String, String)> {
-    let mut parts = relative.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
+fn kind_and_id(relative: &RelativePath) -> Option<(String, String)> {
+    let mut parts = relative.as_str().split('/').map(str::to_owned);
     Some((parts.next()?, parts.next()?))
 }
 
@@ -281,6 +347,41 @@ mod tests {
         fs::create_dir(dir.path().join("tunes/empty")).unwrap();
         let names = ["p", "q"].map(|id| dir.path().join("tunes").join(id));
         assert_eq!(directories(&work).unwrap(), names);
+    }
+
+    #[test]
+    fn a_plan_vouches_for_its_files_and_names_its_kernel() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path()).unwrap();
+        let staged = work.stage("kernels", &Key::new("test/1", "")).unwrap();
+        fs::write(staged.path().join("vmlinux"), "image").unwrap();
+        let result = staged.publish().unwrap();
+        let id = result.file_name().unwrap().to_string_lossy().into_owned();
+        let tuned = StepName::new(TUNED_KERNEL, "builds");
+        let mut plan = Plan::open(&work, "p", vec![tuned], Vec::new()).unwrap();
+        step(&mut plan, tuned, "k", || Ok(result.clone())).unwrap();
+        assert!(tunings_of(&work, "another").unwrap().is_empty());
+        let tuning = || tunings_of(&work, &id).unwrap().remove(0);
+        let path = plan.directory().join("comparison.json");
+        fs::write(&path, "-5.8").unwrap();
+        assert_eq!(tuning().file("comparison.json").unwrap(), None, "of an older kerntune");
+        plan.vouch_for(&["comparison.json"]).unwrap();
+        assert_eq!(tuning().file("comparison.json").unwrap().as_deref(), Some(&*path));
+        fs::write(plan.directory().join("report.html"), "page").unwrap();
+        vouch(plan.directory(), "report.html").unwrap();
+        assert!(tuning().file("report.html").unwrap().is_some());
+        let states = |at: usize| {
+            let seen = kerntune_work::survey(&work, true, &mut |_| {}).unwrap();
+            seen.found.into_iter().filter(|found| found.kind == "tunes").nth(at).unwrap().reason
+        };
+        assert_eq!(states(0), None);
+        fs::write(&path, "-5.9").unwrap();
+        let error = tuning().file("comparison.json").unwrap_err().to_string();
+        assert!(error.contains("comparison.json is not the file that was written"), "{error}");
+        let reason = format!("{:?}", states(0));
+        assert!(reason.contains("Damaged") && reason.contains("comparison.json"), "{reason}");
+        plan.forget_files().unwrap();
+        assert_eq!((states(0), tuning().file("comparison.json").unwrap()), (None, None));
     }
 
     #[test]

@@ -11,12 +11,23 @@ use std::path::{Path, PathBuf};
 pub struct StepName {
     name: &'static str,
     about: &'static str,
+    compiles: bool,
 }
 
 impl StepName {
     /// `name` in kebab-case, one of its kind in a recipe; `about` says what is done.
     pub const fn new(name: &'static str, about: &'static str) -> Self {
-        Self { name, about }
+        Self { name, about, compiles: false }
+    }
+
+    /// The same of a step that compiles a whole kernel.
+    pub const fn compiling(self) -> Self {
+        Self { compiles: true, ..self }
+    }
+
+    /// Whether it compiles a whole kernel: minutes, where others take seconds.
+    pub fn compiles(self) -> bool {
+        self.compiles
     }
 
     /// For plans and scripts.

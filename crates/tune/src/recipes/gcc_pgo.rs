@@ -34,7 +34,8 @@ pub const ENTRY: Entry = Entry {
 };
 
 const STEPS: &[StepName] = &[INSTRUMENTED_KERNEL, TRAINING, PROFILE];
-const INSTRUMENTED_KERNEL: StepName = StepName::new("instrumented-kernel", "build the instrumented kernel");
+const INSTRUMENTED_KERNEL: StepName =
+    StepName::new("instrumented-kernel", "build the instrumented kernel").compiling();
 const TRAINING: StepName = StepName::new("training", "run the training on the instrumented kernel");
 
 /// What is done with the counters as they came out, and how the kernel is proved.

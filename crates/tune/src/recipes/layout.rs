@@ -36,7 +36,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 const MOVABLE_KERNEL: StepName =
-    StepName::new("movable-kernel", "build the kernel whose functions can be moved");
+    StepName::new("movable-kernel", "build the kernel whose functions can be moved").compiling();
 const RECORD_MOVABLE: StepName = StepName::new("record-movable", "record the training on that kernel");
 const ORDER: StepName = StepName::new("order", "order its functions by who calls whom");
 

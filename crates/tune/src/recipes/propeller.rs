@@ -37,7 +37,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 const MAPPED_KERNEL: StepName =
-    StepName::new("mapped-kernel", "build a kernel with it that says where its blocks are");
+    StepName::new("mapped-kernel", "build a kernel with it that says where its blocks are").compiling();
 const RECORD_MAPPED: StepName =
     StepName::new("record-mapped", "record the training on that kernel, block by block");
 const BLOCKS: StepName = StepName::new("blocks", "put the blocks of each function in order");

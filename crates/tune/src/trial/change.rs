@@ -108,7 +108,7 @@ fn read(text: &str, path: &Path) -> Result<Vec<Change>, String> {
         }
         for patch in &mut change.patches {
             *patch = beside.join(&*patch);
-            if let Err(error) = std::fs::File::open(&*patch) {
+            if let Err(error) = kerntune_work::open_file(&*patch) {
                 let name = &change.name;
                 return Err(format!("{at}: change \"{name}\": cannot read {}: {error}", patch.display()));
             }
@@ -118,11 +118,7 @@ fn read(text: &str, path: &Path) -> Result<Vec<Change>, String> {
 }
 
 fn is_config_line(line: &str) -> bool {
-    let name = line.strip_prefix("CONFIG_").and_then(|rest| rest.split_once('='));
-    name.is_some_and(|(name, value)| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        !name.is_empty() && name.chars().all(plain) && !value.is_empty() && !value.contains(['\n', '\0'])
-    })
+    line.starts_with("CONFIG_") && kerntune_kernel::config_line(line).is_ok()
 }
 
 impl Change {

@@ -2,7 +2,7 @@
 
 use super::Change;
 use crate::Result;
-use kerntune_work::{write_atomic, IoContext};
+use kerntune_work::{read_file, write_atomic, IoContext};
 use std::fs;
 use std::path::Path;
 
@@ -48,7 +48,7 @@ pub fn keep(directory: &Path, changes: &[&Change]) -> Result<()> {
     for ((name, patch), number) in of_source.zip(1..) {
         fs::create_dir_all(&patches).at("create", &patches)?;
         let file = format!("{number:04}-{name}.patch");
-        let bytes = fs::read(patch).at("read", patch)?;
+        let bytes = read_file(patch).at("read", patch)?;
         write_atomic(&patches.join(&file), &bytes)?;
         series += &(file + "\n");
     }

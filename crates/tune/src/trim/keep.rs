@@ -2,8 +2,7 @@
 
 use super::TrimRequest;
 use kerntune_kernel::{fragment, Kconfig};
-use kerntune_work::IoContext;
-use std::fs;
+use kerntune_work::{read_file, IoContext};
 use wildmatch::WildMatch;
 
 /// What stays although nothing of it ran, with why.
@@ -35,7 +34,7 @@ impl Keep {
             add(&option, "asked for, or a workload needs it");
         }
         for path in &request.build.fragments {
-            let text = fs::read_to_string(path).at("read", path)?;
+            let text = String::from_utf8_lossy(&read_file(path).at("read", path)?).into_owned();
             text.lines().filter_map(set).for_each(|option| add(&option, "a fragment asks for it"));
         }
         let named = request.keep.iter().map(given).map(WildMatch::new).collect();

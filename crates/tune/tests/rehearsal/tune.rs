@@ -1,11 +1,49 @@
 //! `tune`: once, again, and elsewhere.
 
-use crate::support::{Bench, OPERATIONS};
+use crate::support::{build_request, recipe, Bench, OPERATIONS};
 use kerntune_compare::{Metric, TOTAL};
-use kerntune_optimize::gcc_pgo::Proof;
+use kerntune_kernel::{BuildRequest, Source};
+use kerntune_optimize::gcc_pgo::{Exclusions, Proof};
 use kerntune_profile::Profile;
+use kerntune_tune::package::package;
+use kerntune_tune::TuneRequest;
 use std::collections::BTreeSet;
 use std::fs;
+
+/// Before anything is made, a plan's inputs are looked at, and what it costs is estimated.
+#[test]
+fn a_plan_is_checked_and_estimated() {
+    let bench = Bench::new();
+    let work = bench.work("work");
+    let session = bench.session(&work);
+    let exclusions = Exclusions::default();
+    let estimate = |build: &BuildRequest| {
+        let request = TuneRequest {
+            build,
+            workload: &bench.workload,
+            recipe: recipe("gcc-pgo+layout"),
+            options: Default::default(),
+            model: &bench.model,
+            object_flags: &[],
+            exclusions: &exclusions,
+        };
+        request.estimate(&session)
+    };
+    let found = estimate(&build_request("base")).unwrap();
+    let names: Vec<&str> = found.iter().map(|(step, _)| step.as_str()).collect();
+    assert_eq!(names, ["base-kernel", "instrumented-kernel", "movable-kernel"]);
+    assert!(
+        found.iter().all(|(_, of)| of.objects > 0 && of.minutes > 0.0 && !of.rests_on.is_empty()),
+        "{found:?}"
+    );
+    let missing = BuildRequest { source: Source::Debian("0.99".into()), ..build_request("base") };
+    let error = estimate(&missing).unwrap_err().to_string();
+    assert!(error.contains("linux-source-0.99.tar.xz is not there"), "{error}");
+    let elsewhere = BuildRequest { source: Source::Directory("/usr".into()), ..build_request("base") };
+    let error = estimate(&elsewhere).unwrap_err().to_string();
+    assert!(error.contains("/usr is not a kernel source: no Makefile/Kconfig"), "{error}");
+    assert!(work.list("kernels").unwrap().is_empty());
+}
 
 #[test]
 fn a_kernel_is_tuned_proved_and_measured_and_found_again() {
@@ -41,7 +79,21 @@ fn a_kernel_is_tuned_proved_and_measured_and_found_again() {
         tables.threads.iter().map(|thread| (thread.pid, thread.comm.as_str())).collect();
     assert_eq!(threads, BTreeSet::from([(1, "init"), (2, "echo")]));
 
+    // What is packed with the kernel is what the tuning wrote, and nothing else.
+    let file = tuned.directory.join("comparison.json");
+    let written = fs::read_to_string(&file).unwrap();
+    let state = || {
+        let seen = kerntune_work::survey(&work, true, &mut |_| {}).unwrap();
+        seen.found.into_iter().find(|found| found.kind == "tunes").unwrap().reason
+    };
+    assert_eq!(state(), None);
+    fs::write(&file, written.replacen("\"change_percent\": -", "\"change_percent\": -1", 1)).unwrap();
+    assert!(format!("{:?}", state()).contains("comparison.json is not the file that was written"));
+    let error = package(&work, &tuned.tuned, &kerntune_work::NoProgress).unwrap_err().to_string();
+    assert!(error.contains("comparison.json is not the file that was written"), "{error}");
+
     let (again, there) = bench.tune(&session, &[]).unwrap();
+    assert_eq!((fs::read_to_string(&file).unwrap(), state()), (written, None));
     assert_eq!((there, again.comparison.to_json()), (again.steps.len(), comparison.to_json()));
 
     let elsewhere = bench.work("elsewhere");

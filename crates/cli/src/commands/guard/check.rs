@@ -35,5 +35,18 @@ pub fn run(global: &Global, options: &GuardCheck, output: &Output) -> Result<Exi
         true => output.json(&found),
         false => text::check(&found, output),
     }
+    match &found.remeasured()[..] {
+        [] => {}
+        why if options.strict => {
+            let message = format!(
+                "{}; --strict wants the file's own figures: make them again with `kerntune guard record`",
+                why.join("; ")
+            );
+            return Err(Failure { exit: Exit::Profile, message });
+        }
+        // Who reads JSON has it there; who reads a log has it here.
+        why if options.format.json => why.iter().for_each(|why| output.note(&format!("note: {why}"))),
+        _ => {}
+    }
     Ok(if found.findings == 0 { Exit::Ok } else { Exit::Findings })
 }

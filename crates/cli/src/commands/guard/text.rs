@@ -9,6 +9,11 @@ use kerntune_guard::{judge::Verdict, Check, CheckedCell, CheckedRow, Explained};
 pub fn check(found: &Check, output: &Output) {
     let [base, new] = &found.subjects;
     output.print(&format!("{}\nagainst {}\n", new.what, base.what));
+    let remeasured = found.remeasured();
+    remeasured.iter().for_each(|why| output.print(&format!("note        {why}")));
+    if !remeasured.is_empty() {
+        output.print("");
+    }
     output.table(
         &["WORKLOAD", "ROW", "#BEFORE", "#NOW", "#CHANGE %", "#MADE UP", "#TOLERANCE %", "VERDICT"],
         found.cells.iter().flat_map(|cell| cell.rows.iter().map(move |row| line(cell, row))),

@@ -1,7 +1,7 @@
 //! What is asked of the collector in the background.
 
 use crate::exit::{Exit, Failure};
-use kerntune_live::daemon::{ask, state, Answer, Place, Request, State};
+use kerntune_live::daemon::{ask, state, state_after, Answer, Place, Request, State};
 use kerntune_work::WorkDir;
 
 /// Asks the collector that runs, or says that none does.
@@ -17,7 +17,7 @@ pub(super) fn asked(work: &WorkDir, request: &Request) -> Result<Answer, Failure
         Ok(Answer::Failed { message, nothing: false }) => Err(Failure::usage(message)),
         Ok(answer) => Ok(answer),
         // It was there when it was asked: it may have been killed, or stopped, since.
-        Err(error) => match state(&place)? {
+        Err(error) => match state_after(&place, &error)? {
             State::Runs(_) => Err(error.into()),
             found => Err(gone(work, found)),
         },

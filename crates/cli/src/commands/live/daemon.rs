@@ -108,8 +108,7 @@ fn collect(work: &WorkDir, watch: &Watch, output: &Output) -> Result<Exit, Failu
 
 /// Gives up what a terminal's end would take away: what is said from now on goes to the log.
 fn leave_the_terminal(place: &Place) {
-    let log = OpenOptions::new().create(true).write(true).truncate(true).open(place.log());
-    let to = log.or_else(|_| OpenOptions::new().write(true).open("/dev/null"));
+    let to = place.log().or_else(|_| OpenOptions::new().write(true).open("/dev/null"));
     if let Ok(to) = to {
         let _ = rustix::stdio::dup2_stdout(&to);
         let _ = rustix::stdio::dup2_stderr(&to);

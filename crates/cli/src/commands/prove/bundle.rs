@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use kerntune_guest::{Manifest, SHIPPED};
 use kerntune_kernel::Kernel;
 use kerntune_tune::package::profile_of;
-use kerntune_work::{write_atomic, write_json, IoContext, WorkDir};
+use kerntune_work::{checked, copy_directory, write_atomic, write_json, IoContext, WorkDir};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 pub(super) const RESULTS: &str = "results";
 /// Below [`RESULTS`]: every time of every boot, a file for each kernel.
 pub(super) const TIMES: &str = "times";
-/// What tells a bundle from any other directory.
-const MARK: &str = "repeat.sh";
+/// What repeats the proof.
+const SCRIPT: &str = "repeat.sh";
 /// What the guest was packed from.
 const GUEST: &str = "guest.json";
 
@@ -33,11 +33,6 @@ pub(super) struct Bundle<'a> {
 }
 
 impl Bundle<'_> {
-    /// Whether a directory was made by us, finished or not.
-    pub fn is_one(directory: &Path) -> bool {
-        directory.join(MARK).is_file() || directory.join(RESULTS).is_dir()
-    }
-
     /// Writes all but the results, which are there.
     pub fn write(&self, paragraph: &str, tables: &str, timed: bool, exact: bool) -> Result<(), Failure> {
         let [base, tuned] = self.kernels;
@@ -45,6 +40,7 @@ impl Bundle<'_> {
             let to = self.directory.join(name);
             // Of a repetition from the bundle itself the kernel is there.
             if fs::canonicalize(&to).ok() != fs::canonicalize(&kernel.dir).ok() || !to.is_dir() {
+                checked(&kernel.dir, &[])?;
                 copy(&kernel.dir, &to)?;
             }
         }
@@ -67,7 +63,7 @@ impl Bundle<'_> {
         write_atomic(&workload, text.as_bytes())?;
         write_json(&self.directory.join(RESULTS).join(GUEST), &self.image)?;
         write_atomic(&self.directory.join("README.md"), self.readme(paragraph, tables).as_bytes())?;
-        let script = self.directory.join(MARK);
+        let script = self.directory.join(SCRIPT);
         write_atomic(&script, self.script(timed, exact).as_bytes())?;
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).at("mark as a program", &script)?;
         Ok(())
@@ -138,16 +134,10 @@ impl Bundle<'_> {
     }
 }
 
-/// Copies a directory of plain files.
+/// Copies a result, whose files are all as they were written, before and after.
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(to).at("create", to)?;
-    for entry in fs::read_dir(from).at("list", from)? {
-        let path = entry.at("list", from)?.path();
-        let target = to.join(path.file_name().unwrap_or_default());
-        match path.is_dir() {
-            true => copy(&path, &target)?,
-            false => fs::copy(&path, &target).map(drop).at("copy", &path)?,
-        }
-    }
+    let seal = checked(from, &[])?;
+    copy_directory(from, to, &seal.loose)?;
+    checked(to, &[])?;
     Ok(())
 }

@@ -6,7 +6,6 @@ mod bundle;
 use super::{work, workload};
 use crate::args::{Cpus, Global, On, Prove};
 use crate::exit::{Exit, Failure};
-use crate::files::output_directory;
 use crate::output::Output;
 use bundle::{Bundle, RESULTS, TIMES};
 use kerntune_guest::{Suite, Workload};
@@ -16,7 +15,7 @@ use kerntune_stats::{Comparison, Options, Set};
 use kerntune_tune::bench::timed::{machine, timed, unfit, Effort, TimedRequest, Until, KVM, UML};
 use kerntune_tune::compare::{self, compare};
 use kerntune_tune::Session;
-use kerntune_work::{write_json, IoContext};
+use kerntune_work::{take_directory, write_json, IoContext};
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -55,15 +54,9 @@ pub fn run(global: &Global, options: &Prove, output: &Output) -> Result<Exit, Fa
              (`machines/NAME.toml` counts as a name)",
         ));
     }
-    output_directory("--output", &options.output)?;
-    if fs::read_dir(&options.output).at("list", &options.output)?.next().is_some()
-        && !Bundle::is_one(&options.output)
-    {
-        return Err(Failure::usage(format!(
-            "--output: {} is not empty, and `kerntune prove` did not make it; name a new directory",
-            options.output.display()
-        )));
-    }
+    let of = [base.manifest.id.as_str(), tuned.manifest.id.as_str(), workload.name.as_str()];
+    take_directory(&options.output, "prove", &of)
+        .map_err(|error| Failure::usage(format!("--output: {error}")))?;
     let results = options.output.join(RESULTS);
     fs::create_dir_all(&results).at("create", &results)?;
     let (machine, why) = choose(global, &[&base, &tuned], &workload, options.machine)?;

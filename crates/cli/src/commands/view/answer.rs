@@ -101,7 +101,7 @@ impl<'a> Answerer<'a> {
         let Some(row) = number(question, "f").and_then(|row| u32::try_from(row).ok()) else {
             return Ok(Answer::text(400, "code?f=ROW"));
         };
-        let code = self.code.get_or_init(|| CodeOf::open(self.work, self.profile));
+        let code = self.code.get_or_init(|| CodeOf::open(self.work, self.profile).map_err(|none| none.why));
         match code.as_ref().map_err(Clone::clone).and_then(|code| code.function(row)) {
             Ok(code) => Ok(Answer::new("application/octet-stream", packed(&code)?)),
             Err(why) => Ok(Answer::text(200, &why)),

@@ -1,6 +1,8 @@
 //! `kerntune view`: serves the page of a profile of any size to this machine's browser; with `--tui` in the terminal.
 
 mod answer;
+mod connection;
+mod request;
 mod server;
 mod terminal;
 
@@ -39,7 +41,7 @@ pub fn run(global: &Global, options: &View, output: &Output) -> Result<Exit, Fai
     output.print(&format!("{}\n", server.address()));
     output.note("open it in a browser on this machine; Ctrl-C ends it");
     let answerer = Answerer::new(&of, region, answers, files.as_ref());
-    server.serve(&answerer);
+    server.serve(&answerer, &interrupt::is_set);
     // Ctrl-C is how it ends.
     interrupt::take();
     Ok(Exit::Ok)

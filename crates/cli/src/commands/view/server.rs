@@ -1,16 +1,19 @@
 //! HTTP on loopback, for who knows the token: it is in the address that is printed, and in nothing else.
 
+use super::connection::{self, Connection};
+use super::request::Request;
 use crate::exit::Failure;
-use kerntune_work::interrupt;
-use std::io::ErrorKind;
-use std::net::Ipv4Addr;
-use std::time::Duration;
-use tiny_http::{Header, Method, Request, Response};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use std::io::{ErrorKind, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Requests that are answered at a time.
 const WORKERS: usize = 4;
+/// Connections at a time. The one whose request is awaited longest gives way to the next.
+const CONNECTIONS: usize = 64;
 /// How often it is looked whether to end.
-const LOOK: Duration = Duration::from_millis(200);
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// What is answered.
 pub struct Answer {
@@ -41,7 +44,7 @@ pub trait Answering: Sync {
 
 /// Listens on 127.0.0.1.
 pub struct Server {
-    http: tiny_http::Server,
+    listener: TcpListener,
     port: u16,
     token: String,
 }
@@ -52,14 +55,18 @@ impl Server {
         let mut secret = [0; 16];
         getrandom::fill(&mut secret).map_err(|error| Failure::recording(std::io::Error::from(error)))?;
         let token = secret.iter().map(|byte| format!("{byte:02x}")).collect();
-        let http = tiny_http::Server::http((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
-            let taken =
-                error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::AddrInUse);
+        let open = || {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+            listener.set_nonblocking(true)?;
+            let port = listener.local_addr()?.port();
+            Ok((listener, port))
+        };
+        let (listener, port) = open().map_err(|error: std::io::Error| {
+            let taken = error.kind() == ErrorKind::AddrInUse;
             let what = if taken { "is taken; name another with --port".into() } else { error.to_string() };
             Failure::usage(format!("--port: 127.0.0.1:{port} {what}"))
         })?;
-        let port = http.server_addr().to_ip().map_or(port, |address| address.port());
-        Ok(Self { http, port, token })
+        Ok(Self { listener, port, token })
     }
 
     /// Where its page is.
@@ -67,58 +74,67 @@ impl Server {
         format!("http://127.0.0.1:{}/{}/", self.port, self.token)
     }
 
-    /// Answers until it is interrupted.
-    pub fn serve(&self, answering: &impl Answering) {
+    /// Answers until `stop` says so, whatever its clients do.
+    pub fn serve(&self, answering: &impl Answering, stop: &(dyn Fn() -> bool + Sync)) {
+        let (clients, free) = (Clients::default(), Places::new(WORKERS));
         std::thread::scope(|scope| {
             scope.spawn(|| answering.work());
-            for _ in 0..WORKERS {
-                scope.spawn(|| {
-                    while !interrupt::is_set() {
-                        match self.http.recv_timeout(LOOK) {
-                            Ok(Some(request)) => self.one(request, answering),
-                            Ok(None) => {}
-                            Err(_) => std::thread::sleep(LOOK),
-                        }
+            while !stop() {
+                let stream = match self.listener.accept() {
+                    Ok((stream, _)) => stream,
+                    Err(_) => {
+                        let _ = poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&LOOK));
+                        continue;
                     }
-                });
+                };
+                let Some(number) = clients.add(&stream) else { continue };
+                let (clients, free) = (&clients, &free);
+                let serve = move || {
+                    self.one(
+                        &mut Connection::new(stream, stop),
+                        answering,
+                        &|| clients.is_asked(number),
+                        free,
+                    );
+                    clients.remove(number);
+                };
+                // A thread that cannot be had is one client less.
+                if std::thread::Builder::new().spawn_scoped(scope, serve).is_err() {
+                    clients.remove(number);
+                }
             }
         });
     }
 
-    fn one(&self, request: Request, answering: &impl Answering) {
-        let answer = match self.allowed(&request) {
-            Some((path, question)) => answering.answer(path, question),
-            None => Answer::text(
-                403,
-                "kerntune view: this is not its address; it is the one that the command printed\n",
-            ),
+    /// One request, and its answer.
+    fn one(&self, connection: &mut Connection, answering: &impl Answering, asked: &dyn Fn(), free: &Places) {
+        let Ok(request) = connection.request() else { return };
+        asked();
+        let answer = match &request {
+            Ok(request) => match self.allowed(request) {
+                Some((path, question)) => {
+                    let _place = free.take();
+                    answering.answer(path, question)
+                }
+                None => Answer::text(
+                    403,
+                    "kerntune view: this is not its address; it is the one that the command printed\n",
+                ),
+            },
+            Err(refusal) => Answer::text(refusal.status, refusal.why),
         };
-        let mut response = Response::from_data(answer.body).with_status_code(answer.status);
-        for (name, value) in [
-            ("Content-Type", answer.kind),
-            ("Cache-Control", "no-store"),
-            ("X-Content-Type-Options", "nosniff"),
-            ("Referrer-Policy", "no-referrer"),
-            ("X-Frame-Options", "DENY"),
-            ("Cross-Origin-Resource-Policy", "same-origin"),
-        ] {
-            if let Ok(header) = Header::from_bytes(name, value) {
-                response.add_header(header);
-            }
-        }
         // Who went away needs no answer.
-        let _ = request.respond(response);
+        let _ = write(connection, &answer).and_then(|()| connection.end());
     }
 
     /// What is asked for, if the token is there and the request is meant for this machine: a page elsewhere whose name
     /// was made to point here is refused.
     fn allowed<'a>(&self, request: &'a Request) -> Option<(&'a str, &'a str)> {
-        let host = request.headers().iter().find(|header| header.field.equiv("Host"))?.value.as_str();
         let ours = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
-        if *request.method() != Method::Get || !ours.iter().any(|ours| ours == host) {
+        if request.method != "GET" || !ours.contains(&request.host) {
             return None;
         }
-        let (token, rest) = request.url().strip_prefix('/')?.split_once('/')?;
+        let (token, rest) = request.target.strip_prefix('/')?.split_once('/')?;
         if !same(token.as_bytes(), self.token.as_bytes()) {
             return None;
         }
@@ -126,7 +142,292 @@ impl Server {
     }
 }
 
+fn write(connection: &mut Connection, answer: &Answer) -> std::io::Result<()> {
+    let head = format!(
+        "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\nCache-Control: no-store\r\n\
+         X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nX-Frame-Options: DENY\r\n\
+         Cross-Origin-Resource-Policy: same-origin\r\n\r\n",
+        answer.status,
+        connection::reason(answer.status),
+        answer.kind,
+        answer.body.len()
+    );
+    connection.write_all(head.as_bytes())?;
+    connection.write_all(&answer.body)
+}
+
+/// Everybody who is connected.
+#[derive(Default)]
+struct Clients(Mutex<(u64, Vec<Client>)>);
+
+struct Client {
+    number: u64,
+    stream: TcpStream,
+    is_asked: bool,
+}
+
+impl Clients {
+    fn lock(&self) -> MutexGuard<'_, (u64, Vec<Client>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds one, and gives it a number. Where there are too many, who has not said yet what it wants has to go; if all have, the new
+    /// one.
+    fn add(&self, stream: &TcpStream) -> Option<u64> {
+        let mut all = self.lock();
+        let (last, clients) = &mut *all;
+        if clients.len() >= CONNECTIONS {
+            let silent = clients.iter().position(|client| !client.is_asked)?;
+            let _ = clients.remove(silent).stream.shutdown(Shutdown::Both);
+        }
+        *last += 1;
+        clients.push(Client { number: *last, stream: stream.try_clone().ok()?, is_asked: false });
+        Some(*last)
+    }
+
+    fn is_asked(&self, number: u64) {
+        if let Some(client) = self.lock().1.iter_mut().find(|client| client.number == number) {
+            client.is_asked = true;
+        }
+    }
+
+    fn remove(&self, number: u64) {
+        self.lock().1.retain(|client| client.number != number);
+    }
+}
+
+/// Places for those that compute an answer.
+struct Places(Mutex<usize>, Condvar);
+
+impl Places {
+    fn new(count: usize) -> Self {
+        Self(Mutex::new(count), Condvar::new())
+    }
+
+    fn take(&self) -> Place<'_> {
+        let free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.1.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+        Place(self)
+    }
+}
+
+struct Place<'a>(&'a Places);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        *self.0 .0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0 .1.notify_one();
+    }
+}
+
 /// Takes as long wherever they differ.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+
+    /// More than any answer takes, on a machine that does much else.
+    const GENEROUS: Duration = Duration::from_secs(60);
+
+    /// Echoes what is asked; `large` is 64 MiB.
+    struct Echo;
+
+    impl Answering for Echo {
+        fn answer(&self, path: &str, question: &str) -> Answer {
+            match path {
+                "large" => Answer::new("text/plain", vec![b'x'; 64 << 20]),
+                _ => Answer::new("text/plain", format!("{path}|{question}").into_bytes()),
+            }
+        }
+
+        fn work(&self) {}
+    }
+
+    fn connect(server: &Server) -> TcpStream {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
+        stream.set_read_timeout(Some(GENEROUS)).unwrap();
+        stream
+    }
+
+    /// What is answered to these bytes.
+    fn ask(server: &Server, request: &str) -> String {
+        let mut stream = connect(server);
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn get(server: &Server, path: &str) -> String {
+        let Server { port, token, .. } = server;
+        ask(server, &format!("GET /{token}/{path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n"))
+    }
+
+    /// With a server that runs; which has to end then, whatever is still connected.
+    fn served<T>(work: impl FnOnce(&Server) -> T) {
+        let server = Server::open(0).unwrap();
+        let stopped = AtomicBool::new(false);
+        let (ended, end) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let server = &server;
+            let stopped = &stopped;
+            scope.spawn(move || {
+                server.serve(&Echo, &|| stopped.load(Ordering::Relaxed));
+                ended.send(()).unwrap();
+            });
+            // Also where the work fails: nobody would say why otherwise.
+            let open = catch_unwind(AssertUnwindSafe(|| work(server)));
+            stopped.store(true, Ordering::Relaxed);
+            end.recv_timeout(GENEROUS).expect("it ends while clients are connected");
+            open.unwrap_or_else(|panic| resume_unwind(panic));
+        });
+    }
+
+    #[test]
+    fn the_page_alone_is_answered() {
+        served(|server| {
+            let Server { port, token, .. } = server;
+            let answer = get(server, "select?from=1&to=2");
+            assert!(
+                answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("Content-Length: 18\r\n"),
+                "{answer}"
+            );
+            assert!(
+                answer.contains("X-Frame-Options: DENY") && answer.ends_with("\r\n\r\nselect|from=1&to=2")
+            );
+            let host = format!("Host: localhost:{port}\r\n");
+            for (request, status) in [
+                (format!("GET /{token}/ HTTP/1.0\r\n{host}\r\n"), 200),
+                (format!("GET /{token}/ HTTP/1.1\r\nHost: example.org\r\n\r\n"), 403),
+                (format!("GET /{token}/ HTTP/1.1\r\n\r\n"), 403),
+                (format!("GET /{token}x/ HTTP/1.1\r\n{host}\r\n"), 403),
+                (format!("POST /{token}/ HTTP/1.1\r\n{host}\r\n"), 403),
+                (format!("GET /{token}/ HTTP/1.1\r\n{host}{host}\r\n"), 400),
+                (format!("GET /{token}/ HTTP/1.1\r\n{host}Content-Length: 5\r\n\r\nabcde"), 413),
+                (format!("GET /{token}/ HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\n\r\n"), 413),
+                (format!("GET /{} HTTP/1.1\r\n{host}\r\n", "x".repeat(1 << 20)), 431),
+                (format!("GET / HTTP/1.1\r\n{host}X: {}\r\n\r\n", "x".repeat(1 << 20)), 431),
+                ("\0\u{1}nonsense\r\n\r\n".into(), 400),
+                ("GET / HTTP/2\r\n\r\n".into(), 400),
+            ] {
+                // Of a request that is far too long not all may be taken.
+                let mut stream = connect(server);
+                let _ = stream.write_all(request.as_bytes());
+                let mut answer = vec![0; 12];
+                stream.read_exact(&mut answer).unwrap();
+                let start: String = request.chars().take(60).collect();
+                assert_eq!(String::from_utf8_lossy(&answer), format!("HTTP/1.1 {status}"), "{start:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn silent_slow_and_greedy_clients_stop_nobody() {
+        served(|server| {
+            let Server { port, token, .. } = server;
+            let mut open = Vec::new();
+            for number in 0..3 * CONNECTIONS {
+                let mut stream = connect(server);
+                let request = match number % 4 {
+                    0 => String::new(),
+                    1 => format!("GET /{token}/ HTT"),
+                    // A body that does not come; an answer that is not read.
+                    2 => {
+                        format!("GET /x HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 100000\r\n\r\n")
+                    }
+                    _ if number < 16 => {
+                        format!("GET /{token}/large HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n")
+                    }
+                    _ => "GET".into(),
+                };
+                let _ = stream.write_all(request.as_bytes());
+                open.push(stream);
+            }
+            let began = Instant::now();
+            while !get_now(server).is_some_and(|answer| answer.ends_with("page|")) {
+                assert!(began.elapsed() < GENEROUS, "nobody is answered");
+            }
+            open
+        });
+    }
+
+    /// Requests of which a byte or a part is another: each is answered or its connection ends, and without the token nobody gets the
+    /// page. `KERNTUNE_ATTACK_MUTATIONS` is how many; `make attack` asks for more.
+    #[test]
+    fn no_request_gets_the_page_without_the_token() {
+        let asked = std::env::var("KERNTUNE_ATTACK_MUTATIONS").ok().and_then(|text| text.parse().ok());
+        served(|server| {
+            let Server { port, token, .. } = server;
+            let parts: [&[u8]; 12] = [
+                b"GET",
+                b"POST",
+                b"\r\n",
+                b"\r\n\r\n",
+                b" HTTP/1.1",
+                b"Host: 127.0.0.1",
+                b"/../",
+                b"%2e%2e%2f",
+                b"?",
+                b"\0",
+                b"Content-Length: 99",
+                b"Transfer-Encoding: chunked",
+            ];
+            let mut rng = kerntune_stats::Rng::new(8);
+            let mut below = |limit: usize| rng.index(limit);
+            let (mut answered, mut refused) = (0, 0);
+            for _ in 0..asked.unwrap_or(200) {
+                let mut request = format!(
+                    "GET /{token}/page?a=b HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: */*\r\n\r\n"
+                )
+                .into_bytes();
+                for _ in 0..=below(3) {
+                    let at = below(request.len());
+                    match below(4) {
+                        0 => request[at] ^= 1 << below(8),
+                        1 => request.truncate(at.max(1)),
+                        2 => drop(request.splice(at..at, parts[below(parts.len())].iter().copied())),
+                        _ => drop(request.splice(
+                            at..(at + 9).min(request.len()),
+                            parts[below(parts.len())].iter().copied(),
+                        )),
+                    }
+                }
+                let mut stream = connect(server);
+                let _ = stream.write_all(&request);
+                let _ = stream.shutdown(Shutdown::Write);
+                let mut answer = Vec::new();
+                let _ = stream.read_to_end(&mut answer);
+                let text = String::from_utf8_lossy(&request);
+                match answer.starts_with(b"HTTP/1.1 200") {
+                    true => {
+                        answered += 1;
+                        assert!(text.starts_with(&format!("GET /{token}/")), "{text:?}");
+                    }
+                    false => refused += 1,
+                }
+            }
+            assert!(get(server, "page").ends_with("page|"), "it answers as before");
+            println!("{refused} changed requests refused, {answered} answered");
+        });
+    }
+
+    /// The answer, unless the connection had to give way.
+    fn get_now(server: &Server) -> Option<String> {
+        let Server { port, token, .. } = server;
+        let mut stream = connect(server);
+        stream
+            .write_all(format!("GET /{token}/page HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n").as_bytes())
+            .ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    }
 }

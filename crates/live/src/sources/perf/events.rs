@@ -1,12 +1,11 @@
 //! Opening events, for whatever is to be watched.
 
+use super::cgroup;
 use crate::{cpu_list, Error, Filter, Options, Result};
 use perf_event::events::{Event, Hardware, Software, Tracepoint};
 use perf_event::{Builder, Clock, Counter, ReadFormat, SampleFlag};
 use std::fs::{self, File};
 use std::io;
-use std::iter;
-use std::path::Path;
 
 /// What an event is opened on.
 #[derive(Debug)]
@@ -38,29 +37,12 @@ pub(super) fn targets(filter: &Filter) -> Result<(Vec<Target>, u64)> {
             Some(_) if !threads.is_empty() => {
                 return Err(Error::Filter("processes and a cgroup cannot both be chosen: give one".into()));
             }
-            Some(cgroup) => targets.push(Target::Cgroup(open_cgroup(cgroup)?, *cpu)),
+            Some(cgroup) => targets.push(Target::Cgroup(cgroup::open(cgroup)?, *cpu)),
             None if threads.is_empty() => targets.push(Target::Cpu(*cpu)),
             None => targets.extend(threads.iter().map(|thread| Target::Thread(*thread, *cpu))),
         }
     }
     Ok((targets, cpus.len() as u64))
-}
-
-/// Where cgroups are mounted: version 2, the same beside version 1, and version 1 for perf events.
-const MOUNTS: [&str; 3] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/perf_event"];
-
-/// A cgroup by its directory, or by its name in `/proc/PID/cgroup`.
-fn open_cgroup(path: &Path) -> Result<File> {
-    let name = path.strip_prefix("/").unwrap_or(path);
-    let below = MOUNTS.iter().map(|mount| Path::new(mount).join(name));
-    let found = iter::once(path.to_owned()).chain(below).find(|path| path.join("cgroup.procs").exists());
-    let Some(directory) = found else {
-        return Err(Error::Filter(format!(
-            "{} is not a cgroup: give its directory below /sys/fs/cgroup, or its name as in /proc/PID/cgroup",
-            path.display()
-        )));
-    };
-    File::open(&directory).map_err(Error::io("open the cgroup", &directory))
 }
 
 fn threads_of(process: u32) -> Result<Vec<u32>> {

@@ -1,5 +1,6 @@
 //! perf events: samples of cycles, or of a timer where the CPU counts none, and of context switches.
 
+mod cgroup;
 mod events;
 mod period;
 pub mod record;

@@ -1,7 +1,7 @@
 //! What a profile says, in the form in which it is looked at.
 
 use crate::exit::Failure;
-use kerntune_profile::{difference_within, PathLabel, Profile};
+use kerntune_profile::{difference_within, thread_name, PathLabel, Profile};
 use kerntune_report::diff::{self, Line};
 use kerntune_report::{of_profile, printable, scope, Measure};
 use std::cmp::Reverse;
@@ -53,7 +53,7 @@ impl Model {
         // A profile beside itself has each of its paths once, over all regions.
         let found = difference_within([profile, profile], [&of, &of]);
         let name = |label: &PathLabel| match label {
-            PathLabel::Thread(comm) => printable(comm),
+            PathLabel::Thread(comm) => printable(&thread_name(comm)),
             PathLabel::Interrupt => "[interrupt]".into(),
             PathLabel::Idle => "[idle task]".into(),
             PathLabel::User => "[user]".into(),

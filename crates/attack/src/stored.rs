@@ -1,0 +1,45 @@
+//! Readers of what kerntune stores, and another machine may have written.
+
+use kerntune_work::{CommitHash, Hash, Id, Label, NameError, PlainName, RelativePath};
+use std::path::{Component, Path};
+
+/// Names out of files: what is taken stays below the directory that it is joined to, and a message shows it in its line.
+pub fn names(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let one: [Result<String, NameError>; 5] = [
+        text.parse::<Id>().map(Into::into),
+        text.parse::<Hash>().map(Into::into),
+        text.parse::<CommitHash>().map(Into::into),
+        text.parse::<PlainName>().map(Into::into),
+        text.parse::<Label>().map(Into::into),
+    ];
+    let path = text.parse::<RelativePath>().map(String::from);
+    for refused in one.iter().chain([&path]).filter_map(|name| name.as_ref().err()) {
+        assert!(!refused.to_string().contains(char::is_control), "controls in a message");
+    }
+    for name in one.into_iter().chain([path.clone()]).flatten() {
+        assert_eq!(name, text, "another name");
+        assert!(!name.contains(char::is_control));
+        let below = Path::new("/d").join(&name);
+        let mut parts = below.components().skip(2);
+        assert!(below.starts_with("/d") && parts.all(|part| matches!(part, Component::Normal(_))));
+    }
+    if let Ok(path) = path {
+        assert!(!Path::new(&path).is_absolute() && !path.ends_with('/'));
+    }
+}
+
+/// A sealed file: what opens is what was sealed.
+pub fn sealed(bytes: &[u8]) {
+    let Ok(value) = kerntune_work::parse_sealed::<serde_json::Value>(bytes, Path::new("attack")) else {
+        return;
+    };
+    let again = kerntune_work::seal_bytes(&value).expect("JSON that was read can be written");
+    let same = kerntune_work::parse_sealed::<serde_json::Value>(&again, Path::new("attack"));
+    assert_eq!(same.expect("what we seal opens"), value);
+}
+
+/// Texts of a foreign kernel's package.
+pub fn package(bytes: &[u8]) {
+    kerntune_kernel::parsers::package(&String::from_utf8_lossy(bytes));
+}

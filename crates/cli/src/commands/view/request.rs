@@ -1,0 +1,77 @@
+//! The head of an HTTP request, as far as the page of a profile needs it: GET, a target, a host.
+
+/// Bytes of the longest head.
+pub const HEAD_MAX: usize = 16 << 10;
+
+/// What is asked.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Request {
+    pub method: String,
+    pub target: String,
+    /// Empty if it is not said.
+    pub host: String,
+}
+
+/// Why a request is not answered.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// HTTP's.
+    pub status: u16,
+    pub why: &'static str,
+}
+
+const BAD: Refusal = Refusal { status: 400, why: "this is no request that kerntune view knows\n" };
+const BODY: Refusal = Refusal { status: 413, why: "kerntune view takes no request with a body\n" };
+/// The head is longer than [`HEAD_MAX`].
+pub const LONG: Refusal = Refusal { status: 431, why: "the request is too long\n" };
+/// The head did not come in time.
+pub const LATE: Refusal = Refusal { status: 408, why: "the request took too long\n" };
+
+impl Request {
+    /// Reads a head; `None` while its end has not come.
+    pub fn parse(bytes: &[u8]) -> Option<Result<Self, Refusal>> {
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
+        Some(std::str::from_utf8(&bytes[..end]).map_err(|_| BAD).and_then(Self::read))
+    }
+
+    fn read(head: &str) -> Result<Self, Refusal> {
+        let mut lines = head.split("\r\n");
+        let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
+        let [method, target, "HTTP/1.1" | "HTTP/1.0"] = words[..] else { return Err(BAD) };
+        let mut host = None;
+        for line in lines {
+            let (name, value) = line.split_once(':').ok_or(BAD)?;
+            let (name, value) = (name.to_ascii_lowercase(), value.trim());
+            match name.as_str() {
+                "host" if host.is_some() => return Err(BAD),
+                "host" => host = Some(value.to_owned()),
+                "content-length" if value == "0" => {}
+                "content-length" | "transfer-encoding" => return Err(BODY),
+                _ => {}
+            }
+        }
+        Ok(Self { method: method.to_owned(), target: target.to_owned(), host: host.unwrap_or_default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_read_when_they_are_whole() {
+        let text = "GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:7\r\nAccept: */*\r\n\r\n";
+        for length in 0..text.len() {
+            assert_eq!(Request::parse(&text.as_bytes()[..length]), None);
+        }
+        let request = Request::parse(text.as_bytes()).unwrap().unwrap();
+        assert_eq!((&*request.method, &*request.target, &*request.host), ("GET", "/a?b", "127.0.0.1:7"));
+        let refused = |text: &str| Request::parse(text.as_bytes()).unwrap().unwrap_err();
+        assert_eq!(refused("GET / HTTP/1.1\r\nContent-Length: 1\r\n\r\n"), BODY);
+        for text in
+            ["\r\n\r\n", "GET /\r\n\r\n", "GET / x HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nno colon\r\n\r\n"]
+        {
+            assert_eq!(refused(text), BAD, "{text:?}");
+        }
+    }
+}

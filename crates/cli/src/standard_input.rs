@@ -1,0 +1,64 @@
+//! Standard input of a command that runs in a guest: a file is packed; of anything else it is said that the command does not read it.
+
+use crate::exit::Failure;
+use kerntune_guest::StandardInput;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use std::fs::File;
+use std::io::{stdin, Read, Seek};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+
+/// Bytes of a standard input at most.
+const INPUT_MAX: u64 = 256 << 20;
+
+/// What the command reads in the guest, and a sentence about what it does not.
+#[derive(Default)]
+pub struct CommandInput {
+    pub file: Option<StandardInput>,
+    pub note: Option<String>,
+}
+
+/// Looks at our own standard input. A file is read from where it stands to its end, and stays there for whoever reads it next; a
+/// pipe or socket is not read, as one that was only inherited may never end.
+pub fn command_input() -> Result<CommandInput, Failure> {
+    // Whoever has none has nothing to pass on.
+    let Ok(own) = stdin().as_fd().try_clone_to_owned() else { return Ok(CommandInput::default()) };
+    let mut file = File::from(own);
+    let Ok(meta) = file.metadata() else { return Ok(CommandInput::default()) };
+    if !meta.is_file() {
+        let note = has_bytes(&file).then(|| {
+            "the command reads /dev/null, not this pipe: put its input into a file, and name that or write `< FILE`".into()
+        });
+        return Ok(CommandInput { file: None, note });
+    }
+    let unreadable = |error: std::io::Error| Failure::usage(format!("cannot read standard input: {error}"));
+    let begin = file.stream_position().map_err(unreadable)?;
+    let size = meta.len().saturating_sub(begin);
+    if size > INPUT_MAX {
+        return Err(Failure::usage(format!(
+            "standard input has {} MiB; a command in a guest reads at most {}: name the file as an argument",
+            size >> 20,
+            INPUT_MAX >> 20
+        )));
+    }
+    let mut bytes = Vec::new();
+    let read = file.by_ref().take(INPUT_MAX).read_to_end(&mut bytes);
+    file.seek(std::io::SeekFrom::Start(begin)).map_err(unreadable)?;
+    // One that is open to be written only is no input.
+    if read.is_err() || bytes.is_empty() {
+        return Ok(CommandInput::default());
+    }
+    let is_private = meta.mode() & 0o004 == 0;
+    Ok(CommandInput { file: Some(StandardInput { bytes, is_private }), note: None })
+}
+
+/// Whether a pipe or socket has something to be read now. A terminal has what is typed ahead, which is for the shell.
+fn has_bytes(file: &File) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let Ok(kind) = file.metadata().map(|meta| meta.file_type()) else { return false };
+    let mut look = [PollFd::new(file, PollFlags::IN)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    (kind.is_fifo() || kind.is_socket())
+        && poll(&mut look, Some(&at_once)).is_ok()
+        && look[0].revents().contains(PollFlags::IN)
+}

@@ -1,0 +1,437 @@
+//! The programs that commands, shell strings and scripts name: where they come from, and which of them busybox has to serve.
+//!
+//! This machine's programs come first. Only a workload whose `binaries` name `busybox` has busybox's shell as `/bin/sh`, and its
+//! applets in it; so has an image in which nothing asks for a shell.
+
+use crate::closure::{missing, Closure};
+use crate::host::{self, GUEST_PATH};
+use crate::programs;
+use crate::reader::is_made;
+use crate::shell::{self, NamedProgram};
+use crate::tree::Node;
+use crate::workload::{self, Workload};
+use crate::{elf, Error, Result};
+use kerntune_work::Progress;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+const BUSYBOX: &str = "busybox";
+
+/// Bytes of a script that are read for the programs that it names.
+const SCRIPT_MAX: u64 = 256 << 10;
+
+/// Scripts that are read for one image.
+const SCRIPTS_MAX: usize = 64;
+
+/// Names of the C library by which a program starts others.
+const STARTING_CALLS: [&str; 11] = [
+    "execl",
+    "execle",
+    "execlp",
+    "execv",
+    "execve",
+    "execvp",
+    "execvpe",
+    "popen",
+    "posix_spawn",
+    "posix_spawnp",
+    "system",
+];
+
+/// What a program starts by a name that only it knows: the utilities of POSIX.1-2024 (Shell and Utilities, 4) that are no
+/// development tools, and those beside them that scripts take for granted.
+const UTILITIES: [&str; 109] = [
+    "awk",
+    "base64",
+    "basename",
+    "bc",
+    "bzip2",
+    "cat",
+    "chgrp",
+    "chmod",
+    "chown",
+    "cksum",
+    "cmp",
+    "comm",
+    "cp",
+    "cpio",
+    "csplit",
+    "cut",
+    "date",
+    "dd",
+    "df",
+    "diff",
+    "dirname",
+    "du",
+    "echo",
+    "ed",
+    "egrep",
+    "env",
+    "expand",
+    "expr",
+    "factor",
+    "false",
+    "fgrep",
+    "file",
+    "find",
+    "fold",
+    "getconf",
+    "getopt",
+    "grep",
+    "groups",
+    "gunzip",
+    "gzip",
+    "head",
+    "hostname",
+    "iconv",
+    "id",
+    "install",
+    "join",
+    "kill",
+    "link",
+    "ln",
+    "locale",
+    "logger",
+    "logname",
+    "ls",
+    "md5sum",
+    "mkdir",
+    "mkfifo",
+    "mknod",
+    "mktemp",
+    "more",
+    "mv",
+    "nice",
+    "nl",
+    "nohup",
+    "nproc",
+    "od",
+    "paste",
+    "patch",
+    "pathchk",
+    "pgrep",
+    "pkill",
+    "pr",
+    "printenv",
+    "printf",
+    "ps",
+    "pwd",
+    "readlink",
+    "realpath",
+    "renice",
+    "rm",
+    "rmdir",
+    "sed",
+    "seq",
+    "setsid",
+    "sha1sum",
+    "sha256sum",
+    "shuf",
+    "sleep",
+    "sort",
+    "split",
+    "stat",
+    "strings",
+    "stty",
+    "sync",
+    "tac",
+    "tail",
+    "tar",
+    "tee",
+    "test",
+    "timeout",
+    "touch",
+    "tr",
+    "true",
+    "truncate",
+    "uname",
+    "unexpand",
+    "uniq",
+    "unlink",
+    "wc",
+    "xargs",
+];
+
+/// The programs of a workload in the making.
+pub(crate) struct NamedPrograms<'c, 'p> {
+    closure: &'c mut Closure<'p>,
+    progress: &'c dyn Progress,
+    workload: &'c Workload,
+    /// Whether `/bin/sh` is this machine's, and programs are looked for there.
+    host_shell: bool,
+    ours: BTreeSet<&'static str>,
+}
+
+impl<'c, 'p> NamedPrograms<'c, 'p> {
+    /// Puts the shell into the image.
+    pub fn new(
+        closure: &'c mut Closure<'p>,
+        progress: &'c dyn Progress,
+        workload: &'c Workload,
+    ) -> Result<Self> {
+        let host_shell = wants_host_shell(workload) && host::find_program("sh").is_some();
+        let mut named = Self { closure, progress, workload, host_shell, ours: BTreeSet::new() };
+        match host_shell {
+            true => named.host_program("sh", "the guest's shell")?,
+            false => named.busybox_shell()?,
+        }
+        Ok(named)
+    }
+
+    /// A program of kerntune's own.
+    pub fn own(&mut self, name: &str) -> bool {
+        let found = programs::names().find(|known| *known == name);
+        self.ours.extend(found);
+        found.is_some()
+    }
+
+    /// A program that has to be there.
+    pub fn needed(&mut self, word: &str, needed_by: &str) -> Result<()> {
+        if self.own(word) {
+            return Ok(());
+        }
+        if let Some(path) = self.relative(word) {
+            return self.closure.program(&path, needed_by).map(drop);
+        }
+        if self.host_shell && host::find_program(word).is_none() && self.applet(word)? {
+            return Ok(());
+        }
+        self.host_program(word, needed_by)
+    }
+
+    /// What the commands and scripts of the workload name beside the first words of its commands.
+    pub fn named_by_commands(&mut self) -> Result<()> {
+        let sh_is_busybox = !self.host_shell && self.sh_is_busybox();
+        let mut named: Vec<(String, NamedProgram)> = Vec::new();
+        let workload = self.workload;
+        let commands = workload.commands();
+        for (place, command) in &commands {
+            let programs = shell::programs_of(command, sh_is_busybox);
+            named.extend(programs.into_iter().map(|program| (place.clone(), program)));
+        }
+        for (path, interpreters, text) in workload.scripts() {
+            if interpreters.iter().any(|interpreter| shell::is_shell(interpreter)) {
+                let programs =
+                    shell::commands(text, sh_is_busybox && interpreters.iter().all(|name| is_sh(name)));
+                named.extend(programs.into_iter().map(|program| (text_place(path), program)));
+            }
+        }
+        for (place, program) in &named {
+            self.named(program, place)?;
+        }
+        if self.host_shell {
+            let mut files: Vec<PathBuf> = Vec::new();
+            for (_, command) in &commands {
+                files.extend(
+                    command.first().and_then(|word| self.relative(word).or_else(|| host::find_program(word))),
+                );
+                let directory = self.workload.context.as_ref().and_then(|context| context.directory.clone());
+                let directory = directory.unwrap_or_else(|| "/".into());
+                files.extend(shell::script_files(command).iter().map(|file| directory.join(file)));
+            }
+            files.extend(named.iter().filter_map(|(_, program)| host::find_program(&program.word)));
+            self.named_by_scripts(files)?;
+            self.utilities()?;
+        }
+        Ok(())
+    }
+
+    /// The program that a relative path names, from the directory in which the command runs.
+    fn relative(&self, word: &str) -> Option<PathBuf> {
+        relative_program(self.workload, word)
+    }
+
+    /// The names of the programs of ours, sorted.
+    pub fn finish(self) -> BTreeSet<&'static str> {
+        self.ours
+    }
+
+    /// What shell scripts of this machine name, and the scripts that they name.
+    fn named_by_scripts(&mut self, mut files: Vec<PathBuf>) -> Result<()> {
+        let mut seen = BTreeSet::new();
+        while let Some(file) = files.pop() {
+            if seen.len() == SCRIPTS_MAX || !seen.insert(file.clone()) {
+                continue;
+            }
+            let Some(text) = script(&file) else { continue };
+            for program in shell::commands(&text, false) {
+                // Of a script that was not written for kerntune only what is there: much of it is never run.
+                if let Some(path) = host::find_program(&program.word) {
+                    self.named(&program, &file.display().to_string())?;
+                    files.push(path);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The utilities of this machine, for what starts programs by names that nobody sees here.
+    fn utilities(&mut self) -> Result<()> {
+        for word in UTILITIES {
+            if host::find_program(word).is_some() {
+                self.named(&NamedProgram { word: word.into(), by_busybox: false }, "a utility")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Packs the program that a shell string names, unless the shell that starts it has it.
+    fn named(&mut self, program: &NamedProgram, place: &str) -> Result<()> {
+        let word = program.word.as_str();
+        let is_builtin = shell::is_builtin(word) && !self.host_shell;
+        if self.own(word) || is_builtin {
+            return Ok(());
+        }
+        if word.contains('/') {
+            // What this machine does not have below a directory of the guest's own is made as it runs; what is relative, too, or
+            // is a file of the command's.
+            let path = Path::new(word);
+            let made = !word.starts_with('/') || is_made(path) && path.symlink_metadata().is_err();
+            if made || self.closure.tree.get(Path::new(word)).is_some() {
+                return Ok(());
+            }
+        } else if program.by_busybox && host::busybox_applets().contains(word) {
+            return Ok(());
+        }
+        if host::find_program(word).is_none() {
+            if !shell::is_builtin(word) && !self.applet(word)? {
+                self.progress.note(&format!("warning: {}", unknown_in_shell(word, place)));
+            }
+            return Ok(());
+        }
+        // One that is only named may lack something: it may never be run.
+        match self.host_program(word, place) {
+            Err(error @ (Error::Program { .. } | Error::Library { .. } | Error::Elf { .. })) => {
+                self.closure.told(&error);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// A program of the host's, findable in the guest by the word that names it.
+    fn host_program(&mut self, word: &str, needed_by: &str) -> Result<()> {
+        let closure = &mut *self.closure;
+        if GUEST_PATH.iter().any(|dir| closure.tree.get(&Path::new(dir).join(word)).is_some()) {
+            return Ok(());
+        }
+        let path = host::find_program(word).ok_or_else(|| missing(word, needed_by))?;
+        closure.program(&path, needed_by)?;
+        let in_path = path.parent().is_some_and(|dir| GUEST_PATH.iter().any(|known| dir == Path::new(known)));
+        if let Some(name) = path.file_name().filter(|_| !in_path) {
+            closure.tree.put(&Path::new("/kt/bin").join(name), Node::Link { target: path.clone() })?;
+        }
+        Ok(())
+    }
+
+    /// Has busybox serve a program that this machine lacks, and says so.
+    fn applet(&mut self, word: &str) -> Result<bool> {
+        if !host::busybox_applets().contains(word) {
+            return Ok(false);
+        }
+        let Some(busybox) = host::find_program(BUSYBOX) else { return Ok(false) };
+        let real = self.closure.program(&busybox, word)?;
+        self.closure.tree.put(&Path::new("/kt/bin").join(word), Node::Link { target: real })?;
+        self.progress.note(&format!("`{word}` is busybox's: this machine has no other"));
+        Ok(true)
+    }
+
+    /// busybox and a /bin/sh for scripts, if the host has a busybox and no other shell was asked for.
+    fn busybox_shell(&mut self) -> Result<()> {
+        if let Some(busybox) = host::find_program(BUSYBOX) {
+            let real = self.closure.program(&busybox, "the guest's shell")?;
+            self.closure.tree.put(Path::new("/bin/sh"), Node::Link { target: real })?;
+        }
+        Ok(())
+    }
+
+    /// Whether the guest's `sh` is busybox, which has its applets in itself.
+    fn sh_is_busybox(&self) -> bool {
+        ["/bin/sh", "/usr/bin/sh"].iter().any(|path| match self.closure.tree.get(Path::new(path)) {
+            Some(Node::Link { target }) => target.ends_with(BUSYBOX),
+            _ => false,
+        })
+    }
+}
+
+/// Whether `sh` is to be this machine's: something asks for a shell, or can, and nothing asks for busybox.
+fn wants_host_shell(workload: &Workload) -> bool {
+    if workload.binaries.iter().any(|word| word == BUSYBOX) {
+        return false;
+    }
+    let names_shell = |command: &crate::Command| {
+        command.first().is_some_and(|first| shell::is_shell(first))
+            || shell::programs_of(command, false)
+                .iter()
+                .any(|named| !named.by_busybox && shell::is_shell(&named.word))
+    };
+    let mut commands = workload.commands().into_iter().map(|(_, command)| command);
+    let mut scripts = workload.scripts();
+    commands.any(names_shell)
+        || scripts.any(|(_, interpreters, _)| interpreters.iter().any(|name| shell::is_shell(name)))
+        || workload.context.is_some()
+            && workload.measured.steps.iter().any(|step| starts_programs(workload, &step.command))
+}
+
+/// Whether a program that a command names can start others: it is a script, or takes one of [`STARTING_CALLS`] from the C library.
+fn starts_programs(workload: &Workload, command: &crate::Command) -> bool {
+    let Some(first) = command.first() else { return false };
+    if programs::named(first).is_some() {
+        return false;
+    }
+    let Some(path) = relative_program(workload, first).or_else(|| host::find_program(first)) else {
+        return false;
+    };
+    let Ok(bytes) = std::fs::read(&path) else { return false };
+    match elf::is_elf(&bytes) {
+        true => bytes
+            .split(|byte| *byte == 0)
+            .any(|name| STARTING_CALLS.iter().any(|call| name == call.as_bytes())),
+        false => bytes.starts_with(b"#!"),
+    }
+}
+
+/// The program that a relative path names.
+fn relative_program(workload: &Workload, word: &str) -> Option<PathBuf> {
+    let directory = workload.context.as_ref()?.directory.as_ref()?;
+    let is_relative = word.contains('/') && !word.starts_with('/');
+    is_relative.then(|| directory.join(word)).filter(|path| path.is_file())
+}
+
+/// The text of a file of this machine that a shell runs.
+pub(crate) fn script(path: &Path) -> Option<String> {
+    if !path.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    let mut file = File::open(path).ok()?;
+    file.by_ref().take(2).read_to_end(&mut bytes).ok()?;
+    if elf::is_elf(&bytes) || bytes.starts_with(b"\x7f") {
+        return None;
+    }
+    file.take(SCRIPT_MAX).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    let interpreters = workload::interpreters(&text);
+    let by_shell = interpreters.is_empty() || interpreters.iter().any(|name| shell::is_shell(name));
+    by_shell.then_some(text)
+}
+
+fn is_sh(interpreter: &str) -> bool {
+    !shell::is_shell(interpreter) || matches!(interpreter.rsplit('/').next(), Some("sh" | "ash"))
+}
+
+/// How messages name a text of the workload's.
+pub(crate) fn text_place(path: &Path) -> String {
+    format!("`texts` of the workload ({})", path.display())
+}
+
+/// What is said of a word of a shell string that is nowhere.
+pub(crate) fn unknown_in_shell(word: &str, place: &str) -> String {
+    format!(
+        "the shell string of {place} names `{word}`, which is no program of this machine, of busybox or of the shell's own: if it is \
+         run, the guest will not have it; {}",
+        host::missing_help(word)
+    )
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * What only some images ask for: arguments of any bytes, a directory and an input of the steps, files below /tmp. The init of
+ * other images is compiled without this file, so that nothing in them is different.
+ */
+#ifndef KT_COMMAND_H
+#define KT_COMMAND_H
+
+#include <stdbool.h>
+
+#define KT_COMMAND
+
+/* Turns \\, \t and \n of a field into what they stand for, in place; false if a backslash stands before anything else. */
+bool command_unescape(char *field);
+/* What the steps read; /dev/null until a path is given. */
+void command_input_is(const char *path);
+const char *command_input(void);
+/* Shows what would be another line of the console. */
+void command_one_line(char *text);
+/* Takes the directory /tmp of the image, before a tmpfs hides it; -1 if there is none. */
+int command_packed_tmp(void);
+/* Moves what was packed there to the tmpfs. */
+bool command_fill_tmp(int packed);
+
+#endif

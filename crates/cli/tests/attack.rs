@@ -181,7 +181,8 @@ impl Field {
     /// Nothing is damaged, and the command comes to its end.
     fn recovers(&self, operation: &Operation, expected: Option<&str>, after: &str) {
         let name = operation.name;
-        let beside = |name: &str| self.path(name).is_dir().then(|| ["--".to_owned() + name, name.to_owned()]);
+        // What was ended before it wrote anything left nothing to look at, and `check` says so of what it is given.
+        let beside = |name: &str| has_files(&self.path(name)).then(|| ["--".to_owned() + name, name.to_owned()]);
         let beside: Vec<String> = ["store", "fleet"].into_iter().filter_map(beside).flatten().collect();
         let check = self.kerntune(&["check", "--json"]).args(beside).output().unwrap();
         assert!(check.status.success(), "{name} after {after}: {}", said(&check));
@@ -199,6 +200,13 @@ impl Field {
         left.extend(partial.map(|entry| entry.path()));
         assert!(left.is_empty(), "{name} after {after}: {left:?}");
     }
+}
+
+/// Whether a file is below a directory, outside of those whose names begin with a dot.
+fn has_files(directory: &Path) -> bool {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let seen = |entry: &fs::DirEntry| !entry.file_name().to_string_lossy().starts_with('.');
+    entries.filter(seen).any(|entry| entry.path().is_file() || has_files(&entry.path()))
 }
 
 /// What is neither a whole result nor a lock.

@@ -1,7 +1,7 @@
 //! Several machines on one plan.
 
 use crate::support::{objects, results, Bench};
-use kerntune_matrix::{states, Error, Store, Turn};
+use kerntune_matrix::{states, Error, Store, Turn, LEASE};
 use std::sync::{Arc, Barrier};
 
 #[test]
@@ -13,7 +13,8 @@ fn machines_that_race_compute_each_task_once() {
     assert!(single.run(&plan, &alone, 2).unwrap().is_whole());
 
     plan.publish(&*store).unwrap();
-    let nodes = ["a", "b", "c"].map(|name| bench.node(name));
+    // None is silent for so long, however busy the disk is: what they write waits for it.
+    let nodes = ["a", "b", "c"].map(|name| bench.node(name).with_lease(LEASE));
     let begin = Barrier::new(nodes.len());
     let made: Vec<usize> = std::thread::scope(|scope| {
         let running: Vec<_> = nodes

@@ -60,6 +60,8 @@ pub struct Node {
     pub before: Arc<Before>,
     pub identity: Option<String>,
     pub trust: Trust,
+    /// After so long another machine's silent claim is taken over.
+    lease: Duration,
 }
 
 impl Bench {
@@ -119,7 +121,14 @@ impl Node {
         let _ = symlink(shared, work.root().join(programs));
         // The stand-in's source is a directory, and make runs what stands there.
         let trust = Trust { commands: true, confirm: false };
-        Self { work, path: path.to_owned(), before: Arc::new(|| ()), identity: None, trust }
+        let lease = Duration::from_secs(2);
+        Self { work, path: path.to_owned(), before: Arc::new(|| ()), identity: None, trust, lease }
+    }
+
+    /// The same machine with another lease.
+    pub fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
     }
 
     /// Calls something with this machine.
@@ -145,7 +154,7 @@ impl Node {
     pub fn turn(&self, plan: &Plan, store: &Arc<dyn Store>, task: &str) -> Result<Turn> {
         self.at(|place| {
             let place = Place { ..*place };
-            let (lease, log) = (Duration::from_secs(2), || b"a log\n".to_vec());
+            let (lease, log) = (self.lease, || b"a log\n".to_vec());
             Worker { plan, store: store.clone(), place, lease, log: &log, trust: self.trust }.turn(task)
         })
     }
